@@ -181,7 +181,8 @@ hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* f
 hs_status hs_exchange_first(const hs_exchange* exchange, int32_t slot, void** first);
 /* Which strategy moves the halos, what this rank sends, what `auto` has chosen: one line. It lives until the next call. */
 hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
-/* Finishes what is under way. After MPI_Finalize it leaves what MPI holds as it is. */
+/* Finishes what is under way. Collective: all ranks free their exchanges in the same order, and may wait for each
+ * other. After MPI_Finalize it leaves what MPI holds as it is. */
 hs_status hs_exchange_free(hs_exchange* exchange);
 
 /* Calls on an exchange that may be collective beside their messages. */

@@ -59,7 +59,9 @@ class Exchange {
   /// @throws also UsageError for no field, unequal slots, and more layers than a field has room for.
   Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& strategy,
            const ExchangeOptions& options = {}, const std::vector<int>& nodes = {});
-  /// Finishes what is in flight.
+  /// Finishes what is in flight. Collective: all ranks end their exchanges on a communicator in the same order, and may
+  /// wait for each other, see closes_alone() of Link. Where an exception ends it, it waits for no other rank, and leaves
+  /// what is in flight.
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;

@@ -65,8 +65,10 @@ class Link {
   /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own ends, and nothing
   /// arrives in the fields' memory any more. May be called again. Throws nothing, not even where memory is exhausted.
   virtual void abandon() {}
-  /// Whether its destructor, with nothing in flight, waits for no other rank.
-  virtual bool closes_alone() const { return true; }
+  /// Whether its destructor, with nothing in flight, waits for no other rank: it frees no window or communicator, and
+  /// no reduction is under way. The same on all ranks. Where it is false, an exchange ends once all ranks have come to
+  /// its end, and reports ranks that are late.
+  virtual bool closes_alone() const { return false; }
   /// Findings and decisions made when it was opened, for records and logs ("memory model unified, 1 window"); may be
   /// empty.
   virtual std::string report() const { return ""; }

@@ -822,7 +822,7 @@ class Exchange(_Unique):
         return str(ffi.string(result[0]).decode())
 
     def free(self) -> None:
-        """Give back what the exchange holds. Collective.
+        """Give back what the exchange holds. Collective: ranks may wait for each other, and free in the same order.
 
         An exchange that is only dropped is freed by the next one on its communicator. Where the call is refused, as on
         a thread that may not call MPI, it stays open and can be freed later.

@@ -1,6 +1,8 @@
 // Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its work.
 // Each rank prints "right", or "caught: TEXT".
-//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|more SECONDS
+//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|more|end-stepper|end-field SECONDS
+//          late_ranks_haloscope end|end-accumulation|end-alone SECONDS STRATEGY COLUMNS
+// With "end-alone", rank 1 ends its exchange only after rank 0 has.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -81,6 +83,42 @@ void get_out_of_step(int rank, double seconds) {
   }
 }
 
+/// Rank 1 comes late to the end of an exchange of COLUMNS columns.
+void end_exchange(const std::string& how, int rank, double seconds, const char* strategy, std::int64_t columns) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {columns, 16}, .periodic = {true, true}, .process_grid = "1x2"}};
+  const bool shared = needs_shared_fields(Strategy(strategy));
+  const Field<double, 2> u{grid, {.halo = 1, .memory = shared ? MemoryKind::shared : MemoryKind::own}};
+  char token = 0;
+  {
+    Exchange halo = make_exchange(grid, {u}, strategy);
+    for (int n = 0; n < 3; ++n) how == "end-accumulation" ? halo.accumulate() : halo.exchange();
+    if (how == "end-alone" && rank == 1)
+      MPI_Recv(&token, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+      stay_away(rank, seconds);
+  }
+  if (how == "end-alone" && rank == 0) MPI_Send(&token, 1, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+void end_stepper(int rank, double seconds) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
+  const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
+  SweepSpec sweep{.name = "sweep", .reads = {{0, 1}}, .writes = {0}};
+  sweep.run = [](const SweepArgs&) {};
+  Choice choice;
+  choice.strategy = "direct/rma-lockall";
+  Stepper stepper(grid, {u}, choice, std::vector<Stage>{{.sweeps = {sweep}, .reductions = {{.name = "sum"}}}});
+  stepper.run(4);
+  stay_away(rank, seconds);
+}
+
+void end_field(int rank, double seconds) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
+  const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
+  stay_away(rank, seconds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,6 +134,12 @@ int main(int argc, char** argv) {
       get_out_of_step(rank, seconds);
     else if (how == "boxes" || how == "reorder")
       make_grid(how, rank, seconds);
+    else if (how == "end-stepper")
+      end_stepper(rank, seconds);
+    else if (how == "end-field")
+      end_field(rank, seconds);
+    else if (how.rfind("end", 0) == 0)
+      end_exchange(how, rank, seconds, argv[3], std::atoll(argv[4]));
     else
       reduce(how, rank, seconds);
     std::printf("right\n");

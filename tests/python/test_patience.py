@@ -138,9 +138,10 @@ def test_a_rank_that_is_stopped_for_a_while_changes_nothing(strategy):
     assert "haloscope:" not in ended.stderr
 
 
-def late_ranks(how: str, ranks: int = 2, **environment: str) -> subprocess.CompletedProcess[str]:
+def late_ranks(how: str, *more: object, ranks: int = 2, **environment: str) -> subprocess.CompletedProcess[str]:
     program = Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "cpp" / "late_ranks_haloscope"
-    return run_command([*launch.launcher_words(launch.mpiexec(), ranks, 1), str(program), how, "2"], **environment)
+    words = [str(program), how, "2", *map(str, more)]
+    return run_command([*launch.launcher_words(launch.mpiexec(), ranks, 1), *words], **environment)
 
 
 @pytest.mark.parametrize("how", ["boxes", pytest.param("reorder", marks=pytest.mark.long)])
@@ -161,6 +162,55 @@ def test_a_rank_that_is_late_for_a_reduction_is_reported(how):
     assert re.search(report, ended.stderr, re.MULTILINE), ended.stderr
     ended = late_ranks(how, HALOSCOPE_STALL="end")
     assert ended.returncode != 0 and "right" not in ended.stdout
+
+
+SMALL, LARGE = 64, 65536  # columns; halos of the latter fill a window of their own
+ENDS_TOGETHER = [("auto", SMALL), ("direct/shared:packed", LARGE), ("direct/rma-lockall", SMALL)]
+LONG_ENDS_TOGETHER = [
+    *((one, LARGE) for one in ("auto", "ordered/auto", "direct/shared+rma-lock", "reference")),
+    *((one, columns) for one in [*LONG_BLOCKING, *BLOCKING, "ordered/neighbor", "direct/rma-lock:flag"] for columns in (SMALL, LARGE)),
+]  # fmt: skip
+ENDS_ALONE = [("ordered/p2p", LARGE), ("direct/shared:packed", SMALL)]
+LONG_ENDS_ALONE = [
+    (one, columns)
+    for one in ("direct/persistent", "direct:merged/p2p:datatype", "ordered/partitioned", "direct/shared")
+    for columns in (SMALL, LARGE)
+]
+
+
+def reports_a_late_end(ended: subprocess.CompletedProcess[str], what: str) -> bool:
+    assert ended.returncode == 0, ended.stderr
+    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
+    report = rf"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to the end of {what}$"
+    return re.search(report, ended.stderr, re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "columns"),
+    [*ENDS_TOGETHER, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG_ENDS_TOGETHER)],
+)
+def test_a_rank_that_is_late_to_end_an_exchange_is_reported(strategy, columns):
+    ended = late_ranks("end", strategy, columns)
+    assert reports_a_late_end(ended, "the exchange of u"), ended.stderr
+
+
+@pytest.mark.parametrize("strategy", ["direct/shared", pytest.param("auto", marks=pytest.mark.long)])
+def test_a_rank_that_is_late_to_end_accumulations_is_reported(strategy):
+    ended = late_ranks("end-accumulation", strategy, SMALL)
+    assert reports_a_late_end(ended, "the exchange of u"), ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("strategy", "columns"), [*ENDS_ALONE, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG_ENDS_ALONE)]
+)
+def test_an_exchange_whose_strategy_needs_no_other_rank_ends_alone(strategy, columns):
+    ended = late_ranks("end-alone", strategy, columns)
+    assert not reports_a_late_end(ended, ".*"), ended.stderr
+
+
+@pytest.mark.parametrize(("how", "what"), [("end-stepper", "a window"), ("end-field", "memory that ranks share")])
+def test_a_rank_that_is_late_to_end_a_stepper_or_a_shared_field_is_reported(how, what):
+    assert reports_a_late_end(late_ranks(how), what)
 
 
 @pytest.mark.parametrize("strategy", ["ordered/rma-fence", "direct/p2p"])

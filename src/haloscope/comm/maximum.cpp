@@ -4,9 +4,16 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/core/spin.hpp"
+#include "haloscope/comm/patience.hpp"
 
 namespace haloscope {
+namespace {
+
+class UnendedMaximum final : public ReportedWait {
+  std::string describe() const override { return "other ranks have not come to the end of a choice of transports"; }
+};
+
+}  // namespace
 
 Maximum::Maximum(MPI_Comm comm, std::vector<int> ranks, int tag, std::size_t most)
     : comm_(comm), ranks_(std::move(ranks)), tag_(tag) {
@@ -16,6 +23,7 @@ Maximum::Maximum(MPI_Comm comm, std::vector<int> ranks, int tag, std::size_t mos
 }
 
 Maximum::~Maximum() {
+  const UnendedMaximum waiting;
   for (Spin spin(true); !test();) spin.again();
 }
 

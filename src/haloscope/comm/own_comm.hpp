@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
 
 namespace haloscope {
 
@@ -17,7 +18,9 @@ class OwnComm {
     CHECK_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   }
   ~OwnComm() {
-    if (comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
+    if (comm_ == MPI_COMM_NULL) return;
+    const EndOfAll end("a communicator");
+    REQUIRE_MPI(MPI_Comm_free(&comm_));
   }
   OwnComm(OwnComm&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
   OwnComm& operator=(OwnComm&&) = delete;

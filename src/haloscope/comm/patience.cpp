@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -70,7 +70,7 @@ class Overseer {
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
     try {
       std::thread([this] { run(); }).detach();
-    } catch (const std::system_error&) {  // no threads are left: such waits are not reported
+    } catch (const std::exception&) {  // no threads or memory are left: such waits are not reported
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -131,9 +131,13 @@ void ReportedWait::look() {
 
 Overseen::Overseen(WatchedWait& wait) : wait_(patience_s() > 0 ? &wait : nullptr) {
   if (wait_ == nullptr) return;
-  current_wait = nullptr;
   static_cast<void>(reporter());
-  Overseer::only().add(wait_);
+  try {
+    Overseer::only().add(wait_);
+    current_wait = nullptr;
+  } catch (const std::bad_alloc&) {  // the wait goes on without a report
+    wait_ = nullptr;
+  }
 }
 
 Overseen::~Overseen() {

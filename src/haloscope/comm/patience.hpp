@@ -75,7 +75,20 @@ class Overseen {
   Overseen& operator=(const Overseen&) = delete;
 
  private:
-  WatchedWait* wait_;  // null: nothing looks, since HALOSCOPE_PATIENCE is 0
+  WatchedWait* wait_;  // null: nothing looks, since HALOSCOPE_PATIENCE is 0 or memory is exhausted
+};
+
+/// The wait for other ranks in collective calls of MPI that free something; it is reported, see Overseen.
+class EndOfAll final : public ReportedWait {
+ public:
+  /// @param what  ends: "a window"; a literal.
+  explicit EndOfAll(const char* what) : what_(what), overseen_(*this) {}
+
+ private:
+  std::string describe() const override { return std::string("other ranks have not come to the end of ") + what_; }
+
+  const char* what_;
+  Overseen overseen_;
 };
 
 }  // namespace haloscope

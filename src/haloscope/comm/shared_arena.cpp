@@ -83,13 +83,13 @@ SharedArena::~SharedArena() = default;
 
 std::int64_t SharedArena::free_bytes() { return all_free; }
 
-Memory SharedArena::allocate(const Node& node, std::size_t bytes) {
+SharedArena::Allocation SharedArena::allocate(const Node& node, std::size_t bytes) {
   const std::size_t size = std::max(round_up(bytes, small_page), std::size_t{small_page});
   const auto fits = [&](const std::shared_ptr<Slab>& slab) { return slab->find(size) != slab->free.end(); };
   auto slab = std::find_if(slabs_.begin(), slabs_.end(), fits);
   std::array<std::int64_t, 2> most{static_cast<std::int64_t>(size), slab == slabs_.end()};
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_INT64_T, MPI_MAX, node.everyone()));
-  if (most[0] >= static_cast<std::int64_t>(large)) return allocate_shared(node, bytes);
+  if (most[0] >= static_cast<std::int64_t>(large)) return {allocate_shared(node, bytes), false};
   if (most[1] != 0) {
     slabs_.push_back(std::make_shared<Slab>(allocate_shared(node, next_bytes_), next_bytes_, node.size() > 1));
     next_bytes_ = std::min(2 * next_bytes_, largest_slab);
@@ -97,7 +97,7 @@ Memory SharedArena::allocate(const Node& node, std::size_t bytes) {
   }
   const auto piece = std::make_shared<Piece>(*slab, size);
   std::memset(piece->begin(), 0, size);
-  return Memory(piece->begin(), bytes, piece);
+  return {Memory(piece->begin(), bytes, piece), true};
 }
 
 }  // namespace haloscope

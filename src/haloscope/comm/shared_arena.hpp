@@ -22,11 +22,15 @@ class SharedArena {
   SharedArena(const SharedArena&) = delete;
   SharedArena& operator=(const SharedArena&) = delete;
 
+  struct Allocation {
+    Memory memory;
+    bool ends_alone;  ///< the end of the memory is local; else it frees a window. The same on all ranks
+  };
   /// Zeroed memory from the beginning of a page. Collective over node.everyone(): a reduction to all and, where the
-  /// windows are full, allocate_shared(). The end of the memory is local; all ranks end the same pieces before the next
+  /// windows are full or any rank's memory is large, allocate_shared(). All ranks end the same pieces before the next
   /// call. Ranks may request different sizes, 0 included.
   /// @throws as allocate_shared().
-  Memory allocate(const Node& node, std::size_t bytes);
+  Allocation allocate(const Node& node, std::size_t bytes);
 
   /// Of all arenas of this process: in windows, and in no piece.
   static std::int64_t free_bytes();

@@ -12,6 +12,7 @@
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 
@@ -58,6 +59,7 @@ Window::~Window() {
   REQUIRE_MPI(MPI_Finalized(&ended));
   if (ended || handle == MPI_WIN_NULL) return;
   require_company(comm);
+  const EndOfAll end("memory that ranks share");
   REQUIRE_MPI(MPI_Win_free(&handle));
 }
 

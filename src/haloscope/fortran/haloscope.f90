@@ -928,8 +928,8 @@ contains
     call conclude(status, stat, errmsg)
   end function
 
-  !> Give back what the exchange holds. Collective. Fails for an exchange that was freed by a copy of this variable, and
-  !! forgets it.
+  !> Give back what the exchange holds. Collective: ranks may wait for each other, and free exchanges in the same order.
+  !! Fails for an exchange that was freed by a copy of this variable, and forgets it.
   subroutine exchange_free(this, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat

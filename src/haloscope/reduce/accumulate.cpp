@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -38,6 +39,7 @@ class Accumulate final : public PipelineReducer {
     CHECK_MPI(MPI_Win_lock_all(0, window_));
   }
   ~Accumulate() override {
+    const EndOfAll end("a pipeline");
     REQUIRE_MPI(MPI_Win_unlock_all(window_));
     require_company(comm_);
     REQUIRE_MPI(MPI_Win_free(&window_));

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -39,6 +40,7 @@ class ChainPscw final : public PipelineReducer {
     CHECK_MPI(MPI_Info_free(&info));
   }
   ~ChainPscw() override {
+    const EndOfAll end("a pipeline");
     for (Place& place : places_) REQUIRE_MPI(MPI_Win_free(&place.window));
     if (has_before()) REQUIRE_MPI(MPI_Group_free(&before_));
     if (has_next()) REQUIRE_MPI(MPI_Group_free(&next_));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/device/hold.hpp"
 #include "haloscope/kernels/denormals.hpp"
 #include "haloscope/transport/composite.hpp"
@@ -94,6 +95,8 @@ BoundStage::~BoundStage() {
     return;
   }
   reducers_.clear();
+  if (reduce_comms_.empty()) return;
+  const EndOfAll end("the reductions of a step");
   for (MPI_Comm& comm : reduce_comms_) REQUIRE_MPI(MPI_Comm_free(&comm));
 }
 

@@ -7,6 +7,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/run/function_sweeper.hpp"
@@ -125,6 +126,7 @@ Run::~Run() {
   pipeline_.reset();
   stages_.clear();
   storage_.reset();
+  const EndOfAll end("a run");
   REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 

@@ -9,6 +9,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/comm/same_request.hpp"
 #include "haloscope/comm/shared_failure.hpp"
@@ -394,7 +395,9 @@ struct Stepper::State {
     if (abandons) return;
     stages.clear();
     failure.reset();
-    if (comm != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm));
+    if (comm == MPI_COMM_NULL) return;
+    const EndOfAll end("a Stepper");
+    REQUIRE_MPI(MPI_Comm_free(&comm));
   }
 
   /// Whether all ranks have come here, so that none sends why it has failed to a communicator that is gone; false: one has failed.

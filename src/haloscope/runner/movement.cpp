@@ -100,7 +100,7 @@ Movement::~Movement() {
   }
   try {
     finish();
-    if (!link_->closes_alone()) close();
+    if (!closes_alone()) close();
   } catch (const MpiError& error) {
     end_job(error.what());
   } catch (...) {
@@ -140,8 +140,12 @@ auto Movement::use_device(Work work) {
   }
 }
 
-/// The end of the link waits for all ranks, of which one may have failed.
+bool Movement::closes_alone() const { return link_->closes_alone() && !held_->landings_in_window; }
+
+/// The end of the link waits for all ranks, of which one may have failed, or never comes where an opening has failed on
+/// this rank alone.
 void Movement::close() {
+  require_company(own_->comm());
   const auto what = [this] { return "exchange of " + name(); };
   use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, what); });
 }
@@ -160,8 +164,9 @@ std::byte* Movement::open_landings(const std::vector<int>& nodes) {
     agree(own_->comm(), [&] { held_->landings_there = device::Buffer(*device_, device::Space::device, bytes); });
     return held_->landings_there.data();
   }
-  held_->landings = reached_by_neighbours(own_->comm(), strategy_, views_) ? allocate_shared(own_->node(nodes), bytes)
-                                                                           : Memory(bytes, "buffers for what arrives");
+  held_->landings_in_window = reached_by_neighbours(own_->comm(), strategy_, views_);
+  held_->landings =
+      held_->landings_in_window ? allocate_shared(own_->node(nodes), bytes) : Memory(bytes, "buffers for what arrives");
   return held_->landings.data();
 }
 

@@ -95,6 +95,7 @@ class Movement {
   void add_landings(std::byte* line);
   void reserve_tags();
   void open();
+  bool closes_alone() const;
   void close();
   void abandon();
   template <class Work>
@@ -117,6 +118,7 @@ class Movement {
     TagRange tags;
     /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the device.
     Memory landings;
+    bool landings_in_window = false;  // the same on all ranks
     device::Buffer landings_there;
   };
   std::unique_ptr<Held> held_ = std::make_unique<Held>();

@@ -99,6 +99,7 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
       options_(std::move(options)),
       late_(late),
       yield_(context.yield),
+      closes_alone_(candidates_.size() == 1 && candidates_.front().link->closes_alone()),
       clock_began_(common_moment(context.comm, options_.clock)) {
   const auto& messages = context.plan->messages;
   for (std::size_t id = 0; id < messages.size(); ++id) {

@@ -119,6 +119,9 @@ class AutoChoice {
   bool yield() const { return yield_; }
   bool must_be_awaited() const { return must_be_awaited_; }
   bool follows() const { return follows_; }
+  /// As of a link. Where there is a choice, a reduction may be under way at the end, and links that have lost are
+  /// closed then.
+  bool closes_alone() const { return closes_alone_; }
   std::string report() const;
   /// Seconds since the clocks of all ranks were set together.
   double time() const { return options_.clock() - clock_began_; }
@@ -159,6 +162,7 @@ class AutoChoice {
   bool yield_;
   bool follows_ = true;           ///< all candidates can, whichever are still open on this rank
   bool must_be_awaited_ = false;  ///< any candidate must
+  bool closes_alone_;
   double clock_began_ = 0;
   std::unique_ptr<Slot[]> slots_;
   int slot_count_ = 0;

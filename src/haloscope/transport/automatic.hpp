@@ -26,6 +26,7 @@ class AutoLink final : public Link {
   int waiting_for(Ids in, int slot) const override { return choice_.link(slot).waiting_for(in, slot); }
   std::string report() const override { return choice_.report(); }
   bool must_be_awaited() const override { return choice_.must_be_awaited(); }
+  bool closes_alone() const override { return choice_.closes_alone(); }
   bool follows() const override { return choice_.follows(); }
   void follow(int slot, Moves moved) override {
     for (Trial& candidate : choice_.candidates())

@@ -81,6 +81,7 @@ class CompositeLink final : public Link {
   }
   Blocks blocks() const override { return std::max(near_->blocks(), far_->blocks()); }
   bool must_be_awaited() const override { return near_->must_be_awaited() || far_->must_be_awaited(); }
+  bool closes_alone() const override { return near_->closes_alone() && far_->closes_alone(); }
   void abandon() override {
     near_->abandon();
     far_->abandon();

@@ -156,7 +156,6 @@ class AutoDeviceLink final : public DeviceLink {
       if (candidate.link) candidate.link->abandon();
   }
   bool must_be_awaited() const override { return choice_.must_be_awaited(); }
-  bool closes_alone() const override { return false; }
   std::string report() const override { return choice_.report(); }
 
  private:

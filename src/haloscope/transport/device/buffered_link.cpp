@@ -75,6 +75,8 @@ class BufferedLink final : public DeviceLink {
     mpi_->abandon();
   }
 
+  bool closes_alone() const override { return mpi_->closes_alone(); }
+
   /// A buffer may be written again only after its last message has been taken from it.
   void post(Ids in, int slot) override {
     arrived_[static_cast<std::size_t>(slot)]->wait();

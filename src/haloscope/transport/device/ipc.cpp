@@ -86,7 +86,6 @@ class IpcLink final : public DeviceLink {
   void unpack_on(device::Stream& stream, Ids in, int slot) override { move_on(stream, in, slot); }
   void to_host(device::Stream&, Ids, int) override {}
   void to_device(device::Stream&, Ids, int) override {}
-  bool closes_alone() const override { return false; }
 
  private:
   static void check_reach(const LinkContext& context) {

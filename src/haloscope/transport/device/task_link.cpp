@@ -83,6 +83,7 @@ class TaskLink final : public DeviceLink {
         if (request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&request));
     }
   }
+  bool closes_alone() const override { return true; }
   void abandon() override {
     abandoned_ = true;
     memory_.stop();

@@ -8,6 +8,7 @@
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/comm/together.hpp"
 #include "haloscope/comm/windows_apart.hpp"
@@ -42,6 +43,7 @@ Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hi
 
 Window::~Window() {
   if (handle_ != MPI_WIN_NULL) {
+    const EndOfAll end("a window");
     unlock_all();
     require_company(comm_);
     REQUIRE_MPI(MPI_Win_free(&handle_));

@@ -143,7 +143,9 @@ SharedLink::SharedLink(const LinkContext& context, SharedMode mode) : mode_(mode
         "transport shared moves messages between ranks of one node, but some neighbours are on "
         "different nodes; use shared+p2p (or another transport after the +)");
   const ControlMap map(*context.plan, node, slots_, mode == SharedMode::packed);
-  control_ = node.arena().allocate(node, map.bytes);
+  SharedArena::Allocation control = node.arena().allocate(node, map.bytes);
+  control_ = std::move(control.memory);
+  closes_alone_ = control.ends_alone;
   const Peers peers(context, node, shared_place(control_.data()));
   if (mode != SharedMode::packed && anywhere(!peers.reachable(), context.comm))
     throw UsageError(

@@ -44,6 +44,8 @@ class SharedLink : public Link {
   Blocks blocks() const override { return mode_ == SharedMode::fence ? Blocks::always : Blocks::never; }
   /// A neighbour that has been granted the halos stores into them when it comes to it.
   bool must_be_awaited() const override { return mode_ == SharedMode::push || Link::must_be_awaited(); }
+  /// A window of its own for flags and buffers is freed by all ranks together.
+  bool closes_alone() const override { return closes_alone_; }
   /// Neighbours know the addresses of fields that they reach into.
   bool follows() const override { return mode_ == SharedMode::packed; }
   void follow(int slot, Moves moved) override;
@@ -85,6 +87,7 @@ class SharedLink : public Link {
   bool yield_;
   int messages_ = 0, slots_ = 0;
   Memory control_;  // flags, and buffers of packed messages
+  bool closes_alone_ = false;
   std::unique_ptr<Port[]> ports_;
   std::vector<Port*> pending_;             // pushes that wait for a grant; room for all
   std::vector<MPI_Win> windows_;           // fence: those of the fields

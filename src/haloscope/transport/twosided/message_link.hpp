@@ -45,6 +45,7 @@ class MessageLink : public Link {
   void complete(Ids out, int slot) override;
   int waiting_for(Ids in, int slot) const override;
   Blocks blocks() const override { return options_.blocking ? Blocks::send : Blocks::never; }
+  bool closes_alone() const override { return true; }
   bool follows() const override { return true; }
   void follow(int slot, Moves moved) override;
   /// Receives into fields go to memory that stays; a message that MPI has begun to receive is awaited for a second.

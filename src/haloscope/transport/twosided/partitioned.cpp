@@ -53,6 +53,7 @@ class PartitionedLink final : public Link {
     for (Port& p : ports_)
       if (p.request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&p.request));
   }
+  bool closes_alone() const override { return true; }
 
   void post(Ids in, int slot) override {
     for (int id : in) start(port(id, slot));
