@@ -95,8 +95,10 @@ class Stepper {
 
   /// Carry out `steps` >= 0 time steps. Collective. @return the slot that holds the result.
   /// @throws UsageError for a negative number; with StepperOptions::guard, on all ranks alike, where a sweep has read ghost
-  ///         points that it does not say it reads. Error where a step fails on this rank or, for fields of a device, would not
-  ///         end because one has failed on another rank: the text names that rank and the reason. Later steps fail, too.
+  ///         points that it does not say it reads. The steps of that round do not count: slot() and time() are those before
+  ///         them, and run() may be called again; what has been written into fields of one slot stays. Error
+  ///         where a step fails on this rank or, for fields of a device, would not end because one has failed on another
+  ///         rank: the text names that rank and the reason. Later steps fail, too.
   /// Cost: ceil(steps / depth) exchanges, all as deep. Allocates the first time that a round of some length is carried out, then never
   /// outside MPI.
   /// Fields of a device: all that the default stream has been given comes before; waits until the device is done.

@@ -74,6 +74,7 @@ Reducer::Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, 
 }
 
 void Reducer::start() {
+  drop();  // MPI still writes the numbers of a reduction that nobody has awaited
   take(started_);
   if (mode_ != ReduceMode::blocking) {
     if (gatherer_)

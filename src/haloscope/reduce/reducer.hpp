@@ -56,7 +56,7 @@ class Reducer {
   std::size_t size() const { return done_.size(); }
   /// This rank's numbers, combined over threads; they begin anew. @param into  size() of them.
   void take(std::span<double> into) { partials_.take(first_, into); }
-  /// Combine over threads and begin to over ranks; with mode `blocking`, end it too. Collective.
+  /// Combine over threads and begin to over ranks; with mode `blocking`, end it too. Collective. Drops one under way.
   void start();
   /// Waits for the numbers that were started last; returns at once when there are none.
   void wait();

@@ -304,6 +304,8 @@ struct Stepper::State {
   std::vector<double> numbers;            // of the reductions of a loop
   std::int64_t time = 0;
   int slot = 0;
+  std::int64_t time_before = 0;  // of the steps that are carried out
+  int slot_before = 0;           // likewise
   bool failed = false;
   bool leaked = false;                          // the guard has just thrown
   int exceptions = std::uncaught_exceptions();  // when it was made
@@ -465,6 +467,7 @@ struct Stepper::State {
       for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
     if (series) return run_in_place(steps);
     while (steps > 0) {
+      begin_steps();
       const int count = static_cast<int>(std::min<std::int64_t>(steps, choice.depth));
       for (const StageGroup& group : groups) run_group(group, count, count == steps);
       time += count;
@@ -473,17 +476,27 @@ struct Stepper::State {
     for (auto& stage : stages) stage->await_reductions();
   }
 
-  /// The guard finds a stale halo on all ranks alike, with nothing in flight: steps may go on.
+  void begin_steps() {
+    slot_before = slot;
+    time_before = time;
+  }
+
+  /// The guard finds a stale halo on all ranks alike. The steps are taken back: reductions in flight end without telling
+  /// their numbers, and the Stepper has the slot and the time of before, so that it may go on.
   void check_written(const BoundStage& stage) {
     try {
       guard->check_written(stage, slot);
     } catch (const UsageError&) {
+      for (auto& one : stages) one->drop_reductions();
+      slot = slot_before;
+      time = time_before;
       leaked = true;
       throw;
     }
   }
 
   void run_in_place(std::int64_t steps) {
+    begin_steps();
     if (guard) guard->poison_halos(*stages.front(), slot);
     series->advance(slot, time, steps);
     if (guard) check_written(*stages.front());

@@ -269,5 +269,65 @@ TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
   EXPECT_NE(error.find("box_stencil"), std::string::npos) << error;
 }
 
+/// The sum of u is reduced while v is swept; `greedy` sweeps of v, or of u, read two layers where they say one.
+std::vector<Stage> summed_while_swept(const bool& greedy, ReduceMode mode, bool first) {
+  const auto add = [&greedy, first](const SweepArgs& args) {
+    star(greedy && first ? 2 : 1, false)(args);
+    if (args.reduced == nullptr) return;
+    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
+      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) *args.reduced += args.read<double, 2>(0)(i, j);
+  };
+  const auto follow = [&greedy, first](const SweepArgs& args) {
+    const auto from = args.read<double, 2>(0);
+    const auto to = args.write<double, 2>(1);
+    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
+      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) to(i, j) = from(i - (greedy && !first ? 2 : 1), j);
+  };
+  const std::string until = mode == ReduceMode::nonblocking ? "follow" : "";
+  return {{.name = "add",
+           .sweeps = {{.name = "add", .reads = {{0, 1}}, .writes = {0}, .run = add}},
+           .reductions = {{.name = "sum", .mode = mode, .until = until}}},
+          {.name = "follow", .sweeps = {{.name = "follow", .reads = {{0, 1}}, .writes = {1}, .run = follow}}}};
+}
+
+/// What two good steps reduce, after `bad` runs that the guard has refused; the same steps are then carried out once more.
+std::vector<double> sums_after(int bad, ReduceMode mode, bool first) {
+  const auto grid = torus();
+  const Field<double, 2> u{grid, {.halo = 2, .slots = 2, .name = "u"}}, v{grid, {.halo = 2, .name = "v"}};
+  bool greedy = true;
+  Stepper step(grid, {u, v}, {}, summed_while_swept(greedy, mode, first), {.guard = true});
+  std::vector<double> sums;
+  const auto reset = [&] {
+    each_cell(grid, 0, [&](auto i, auto j) { u[step.slot()](i, j) = static_cast<double>(1 + i % 3); });
+  };
+  for (int n = 0; n < bad; ++n) {
+    reset();
+    EXPECT_NE(error_of([&] { step.run(1); }).find(first ? "sweep 'add'" : "sweep 'follow'"), std::string::npos);
+    EXPECT_EQ(step.slot(), 0);
+    EXPECT_EQ(step.time(), 0);
+  }
+  greedy = false;
+  for (int n = 0; n < 2; ++n) {
+    reset();
+    step.run(1);
+    EXPECT_EQ(step.time(), n + 1);
+    sums.push_back(step.reduced().front());
+  }
+  return sums;
+}
+
+TEST(Guard, AStepperGoesOnWithTheRightNumbersAfterARefusal) {
+  for (const ReduceMode mode : {ReduceMode::blocking, ReduceMode::nonblocking, ReduceMode::deferred})
+    for (const bool first : {true, false}) {
+      const auto sums = sums_after(0, mode, first);
+      double mine = 0, all = 0;
+      const auto grid = torus();
+      each_cell(grid, 0, [&](auto i, auto) { mine += static_cast<double>(1 + i % 3); });
+      MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+      EXPECT_EQ(sums, (std::vector<double>{all, all}));
+      for (const int bad : {1, 3}) EXPECT_EQ(sums_after(bad, mode, first), sums) << to_word(mode) << first << bad;
+    }
+}
+
 }  // namespace
 }  // namespace haloscope
