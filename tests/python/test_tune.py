@@ -194,11 +194,11 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(isolated, "_measured", ended)
-            patch.setattr(records, "fault_of", lambda record: "")  # records made here hold only what tuning reads
+            patch.setattr(records, "fault_of", lambda *_: "")  # records made here hold only what tuning reads
             return race(measurer.once, len(times)), measurer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "fault_of", lambda record: "")
+        patch.setattr(records, "fault_of", lambda *_: "")
         try:
             tuning(one, resume=False, limit=stop)
         except KeyboardInterrupt:
