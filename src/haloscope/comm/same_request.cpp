@@ -33,10 +33,6 @@ bool in_another_order(MPI_Comm comm, std::vector<std::string> names) {
   return same_everywhere(comm, hash_of(join(names, "\n")));
 }
 
-}  // namespace
-
-namespace {
-
 /// Which rank has which place. Shown by the ranks beside the one at the grid's low corner.
 Aspect rank_numbers_of(const Layout& layout) {
   std::uint64_t hash = 0;
