@@ -12,7 +12,7 @@ namespace haloscope {
 /// Lets MPI carry on what this rank and others have begun: messages of the program, access to its windows. MPI needs to
 /// do so only within its calls, and other ranks may wait for it in theirs.
 /// @param comm  of the library: the call looks there for a message that nobody sends, since MPI may return at once,
-///              without progress, where it finds one.
+///              without progress, where it finds one. MPI_COMM_NULL: the halos come without MPI, nothing is called.
 /// Local. Cost: an MPI_Iprobe; nothing where MPI is simulated, since a poll costs simulated time there.
 void let_mpi_progress(MPI_Comm comm);
 

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/spin.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/runner.hpp"
 #include "haloscope/schedule.hpp"
@@ -176,6 +178,15 @@ TEST(RunnerRace, BoundarySweptWithoutItsHaloIsFound) {
     setting.spoil = forget_the_halo;
     run_all(layout, box, setting, 20);
   }
+}
+
+TEST(RunnerWait, AWaitThatLastsCallsNothingOfMPIWhereThereIsNoCommunicator) {
+  const MpiProgress progress(MPI_COMM_NULL);
+  Spin spin(true);
+  for (int looks = 0; looks < 1000; ++looks) spin.again();
+  int begun = 1;
+  ASSERT_EQ(MPI_Initialized(&begun), MPI_SUCCESS);
+  EXPECT_FALSE(begun) << "this program would end in a call of MPI";
 }
 
 /// Records the order of operations of one run.
