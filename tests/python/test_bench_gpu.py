@@ -236,7 +236,7 @@ def test_a_run_whose_time_is_up_keeps_what_it_has_and_calls_nothing_failed(tmp_p
     assert done.returncode == 1 and "--resume goes on with what is left" in done.stdout, done.stdout + done.stderr
     assert lines_of(tmp_path, "kernels")[0]["case"] == "device" and (tmp_path / "table.md").exists()
     for file in tmp_path.glob("*.jsonl"):
-        assert {gpu_run.outcome(line) for line in lines_of(tmp_path, file.stem)} == {"good"}, file.stem
+        assert {gpu_run.outcome(line) for line in lines_of(tmp_path, file.stem)} <= {"good"}, file.stem
 
 
 def test_what_others_say_between_lines_of_json_is_left_out():
