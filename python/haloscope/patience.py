@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import sys
+import termios
 import time
 from typing import TYPE_CHECKING
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_S = 30.0
 _POLLS = 2000  # before the first rest: about a millisecond
 _REST_S = 1e-4
+_PASSED_ON_S = 0.3  # what a launcher needs
+_LONGEST_READ_S = 5  # it may have stopped
 
 
 def patience_s() -> float:
@@ -59,5 +64,18 @@ def end_job() -> None:
     from mpi4py import MPI
 
     sys.stderr.flush()
-    time.sleep(0.3)
+    deadline = time.monotonic() + _LONGEST_READ_S
+    time.sleep(_PASSED_ON_S)
+    while _unread(1) + _unread(2) > 0 and time.monotonic() < deadline:
+        time.sleep(_PASSED_ON_S)
     MPI.COMM_WORLD.Abort(1)
+
+
+def _unread(file: int) -> int:
+    """Return how many bytes in the pipe FILE nobody has read yet; 0: FILE is no pipe."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(file).st_mode):
+            return 0
+        return int.from_bytes(fcntl.ioctl(file, termios.FIONREAD, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/haloscope.hpp"
 
 namespace {
@@ -146,7 +147,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::printf("caught: %s\n", error.what());
     std::fflush(stdout);
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    abort_job();
   }
   MPI_Finalize();
   return 0;

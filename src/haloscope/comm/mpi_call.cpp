@@ -1,5 +1,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -87,12 +89,36 @@ bool all_meet(MPI_Comm comm) noexcept try {
   return false;
 }
 
+/// Bytes that nobody has read yet.
+int unread(int file) {
+  struct stat status {};
+  int bytes = 0;
+  if (fstat(file, &status) != 0 || !S_ISFIFO(status.st_mode) || ioctl(file, FIONREAD, &bytes) != 0) return 0;
+  return bytes;
+}
+
+/// Launchers drop what they have not passed on when the job is aborted.
+void let_output_be_read() {
+  constexpr double longest_read_s = 5;  // the launcher may have stopped
+  constexpr auto passed_on = std::chrono::milliseconds(300);
+  const double deadline_s = now_s() + longest_read_s;
+  do std::this_thread::sleep_for(passed_on);
+  while (unread(STDOUT_FILENO) + unread(STDERR_FILENO) > 0 && now_s() < deadline_s);
+}
+
 [[noreturn]] void fail_together(MPI_Comm comm, const char* text) {
   if (!all_meet(comm)) end_job(text, job_ends);
   throw Error(Exit::failed, text);
 }
 
 }  // namespace
+
+void abort_job() {
+  std::fflush(stderr);
+  let_output_be_read();
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
+  _exit(static_cast<int>(Exit::failed));  // where even that is refused
+}
 
 /// Errors come from here too, so MPI's answer is not relied on.
 std::string own_name() {
@@ -111,10 +137,7 @@ void throw_mpi_error(int code, const char* call) {
 
 void end_job(const char* text, const char* more) {
   std::fprintf(stderr, "haloscope: %s: %s%s\n", own_name().c_str(), text, more);
-  std::fflush(stderr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
-  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
-  _exit(static_cast<int>(Exit::failed));  // where even that is refused
+  abort_job();
 }
 
 void end_job(const std::string& text) { end_job(text.c_str(), ""); }

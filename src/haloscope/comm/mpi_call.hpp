@@ -26,6 +26,9 @@ struct MpiError : Error {
 
 [[noreturn]] void throw_mpi_error(int code, const char* call);
 
+/// Ends all ranks, once the launcher has read what this one has printed.
+[[noreturn]] void abort_job();
+
 /// Prints rank, call and MPI's text for the code on standard error and ends the job.
 [[noreturn]] void end_job(int code, const char* call);
 /// The same for any other reason.

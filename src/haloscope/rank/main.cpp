@@ -6,12 +6,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <thread>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
@@ -350,10 +348,7 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
       std::cerr << "haloscope: rank " + std::to_string(rank) + ": " + error.what() + "\n";
     else if (rank == 0)
       std::cerr << std::string("haloscope: ") + error.what() + "\n";
-    if (error.exit_code() == Exit::failed) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output just before an abort
-      MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
-    }
+    if (error.exit_code() == Exit::failed) abort_job();
     code = error.exit_code();
   }
   REQUIRE_MPI(MPI_Finalize());
