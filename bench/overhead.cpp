@@ -8,6 +8,7 @@
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/runner/runner.hpp"
 #include "haloscope/schedule.hpp"
+#include "haloscope/transport/link_tags.hpp"
 #include "harness.hpp"
 
 namespace {
@@ -130,7 +131,15 @@ class Comparison {
 void compare_runner(int rank, int ranks) {
   BlockStep step(rank, ranks);
   const Program program = find_schedule("bulk").make(stencil_step(3, 1, false).stages[0], step.plan, {});
-  auto link = open_transport("persistent", {MPI_COMM_WORLD, &step.layout, &step.plan, &step.fields.views()}, {});
+  const auto own = LibraryComm::on(MPI_COMM_WORLD);
+  const LinkTags tags(*own, step.plan, 2);
+  auto link = open_transport("persistent",
+                             {.comm = own->comm(),
+                              .layout = &step.layout,
+                              .plan = &step.plan,
+                              .views = &step.fields.views(),
+                              .tags = tags.tags()},
+                             {});
   CommOps comm(program, step.fields.views(), *link, MPI_COMM_WORLD);
   Runner runner(program, comm, {&BlockStep::call, &step}, {});
   ByHand by_hand(step, program, *link);

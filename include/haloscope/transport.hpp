@@ -100,13 +100,17 @@ class DeviceLink : public Link {
   virtual void taken_on(device::Stream&, int) {}
 };
 
-/// The tags of an exchange on a communicator that it shares with others: the same on all ranks.
+class TagRange;
+
+/// The tags of a link on a communicator that it shares with others: the same on all ranks. Only tags that were reserved
+/// on that communicator can be some.
 struct MessageTags {
   static constexpr int parts = 16;  ///< of a message that is sent in parts, and its signals
-  int first = 0;
-  int messages = 0;  ///< one more than the largest tag of any rank's plan; 0: slots share their tags
-  /// How many tags an exchange needs.
-  int needed(int slots) const { return parts * (messages * slots + 1); }
+  int first;
+  int messages;  ///< of a slot: one more than the largest tag of the plan, with several slots of any rank's plan
+  MessageTags(const TagRange& reserved, int messages_of_slot);
+  /// How many tags a link needs.
+  static int needed(int messages, int slots) { return parts * (messages * slots + 1); }
   /// Of a message of the plan, or a part of it. Ranks that exchange different slots by mistake wait for each other instead of
   /// taking each other's messages.
   int of(int plan_tag, int part = 0, int slot = 0) const {
@@ -141,7 +145,7 @@ struct LinkContext {
   device::Device* device = nullptr;
   /// A choice made at run time is kept for later programs, and theirs is taken, see docs/transports.md.
   bool remembers = false;
-  MessageTags tags = {};  ///< no other link that is in use on `comm` has them
+  MessageTags tags;  ///< no other link that is in use on `comm` has them
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/device/hold.hpp"
@@ -41,12 +42,13 @@ Counts& Counts::operator+=(const Counts& other) {
 }
 
 BoundStage::BoundStage(const StageContext& context, int number)
-    : context_(context), number_(number), scratch_(static_cast<std::size_t>(context.candidate.choice.threads)) {
+    : context_(context),
+      number_(number),
+      plan_(make_plan(context.candidate.layout, rank_in(context.comm), exchange_spec(context.candidate, number))),
+      tags_(std::make_unique<LinkTags>(context.own, plan_, context.candidate.step.slots())),
+      scratch_(static_cast<std::size_t>(context.candidate.choice.threads)) {
   const Candidate& c = context_.candidate;
-  int rank = 0, size = 1;
-  CHECK_MPI(MPI_Comm_rank(context_.comm, &rank));
-  CHECK_MPI(MPI_Comm_size(context_.comm, &size));
-  plan_ = make_plan(c.layout, rank, exchange_spec(c, number));
+  const int size = ranks_in(context_.comm);
   const bool on_device = messages_on_device(c.choice);
   const Views& fields = on_device ? context_.device->views() : context_.views;
   for (int q : exchanged(c, number)) views_.push_back(fields[static_cast<std::size_t>(q)]);
@@ -65,12 +67,17 @@ BoundStage::BoundStage(const StageContext& context, int number)
         out_[s][slot].push_back(own[static_cast<std::size_t>(slot)]);
       }
   }
-  LinkContext link{context_.comm, &c.layout, &plan_, &views_, context_.options.yield};
-  link.device = on_device ? &context_.device->device() : nullptr;
-  link.threads = c.choice.threads;
-  link.nodes = context_.nodes;
-  link.remembers = context_.remembers;
-  link_ = open_link(c.strategy(number), link);
+  const LinkContext link{.comm = context_.own.comm(),
+                         .layout = &c.layout,
+                         .plan = &plan_,
+                         .views = &views_,
+                         .yield = context_.options.yield,
+                         .threads = c.choice.threads,
+                         .nodes = context_.nodes,
+                         .device = on_device ? &context_.device->device() : nullptr,
+                         .remembers = context_.remembers,
+                         .tags = tags()};
+  tags_->open([&] { link_ = open_link(c.strategy(number), link); });
   partials_.resize(stage().sweeps.size());
   for (const Reduction& reduction : stage().reductions) {
     auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];

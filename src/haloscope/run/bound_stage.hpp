@@ -15,6 +15,7 @@
 #include "haloscope/run/device_numbers.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/runner.hpp"
+#include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
 
@@ -28,7 +29,8 @@ class BoundStage;
 
 /// What all stages of a run share.
 struct StageContext {
-  MPI_Comm comm;
+  MPI_Comm comm;     ///< of collective calls
+  LibraryComm& own;  ///< whose communicator links have, each with tags of its own
   const Candidate& candidate;
   const RunnerOptions& options;
   const Views& views;  ///< of all quantities, by slot; of a device where the host has no fields
@@ -59,6 +61,7 @@ class BoundStage {
   const Program& program() const { return whole_->program; }
   int steps() const { return whole_->program.steps; }
   const Link& link() const { return *link_; }
+  const MessageTags& tags() const { return tags_->tags(); }
   /// What runs on its own for the link ends: other ranks may never answer.
   void stop() {
     if (link_) link_->abandon();
@@ -67,6 +70,7 @@ class BoundStage {
   void abandon() {
     stop();
     static_cast<void>(link_.release());
+    static_cast<void>(tags_.release());
   }
 
   /// Execute the program of `steps` steps. @return the slot that holds the result.
@@ -148,6 +152,7 @@ class BoundStage {
   std::vector<Centring> centrings_;                      // of all quantities
   std::vector<std::vector<std::vector<SlotView>>> in_;   // by sweep and slot: where each quantity is read ...
   std::vector<std::vector<std::vector<SlotView>>> out_;  // ... and written
+  std::unique_ptr<LinkTags> tags_;
   std::unique_ptr<Link> link_;
   std::vector<MPI_Comm> reduce_comms_;
   std::vector<std::unique_ptr<Partials>> partials_;  // by sweep of the stage; null: it has no reductions

@@ -101,8 +101,9 @@ void Run::bind_stages(const std::vector<int>& nodes) {
   const bool stream =
       goes_around_cache(choice_.stores, points_.allocated(0).volume() * points_.spec.quantities.front().element_bytes);
   scalars_.resize(candidate_.app.scalars.size());
-  const StageContext context{comm_,     candidate_,      options_, views_, fields_.get(),
-                             *sweeper_, scalars_.data(), stream,   nodes,  stages_};
+  own_ = LibraryComm::on(comm_);
+  const StageContext context{comm_,     *own_,           candidate_, options_, views_, fields_.get(),
+                             *sweeper_, scalars_.data(), stream,     nodes,    stages_};
   first_number_ = {0};
   for (int number = 0; number < static_cast<int>(candidate_.step.stages.size()); ++number) {
     stages_.push_back(std::make_unique<BoundStage>(context, number));
@@ -126,6 +127,7 @@ Run::~Run() {
   pipeline_.reset();
   stages_.clear();
   storage_.reset();
+  own_.reset();
   const EndOfAll end("a run");
   REQUIRE_MPI(MPI_Comm_free(&comm_));
 }

@@ -141,6 +141,7 @@ class Run {
   void for_owned_points(int quantity, Visit visit) const;
 
   MPI_Comm comm_ = MPI_COMM_NULL;
+  std::shared_ptr<LibraryComm> own_;  // of the links' messages
   Choice choice_;
   Candidate candidate_;
   RunnerOptions options_;

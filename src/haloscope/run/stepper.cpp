@@ -7,6 +7,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
@@ -294,7 +295,8 @@ struct Stepper::State {
   FunctionSweeper sweeper;
   Views views;
   RunnerOptions options;
-  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;             // of collective calls
+  std::shared_ptr<LibraryComm> own;          // of messages; all exchanges on the user's communicator share it
   std::unique_ptr<StepperDevice> on_device;  // null: host memory
   std::vector<std::unique_ptr<BoundStage>> stages;
   std::optional<SharedFailure> failure;  // with on_device
@@ -335,6 +337,7 @@ struct Stepper::State {
     require_same_steps(parent, candidate, fields, nodes, asked.fused, guards);
     const device::Current current(device());
     CHECK_MPI(MPI_Comm_dup(parent, &comm));
+    own = LibraryComm::on(parent);
     if (guards)
       guard =
           std::make_unique<StepperGuard>(comm, candidate, views, fields, on_device ? &on_device->fields() : nullptr);
@@ -344,17 +347,10 @@ struct Stepper::State {
     CHECK_MPI(MPI_Comm_rank(comm, &rank));
     if (!on_device) improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
-    const StageContext context{comm,
-                               candidate,
-                               options,
-                               views,
-                               on_device ? &on_device->fields() : nullptr,
-                               sweeper,
-                               nullptr,
-                               goes_around_cache(choice.stores, bytes),
-                               nodes,
-                               stages,
-                               true};
+    const StageContext context{comm,    *own,    candidate,
+                               options, views,   on_device ? &on_device->fields() : nullptr,
+                               sweeper, nullptr, goes_around_cache(choice.stores, bytes),
+                               nodes,   stages,  true};
     for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
       stages.push_back(std::make_unique<BoundStage>(context, number));
     if (on_device) share_failures();
@@ -365,7 +361,7 @@ struct Stepper::State {
   void share_failures() {
     std::vector<const Plan*> plans;
     for (const auto& stage : stages) plans.push_back(&stage->plan());
-    failure.emplace(comm, MessageTags().failure(), ranks_to_warn(comm, plans));
+    failure.emplace(own->comm(), tags().failure(), ranks_to_warn(own->comm(), plans));
   }
 
   void improve_memory_of(const std::vector<FieldRef>& fields, const Index& cells) const {
@@ -383,6 +379,8 @@ struct Stepper::State {
     choice.strategy = strategy;
     check_choice(candidate);
   }
+  /// Of the first stage: those of failures and of the end are the Stepper's own, since no link uses them.
+  const MessageTags& tags() const { return stages.front()->tags(); }
   device::Device* device() const { return on_device ? on_device->device() : nullptr; }
 
   /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
@@ -407,7 +405,7 @@ struct Stepper::State {
     if (!failure) return true;
     try {
       const FailureWatch watch;
-      meet_at_end(comm, MessageTags().ending(), options.yield, [] { return std::string("Stepper"); });
+      meet_at_end(own->comm(), tags().ending(), options.yield, [] { return std::string("Stepper"); });
       return true;
     } catch (const PeerFailure& error) {
       failure->send(error.what());

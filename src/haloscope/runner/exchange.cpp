@@ -52,7 +52,7 @@ struct Exchange::State {
       strategy = strategy_for(place, chosen);
       plan = plan_of(parent, layout, spec, strategy);
       device = place.open();
-      check_views({.comm = parent, .layout = &layout, .plan = &plan, .views = &views, .device = device.get()});
+      check_views(plan, views, device != nullptr);
     });
     require_same(parent, plan, layout, strategy, views.front().size(), nodes, guarded);
     for (std::size_t q = 0; q < views.size() && !device; ++q)

@@ -1,7 +1,6 @@
 #include "haloscope/runner/movement.hpp"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <utility>
 
@@ -10,7 +9,6 @@
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
-#include "haloscope/comm/together.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
@@ -48,15 +46,6 @@ SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   return {at, {element, row, row * box.extent(1)}, element};
 }
 
-/// The tags that a plan's messages need, not reserved yet. Tags of later slots are equal on all ranks. Collective; cost: one
-/// reduction to all where there are several slots.
-MessageTags tags_for(MPI_Comm comm, const Plan& plan, int slots) {
-  std::array<int, 1> messages{0};
-  for (const Message& message : plan.messages) messages[0] = std::max(messages[0], message.tag + 1);
-  if (slots > 1) reduce_together(comm, messages, MPI_INT, MPI_MAX);
-  return {.messages = messages[0]};
-}
-
 ScheduleOptions options_for(const Strategy& strategy, bool on_device) {
   ScheduleOptions options;
   options.collective_rounds = collective_rounds(strategy);
@@ -75,18 +64,21 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
       plan_(plan),
       views_(fields),
       fields_(fields.size()),
+      held_(new Held{LinkTags(*own_, plan_, static_cast<int>(fields.front().size()))}),
+      context_{.comm = own_->comm(),
+               .layout = &layout,
+               .plan = &plan_,
+               .views = &views_,
+               .yield = own_->has_more_ranks_than_cores(1),
+               .nodes = nodes,
+               .device = device,
+               .remembers = true,
+               .tags = held_->tags.tags()},
       device_(device) {
   const device::Current current(device_);
   moved_.resize(plan_.spec.quantities.size());
   if (plan_.spec.reverse) add_landings(open_landings(nodes));
   program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
-  context_ = {own_->comm(), &layout, &plan_, &views_, own_->has_more_ranks_than_cores(1)};
-  const int slots = static_cast<int>(fields.front().size());
-  context_.tags = tags_for(own_->comm(), plan_, slots);
-  reserve_tags();
-  context_.nodes = nodes;
-  context_.remembers = true;
-  context_.device = device;
   if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
   open();
   if (device != nullptr) shared_.emplace(own_->comm(), context_.tags.failure(), ranks_to_warn(own_->comm(), {&plan_}));
@@ -187,22 +179,13 @@ void Movement::add_landings(std::byte* line) {
   }
 }
 
-void Movement::reserve_tags() {
-  held_->tags = own_->reserve_tags(context_.tags.needed(static_cast<int>(views_.front().size())));
-  context_.tags.first = held_->tags.first();
-}
-
-/// Where MPI refuses a call, or memory is exhausted, messages of the opening may be under way.
-void Movement::open() try {
-  link_ = open_link(strategy_, context_);
-  const Views none;  // the device does the copies
-  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
-  if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
-} catch (const UnavailableError&) {
-  throw;
-} catch (...) {
-  held_->tags.retire();
-  throw;
+void Movement::open() {
+  held_->tags.open([this] {
+    link_ = open_link(strategy_, context_);
+    const Views none;  // the device does the copies
+    ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
+    if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
+  });
 }
 
 std::string Movement::name() const {
@@ -282,7 +265,8 @@ void Movement::follow(int slot, bool anew) {
   }
   if (anew) {
     held_->tags.retire();
-    reserve_tags();
+    held_->tags = LinkTags(*own_, plan_, static_cast<int>(views_.front().size()));
+    context_.tags = held_->tags.tags();
   }
   open();
 }

@@ -18,6 +18,7 @@
 #include "haloscope/runner/device_lane.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport.hpp"
+#include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
 
@@ -93,7 +94,6 @@ class Movement {
  private:
   std::byte* open_landings(const std::vector<int>& nodes);
   void add_landings(std::byte* line);
-  void reserve_tags();
   void open();
   bool closes_alone() const;
   void close();
@@ -115,13 +115,13 @@ class Movement {
   std::size_t fields_;
   /// What messages in flight use, and stays where they are abandoned.
   struct Held {
-    TagRange tags;
+    LinkTags tags;
     /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the device.
-    Memory landings;
+    Memory landings = {};
     bool landings_in_window = false;  // the same on all ranks
-    device::Buffer landings_there;
+    device::Buffer landings_there = {};
   };
-  std::unique_ptr<Held> held_ = std::make_unique<Held>();
+  std::unique_ptr<Held> held_;
   Program program_;
   LinkContext context_;
   std::vector<std::ptrdiff_t> moved_;  // by field

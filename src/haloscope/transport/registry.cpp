@@ -28,7 +28,7 @@ std::vector<Transport>& known_transports() {
 std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext& context,
                                      const std::vector<std::string>& options) {
   check_options(name, options);
-  agree(context.comm, [&] { check_views(context); });
+  agree(context.comm, [&] { check_views(*context.plan, *context.views, context.device != nullptr); });
   for (const Transport& transport : known_transports())
     if (transport.traits->name == name) return transport.open(context, options);
   throw UsageError("transport '" + name + "' has traits but no function to open it; register it with add_transport()");

@@ -27,13 +27,13 @@ bool points_are_apart(const SlotView& view, const Box& points) {
   return true;
 }
 
-void check_view(const SlotView& view, const LinkContext& context, int q) {
-  const Quantity& quantity = context.plan->spec.quantities[static_cast<std::size_t>(q)];
+void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
+  const Quantity& quantity = plan.spec.quantities[static_cast<std::size_t>(q)];
   if (view.element_bytes() != quantity.element_bytes)
     throw UsageError("field '" + quantity.name + "' has points of " + std::to_string(quantity.element_bytes) +
                      " bytes, its memory points of " + std::to_string(view.element_bytes()) +
                      "; where points do not follow each other in x, say in the view how long they are");
-  const Box points = points_moved(*context.plan, q);
+  const Box points = points_moved(plan, q);
   const bool addressable = is_addressable({view, points});
   if (!addressable || !points_are_apart(view, points))
     throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
@@ -41,7 +41,7 @@ void check_view(const SlotView& view, const LinkContext& context, int q) {
                      " bytes in x, y and z, with which some of its points " +
                      (addressable ? "share memory; pass an array of its own"
                                   : "lie beyond all memory; pass bytes from point to point"));
-  if (context.device != nullptr && view.stride[0] != view.element_bytes())
+  if (on_device && view.stride[0] != view.element_bytes())
     throw UsageError(
         "field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
         " bytes between points that are neighbours in x; kernels of devices need them one after the other (" +
@@ -111,9 +111,8 @@ Box points_moved(const Plan& plan, int q) {
   return grown(plan.owned(q), low, high);
 }
 
-void check_views(const LinkContext& context) {
-  const auto& quantities = context.plan->spec.quantities;
-  const Views& views = *context.views;
+void check_views(const Plan& plan, const Views& views, bool on_device) {
+  const auto& quantities = plan.spec.quantities;
   if (views.size() != quantities.size())
     throw UsageError("an exchange of " + std::to_string(quantities.size()) + " fields was given the memory of " +
                      std::to_string(views.size()) + "; pass one view per field");
@@ -121,9 +120,9 @@ void check_views(const LinkContext& context) {
     if (views[q].empty() || views[q].size() != views[0].size())
       throw UsageError("field '" + quantities[q].name + "' has " + std::to_string(views[q].size()) +
                        " slots; every field of an exchange needs the same number, at least 1");
-    for (const SlotView& view : views[q]) check_view(view, context, static_cast<int>(q));
+    for (const SlotView& view : views[q]) check_view(view, plan, static_cast<int>(q), on_device);
   }
-  check_apart(*context.plan, views);
+  check_apart(plan, views);
 }
 
 void check_apart(const Plan& plan, const Views& views) {

@@ -11,8 +11,9 @@ Box points_moved(const Plan& plan, int q);
 /// Where contributions of one direction arrive, in coordinates of its own; one point where there are none.
 Box landing_box(const Plan& plan, int q);
 
-/// Local. @throws UsageError when the views do not fit the plan.
-void check_views(const LinkContext& context);
+/// Local. @param on_device  whether the views are of memory of a device.
+/// @throws UsageError when the views do not fit the plan.
+void check_views(const Plan& plan, const Views& views, bool on_device);
 
 /// What check_views() looks at again where fields have moved. Local; cost: a comparison for each pair of fields whose
 /// memory interleaves.

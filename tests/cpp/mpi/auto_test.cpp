@@ -213,7 +213,7 @@ struct Runners {
 
   Runners(const Case& c, const std::vector<std::vector<int>>& delays, int slow_rank, RaceLimits limits)
       : exchanges(delays.size()), rig(std::make_unique<Rig>(c)) {
-    LinkContext context{MPI_COMM_WORLD, &rig->layout, &rig->plan, &rig->fields.views(), c.yield};
+    const LinkContext context = rig->context();
     std::vector<Trial> candidates;
     for (std::size_t i = 0; i < delays.size(); ++i)
       candidates.push_back(

@@ -27,6 +27,8 @@ struct DeviceRig {
   Plan plan;
   std::unique_ptr<device::Device> device = open_device();
   Storage fields;
+  std::shared_ptr<LibraryComm> own = LibraryComm::on(MPI_COMM_WORLD);
+  LinkTags tags;
   std::unique_ptr<device::Stream> stream = device->stream();
   std::vector<int> in, out;
   std::unique_ptr<Link> link;
@@ -45,12 +47,20 @@ struct DeviceRig {
   }
   /// @param one_way  a line of ranks, the first of which only sends and the last only receives.
   explicit DeviceRig(const std::string& strategy, bool one_way = false)
-      : c(ring(one_way)), layout(c.grid, c.ranks), plan(make_plan(layout, world_rank(), c.spec)), fields(plan, 2) {
+      : c(ring(one_way)),
+        layout(c.grid, c.ranks),
+        plan(make_plan(layout, world_rank(), c.spec)),
+        fields(plan, 2),
+        tags(*own, plan, 2) {
     for (int id = 0; id < static_cast<int>(plan.messages.size()); ++id)
       (plan.messages[id].out ? out : in).push_back(id);
-    LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), true};
-    context.device = device.get();
-    link = open_link(Strategy(strategy), context);
+    link = open_link(Strategy(strategy), {.comm = own->comm(),
+                                          .layout = &layout,
+                                          .plan = &plan,
+                                          .views = &fields.views(),
+                                          .yield = true,
+                                          .device = device.get(),
+                                          .tags = tags.tags()});
   }
   DeviceLink& moves() { return static_cast<DeviceLink&>(*link); }
   void begin() {

@@ -171,10 +171,7 @@ struct Remembering {
   Rig rig;
   LinkContext context;
 
-  explicit Remembering(bool remembers = true) : rig(cube()) {
-    context = {MPI_COMM_WORLD, &rig.layout, &rig.plan, &rig.fields.views(), true};
-    context.remembers = remembers;
-  }
+  explicit Remembering(bool remembers = true) : rig(cube()), context(rig.context()) { context.remembers = remembers; }
   static Case cube() {
     Case c;
     c = periodic_cube(0, c);

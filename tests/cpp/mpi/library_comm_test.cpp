@@ -5,10 +5,15 @@
 #include <mpi.h>
 
 #include <deque>
+#include <memory>
+#include <numeric>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "haloscope/comm/maximum.hpp"
 #include "haloscope/haloscope.hpp"
+#include "haloscope/transport/link_tags.hpp"
 #include "pmpi_counter.hpp"
 #include "world.hpp"
 
@@ -172,6 +177,54 @@ TEST(Maximum, IsThatOfAllRanksTakingPart) {
     }
     EXPECT_EQ(most.result()[0], ranks.back() + 10.0 * turn);
     EXPECT_EQ(most.result()[1], -ranks.front() - 1.0);
+  }
+}
+
+/// One is polled, the other is not, on each rank another one first.
+TEST(Maximum, OfTwoUnderWayTogetherIsEachItsOwn) {
+  const auto own = LibraryComm::on(MPI_COMM_WORLD);
+  const int rank = rank_in(own->comm()), size = ranks_in(own->comm());
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  const TagRange tags[] = {own->reserve_tags(1), own->reserve_tags(1)};
+  Maximum most[] = {{own->comm(), ranks, tags[0].first(), 1}, {own->comm(), ranks, tags[1].first(), 1}};
+  for (int turn = 0; turn < 20; ++turn) {
+    for (int one : {0, 1}) most[one].start(std::vector<double>{rank + 100.0 * one + 1000 * turn});
+    const int late = (rank + turn) % 2;
+    while (!most[1 - late].test()) continue;
+    while (!most[late].test()) continue;
+    for (int one : {0, 1}) ASSERT_EQ(most[one].result()[0], size - 1 + 100.0 * one + 1000 * turn) << turn;
+  }
+}
+
+/// Messages of every part and slot, and those that belong to no message of the plan.
+std::vector<int> all_tags(const MessageTags& tags, const Plan& plan, int slots) {
+  std::vector<int> all{tags.reduction(), tags.failure(), tags.ending()};
+  for (const Message& message : plan.messages)
+    if (message.out)
+      for (int slot = 0; slot < slots; ++slot)
+        for (int part = 0; part < MessageTags::parts; ++part) all.push_back(tags.of(message.tag, part, slot));
+  return all;
+}
+
+/// Ranks of a grid with borders have different messages, and links are ended between others.
+TEST(LinkTags, OfLinksOnOneCommunicatorAreApart) {
+  const auto own = LibraryComm::on(MPI_COMM_WORLD);
+  const Grid<2> grid = small_grid(MPI_COMM_WORLD);
+  std::vector<std::pair<std::unique_ptr<LinkTags>, std::vector<int>>> open;
+  for (int n = 0; n < 40; ++n) {
+    ExchangeSpec spec;
+    spec.quantities = {Quantity{.name = "u"}};
+    spec.pattern = n % 2 == 0 ? Pattern::direct : Pattern::ordered;
+    const Layout layout({2, {40, 40, 1}, {n % 3 == 0, n % 5 == 0, false}}, grid.layout().ranks());
+    const Plan plan = make_plan(layout, grid.rank(), spec);
+    auto tags = std::make_unique<LinkTags>(*own, plan, 1 + n % 4);
+    std::vector<int> mine = all_tags(tags->tags(), plan, 1 + n % 4);
+    std::set<int> others;
+    for (const auto& [link, used] : open) others.insert(used.begin(), used.end());
+    for (const int tag : mine) ASSERT_TRUE(others.insert(tag).second) << tag << " of link " << n;
+    open.emplace_back(std::move(tags), std::move(mine));
+    if (n % 4 == 3) open.erase(open.begin() + n / 4);
   }
 }
 

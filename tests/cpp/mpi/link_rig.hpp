@@ -13,6 +13,7 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "haloscope/transport/link_tags.hpp"
 #include "rig_fields.hpp"
 #include "world.hpp"
 
@@ -54,19 +55,30 @@ class Rig {
       : case_(c),
         layout(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
         plan(make_plan(layout, world_rank(), c.spec)),
-        fields(allocate(plan, c)) {
+        fields(allocate(plan, c)),
+        tags_(*own_, plan, c.slots) {
     fields.set_canaries();
     for (int s = 0; s < c.slots; ++s)
       for (int r = 0; r < plan.rounds; ++r) copies_.push_back(make_copies(fields.views(), s, copies_of(r)));
     for (int r = 0; r < plan.rounds; ++r)
       for (bool out : {false, true}) sets_.push_back(set_of(r, out));
-    const LinkContext context{MPI_COMM_WORLD, &layout, &plan, &fields.views(), c.yield, c.threads, c.nodes};
     Strategy strategy;
     strategy.transport = c.transport;
     strategy.transport_options = c.options;
     strategy.between = c.between;
     strategy.between_options = c.between_options;
-    link = open_link(strategy, context);
+    link = open_link(strategy, context());
+  }
+  /// What a link on the rig's fields is opened on, one at a time or in turn.
+  LinkContext context() const {
+    return {.comm = own_->comm(),
+            .layout = &layout,
+            .plan = &plan,
+            .views = &fields.views(),
+            .yield = case_.yield,
+            .threads = case_.threads,
+            .nodes = case_.nodes,
+            .tags = tags_.tags()};
   }
 
   const std::vector<int>& in(int round) const { return sets_[2 * round]; }
@@ -203,6 +215,12 @@ class Rig {
   Layout layout;
   Plan plan;
   RigFields fields;
+
+ private:
+  std::shared_ptr<LibraryComm> own_ = LibraryComm::on(MPI_COMM_WORLD);
+  LinkTags tags_;
+
+ public:
   std::unique_ptr<Link> link;
 
  private:

@@ -181,6 +181,36 @@ TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
   EXPECT_NE(said.find("StepperOptions::enough"), std::string::npos) << said;
 }
 
+/// The own values after steps of averages to and fro, both of which exchange.
+std::vector<double> averaged_to_and_fro(const char* strategy, int steps) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
+  const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
+  const auto [nx, ny, nz] = grid.cells();
+  for (std::int64_t j = 0; j < ny; ++j)
+    for (std::int64_t i = 0; i < nx; ++i)
+      u[0](i, j) = random_value(3, 0, grid.layout().grid(), {grid.owned().lo[0] + i, grid.owned().lo[1] + j, 0});
+  const auto sweep = [](int from, int to) {
+    const auto run = [=](const SweepArgs& args) { average(args, from, args.write<double, 2>(to)); };
+    return SweepSpec{.name = "average", .reads = {{from, 1}}, .writes = {to}, .run = run};
+  };
+  Choice choice;
+  choice.strategy = Strategy(strategy);
+  Stepper stepper(
+      grid, {u, v}, choice,
+      std::vector<Stage>{{.name = "to", .sweeps = {sweep(0, 1)}}, {.name = "fro", .sweeps = {sweep(1, 0)}}});
+  stepper.run(steps);
+  std::vector<double> values;
+  for (std::int64_t j = 0; j < ny; ++j)
+    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[0](i, j));
+  return values;
+}
+
+/// Each stage polls its own race only, while the other one's reduction is under way.
+TEST(StepperLoops, RacesOfSeveralStagesKeepApart) {
+  for (int n = 0; n < 3; ++n)
+    EXPECT_EQ(averaged_to_and_fro("direct/auto", 200), averaged_to_and_fro("direct/p2p", 200));
+}
+
 /// The own values after a sum over neighbours, handed out in strips; and the most rows that a box had.
 std::pair<std::vector<double>, std::int64_t> stripped(std::int64_t strip_bytes, const Choice& choice) {
   const Grid<3> grid{MPI_COMM_WORLD, {.cells = {12, 50, 18}, .periodic = {true, false, true}, .process_grid = "slabs"}};

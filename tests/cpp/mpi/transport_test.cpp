@@ -203,8 +203,16 @@ std::string refusal(const Case& c, const Views* views = nullptr) {
   const Layout layout(c.grid, c.ranks);
   const Plan plan = make_plan(layout, world_rank(), c.spec);
   const Storage fields(plan, 1);
+  const auto own = LibraryComm::on(MPI_COMM_WORLD);
+  const LinkTags tags(*own, plan, 1);
   try {
-    open_transport(c.transport, {MPI_COMM_WORLD, &layout, &plan, views ? views : &fields.views()}, c.options);
+    open_transport(c.transport,
+                   {.comm = own->comm(),
+                    .layout = &layout,
+                    .plan = &plan,
+                    .views = views ? views : &fields.views(),
+                    .tags = tags.tags()},
+                   c.options);
   } catch (const UsageError& error) {
     return error.what();
   }

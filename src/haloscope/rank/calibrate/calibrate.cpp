@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
@@ -18,6 +18,7 @@
 #include "haloscope/run/run.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
 
@@ -121,7 +122,14 @@ Json exchange_points(Session& s, const CalibrateRequest& request, Sampler sample
   Storage storage(plan, 1, {}, needs_shared_fields(strategy) ? shared_by(node) : Allocator{});
   const Program program = exchange_program(plan, false, collective_rounds(strategy));
   const bool yield = more_ranks_than_cores(s.comm);
-  LinkContext context{s.comm, &layout, &plan, &storage.views(), yield};
+  const auto own = LibraryComm::on(s.comm);
+  const LinkTags tags(*own, plan, 1);
+  const LinkContext context{.comm = own->comm(),
+                            .layout = &layout,
+                            .plan = &plan,
+                            .views = &storage.views(),
+                            .yield = yield,
+                            .tags = tags.tags()};
   const std::unique_ptr<Link> link = open_link(strategy, context);
   CommOps ops(program, storage.views(), *link, s.comm, yield);
   Touching touching(plan, storage.views());

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
+#include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
 
@@ -68,9 +69,16 @@ struct Transfer::Open {
         layout({1, {on.size_ * bytes, 1, 1}, {on.ring_, false, false}}, {on.size_, 1, 1}),
         plan(make_plan(layout, on.rank_, spec(strategy, way, bytes, messages))),
         storage(plan, 1, {}, needs_shared_fields(strategy) ? shared_by(node) : Allocator{}),
+        own(LibraryComm::on(on.comm_)),
+        tags(*own, plan, 1),
         program(exchange_program(plan, false, collective_rounds(strategy))) {
-    LinkContext context{on.comm_, &layout, &plan, &storage.views(), on.yield_};
-    context.nodes = on.nodes_;
+    const LinkContext context{.comm = own->comm(),
+                              .layout = &layout,
+                              .plan = &plan,
+                              .views = &storage.views(),
+                              .yield = on.yield_,
+                              .nodes = on.nodes_,
+                              .tags = tags.tags()};
     link = open_link(strategy, context);
     ops = std::make_unique<CommOps>(program, storage.views(), *link, on.comm_, on.yield_);
     for (const Message& m : plan.messages)
@@ -130,6 +138,8 @@ struct Transfer::Open {
   Layout layout;
   Plan plan;
   Storage storage;
+  std::shared_ptr<LibraryComm> own;
+  LinkTags tags;
   Program program;
   std::unique_ptr<Link> link;
   std::unique_ptr<CommOps> ops;
