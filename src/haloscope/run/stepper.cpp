@@ -309,8 +309,8 @@ struct Stepper::State {
   std::int64_t time_before = 0;  // of the steps that are carried out
   int slot_before = 0;           // likewise
   bool failed = false;
-  bool leaked = false;                          // the guard has just thrown
-  int exceptions = std::uncaught_exceptions();  // when it was made
+  bool leaked = false;            // the guard has just thrown
+  std::optional<int> exceptions;  // in flight when all ranks had opened it; empty: they have not
 
   State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, const Choice& given,
         const std::vector<Stage>& described, const StepperOptions& of)
@@ -356,6 +356,7 @@ struct Stepper::State {
     if (on_device) share_failures();
     groups = groups_of(candidate.step);
     if (choice.schedule->in_place) series = std::make_unique<CountedSeries>(*stages.front());
+    exceptions = std::uncaught_exceptions();
   }
 
   void share_failures() {
@@ -384,11 +385,11 @@ struct Stepper::State {
   device::Device* device() const { return on_device ? on_device->device() : nullptr; }
 
   /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
-  /// awaited.
+  /// awaited. An opening that is refused has none, and all ranks are here (see fail_together()).
   ~State() {
-    const bool unwinds = std::uncaught_exceptions() > exceptions;
+    const bool unwinds = exceptions && std::uncaught_exceptions() > *exceptions;
     if (unwinds && !failed && failure) fail(name_step("an exception of the program"));
-    const bool abandons = failed || unwinds || !may_close();
+    const bool abandons = failed || unwinds || (exceptions && !may_close());
     for (auto& stage : stages)
       if (abandons) stage->abandon();
     if (on_device) on_device->settle();
@@ -535,8 +536,10 @@ Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& no
                  const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages,
                  const StepperOptions& options) {
   collectively(comm, "a Stepper", [&] {
-    agree(comm, [&] { state_ = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
-    state_->open(comm, nodes, fields, options);
+    std::unique_ptr<State> opened;  // ends within the call where that fails
+    agree(comm, [&] { opened = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
+    opened->open(comm, nodes, fields, options);
+    state_ = std::move(opened);
   });
 }
 

@@ -1,9 +1,10 @@
-// Counts what this thread of this rank really sends, in front of MPI's own functions.
+// Counts what this thread of this rank really sends, makes and frees, in front of MPI's own functions; refuses some calls.
 #include "pmpi_counter.hpp"
 
 #include <chrono>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "link_rig.hpp"
 
@@ -19,6 +20,11 @@ Calls& calls() {
   return counts;
 }
 
+Held& held() {
+  thread_local Held counts;
+  return counts;
+}
+
 std::int64_t& calls_until_refusal() {
   static std::int64_t left = -1;
   return left;
@@ -30,6 +36,29 @@ double& pause_after_send_s() {
 }
 
 namespace {
+
+bool refuses() { return calls_until_refusal() >= 0 && calls_until_refusal()-- == 0; }
+
+/// A call that makes something, unless it is to be refused.
+template <class Handle, class Make>
+int make(std::int64_t& count, const Handle* made, Handle none, Make call) {
+  if (refuses()) return MPI_ERR_OTHER;
+  const int error = call();
+  count += error == MPI_SUCCESS && *made != none;
+  return error;
+}
+
+template <class Make>
+int make_communicator(const MPI_Comm* made, Make call) {
+  ++calls().communicators;
+  return make(held().communicators, made, MPI_COMM_NULL, call);
+}
+
+template <class Make>
+int make_window(const MPI_Win* made, Make call) {
+  ++calls().collectives;
+  return make(held().windows, made, MPI_WIN_NULL, call);
+}
 
 int asserted(int modes) {
   calls().asserted += modes != 0;
@@ -47,15 +76,27 @@ void note(std::int64_t bytes) {
   sent().bytes += bytes;
 }
 
-bool refuses() { return calls_until_refusal() >= 0 && calls_until_refusal()-- == 0; }
-
 /// Bytes of persistent sends, by request.
 std::unordered_map<MPI_Request, std::int64_t>& prepared() {
   thread_local std::unordered_map<MPI_Request, std::int64_t> requests;
   return requests;
 }
 
+/// Persistent requests.
+std::unordered_set<MPI_Request>& persistent() {
+  thread_local std::unordered_set<MPI_Request> requests;
+  return requests;
+}
+
+template <class Make>
+int make_request(const MPI_Request* made, Make call) {
+  const int error = make(held().requests, made, MPI_REQUEST_NULL, call);
+  if (error == MPI_SUCCESS) persistent().insert(*made);
+  return error;
+}
+
 }  // namespace
+
 }  // namespace haloscope::test
 
 using namespace haloscope::test;
@@ -76,17 +117,20 @@ int MPI_Send(const void* data, int count, MPI_Datatype type, int to, int tag, MP
 
 int MPI_Send_init(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                   MPI_Request* request) {
-  if (refuses()) return MPI_ERR_OTHER;
-  const int error = PMPI_Send_init(data, count, type, to, tag, comm, request);
-  prepared()[*request] = bytes_of(count, type);
+  const int error = make_request(request, [&] { return PMPI_Send_init(data, count, type, to, tag, comm, request); });
+  if (error == MPI_SUCCESS) prepared()[*request] = bytes_of(count, type);
   return error;
 }
 
 int MPI_Recv_init(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
-  if (refuses()) return MPI_ERR_OTHER;
-  const int error = PMPI_Recv_init(data, count, type, from, tag, comm, request);
-  prepared().erase(*request);  // the library may use a freed send request's handle again
+  const int error = make_request(request, [&] { return PMPI_Recv_init(data, count, type, from, tag, comm, request); });
+  if (error == MPI_SUCCESS) prepared().erase(*request);  // the library may use a freed send request's handle again
   return error;
+}
+
+int MPI_Request_free(MPI_Request* request) {
+  held().requests -= static_cast<std::int64_t>(persistent().erase(*request));
+  return PMPI_Request_free(request);
 }
 
 int MPI_Start(MPI_Request* request) {
@@ -121,31 +165,27 @@ int MPI_Precv_init(void* data, int parts, MPI_Count count, MPI_Datatype type, in
 // ---- collective calls -----------------------------------------------------------------------------------------------
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
-  if (refuses()) return MPI_ERR_OTHER;
-  ++calls().communicators;
-  return PMPI_Comm_dup(comm, made);
+  return make_communicator(made, [&] { return PMPI_Comm_dup(comm, made); });
 }
 int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* made) {
-  if (refuses()) return MPI_ERR_OTHER;
-  ++calls().communicators;
-  return PMPI_Comm_split(comm, colour, key, made);
+  return make_communicator(made, [&] { return PMPI_Comm_split(comm, colour, key, made); });
 }
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made) {
-  if (refuses()) return MPI_ERR_OTHER;
-  ++calls().communicators;
-  return PMPI_Comm_split_type(comm, type, key, info, made);
+  return make_communicator(made, [&] { return PMPI_Comm_split_type(comm, type, key, info, made); });
 }
 int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* made) {
-  if (refuses()) return MPI_ERR_OTHER;
-  ++calls().communicators;
-  return PMPI_Comm_create_group(comm, group, tag, made);
+  return make_communicator(made, [&] { return PMPI_Comm_create_group(comm, group, tag, made); });
 }
 int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], const int from[], int out,
                                    const int destinations[], const int to[], MPI_Info info, int reorder,
                                    MPI_Comm* made) {
-  if (refuses()) return MPI_ERR_OTHER;
-  ++calls().communicators;
-  return PMPI_Dist_graph_create_adjacent(comm, in, sources, from, out, destinations, to, info, reorder, made);
+  return make_communicator(made, [&] {
+    return PMPI_Dist_graph_create_adjacent(comm, in, sources, from, out, destinations, to, info, reorder, made);
+  });
+}
+int MPI_Comm_free(MPI_Comm* comm) {
+  --held().communicators;
+  return PMPI_Comm_free(comm);
 }
 int MPI_Barrier(MPI_Comm comm) {
   ++calls().barriers, ++calls().collectives;
@@ -188,19 +228,21 @@ int MPI_Alltoallv(const void* in, const int* n, const int* at, MPI_Datatype a, v
   return PMPI_Alltoallv(in, n, at, a, out, m, to, b, comm);
 }
 int MPI_Win_free(MPI_Win* window) {
-  ++calls().collectives;
+  ++calls().collectives, --held().windows;
   return PMPI_Win_free(window);
 }
 int MPI_Win_create(void* base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* window) {
-  if (refuses()) return MPI_ERR_OTHER;
-  ++calls().windows_created, ++calls().collectives;
-  return PMPI_Win_create(base, bytes, unit, info, comm, window);
+  ++calls().windows_created;
+  return make_window(window, [&] { return PMPI_Win_create(base, bytes, unit, info, comm, window); });
 }
 int MPI_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* window) {
-  if (refuses()) return MPI_ERR_OTHER;
-  ++calls().windows_allocated, ++calls().collectives;
+  ++calls().windows_allocated;
   calls().hinted_windows += info != MPI_INFO_NULL;
-  return PMPI_Win_allocate(bytes, unit, info, comm, base, window);
+  return make_window(window, [&] { return PMPI_Win_allocate(bytes, unit, info, comm, base, window); });
+}
+int MPI_Win_allocate_shared(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* window) {
+  return make(held().windows, window, MPI_WIN_NULL,
+              [&] { return PMPI_Win_allocate_shared(bytes, unit, info, comm, base, window); });
 }
 int MPI_Win_fence(int modes, MPI_Win window) {
   ++calls().fences, ++calls().collectives;
@@ -211,6 +253,50 @@ int MPI_Win_fence(int modes, MPI_Win window) {
   PMPI_Group_free(&group);
   if (size > calls().largest_fence_group) calls().largest_fence_group = size;
   return PMPI_Win_fence(asserted(modes), window);
+}
+
+// ---- groups and types -----------------------------------------------------------------------------------------------
+
+int MPI_Comm_group(MPI_Comm comm, MPI_Group* group) {
+  ++held().groups;
+  return PMPI_Comm_group(comm, group);
+}
+int MPI_Win_get_group(MPI_Win window, MPI_Group* group) {
+  ++held().groups;
+  return PMPI_Win_get_group(window, group);
+}
+int MPI_Group_incl(MPI_Group group, int n, const int ranks[], MPI_Group* made) {
+  ++held().groups;
+  return PMPI_Group_incl(group, n, ranks, made);
+}
+int MPI_Group_intersection(MPI_Group a, MPI_Group b, MPI_Group* made) {
+  ++held().groups;
+  return PMPI_Group_intersection(a, b, made);
+}
+int MPI_Group_free(MPI_Group* group) {
+  --held().groups;
+  return PMPI_Group_free(group);
+}
+int MPI_Type_contiguous(int count, MPI_Datatype type, MPI_Datatype* made) {
+  ++held().types;
+  return PMPI_Type_contiguous(count, type, made);
+}
+int MPI_Type_create_hvector(int count, int length, MPI_Aint stride, MPI_Datatype type, MPI_Datatype* made) {
+  ++held().types;
+  return PMPI_Type_create_hvector(count, length, stride, type, made);
+}
+int MPI_Type_create_hindexed_block(int count, int length, const MPI_Aint at[], MPI_Datatype type, MPI_Datatype* made) {
+  ++held().types;
+  return PMPI_Type_create_hindexed_block(count, length, at, type, made);
+}
+int MPI_Type_create_struct(int count, const int lengths[], const MPI_Aint at[], const MPI_Datatype types[],
+                           MPI_Datatype* made) {
+  ++held().types;
+  return PMPI_Type_create_struct(count, lengths, at, types, made);
+}
+int MPI_Type_free(MPI_Datatype* type) {
+  --held().types;
+  return PMPI_Type_free(type);
 }
 
 // ---- one-sided synchronisation and transfers ------------------------------------------------------------------------

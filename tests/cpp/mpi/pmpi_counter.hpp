@@ -1,4 +1,5 @@
-// What the wrappers of pmpi_counter.cpp have seen on this rank, besides the messages of Sent (link_rig.hpp).
+// What the wrappers of pmpi_counter.cpp have seen on this thread, besides the messages of Sent (link_rig.hpp), and the calls that
+// they refuse.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,14 @@ struct Calls {
   std::int64_t asserted = 0;                                ///< synchronisation calls with an assertion
 };
 Calls& calls();
+
+/// Handles that this rank has made and not freed.
+struct Held {
+  std::int64_t communicators = 0, groups = 0, types = 0, windows = 0;
+  std::int64_t requests = 0;  ///< persistent ones
+  bool operator==(const Held&) const = default;
+};
+Held& held();
 
 /// How many more calls that make requests, datatypes, communicators or windows succeed on this rank before MPI refuses
 /// one; negative: it refuses none.
