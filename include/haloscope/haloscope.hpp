@@ -163,7 +163,8 @@ class Field {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
 
  public:
-  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end.
+  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end, unless an exception ends
+  /// it: then it waits for no other rank, and the memory stays.
   /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where there is no (shared)
   ///         memory, in shared memory on all ranks alike.
   Field(const Grid<D>& grid, const FieldOptions& options)

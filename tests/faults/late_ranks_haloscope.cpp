@@ -1,6 +1,6 @@
 // Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its work.
 // Each rank prints "right", or "caught: TEXT".
-//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|more|end-stepper|end-field SECONDS
+//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|throw-shared|more|end-stepper|end-field SECONDS
 //          late_ranks_haloscope end|end-accumulation|end-alone SECONDS STRATEGY COLUMNS
 // With "end-alone", rank 1 ends its exchange only after rank 0 has.
 #include <chrono>
@@ -52,10 +52,10 @@ void receive_for(double seconds) {
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
 }
 
-void leave(int rank, double seconds) {
+void leave(int rank, double seconds, MemoryKind memory, const char* strategy) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
-  const Field<double, 2> u{grid, {.halo = 1}};
-  Exchange halo = make_exchange(grid, {u}, "ordered/rma-fence");
+  const Field<double, 2> u{grid, {.halo = 1, .memory = memory}};
+  Exchange halo = make_exchange(grid, {u}, strategy);
   halo.exchange();
   if (rank == 1) {
     receive_for(seconds);
@@ -130,7 +130,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
     if (how == "throw")
-      leave(rank, seconds);
+      leave(rank, seconds, MemoryKind::own, "ordered/rma-fence");
+    else if (how == "throw-shared")
+      leave(rank, seconds, MemoryKind::shared, "direct/shared");
     else if (how == "more")
       get_out_of_step(rank, seconds);
     else if (how == "boxes" || how == "reorder")

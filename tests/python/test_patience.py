@@ -213,10 +213,12 @@ def test_a_rank_that_is_late_to_end_a_stepper_or_a_shared_field_is_reported(how,
     assert reports_a_late_end(late_ranks(how), what)
 
 
-@pytest.mark.parametrize("strategy", ["ordered/rma-fence", "direct/p2p"])
+@pytest.mark.parametrize(
+    ("how", "strategy"), [("throw", "ordered/rma-fence"), ("throw", "direct/p2p"), ("throw-shared", "direct/shared")]
+)
 @pytest.mark.parametrize("guard", ["0", "1"])
-def test_an_exception_that_ends_an_exchange_in_cplusplus_waits_for_no_other_rank(strategy, guard):
-    ended = late_ranks("throw", HALOSCOPE_GUARD=guard, HALOSCOPE_STRATEGY=strategy)
+def test_an_exception_that_ends_exchange_or_field_in_cplusplus_waits_for_no_other_rank(how, strategy, guard):
+    ended = late_ranks(how, HALOSCOPE_GUARD=guard, HALOSCOPE_STRATEGY=strategy)
     assert ended.returncode != 0
     assert "caught: the input is damaged" in ended.stdout, ended.stdout + ended.stderr
 

@@ -69,54 +69,44 @@ int first_fit(const std::vector<unsigned char>& used, int count, int limit) {
 
 }  // namespace
 
-LibraryComm::LibraryComm(MPI_Comm users) {
-  CHECK_MPI(MPI_Comm_dup(users, &comm_));
-  CHECK_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
-  most_blocks_ = std::min(tag_limit(comm_) / block, most_blocks);
-}
+LibraryComm::LibraryComm(MPI_Comm users)
+    : comm_(users), most_blocks_(std::min(tag_limit(comm_.get()) / block, most_blocks)) {}
 
 LibraryComm::~LibraryComm() {
-  int ended = 0;
-  REQUIRE_MPI(MPI_Finalized(&ended));
-  if (ended) {
-    for (auto& [nodes, node] : nodes_) static_cast<void>(node.release());
-    return;
-  }
+  if (mpi_is_over()) return;
   nodes_.clear();
-  if (comm_ == MPI_COMM_NULL) return;
-  SharedFailure::receive_the_rest(comm_);
-  REQUIRE_MPI(MPI_Comm_free(&comm_));
+  SharedFailure::receive_the_rest(comm());
 }
 
 std::shared_ptr<LibraryComm> LibraryComm::on(MPI_Comm users) {
   if (const Attribute* known = attribute_of(users)) return known->on ? known->on : known->itself.lock();
   const std::shared_ptr<LibraryComm> made(new LibraryComm(users));
-  set_attribute(made->comm_, {nullptr, made});
+  set_attribute(made->comm(), {nullptr, made});
   set_attribute(users, {made, {}});
   return made;
 }
 
 const Node& LibraryComm::node(const std::vector<int>& nodes) {
   std::unique_ptr<Node>& known = nodes_[nodes];
-  if (!known) known = std::make_unique<Node>(comm_, nodes);
+  if (!known) known = std::make_unique<Node>(comm(), nodes);
   return *known;
 }
 
 bool LibraryComm::has_more_ranks_than_cores(int threads) {
   auto known = crowded_.find(threads);
-  if (known == crowded_.end()) known = crowded_.emplace(threads, more_ranks_than_cores(comm_, threads)).first;
+  if (known == crowded_.end()) known = crowded_.emplace(threads, more_ranks_than_cores(comm(), threads)).first;
   return known->second;
 }
 
 TagRange LibraryComm::reserve_tags(int count) {
   std::array<int, 2> most{(count + block - 1) / block, static_cast<int>(used_.size())};
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_INT, MPI_MAX, comm_));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_INT, MPI_MAX, comm()));
   const auto [blocks, beyond] = most;
   int first = beyond;
   if (beyond + blocks > most_blocks_) {
     std::vector<unsigned char> used = used_;
     used.resize(static_cast<std::size_t>(beyond));
-    CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, used.data(), beyond, MPI_UNSIGNED_CHAR, MPI_MAX, comm_));
+    CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, used.data(), beyond, MPI_UNSIGNED_CHAR, MPI_MAX, comm()));
     first = first_fit(used, blocks, most_blocks_);
     if (first < 0)
       throw Error(Exit::failed, "the exchanges that are open use all " + std::to_string(most_blocks_ * block) +

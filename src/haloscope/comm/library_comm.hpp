@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 
 namespace haloscope {
@@ -50,7 +51,7 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
   LibraryComm(const LibraryComm&) = delete;
   LibraryComm& operator=(const LibraryComm&) = delete;
 
-  MPI_Comm comm() const { return comm_; }
+  MPI_Comm comm() const { return comm_.get(); }
   /// The ranks that share memory, see Node. Collective the first time for these `nodes`.
   const Node& node(const std::vector<int>& nodes = {});
   /// more_ranks_than_cores() of this communicator. Collective the first time for these threads.
@@ -66,7 +67,7 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
   friend class TagRange;
   explicit LibraryComm(MPI_Comm users);
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  OwnComm comm_;
   std::map<std::vector<int>, std::unique_ptr<Node>> nodes_;
   std::map<int, bool> crowded_;      // by threads
   std::vector<unsigned char> used_;  // by block of tags

@@ -171,6 +171,7 @@ Collective::Collective() noexcept {
   ++call_place.begun;
 }
 Collective::~Collective() { --call_place.depth; }
+bool Collective::runs() noexcept { return call_place.depth > 0; }
 
 void require_company(MPI_Comm comm) {
   if (call_place.depth == 0 || std::uncaught_exceptions() == 0) return;

@@ -108,6 +108,8 @@ class Collective {
   ~Collective();
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;
+  /// Whether one does. Local.
+  static bool runs() noexcept;
 };
 
 /// Called before a collective call of MPI that frees something and waits for the other ranks. Where an exception ends a collective

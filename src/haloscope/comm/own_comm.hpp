@@ -3,10 +3,7 @@
 
 #include <mpi.h>
 
-#include <utility>
-
-#include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/patience.hpp"
+#include "haloscope/comm/handles.hpp"
 
 namespace haloscope {
 
@@ -14,22 +11,17 @@ namespace haloscope {
 class OwnComm {
  public:
   explicit OwnComm(MPI_Comm comm) {
-    CHECK_MPI(MPI_Comm_dup(comm, &comm_));
-    CHECK_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+    CHECK_MPI(MPI_Comm_dup(comm, comm_.address()));
+    CHECK_MPI(MPI_Comm_set_errhandler(get(), MPI_ERRORS_RETURN));
   }
-  ~OwnComm() {
-    if (comm_ == MPI_COMM_NULL) return;
-    const EndOfAll end("a communicator");
-    REQUIRE_MPI(MPI_Comm_free(&comm_));
-  }
-  OwnComm(OwnComm&& other) noexcept : comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
-  OwnComm& operator=(OwnComm&&) = delete;
-  MPI_Comm get() const { return comm_; }
-  int rank() const { return (REQUIRE_MPI(MPI_Comm_rank(comm_, &number_)), number_); }
-  int size() const { return (REQUIRE_MPI(MPI_Comm_size(comm_, &number_)), number_); }
+  MPI_Comm get() const { return comm_.get(); }
+  int rank() const { return (REQUIRE_MPI(MPI_Comm_rank(get(), &number_)), number_); }
+  int size() const { return (REQUIRE_MPI(MPI_Comm_size(get(), &number_)), number_); }
+  /// It is not freed: other ranks may never come to do so.
+  void leave() { static_cast<void>(comm_.release()); }
 
  private:
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  OwnedComm comm_;
   mutable int number_ = 0;
 };
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <numeric>
 
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -28,15 +30,21 @@ using PageRanges = std::vector<ByteRange>;
 /// One window and where every rank's memory begins in this process.
 struct Window {
   int number = 0;
-  MPI_Comm comm = MPI_COMM_NULL;  // of the node
+  std::shared_ptr<const OwnedComm> comm;  // of the node
   MPI_Win handle = MPI_WIN_NULL;
   std::byte* begin = nullptr;
-  std::size_t bytes = 0;           // of the rank's memory, whether in the window or private
-  std::size_t shared = 0;          // of the window
-  std::vector<std::byte*> begins;  // by rank of the window's group
-  std::vector<Memory> places;      // where memory is mapped that is only partly in the window
+  std::size_t bytes = 0;                        // of the rank's memory, whether in the window or private
+  std::size_t shared = 0;                       // of the window
+  std::vector<std::byte*> begins;               // by rank of the window's group
+  std::vector<Memory> places;                   // where memory is mapped that is only partly in the window
+  int exceptions = std::uncaught_exceptions();  // in flight when it was made
 
   ~Window();
+};
+
+/// The wait for all ranks of a node to end memory that they share.
+class WaitForEnd final : public ReportedWait {
+  std::string describe() const override { return "other ranks have not come to the end of memory that they share"; }
 };
 
 /// Windows of this process, oldest first. Several threads may open and free windows of different communicators.
@@ -55,10 +63,9 @@ Window::~Window() {
     const std::lock_guard lock(windows().mutex);
     std::erase(windows().list, this);
   }
-  int ended = 0;
-  REQUIRE_MPI(MPI_Finalized(&ended));
-  if (ended || handle == MPI_WIN_NULL) return;
-  require_company(comm);
+  if (handle == MPI_WIN_NULL || mpi_is_over()) return;
+  if (std::uncaught_exceptions() > exceptions && !Collective::runs()) return;  // the other ranks may never come
+  require_company(comm->get());
   const EndOfAll end("memory that ranks share");
   REQUIRE_MPI(MPI_Win_free(&handle));
 }
@@ -166,23 +173,23 @@ bool show(std::byte* at, std::byte* pages, std::size_t bytes) {
 }
 
 /// Collective over node.comm(). The window has the pages one after the other.
-std::shared_ptr<Window> open_window(const Node& node, std::size_t bytes, const PageRanges& pages) {
+std::shared_ptr<Window> open_window(const Node& node, const std::shared_ptr<const OwnedComm>& comm, std::size_t bytes,
+                                    const PageRanges& pages) {
   if (mpi_traits.simulated)
     throw UnavailableError(
         "shared memory moves bytes by loads and stores, which take no time where messages are simulated; use p2p or "
         "persistent, or a build on a real MPI");
   auto window = std::make_shared<Window>();
-  window->comm = node.comm();
+  window->comm = comm;
   window->bytes = bytes;
   window->shared = total(pages);
-  MPI_Info info;
-  CHECK_MPI(MPI_Info_create(&info));
-  CHECK_MPI(MPI_Info_set(info, "alloc_shared_noncontig", "true"));
+  OwnedInfo info;
+  CHECK_MPI(MPI_Info_create(info.address()));
+  CHECK_MPI(MPI_Info_set(info.get(), "alloc_shared_noncontig", "true"));
   void* base = nullptr;
   require_communicator_left(node.comm());
-  CHECK_MPI(MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info, node.comm(), &base,
-                                    &window->handle));
-  CHECK_MPI(MPI_Info_free(&info));
+  CHECK_MPI(MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info.get(), node.comm(),
+                                    &base, &window->handle));
   CHECK_MPI(MPI_Win_set_errhandler(window->handle, MPI_ERRORS_RETURN));
   if (anywhere(!unified(window->handle), node.everyone()))
     throw UnavailableError(
@@ -245,42 +252,29 @@ Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
   if (!nodes.empty() && static_cast<int>(nodes.size()) != size)
     throw UsageError("nodes are given for " + std::to_string(nodes.size()) + " ranks, but there are " +
                      std::to_string(size) + "; give one node number per rank");
-  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &machine_));
+  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, machine_.address()));
+  OwnedComm made;
   if (nodes.empty())
-    CHECK_MPI(MPI_Comm_dup(machine_, &comm_));
+    CHECK_MPI(MPI_Comm_dup(machine_.get(), made.address()));
   else
-    CHECK_MPI(MPI_Comm_split(machine_, nodes[static_cast<std::size_t>(rank)], rank, &comm_));
-  MPI_Group all, here;
-  CHECK_MPI(MPI_Comm_group(comm, &all));
-  CHECK_MPI(MPI_Comm_group(comm_, &here));
+    CHECK_MPI(MPI_Comm_split(machine_.get(), nodes[static_cast<std::size_t>(rank)], rank, made.address()));
+  comm_ = std::make_shared<const OwnedComm>(std::move(made));
   std::vector<int> ranks(static_cast<std::size_t>(size));
-  for (int r = 0; r < size; ++r) ranks[static_cast<std::size_t>(r)] = r;
-  locals_.resize(ranks.size());
-  CHECK_MPI(MPI_Group_translate_ranks(all, size, ranks.data(), here, locals_.data()));
-  for (int& local : locals_)
-    if (local == MPI_UNDEFINED) local = -1;
-  CHECK_MPI(MPI_Group_free(&all));
-  CHECK_MPI(MPI_Group_free(&here));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  locals_ = ranks_in(group_of(this->comm()), group_of(comm), ranks);
+  std::replace(locals_.begin(), locals_.end(), int{MPI_UNDEFINED}, -1);
   bool torn = false;  // a node of several machines
   for (int r = 0; !nodes.empty() && r < size; ++r)
     torn = torn || (nodes[static_cast<std::size_t>(r)] == nodes[static_cast<std::size_t>(rank)] && local(r) < 0);
-  if (anywhere(torn, comm)) {
-    CHECK_MPI(MPI_Comm_free(&comm_));
-    CHECK_MPI(MPI_Comm_free(&machine_));
+  if (anywhere(torn, comm))
     throw UsageError(
         "an emulated node holds ranks of several machines, which share no memory; use more nodes, or place "
         "the ranks of a node together");
-  }
-}
-
-Node::~Node() {
-  REQUIRE_MPI(MPI_Comm_free(&comm_));
-  REQUIRE_MPI(MPI_Comm_free(&machine_));
 }
 
 int Node::size() const {
   int ranks = 0;
-  CHECK_MPI(MPI_Comm_size(comm_, &ranks));
+  CHECK_MPI(MPI_Comm_size(comm(), &ranks));
   return ranks;
 }
 
@@ -289,16 +283,16 @@ Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<By
   PageRanges pages = pages_of(reached);
   if (node.size() == 1) pages.clear();  // there is nobody to reach it
   if (total(pages) > bytes / 2) pages = all;
-  check_room(node.everyone_, node.machine_, total(pages));
-  std::shared_ptr<Window> window = open_window(node, bytes, pages);
+  check_room(node.everyone_, node.machine_.get(), total(pages));
+  std::shared_ptr<Window> window = open_window(node, node.comm_, bytes, pages);
   // Some kinds of shared mapping cannot be seen at a second address.
   if (anywhere(!show_pages(node, *window, pages), node.everyone_)) {
     window.reset();
-    check_room(node.everyone_, node.machine_, total(all));
-    window = open_window(node, bytes, all);
+    check_room(node.everyone_, node.machine_.get(), total(all));
+    window = open_window(node, node.comm_, bytes, all);
     show_pages(node, *window, all);
   }
-  CHECK_MPI(MPI_Barrier(node.comm_));
+  CHECK_MPI(MPI_Barrier(node.comm()));
   {
     const std::lock_guard lock(windows().mutex);
     windows().list.push_back(window.get());
@@ -317,13 +311,9 @@ SharedPlace shared_place(const void* address) {
 std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place) {
   const Window* window = find(place.window);
   if (window == nullptr) return nullptr;
-  MPI_Group theirs, ours;
-  CHECK_MPI(MPI_Comm_group(comm, &theirs));
-  CHECK_MPI(MPI_Win_get_group(window->handle, &ours));
-  int rank = MPI_UNDEFINED;
-  CHECK_MPI(MPI_Group_translate_ranks(theirs, 1, &owner, ours, &rank));
-  CHECK_MPI(MPI_Group_free(&theirs));
-  CHECK_MPI(MPI_Group_free(&ours));
+  OwnedGroup ours;
+  CHECK_MPI(MPI_Win_get_group(window->handle, ours.address()));
+  const int rank = rank_in(ours, group_of(comm), owner);
   return rank == MPI_UNDEFINED ? nullptr : window->begins[static_cast<std::size_t>(rank)] + place.offset;
 }
 

@@ -4,9 +4,11 @@
 #include <mpi.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/shared_arena.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/field/memory.hpp"
@@ -21,12 +23,11 @@ class Node {
   /// @param nodes  node of each rank; empty: every machine is one node. Ranks of one node must be on one machine.
   /// @throws UsageError when `nodes` has not one number per rank or puts ranks of several machines on one node.
   explicit Node(MPI_Comm comm, const std::vector<int>& nodes = {});
-  ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   MPI_Comm everyone() const { return everyone_; }  ///< the communicator it was made of
-  MPI_Comm comm() const { return comm_; }          ///< the ranks of this node, in the order of everyone()
+  MPI_Comm comm() const { return comm_->get(); }   ///< the ranks of this node, in the order of everyone()
   int size() const;                                ///< ranks of this node
   /// Number of a rank of everyone() within this node's communicator, -1 when it is on another node.
   /// Where links have flags and buffers. Its windows are freed with the node.
@@ -35,13 +36,15 @@ class Node {
 
  private:
   friend Memory allocate_shared(const Node&, std::size_t, const std::vector<ByteRange>&);
-  MPI_Comm everyone_, machine_ = MPI_COMM_NULL, comm_ = MPI_COMM_NULL;
+  MPI_Comm everyone_;
+  OwnedComm machine_;
+  std::shared_ptr<const OwnedComm> comm_;  // windows need it until they end
   std::vector<int> locals_;
   mutable SharedArena arena_;
 };
 
 /// Zeroed memory in a shared window of the node, registered so that links find where it lies in every process.
-/// Collective over node.everyone(), and so is its end. Ranks may request different sizes, 0 included. The memory starts
+/// Collective over node.everyone(), and so is its end, but where an exception ends it: it stays then. Ranks may request different sizes, 0 included. The memory starts
 /// at a page, whatever the MPI library returns. The calling thread writes every shared page first.
 /// @param reached  the ranges that other ranks may touch. Where they are less than half of the memory, only their pages
 ///        are in the window; the rest is private memory on huge pages, which shared windows do not get (128^3 doubles

@@ -1,0 +1,128 @@
+// Handles of MPI with an owner, which frees them whichever way it ends.
+#pragma once
+
+#include <mpi.h>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/patience.hpp"
+
+namespace haloscope {
+
+/// Whether nothing can be freed any more.
+inline bool mpi_is_over() {
+  int over = 0;
+  REQUIRE_MPI(MPI_Finalized(&over));
+  return over != 0;
+}
+
+/// A handle that is freed with this object: an opening that fails halfway leaves none behind. Move-only.
+/// @tparam Kind  of handle: its type, the null handle, how one is freed.
+template <class Kind>
+class Owned {
+ public:
+  using Handle = typename Kind::Handle;
+
+  Owned() = default;
+  explicit Owned(Handle handle) : handle_(handle) {}
+  ~Owned() {
+    if (*this && !mpi_is_over()) Kind::free(handle_);
+  }
+  Owned(Owned&& other) noexcept : handle_(other.release()) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+
+  explicit operator bool() const { return handle_ != Kind::none(); }
+  Handle get() const { return handle_; }
+  /// Where MPI writes a handle that it makes, or one that it has.
+  Handle* address() { return &handle_; }
+  /// Nobody frees the handle any more: other ranks may never come to do so.
+  Handle release() { return std::exchange(handle_, Kind::none()); }
+
+ private:
+  Handle handle_ = Kind::none();
+};
+
+struct CommKind {
+  using Handle = MPI_Comm;
+  static Handle none() { return MPI_COMM_NULL; }
+  static void free(Handle& handle) {
+    const EndOfAll end("a communicator");
+    REQUIRE_MPI(MPI_Comm_free(&handle));
+  }
+};
+struct GroupKind {
+  using Handle = MPI_Group;
+  static Handle none() { return MPI_GROUP_NULL; }
+  static void free(Handle& handle) { REQUIRE_MPI(MPI_Group_free(&handle)); }
+};
+struct InfoKind {
+  using Handle = MPI_Info;
+  static Handle none() { return MPI_INFO_NULL; }
+  static void free(Handle& handle) { REQUIRE_MPI(MPI_Info_free(&handle)); }
+};
+/// A persistent one, with nothing in flight.
+struct RequestKind {
+  using Handle = MPI_Request;
+  static Handle none() { return MPI_REQUEST_NULL; }
+  static void free(Handle& handle) { REQUIRE_MPI(MPI_Request_free(&handle)); }
+};
+struct TypeKind {
+  using Handle = MPI_Datatype;
+  static Handle none() { return MPI_DATATYPE_NULL; }
+  static void free(Handle& handle) { REQUIRE_MPI(MPI_Type_free(&handle)); }
+};
+struct WinKind {
+  using Handle = MPI_Win;
+  static Handle none() { return MPI_WIN_NULL; }
+  static void free(Handle& handle) {
+    const EndOfAll end("a window");
+    REQUIRE_MPI(MPI_Win_free(&handle));
+  }
+};
+
+using OwnedComm = Owned<CommKind>;
+using OwnedGroup = Owned<GroupKind>;
+using OwnedInfo = Owned<InfoKind>;
+using OwnedRequest = Owned<RequestKind>;
+using OwnedType = Owned<TypeKind>;
+using OwnedWin = Owned<WinKind>;
+
+/// The group of a communicator. Local.
+inline OwnedGroup group_of(MPI_Comm comm) {
+  OwnedGroup group;
+  CHECK_MPI(MPI_Comm_group(comm, group.address()));
+  return group;
+}
+
+/// The group of some ranks of a communicator. Local.
+inline OwnedGroup group_of(MPI_Comm comm, std::span<const int> ranks) {
+  const OwnedGroup all = group_of(comm);
+  OwnedGroup some;
+  CHECK_MPI(MPI_Group_incl(all.get(), static_cast<int>(ranks.size()), ranks.data(), some.address()));
+  return some;
+}
+
+/// The number in a group of a rank of another one; MPI_UNDEFINED: it is not there. Local, allocates nothing.
+inline int rank_in(const OwnedGroup& group, const OwnedGroup& from, int rank) {
+  int found = MPI_UNDEFINED;
+  CHECK_MPI(MPI_Group_translate_ranks(from.get(), 1, &rank, group.get(), &found));
+  return found;
+}
+
+/// The same of several ranks.
+inline std::vector<int> ranks_in(const OwnedGroup& group, const OwnedGroup& from, const std::vector<int>& ranks) {
+  std::vector<int> found;
+  found.reserve(ranks.size() + 1);  // never without an address
+  found.resize(ranks.size());
+  CHECK_MPI(
+      MPI_Group_translate_ranks(from.get(), static_cast<int>(ranks.size()), ranks.data(), group.get(), found.data()));
+  return found;
+}
+
+}  // namespace haloscope
