@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 
 namespace haloscope {
@@ -58,11 +58,10 @@ std::string cpu_model() {
 
 bool more_ranks_than_cores(MPI_Comm comm, int threads) {
   if (mpi_traits.simulated) return false;  // every simulated rank computes as if it were alone
-  MPI_Comm node;
-  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  OwnedComm node;
+  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, node.address()));
   int ranks = 0;
-  CHECK_MPI(MPI_Comm_size(node, &ranks));
-  CHECK_MPI(MPI_Comm_free(&node));
+  CHECK_MPI(MPI_Comm_size(node.get(), &ranks));
   int shared = ranks * threads > cores_of_node();
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &shared, 1, MPI_INT, MPI_MAX, comm));
   return shared != 0;

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/clock.hpp"
@@ -58,16 +59,12 @@ bool completes(MPI_Request& request, double deadline_s) {
 
 /// Whether all ranks of a communicator are in the world of this process.
 bool is_in_world(MPI_Comm comm) {
-  MPI_Group here, world, both;
+  const OwnedGroup here = group_of(comm), world = group_of(MPI_COMM_WORLD);
+  OwnedGroup both;
   int all = 0, found = 0;
-  CHECK_MPI(MPI_Comm_group(comm, &here));
-  CHECK_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
-  CHECK_MPI(MPI_Group_intersection(here, world, &both));
-  CHECK_MPI(MPI_Group_size(here, &all));
-  CHECK_MPI(MPI_Group_size(both, &found));
-  CHECK_MPI(MPI_Group_free(&here));
-  CHECK_MPI(MPI_Group_free(&world));
-  CHECK_MPI(MPI_Group_free(&both));
+  CHECK_MPI(MPI_Group_intersection(here.get(), world.get(), both.address()));
+  CHECK_MPI(MPI_Group_size(here.get(), &all));
+  CHECK_MPI(MPI_Group_size(both.get(), &found));
   return all == found;
 }
 
@@ -185,20 +182,13 @@ void require_company(MPI_Comm comm) {
 }
 
 int world_rank(MPI_Comm comm, int rank) {
-  MPI_Group here, world;
-  int found = MPI_UNDEFINED;
-  CHECK_MPI(MPI_Comm_group(comm, &here));
-  CHECK_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
-  CHECK_MPI(MPI_Group_translate_ranks(here, 1, &rank, world, &found));
-  CHECK_MPI(MPI_Group_free(&here));
-  CHECK_MPI(MPI_Group_free(&world));
+  const int found = rank_in(group_of(MPI_COMM_WORLD), group_of(comm), rank);
   return found == MPI_UNDEFINED ? -1 : found;
 }
 
 void require_communicator_left(MPI_Comm comm) {
-  MPI_Comm one;
-  check_mpi(MPI_Comm_dup(comm, &one), "MPI_Comm_dup(");  // not counted: some windows have two ranks only
-  CHECK_MPI(MPI_Comm_free(&one));
+  OwnedComm one;
+  check_mpi(MPI_Comm_dup(comm, one.address()), "MPI_Comm_dup(");  // not counted: some windows have two ranks only
 }
 
 ErrorsReturned::ErrorsReturned(MPI_Comm comm) : comm_(comm) {

@@ -6,6 +6,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/comm/together.hpp"
@@ -169,14 +170,13 @@ void check_topology(MPI_Comm comm, const Layout& layout, const std::string& rule
 
 /// Collective.
 Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
-  MPI_Comm machine;
-  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
+  OwnedComm machine;
+  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, machine.address()));
   std::array<int, 2> own{0, socket_of_process()};
   int size = 1;
   CHECK_MPI(MPI_Comm_size(comm, &size));
   CHECK_MPI(MPI_Comm_rank(comm, &own[0]));
-  CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine));  // a machine is named by its first rank
-  CHECK_MPI(MPI_Comm_free(&machine));
+  CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine.get()));  // a machine is named by its first rank
   std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
   CHECK_MPI(MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm));
   Sites sites{nodes, {}};

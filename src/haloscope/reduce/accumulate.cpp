@@ -1,8 +1,7 @@
 // Numbers accumulated into 2P slots on the last rank, one per step in turn.
 #include <mpi.h>
 
-#include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/patience.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -29,32 +28,31 @@ class Accumulate final : public PipelineReducer {
     double* memory = nullptr;
     require_communicator_left(comm_);
     CHECK_MPI(MPI_Win_allocate(rank == last_ ? static_cast<MPI_Aint>(all * sizeof(double)) : 0, sizeof(double),
-                               MPI_INFO_NULL, comm_, &memory, &window_));
+                               MPI_INFO_NULL, comm_, &memory, window_.address()));
     if (rank == last_) {  // stores to the own window need an epoch too
-      CHECK_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_));
+      CHECK_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_.get()));
       for (int s = 0; s < all; ++s) memory[s] = identity_of(op_);
-      CHECK_MPI(MPI_Win_unlock(rank, window_));
+      CHECK_MPI(MPI_Win_unlock(rank, window_.get()));
     }
     CHECK_MPI(MPI_Barrier(comm_));
-    CHECK_MPI(MPI_Win_lock_all(0, window_));
+    CHECK_MPI(MPI_Win_lock_all(0, window_.get()));
   }
   ~Accumulate() override {
     const EndOfAll end("a pipeline");
-    REQUIRE_MPI(MPI_Win_unlock_all(window_));
+    REQUIRE_MPI(MPI_Win_unlock_all(window_.get()));
     require_company(comm_);
-    REQUIRE_MPI(MPI_Win_free(&window_));
   }
   void contribute(std::span<const double> mine) override {
     const MPI_Aint at = contributed_++ % slots_ * numbers_;
     REQUIRE_MPI(
-        MPI_Accumulate(mine.data(), numbers_, MPI_DOUBLE, last_, at, numbers_, MPI_DOUBLE, mpi_op(op_), window_));
-    REQUIRE_MPI(MPI_Win_flush(last_, window_));
+        MPI_Accumulate(mine.data(), numbers_, MPI_DOUBLE, last_, at, numbers_, MPI_DOUBLE, mpi_op(op_), window_.get()));
+    REQUIRE_MPI(MPI_Win_flush(last_, window_.get()));
   }
   void collect(std::span<double> into) override {
     const MPI_Aint at = collected_++ % slots_ * numbers_;
     REQUIRE_MPI(MPI_Get_accumulate(empty_.data(), numbers_, MPI_DOUBLE, into.data(), numbers_, MPI_DOUBLE, last_, at,
-                                   numbers_, MPI_DOUBLE, MPI_REPLACE, window_));
-    REQUIRE_MPI(MPI_Win_flush(last_, window_));
+                                   numbers_, MPI_DOUBLE, MPI_REPLACE, window_.get()));
+    REQUIRE_MPI(MPI_Win_flush(last_, window_.get()));
   }
   bool late() const override { return true; }
   void close() override { REQUIRE_MPI(MPI_Barrier(comm_)); }
@@ -64,7 +62,7 @@ class Accumulate final : public PipelineReducer {
   ReduceOp op_;
   int numbers_;
   std::vector<double> empty_;
-  MPI_Win window_ = MPI_WIN_NULL;
+  OwnedWin window_;
   int last_ = 0, slots_ = 2;
   std::int64_t contributed_ = 0, collected_ = 0;
 };

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/patience.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -22,28 +21,17 @@ class ChainPscw final : public PipelineReducer {
     require_windows_apart(comm);
     CHECK_MPI(MPI_Comm_rank(comm, &rank_));
     CHECK_MPI(MPI_Comm_size(comm, &size_));
-    MPI_Group all;
-    CHECK_MPI(MPI_Comm_group(comm, &all));
-    const int before = rank_ - 1, next = rank_ + 1;
-    if (has_before()) CHECK_MPI(MPI_Group_incl(all, 1, &before, &before_));
-    if (has_next()) CHECK_MPI(MPI_Group_incl(all, 1, &next, &next_));
-    CHECK_MPI(MPI_Group_free(&all));
-    MPI_Info info;
-    CHECK_MPI(MPI_Info_create(&info));
-    CHECK_MPI(MPI_Info_set(info, "no_locks", "true"));
+    if (has_before()) before_ = group_of(comm, std::array{rank_ - 1});
+    if (has_next()) next_ = group_of(comm, std::array{rank_ + 1});
+    OwnedInfo info;
+    CHECK_MPI(MPI_Info_create(info.address()));
+    CHECK_MPI(MPI_Info_set(info.get(), "no_locks", "true"));
     for (Place& place : places_) {
       require_communicator_left(comm);
-      CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info, comm,
-                                 &place.value, &place.window));
-      if (has_before()) CHECK_MPI(MPI_Win_post(before_, 0, place.window));
+      CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info.get(), comm,
+                                 &place.value, place.window.address()));
+      if (has_before()) CHECK_MPI(MPI_Win_post(before_.get(), 0, place.window.get()));
     }
-    CHECK_MPI(MPI_Info_free(&info));
-  }
-  ~ChainPscw() override {
-    const EndOfAll end("a pipeline");
-    for (Place& place : places_) REQUIRE_MPI(MPI_Win_free(&place.window));
-    if (has_before()) REQUIRE_MPI(MPI_Group_free(&before_));
-    if (has_next()) REQUIRE_MPI(MPI_Group_free(&next_));
   }
 
   void contribute(std::span<const double> mine) override {
@@ -51,14 +39,14 @@ class ChainPscw final : public PipelineReducer {
     turn_ = 1 - turn_;
     result_.assign(mine.begin(), mine.end());
     if (has_before()) {
-      wait(place.window);
+      wait(place.window.get());
       for (std::size_t i = 0; i < result_.size(); ++i) result_[i] = combined(op_, result_[i], place.value[i]);
-      REQUIRE_MPI(MPI_Win_post(before_, 0, place.window));
+      REQUIRE_MPI(MPI_Win_post(before_.get(), 0, place.window.get()));
     }
     if (!has_next()) return;
-    REQUIRE_MPI(MPI_Win_start(next_, 0, place.window));
-    REQUIRE_MPI(MPI_Put(result_.data(), numbers_, MPI_DOUBLE, rank_ + 1, 0, numbers_, MPI_DOUBLE, place.window));
-    REQUIRE_MPI(MPI_Win_complete(place.window));
+    REQUIRE_MPI(MPI_Win_start(next_.get(), 0, place.window.get()));
+    REQUIRE_MPI(MPI_Put(result_.data(), numbers_, MPI_DOUBLE, rank_ + 1, 0, numbers_, MPI_DOUBLE, place.window.get()));
+    REQUIRE_MPI(MPI_Win_complete(place.window.get()));
   }
   void collect(std::span<double> into) override { std::copy(result_.begin(), result_.end(), into.begin()); }
 
@@ -66,15 +54,15 @@ class ChainPscw final : public PipelineReducer {
   void close() override {
     for (int i = 0; i < 2; ++i, turn_ = 1 - turn_) {
       Place& place = places_[turn_];
-      if (has_next()) REQUIRE_MPI(MPI_Win_start(next_, 0, place.window));
-      if (has_next()) REQUIRE_MPI(MPI_Win_complete(place.window));
-      if (has_before()) wait(place.window);
+      if (has_next()) REQUIRE_MPI(MPI_Win_start(next_.get(), 0, place.window.get()));
+      if (has_next()) REQUIRE_MPI(MPI_Win_complete(place.window.get()));
+      if (has_before()) wait(place.window.get());
     }
   }
 
  private:
   struct Place {
-    MPI_Win window = MPI_WIN_NULL;
+    OwnedWin window;
     double* value = nullptr;
   };
   bool has_before() const { return rank_ > 0; }
@@ -90,7 +78,7 @@ class ChainPscw final : public PipelineReducer {
 
   bool yield_;
   int rank_ = 0, size_ = 1, turn_ = 0;
-  MPI_Group before_ = MPI_GROUP_NULL, next_ = MPI_GROUP_NULL;
+  OwnedGroup before_, next_;
   std::array<Place, 2> places_;
   ReduceOp op_;
   int numbers_;

@@ -82,10 +82,10 @@ BoundStage::BoundStage(const StageContext& context, int number)
   for (const Reduction& reduction : stage().reductions) {
     auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];
     if (!partials) partials = std::make_unique<Partials>(c.choice.threads);
-    CHECK_MPI(MPI_Comm_dup(context_.comm, &reduce_comms_.emplace_back()));
+    const MPI_Comm own = reduce_comms_.emplace_back(context_.comm).get();
     Reduction mine = reduction;
     if (size == 1) mine.mode = ReduceMode::blocking;
-    reducers_.push_back(std::make_unique<Reducer>(mine, *partials, reduce_comms_.back(), context_.options.yield));
+    reducers_.push_back(std::make_unique<Reducer>(mine, *partials, own, context_.options.yield));
   }
   const bool pipelined = c.choice.schedule->in_place;
   const bool fuses = c.app.open || !c.app.fused_forms.empty();  // functions of a user's do if they say so
@@ -97,14 +97,9 @@ BoundStage::~BoundStage() {
   bounds_.clear();
   const bool abandoned = link_ == nullptr;
   link_.reset();
-  if (abandoned) {  // others may never answer
-    for (auto& reducer : reducers_) static_cast<void>(reducer.release());
-    return;
-  }
-  reducers_.clear();
-  if (reduce_comms_.empty()) return;
-  const EndOfAll end("the reductions of a step");
-  for (MPI_Comm& comm : reduce_comms_) REQUIRE_MPI(MPI_Comm_free(&comm));
+  if (!abandoned) return;  // else others may never answer
+  for (auto& reducer : reducers_) static_cast<void>(reducer.release());
+  for (OwnComm& comm : reduce_comms_) comm.leave();
 }
 
 BoundStage::Bound& BoundStage::bound(const Key& key) {

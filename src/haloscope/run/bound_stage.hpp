@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/reduce/reducer.hpp"
 #include "haloscope/run/device_fields.hpp"
@@ -154,7 +155,7 @@ class BoundStage {
   std::vector<std::vector<std::vector<SlotView>>> out_;  // ... and written
   std::unique_ptr<LinkTags> tags_;
   std::unique_ptr<Link> link_;
-  std::vector<MPI_Comm> reduce_comms_;
+  std::vector<OwnComm> reduce_comms_;
   std::vector<std::unique_ptr<Partials>> partials_;  // by sweep of the stage; null: it has no reductions
   std::vector<std::unique_ptr<Reducer>> reducers_;
   void (*contribute_)(void*, int) = nullptr;

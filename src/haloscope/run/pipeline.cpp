@@ -43,12 +43,12 @@ void CountedSeries::advance(int slot, std::int64_t& time, std::int64_t steps) {
 }
 
 Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)), counted_(run.stage(0)) {
-  for (MPI_Comm& comm : comms_) CHECK_MPI(MPI_Comm_dup(run.comm_, &comm));
+  for (int n = 0; n < 3; ++n) comms_.emplace_back(run.comm_.get());
 }
 
 Pipeline::~Pipeline() {
-  if (std::uncaught_exceptions() == run_.exceptions_)  // else others may never answer
-    for (MPI_Comm& comm : comms_) REQUIRE_MPI(MPI_Comm_free(&comm));
+  if (std::uncaught_exceptions() > run_.exceptions_)  // others may never answer
+    for (OwnComm& comm : comms_) comm.leave();
 }
 
 void Pipeline::open() { stage_.run(run_.slot_, run_.time_, Series::opening); }
@@ -84,10 +84,11 @@ Progress Pipeline::until_enough(std::int64_t steps) {
   const Reduction& reduction = stage_.stage().reductions.front();
   const bool yield = run_.options_.yield;
   mine_.resize(static_cast<std::size_t>(reduction.numbers));
-  const auto reducer = open_pipeline_reducer(reduction.scheme, {comms_[1], reduction.op, reduction.numbers, yield});
+  const auto reducer =
+      open_pipeline_reducer(reduction.scheme, {comms_[1].get(), reduction.op, reduction.numbers, yield});
   reducer_ = reducer.get();
   stage_.divert_reductions(&Pipeline::contribute, this);
-  Termination termination(comms_[2], steps, yield);
+  Termination termination(comms_[2].get(), steps, yield);
   std::vector<double> last(mine_.size());
   const auto is_enough = [&] { return run_.candidate_.app.enough(run_.candidate_.problem, -1, last, {}); };
   const auto decide = [&] {
@@ -114,13 +115,14 @@ Progress Pipeline::until_enough(std::int64_t steps) {
   }
   // Closing sends lines too: no rank may take one for the first line of a step that will not come.
   MPI_Request all_know;
-  REQUIRE_MPI(MPI_Ibarrier(comms_[0], &all_know));
+  REQUIRE_MPI(MPI_Ibarrier(comms_[0].get(), &all_know));
   settle(all_know, yield);
   close();
   reducer->close();
   if (termination.last() && reducer->late()) decide();
   termination.close(stop.done);
-  REQUIRE_MPI(MPI_Bcast(last.data(), static_cast<int>(last.size()), MPI_DOUBLE, run_.choice_.ranks - 1, comms_[0]));
+  REQUIRE_MPI(
+      MPI_Bcast(last.data(), static_cast<int>(last.size()), MPI_DOUBLE, run_.choice_.ranks - 1, comms_[0].get()));
   stage_.reducer(0).set(last);
   return {stop.done, is_enough()};
 }

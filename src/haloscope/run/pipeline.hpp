@@ -1,9 +1,9 @@
 // Runs whose ranks are in different steps at one time: Gauss-Seidel in the order of the sequential sweep.
 #pragma once
 
-#include <array>
 #include <vector>
 
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/reduce/reducer.hpp"
 #include "haloscope/reduce/termination.hpp"
 #include "haloscope/run/run.hpp"
@@ -51,7 +51,7 @@ class Pipeline {
   BoundStage& stage_;
   CountedSeries counted_;
   std::vector<double> mine_;
-  std::array<MPI_Comm, 3> comms_;
+  std::vector<OwnComm> comms_;
   PipelineReducer* reducer_ = nullptr;
 };
 

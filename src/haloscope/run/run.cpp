@@ -53,9 +53,9 @@ Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std:
   const Opening opening{candidate_.problem, candidate_.step, first, points_.cells, choice.isa, choice.threads};
   sweeper_ = candidate_.app.open ? candidate_.app.open(opening) : std::make_unique<FunctionSweeper>(candidate_.step);
 
-  CHECK_MPI(MPI_Comm_dup(comm, &comm_));
+  CHECK_MPI(MPI_Comm_dup(comm, comm_.address()));
   const bool on_cpu = !choice.device.empty() && device::find_backend(choice.device).on_cpu;
-  options_.yield = options_.yield || on_cpu || more_ranks_than_cores(comm_, choice.threads);
+  options_.yield = options_.yield || on_cpu || more_ranks_than_cores(comm_.get(), choice.threads);
   const std::vector<int> nodes = emulated_nodes(choice.ranks, choice.nodes, choice.placement);
   allocate(nodes, hatch_bytes);
   lives_ = lifetimes_of(candidate_.step, candidate_.problem.grid.periodic);
@@ -76,7 +76,7 @@ void Run::allocate(const std::vector<int>& nodes, std::size_t hatch_bytes) {
   if (!on_device_alone) allocate_here(nodes, slots);
   if (!choice_.device.empty())
     fields_ = std::make_unique<DeviceFields>(
-        comm_, candidate_, points_, on_device_alone ? Arrangement(points_, slots, true) : storage_->arrangement(),
+        comm_.get(), candidate_, points_, on_device_alone ? Arrangement(points_, slots, true) : storage_->arrangement(),
         hatch_bytes);
   if (on_device_alone) views_ = fields_->views();
 }
@@ -89,7 +89,7 @@ void Run::allocate_here(const std::vector<int>& nodes, const std::vector<int>& s
   };
   const bool on_device = !choice_.device.empty();
   if (memory_ == MemoryKind::shared) {
-    storage_ = std::make_unique<Storage>(points_, slots, touch, shared_by(node_of(comm_, nodes)), on_device);
+    storage_ = std::make_unique<Storage>(points_, slots, touch, shared_by(node_of(comm_.get(), nodes)), on_device);
   } else {
     storage_ = std::make_unique<Storage>(points_, slots, touch, Allocator{}, on_device);
   }
@@ -101,9 +101,9 @@ void Run::bind_stages(const std::vector<int>& nodes) {
   const bool stream =
       goes_around_cache(choice_.stores, points_.allocated(0).volume() * points_.spec.quantities.front().element_bytes);
   scalars_.resize(candidate_.app.scalars.size());
-  own_ = LibraryComm::on(comm_);
-  const StageContext context{comm_,     *own_,           candidate_, options_, views_, fields_.get(),
-                             *sweeper_, scalars_.data(), stream,     nodes,    stages_};
+  own_ = LibraryComm::on(comm_.get());
+  const StageContext context{comm_.get(), *own_,           candidate_, options_, views_, fields_.get(),
+                             *sweeper_,   scalars_.data(), stream,     nodes,    stages_};
   first_number_ = {0};
   for (int number = 0; number < static_cast<int>(candidate_.step.stages.size()); ++number) {
     stages_.push_back(std::make_unique<BoundStage>(context, number));
@@ -119,6 +119,7 @@ void Run::bind_stages(const std::vector<int>& nodes) {
 Run::~Run() {
   if (std::uncaught_exceptions() > exceptions_) {
     for (auto& stage : stages_) stage->abandon();
+    static_cast<void>(comm_.release());
     // Work under way still uses what is about to be destroyed.
     if (fields_) device::call_even_if_lost([this] { fields_->streams().finish(); });
     return;
@@ -126,10 +127,6 @@ Run::~Run() {
   if (fields_) fields_->streams().finish();
   pipeline_.reset();
   stages_.clear();
-  storage_.reset();
-  own_.reset();
-  const EndOfAll end("a run");
-  REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 /// Numbers of before stay where there are no newer ones.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/device_fields.hpp"
@@ -140,7 +141,7 @@ class Run {
   template <class Visit>
   void for_owned_points(int quantity, Visit visit) const;
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  OwnedComm comm_;
   std::shared_ptr<LibraryComm> own_;  // of the links' messages
   Choice choice_;
   Candidate candidate_;

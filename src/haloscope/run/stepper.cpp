@@ -7,6 +7,7 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -295,7 +296,7 @@ struct Stepper::State {
   FunctionSweeper sweeper;
   Views views;
   RunnerOptions options;
-  MPI_Comm comm = MPI_COMM_NULL;             // of collective calls
+  OwnedComm comm;                            // of collective calls
   std::shared_ptr<LibraryComm> own;          // of messages; all exchanges on the user's communicator share it
   std::unique_ptr<StepperDevice> on_device;  // null: host memory
   std::vector<std::unique_ptr<BoundStage>> stages;
@@ -336,21 +337,21 @@ struct Stepper::State {
     override_strategy(parent);
     require_same_steps(parent, candidate, fields, nodes, asked.fused, guards);
     const device::Current current(device());
-    CHECK_MPI(MPI_Comm_dup(parent, &comm));
+    CHECK_MPI(MPI_Comm_dup(parent, comm.address()));
     own = LibraryComm::on(parent);
     if (guards)
-      guard =
-          std::make_unique<StepperGuard>(comm, candidate, views, fields, on_device ? &on_device->fields() : nullptr);
+      guard = std::make_unique<StepperGuard>(comm.get(), candidate, views, fields,
+                                             on_device ? &on_device->fields() : nullptr);
     options.timers = false;
-    options.yield = more_ranks_than_cores(comm, choice.threads);
+    options.yield = more_ranks_than_cores(comm.get(), choice.threads);
     int rank = 0;
-    CHECK_MPI(MPI_Comm_rank(comm, &rank));
+    CHECK_MPI(MPI_Comm_rank(comm.get(), &rank));
     if (!on_device) improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
-    const StageContext context{comm,    *own,    candidate,
-                               options, views,   on_device ? &on_device->fields() : nullptr,
-                               sweeper, nullptr, goes_around_cache(choice.stores, bytes),
-                               nodes,   stages,  true};
+    const StageContext context{comm.get(), *own,    candidate,
+                               options,    views,   on_device ? &on_device->fields() : nullptr,
+                               sweeper,    nullptr, goes_around_cache(choice.stores, bytes),
+                               nodes,      stages,  true};
     for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
       stages.push_back(std::make_unique<BoundStage>(context, number));
     if (on_device) share_failures();
@@ -393,12 +394,7 @@ struct Stepper::State {
     for (auto& stage : stages)
       if (abandons) stage->abandon();
     if (on_device) on_device->settle();
-    if (abandons) return;
-    stages.clear();
-    failure.reset();
-    if (comm == MPI_COMM_NULL) return;
-    const EndOfAll end("a Stepper");
-    REQUIRE_MPI(MPI_Comm_free(&comm));
+    if (abandons) static_cast<void>(comm.release());
   }
 
   /// Whether all ranks have come here, so that none sends why it has failed to a communicator that is gone; false: one has failed.
@@ -450,7 +446,7 @@ struct Stepper::State {
     }
   }
   std::string name_step(const std::string& reason) const {
-    return name_failure(comm, stages.front()->plan(), "step " + std::to_string(time), reason);
+    return name_failure(comm.get(), stages.front()->plan(), "step " + std::to_string(time), reason);
   }
   /// Streams and kernels of a device that wait for peers go on, so that memory can be freed.
   /// @param reason  as other ranks receive it.

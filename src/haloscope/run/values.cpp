@@ -208,7 +208,7 @@ std::uint64_t Run::checksum() const {
       sum += checksum_term(choice_.grid, q, point, bits);
     });
   }
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, comm_));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, comm_.get()));
   return sum;
 }
 
@@ -226,8 +226,8 @@ Run::Norms Run::error_norms() const {
     worst = std::max(worst, std::abs(e));
     sum += e * e;
   });
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, comm_));
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, comm_));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, comm_.get()));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, comm_.get()));
   const double cells = static_cast<double>(choice_.grid.cells[0] * choice_.grid.cells[1] * choice_.grid.cells[2]);
   return {worst, std::sqrt(sum / cells)};
 }
@@ -280,7 +280,7 @@ class RunReader final : public FieldReader {
 
 std::vector<Entry> Run::entries() const {
   if (!candidate_.app.entries) return {};
-  return candidate_.app.entries(candidate_.problem, *sweeper_, RunReader(*this, comm_, rank_));
+  return candidate_.app.entries(candidate_.problem, *sweeper_, RunReader(*this, comm_.get(), rank_));
 }
 
 }  // namespace haloscope

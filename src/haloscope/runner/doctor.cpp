@@ -30,11 +30,10 @@ std::string count_of(std::size_t count, const std::string& what) {
 /// The cores that the ranks of this node may use, each rank's own.
 Diagnosis check_pinning(MPI_Comm comm) {
   Diagnosis check{.name = "pinning", .found = {}, .remedy = {}};
-  MPI_Comm node;
-  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  OwnedComm node;
+  CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, node.address()));
   const std::vector<int>& mine = allowed_cores();
-  const auto of_ranks = lists_of_all(node, {mine.begin(), mine.end()});
-  CHECK_MPI(MPI_Comm_free(&node));
+  const auto of_ranks = lists_of_all(node.get(), {mine.begin(), mine.end()});
   std::set<std::int64_t> used;
   std::size_t sum = 0;
   for (const auto& cores : of_ranks) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cctype>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,92 @@ std::vector<Stage> two_stages() {
   stages.front().reductions = {{.name = "sum"}};
   return stages;
 }
+
+struct Asked {
+  const char* strategy;
+  MemoryKind memory = MemoryKind::own;
+};
+
+using Last = void (*)(const Grid<2>&, const std::vector<FieldRef>&, const char* strategy);
+
+void step(const Grid<2>& grid, const std::vector<FieldRef>& fields, const char* strategy) {
+  Choice choice;
+  choice.strategy = Strategy(strategy);
+  Stepper(grid, fields, choice, two_stages(), {.guard = true}).run(2);
+}
+
+void exchange(const Grid<2>& grid, const std::vector<FieldRef>& fields, const char* strategy) {
+  make_exchange(grid, fields, strategy, {.guard = true}).exchange();
+}
+
+/// A grid, fields and what comes last are opened. Fields in shared memory stay where an exception of a program ends them, so
+/// they end after it.
+std::string error_of_opening(MPI_Comm comm, const Asked& asked, Last last) {
+  std::optional<Grid<2>> grid;
+  std::optional<Field<double, 2>> u, v;
+  return error_of<Error>([&] {
+    grid.emplace(torus(comm));
+    u.emplace(*grid, FieldOptions{.halo = 1, .memory = asked.memory});
+    v.emplace(*grid, FieldOptions{.halo = 1, .memory = asked.memory});
+    last(*grid, {*u, *v}, asked.strategy);
+  });
+}
+
+/// On a communicator of its own, whose library's communicator ends with it, call after call that makes something is refused.
+void refuse_each(const Asked& asked, Last last) {
+  const auto attempt = [&](std::int64_t number) {
+    MPI_Comm users;
+    PMPI_Comm_dup(MPI_COMM_WORLD, &users);
+    test::refuse_making(number);
+    const std::string error = error_of_opening(users, asked, last);
+    const bool refused = test::has_refused();
+    test::refuse_making(0);
+    PMPI_Comm_free(&users);
+    EXPECT_TRUE(refused || error == "no error") << error;
+    return refused;
+  };
+  attempt(0);  // what is made once a process stays
+  const test::Held before = test::held();
+  std::int64_t number = 1;
+  for (bool refused = true; refused; ++number) {
+    refused = attempt(number);
+    const test::Held after = test::held();
+    ASSERT_EQ(after.communicators, before.communicators) << "call " << number;
+    ASSERT_EQ(after.windows, before.windows) << "call " << number;
+    ASSERT_EQ(after.requests, before.requests) << "call " << number;
+    ASSERT_EQ(after.groups, before.groups) << "call " << number;
+    ASSERT_EQ(after.types, before.types) << "call " << number;
+  }
+  EXPECT_GT(number, 3);
+}
+
+class RefusedOpening : public testing::TestWithParam<Asked> {
+ protected:
+  /// Where a window has a part of the ranks, ranks have not made the same calls before the one that is refused: the job ends.
+  void SetUp() override {
+    if (world_size() > 3 && std::string(GetParam().strategy).ends_with("split"))
+      GTEST_SKIP() << "ranks make windows in different orders";
+  }
+};
+
+TEST_P(RefusedOpening, OfAnExchangeLeavesNoHandleBehind) { refuse_each(GetParam(), exchange); }
+
+TEST_P(RefusedOpening, OfAStepperLeavesNoHandleBehind) { refuse_each(GetParam(), step); }
+
+INSTANTIATE_TEST_SUITE_P(Strategies, RefusedOpening,
+                         testing::Values(Asked{"ordered/p2p"}, Asked{"ordered/persistent"},
+                                         Asked{"direct/p2p:datatype"}, Asked{"ordered/neighbor"},
+                                         Asked{"direct/neighbor:persistent"}, Asked{"ordered/rma-fence"},
+                                         Asked{"ordered/rma-fence:split"}, Asked{"ordered/rma-pscw"},
+                                         Asked{"ordered/rma-lock"}, Asked{"ordered/rma-lockall:flag"},
+                                         Asked{"reference"}, Asked{"direct/shared:packed"},
+                                         Asked{"direct/shared", MemoryKind::shared}),
+                         [](const auto& asked) {
+                           std::string name = asked.param.strategy;
+                           for (char& c : name)
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           return name;
+                         });
 
 /// More than there are communicators. Few on more ranks than cores, where they are slow.
 int how_many() { return world_size() > 2 && !test::thorough() ? 100 : 3000; }

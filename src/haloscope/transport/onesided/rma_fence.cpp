@@ -78,11 +78,12 @@ class FenceLink final : public WindowLink {
     const auto table = lists_of_all(comm(), owners);
     for (const std::int64_t owner : owners) {
       if (owner == rank()) own = static_cast<int>(exposed.size());
-      exposed.push_back({group_comm(table[static_cast<std::size_t>(owner)], static_cast<int>(owner)), true, {}});
+      OwnedComm group = group_comm(table[static_cast<std::size_t>(owner)], static_cast<int>(owner));
+      exposed.push_back({group.get(), std::move(group)});
       for (int id = 0; id < messages(); ++id)
         if (moves(id) && !port(id).origin && port(id).peer == owner) exposed.back().ids.push_back(id);
     }
-    make_windows(exposed, hints, own);
+    make_windows(std::move(exposed), hints, own);
   }
 
   /// This rank and its peers, ascending.
@@ -96,15 +97,10 @@ class FenceLink final : public WindowLink {
   }
 
   /// Collective over `ranks` only.
-  MPI_Comm group_comm(const std::vector<std::int64_t>& members, int tag) const {
+  OwnedComm group_comm(const std::vector<std::int64_t>& members, int tag) const {
     const std::vector<int> ranks(members.begin(), members.end());
-    MPI_Group all, some;
-    CHECK_MPI(MPI_Comm_group(comm(), &all));
-    CHECK_MPI(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some));
-    MPI_Comm made = MPI_COMM_NULL;
-    CHECK_MPI(MPI_Comm_create_group(comm(), some, tag, &made));
-    CHECK_MPI(MPI_Group_free(&some));
-    CHECK_MPI(MPI_Group_free(&all));
+    OwnedComm made;
+    CHECK_MPI(MPI_Comm_create_group(comm(), group_of(comm(), ranks).get(), tag, made.address()));
     return made;
   }
 

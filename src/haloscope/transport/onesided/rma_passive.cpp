@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/core/spin.hpp"
@@ -14,33 +14,30 @@ class MessageSignals final : public Signals {
   /// @param peer  gives the peer of message id, -1 for one that this link does not move.
   template <class Describe>
   MessageSignals(MPI_Comm comm, const MessageTags& tags, int messages, Describe describe)
-      : out_(static_cast<std::size_t>(messages), MPI_REQUEST_NULL), in_(out_) {
+      : out_(static_cast<std::size_t>(messages)), in_(out_.size()) {
     for (int id = 0; id < messages; ++id)
       describe(id, [&](int peer, int tag, bool out) {
-        CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, out), comm, &out_[id]));
-        CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, !out), comm, &in_[id]));
+        CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, out), comm, out_[id].address()));
+        CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, !out), comm, in_[id].address()));
       });
   }
   ~MessageSignals() override {
-    REQUIRE_MPI(MPI_Waitall(static_cast<int>(out_.size()), out_.data(), MPI_STATUSES_IGNORE));
-    for (auto* requests : {&out_, &in_})
-      for (MPI_Request& request : *requests)
-        if (request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&request));
+    for (OwnedRequest& request : out_) REQUIRE_MPI(MPI_Wait(request.address(), MPI_STATUS_IGNORE));
   }
-  void expect(int id) override { REQUIRE_MPI(MPI_Start(&in_[id])); }
+  void expect(int id) override { REQUIRE_MPI(MPI_Start(in_[id].address())); }
   bool seen(int id) override {
     int done = 0;
-    REQUIRE_MPI(MPI_Test(&in_[id], &done, MPI_STATUS_IGNORE));
+    REQUIRE_MPI(MPI_Test(in_[id].address(), &done, MPI_STATUS_IGNORE));
     return done;
   }
   void raise(int id) override {
-    REQUIRE_MPI(
-        MPI_Wait(&out_[id], MPI_STATUS_IGNORE));  // the other end has seen the one before, so this returns at once
-    REQUIRE_MPI(MPI_Start(&out_[id]));
+    REQUIRE_MPI(MPI_Wait(out_[id].address(),
+                         MPI_STATUS_IGNORE));  // the other end has seen the one before, so this returns at once
+    REQUIRE_MPI(MPI_Start(out_[id].address()));
   }
 
  private:
-  std::vector<MPI_Request> out_, in_;
+  std::vector<OwnedRequest> out_, in_;
 };
 
 /// Counters in the waiter's own memory, set by one-sided atomics of the other end and polled locally.
@@ -48,7 +45,7 @@ class FlagSignals final : public Signals {
  public:
   explicit FlagSignals(PassiveLink& link)
       : link_(link),
-        window_(link.comm(), false, sizeof(std::int64_t) * (link.messages() + 1), hints(link.options())),
+        window_(link.comm(), {}, sizeof(std::int64_t) * (link.messages() + 1), hints(link.options())),
         sent_(static_cast<std::size_t>(link.messages()), 0),
         expected_(sent_),
         theirs_(sent_) {

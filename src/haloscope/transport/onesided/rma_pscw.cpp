@@ -4,7 +4,7 @@
 // (per-message), which makes messages independent of each other.
 #include <algorithm>
 
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/transport.hpp"
 #include "haloscope/transport/onesided/window.hpp"
@@ -24,12 +24,9 @@ class PscwLink final : public WindowLink {
       make_common_windows(context.plan->rounds, hints, [&](int id) { return port(id).round; });
     for (int id = 0; id < messages(); ++id)
       if (moves(id)) join_epoch(id);
-    for (Epoch& epoch : epochs_) epoch.group = group_of(epoch.ids);
+    for (Epoch& epoch : epochs_) epoch.group = group_of(comm(), peers_of(epoch.ids));
   }
-  ~PscwLink() override {
-    finish();
-    for (Epoch& epoch : epochs_) REQUIRE_MPI(MPI_Group_free(&epoch.group));
-  }
+  ~PscwLink() override { finish(); }
 
   void post(Ids in, int slot) override {
     begin(in, slot);
@@ -58,8 +55,8 @@ class PscwLink final : public WindowLink {
     int window = 0;
     bool origin = false;
     bool exposed = false;  // to a group that has not completed yet
-    MPI_Group group = MPI_GROUP_NULL;
-    std::vector<int> ids;
+    OwnedGroup group = {};
+    std::vector<int> ids = {};
   };
 
   void join_epoch(int id) {
@@ -67,20 +64,16 @@ class PscwLink final : public WindowLink {
     auto found = options().per_message ? epochs_.end() : std::find_if(epochs_.begin(), epochs_.end(), [&](Epoch& e) {
       return e.window == p.window && e.origin == p.origin;
     });
-    if (found == epochs_.end()) found = epochs_.insert(found, {p.window, p.origin, false, MPI_GROUP_NULL, {}});
+    if (found == epochs_.end()) found = epochs_.insert(found, Epoch{p.window, p.origin});
     found->ids.push_back(id);
     epoch_of_[id] = static_cast<int>(found - epochs_.begin());
   }
-  MPI_Group group_of(const std::vector<int>& ids) const {
+  std::vector<int> peers_of(const std::vector<int>& ids) const {
     std::vector<int> peers;
     for (int id : ids) peers.push_back(port(id).peer);
     std::sort(peers.begin(), peers.end());
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-    MPI_Group all, some;
-    CHECK_MPI(MPI_Comm_group(comm(), &all));
-    CHECK_MPI(MPI_Group_incl(all, static_cast<int>(peers.size()), peers.data(), &some));
-    CHECK_MPI(MPI_Group_free(&all));
-    return some;
+    return peers;
   }
 
   /// Every epoch that the messages belong to, once. They are whole epochs: single messages need per-message windows.
@@ -100,11 +93,11 @@ class PscwLink final : public WindowLink {
   bool none_pending(Ids ids) const { return waiting_for(ids, 0) < 0; }
 
   void expose(Epoch& e) {
-    REQUIRE_MPI(MPI_Win_post(e.group, assertion(options().get ? MPI_MODE_NOPUT : MPI_MODE_NOSTORE), window(e)));
+    REQUIRE_MPI(MPI_Win_post(e.group.get(), assertion(options().get ? MPI_MODE_NOPUT : MPI_MODE_NOSTORE), window(e)));
     e.exposed = true;
   }
   void access(Epoch& e) {
-    REQUIRE_MPI(MPI_Win_start(e.group, 0, window(e)));
+    REQUIRE_MPI(MPI_Win_start(e.group.get(), 0, window(e)));
     for (int id : e.ids) transfer(port(id));
     REQUIRE_MPI(MPI_Win_complete(window(e)));
     settled(e);

@@ -30,14 +30,12 @@ RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std
           .separate = has(given, "separate")};
 }
 
-Window::Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hints)
-    : comm_(comm), owns_comm_(owns_comm) {
-  MPI_Info info = MPI_INFO_NULL;
-  if (!hints.empty()) CHECK_MPI(MPI_Info_create(&info));
-  for (const auto& [key, value] : hints) CHECK_MPI(MPI_Info_set(info, key, value));
+Window::Window(MPI_Comm comm, OwnedComm own, std::size_t bytes, const Hints& hints) : Window(comm, std::move(own)) {
+  OwnedInfo info;
+  if (!hints.empty()) CHECK_MPI(MPI_Info_create(info.address()));
+  for (const auto& [key, value] : hints) CHECK_MPI(MPI_Info_set(info.get(), key, value));
   require_communicator_left(comm);
-  CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info, comm, &data_, &handle_));
-  if (info != MPI_INFO_NULL) CHECK_MPI(MPI_Info_free(&info));
+  CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info.get(), comm, &data_, &handle_));
   CHECK_MPI(MPI_Win_set_errhandler(handle_, MPI_ERRORS_RETURN));
 }
 
@@ -48,12 +46,11 @@ Window::~Window() {
     require_company(comm_);
     REQUIRE_MPI(MPI_Win_free(&handle_));
   }
-  if (owns_comm_ && comm_ != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&comm_));
 }
 
 Window::Window(Window&& other) noexcept
     : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
-      owns_comm_(other.owns_comm_),
+      own_(std::move(other.own_)),
       data_(other.data_),
       handle_(std::exchange(other.handle_, MPI_WIN_NULL)),
       locked_(std::exchange(other.locked_, false)) {}
@@ -67,16 +64,7 @@ void Window::unlock_all() const {
   if (std::exchange(locked_, false)) REQUIRE_MPI(MPI_Win_unlock_all(handle_));
 }
 
-int Window::rank_of(MPI_Comm comm, int rank) const {
-  MPI_Group from, to;
-  CHECK_MPI(MPI_Comm_group(comm, &from));
-  CHECK_MPI(MPI_Comm_group(comm_, &to));
-  int here = MPI_UNDEFINED;
-  CHECK_MPI(MPI_Group_translate_ranks(from, 1, &rank, to, &here));
-  CHECK_MPI(MPI_Group_free(&from));
-  CHECK_MPI(MPI_Group_free(&to));
-  return here;
-}
+int Window::rank_of(MPI_Comm comm, int rank) const { return rank_in(group_of(comm_), group_of(comm), rank); }
 
 bool Window::unified() const {
   int* model = nullptr;
@@ -166,7 +154,7 @@ void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) 
                       [&](int id) { return std::lower_bound(all.begin(), all.end(), name(ports_[id])) - all.begin(); });
 }
 
-void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, int own) {
+void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own) {
   if (options_.plain) hints.clear();
   windows_.reserve(exposed.size());
   const bool in_turn = own >= 0 && windows_collide();
@@ -180,7 +168,7 @@ void WindowLink::make_windows(const std::vector<Exposed>& exposed, Hints hints, 
       all.emplace_back("same_disp_unit", "true");
       if (same_everywhere(exposed[w].comm, static_cast<std::uint64_t>(bytes))) all.emplace_back("same_size", "true");
     }
-    windows_.emplace_back(exposed[w].comm, exposed[w].owns_comm, bytes, all);
+    windows_.emplace_back(exposed[w].comm, std::move(exposed[w].own), bytes, all);
     const Window& window = windows_.back();
     if (in_turn) meet_before(window.comm());  // all of them have opened its memory
     if (in_turn && static_cast<int>(w) == own) end_turn();

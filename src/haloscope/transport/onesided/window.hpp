@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/block_copy.hpp"
 #include "haloscope/transport.hpp"
@@ -39,8 +40,8 @@ using Hints = std::vector<std::pair<const char*, const char*>>;
 /// A window over memory that MPI allocates. Freed collectively, with its communicator if it owns that. Move-only.
 class Window {
  public:
-  /// Collective over `comm`.
-  Window(MPI_Comm comm, bool owns_comm, std::size_t bytes, const Hints& hints);
+  /// Collective over `comm`. @param own  the same where it is the window's own, else none.
+  Window(MPI_Comm comm, OwnedComm own, std::size_t bytes, const Hints& hints);
   ~Window();
   Window(Window&& other) noexcept;
   Window& operator=(Window&&) = delete;
@@ -55,8 +56,11 @@ class Window {
   void unlock_all() const;
 
  private:
+  /// Without a window: an exception later on finds a whole object, whose destructor frees what there is.
+  Window(MPI_Comm comm, OwnedComm own) : comm_(comm), own_(std::move(own)) {}
+
   MPI_Comm comm_;
-  bool owns_comm_;
+  OwnedComm own_;
   std::byte* data_ = nullptr;
   MPI_Win handle_ = MPI_WIN_NULL;
   mutable bool locked_ = false;
@@ -89,7 +93,7 @@ class WindowLink : public Link {
   /// A window to be made: its communicator, and the messages (ids) whose segments this rank exposes in it.
   struct Exposed {
     MPI_Comm comm = MPI_COMM_NULL;
-    bool owns_comm = false;
+    OwnedComm own = {};  // the same where it is made for the window
     std::vector<int> ids = {};
   };
 
@@ -99,7 +103,7 @@ class WindowLink : public Link {
   /// Make the windows, then tell the origin of each message where its segment lies. Collective over comm(). All ranks
   /// pass the same number of windows or, with `own` >= 0, different windows in an order that cannot deadlock; all
   /// transfers of this rank then go through window number `own`.
-  void make_windows(const std::vector<Exposed>& exposed, Hints hints, int own = -1);
+  void make_windows(std::vector<Exposed> exposed, Hints hints, int own = -1);
   /// `count` windows over comm(), where the largest `count` of any rank holds; message id goes to window `place(id)`.
   template <class Place>
   void make_common_windows(int count, const Hints& hints, Place place);
@@ -153,10 +157,11 @@ class WindowLink : public Link {
 
 template <class Place>
 void WindowLink::make_common_windows(int count, const Hints& hints, Place place) {
-  std::vector<Exposed> exposed(static_cast<std::size_t>(largest(count)), Exposed{comm_});
+  std::vector<Exposed> exposed(static_cast<std::size_t>(largest(count)));
+  for (Exposed& one : exposed) one.comm = comm_;
   for (int id = 0; id < messages_; ++id)
     if (moves(id) && !ports_[id].origin) exposed[static_cast<std::size_t>(place(id))].ids.push_back(id);
-  make_windows(exposed, hints);
+  make_windows(std::move(exposed), hints);
 }
 
 }  // namespace haloscope

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/plan.hpp"
 #include "haloscope/view.hpp"
 
@@ -19,23 +20,16 @@ class MessageType {
  public:
   MessageType() = default;
   MessageType(int count, MPI_Datatype predefined) : count_(count), type_(predefined) {}
-  ~MessageType();
-  MessageType(MessageType&& other) noexcept;
-  MessageType& operator=(MessageType&& other) noexcept;
+  /// Commits `made` and takes ownership of it.
+  explicit MessageType(OwnedType made);
 
   int count() const { return count_; }
   MPI_Datatype type() const { return type_; }
 
  private:
-  friend MessageType byte_type(std::int64_t, std::int64_t);
-  friend MessageType record_type(int);
-  friend MessageType region_type(const Views&, int, const Plan&, const Message&);
-  /// Commits `made` and takes ownership of it.
-  static MessageType owning(MPI_Datatype made);
-
   int count_ = 0;
   MPI_Datatype type_ = MPI_BYTE;
-  bool owned_ = false;
+  OwnedType owned_;
 };
 
 /// `bytes` contiguous bytes. More than `longest` of them (MPI counts are int) become one derived contiguous type.

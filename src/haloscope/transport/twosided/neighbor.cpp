@@ -6,7 +6,7 @@
 #include <map>
 
 #include "haloscope/agree.hpp"
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
@@ -62,8 +62,8 @@ struct Side {
 /// One round of one slot.
 struct Round {
   Side in, out;
-  MPI_Comm graph = MPI_COMM_NULL;  ///< of the ranks that have a message in this round; null on all others
-  MPI_Request request = MPI_REQUEST_NULL;
+  OwnedComm graph;  ///< of the ranks that have a message in this round; null on all others
+  OwnedRequest request;
   std::atomic<bool> pending = false;  ///< begun, not yet finished; a watchdog on another thread may look
 
   Round(const LinkContext& context, int round) : in(context, round, false), out(context, round, true) {}
@@ -71,27 +71,17 @@ struct Round {
 
 /// Collective over `comm`. Only ranks with a message take part, so that no other rank has to keep step with them. Each
 /// slot has its own graph, so that exchanges of several slots may begin and end in any order.
-MPI_Comm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
+OwnedComm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  MPI_Comm members = MPI_COMM_NULL, graph = MPI_COMM_NULL;
-  CHECK_MPI(MPI_Comm_split(comm, in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0, rank, &members));
-  if (members == MPI_COMM_NULL) return graph;
-  MPI_Group all, some;
-  CHECK_MPI(MPI_Comm_group(comm, &all));
-  CHECK_MPI(MPI_Comm_group(members, &some));
-  const auto translated = [&](const std::vector<int>& ranks) {
-    std::vector<int> result(ranks.size() + 1);  // never an empty array
-    CHECK_MPI(MPI_Group_translate_ranks(all, static_cast<int>(ranks.size()), ranks.data(), some, result.data()));
-    return result;
-  };
-  const auto from = translated(in.peers()), to = translated(out.peers());
-  CHECK_MPI(MPI_Dist_graph_create_adjacent(members, static_cast<int>(in.ids.size()), from.data(), MPI_UNWEIGHTED,
-                                           static_cast<int>(out.ids.size()), to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL,
-                                           0, &graph));
-  CHECK_MPI(MPI_Group_free(&all));
-  CHECK_MPI(MPI_Group_free(&some));
-  CHECK_MPI(MPI_Comm_free(&members));
+  OwnedComm members, graph;
+  CHECK_MPI(MPI_Comm_split(comm, in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0, rank, members.address()));
+  if (!members) return graph;
+  const OwnedGroup all = group_of(comm), some = group_of(members.get());
+  const auto from = ranks_in(some, all, in.peers()), to = ranks_in(some, all, out.peers());
+  CHECK_MPI(MPI_Dist_graph_create_adjacent(members.get(), static_cast<int>(from.size()), from.data(), MPI_UNWEIGHTED,
+                                           static_cast<int>(to.size()), to.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+                                           graph.address()));
   return graph;
 }
 
@@ -107,11 +97,7 @@ class NeighborLink final : public Link {
     }
   }
   ~NeighborLink() override {
-    for (auto& r : rounds_) {
-      finish(*r);
-      if (r->request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&r->request));
-      if (r->graph != MPI_COMM_NULL) REQUIRE_MPI(MPI_Comm_free(&r->graph));
-    }
+    for (auto& r : rounds_) finish(*r);
   }
 
   /// A round in which this rank only receives begins here, any other one with the sends.
@@ -210,10 +196,10 @@ class NeighborLink final : public Link {
 
   static void prepare([[maybe_unused]] Round& r) {
 #if HALOSCOPE_HAVE_NEIGHBOR_INIT
-    if (r.graph != MPI_COMM_NULL)
+    if (r.graph)
       CHECK_MPI(MPI_Neighbor_alltoallw_init(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(),
                                             r.in.data, r.in.counts.data(), r.in.offsets.data(), r.in.types.data(),
-                                            r.graph, MPI_INFO_NULL, &r.request));
+                                            r.graph.get(), MPI_INFO_NULL, r.request.address()));
 #endif
   }
 
@@ -221,11 +207,11 @@ class NeighborLink final : public Link {
   /// never waits, and must not keep its receivers waiting.
   void begin(Round& r) {
     r.pending.store(true, std::memory_order_relaxed);
-    if (options_.form == Form::persistent) REQUIRE_MPI(MPI_Start(&r.request));
+    if (options_.form == Form::persistent) REQUIRE_MPI(MPI_Start(r.request.address()));
     if (options_.form == Form::nonblocking)
       REQUIRE_MPI(MPI_Ineighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(),
                                           r.in.data, r.in.counts.data(), r.in.offsets.data(), r.in.types.data(),
-                                          r.graph, &r.request));
+                                          r.graph.get(), r.request.address()));
     if (options_.form == Form::blocking && r.in.ids.empty()) finish(r);
   }
 
@@ -233,7 +219,7 @@ class NeighborLink final : public Link {
     if (!r.pending.load(std::memory_order_relaxed)) return true;
     if (options_.form == Form::blocking) return false;
     int done = 0;
-    REQUIRE_MPI(MPI_Test(&r.request, &done, MPI_STATUS_IGNORE));
+    REQUIRE_MPI(MPI_Test(r.request.address(), &done, MPI_STATUS_IGNORE));
     if (done) r.pending.store(false, std::memory_order_relaxed);
     return done;
   }
@@ -247,7 +233,7 @@ class NeighborLink final : public Link {
     if (options_.form == Form::blocking && r.pending.load(std::memory_order_relaxed)) {
       REQUIRE_MPI(MPI_Neighbor_alltoallw(r.out.data, r.out.counts.data(), r.out.offsets.data(), r.out.types.data(),
                                          r.in.data, r.in.counts.data(), r.in.offsets.data(), r.in.types.data(),
-                                         r.graph));
+                                         r.graph.get()));
       r.pending.store(false, std::memory_order_relaxed);
     }
     Spin spin(yield_);

@@ -3,10 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 
 #include "haloscope/agree.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/comm/together.hpp"
@@ -199,13 +199,12 @@ void duplicate_world_first(MPI_Comm comm) {
                            " ranks of MPI_COMM_WORLD at once, and this one has " + std::to_string(ranks_in(comm)) +
                            "; use p2p or persistent");
   static char sent, received;  // the calls may be in flight when this ends
-  std::array<MPI_Request, 2> requests;
-  CHECK_MPI(MPI_Precv_init(&received, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &requests[0]));
-  CHECK_MPI(MPI_Psend_init(&sent, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &requests[1]));
-  CHECK_MPI(MPI_Startall(2, requests.data()));
-  CHECK_MPI(MPI_Pready(0, requests[1]));
-  for (MPI_Request& request : requests) meet_in(request);
-  for (MPI_Request& request : requests) CHECK_MPI(MPI_Request_free(&request));
+  OwnedRequest in, out;
+  CHECK_MPI(MPI_Precv_init(&received, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, in.address()));
+  CHECK_MPI(MPI_Psend_init(&sent, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, out.address()));
+  for (OwnedRequest* request : {&in, &out}) CHECK_MPI(MPI_Start(request->address()));
+  CHECK_MPI(MPI_Pready(0, out.get()));
+  for (OwnedRequest* request : {&in, &out}) meet_in(*request->address());
   duplicated = true;
 }
 

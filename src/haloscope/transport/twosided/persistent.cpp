@@ -12,7 +12,7 @@ namespace {
 
 class PersistentLink final : public MessageLink {
  public:
-  PersistentLink(const LinkContext& context, const MessageOptions& options) : MessageLink(context, options) {
+  PersistentLink(const LinkContext& context, const MessageOptions& options) : PersistentLink(options, context) {
     for (int slot = 0; slot < slots(); ++slot)
       for (int id = 0; id < messages(); ++id)
         if (context.moves(id)) make_request(port(id, slot));
@@ -26,6 +26,9 @@ class PersistentLink final : public MessageLink {
   }
 
  private:
+  /// Without requests: an exception later on finds a whole object, whose destructor frees those made so far.
+  PersistentLink(const MessageOptions& options, const LinkContext& context) : MessageLink(context, options) {}
+
   void make_request(Port& p) {
     if (p.out)
       CHECK_MPI(MPI_Send_init(p.data, p.type.count(), p.type.type(), p.peer, p.tag, comm(), &p.request));
