@@ -70,32 +70,55 @@ std::string error_of_opening(MPI_Comm comm, const Asked& asked, Last last) {
   });
 }
 
-/// On a communicator of its own, whose library's communicator ends with it, call after call that makes something is refused.
-void refuse_each(const Asked& asked, Last last) {
-  const auto attempt = [&](std::int64_t number) {
-    MPI_Comm users;
-    PMPI_Comm_dup(MPI_COMM_WORLD, &users);
-    test::refuse_making(number);
-    const std::string error = error_of_opening(users, asked, last);
-    const bool refused = test::has_refused();
-    test::refuse_making(0);
-    PMPI_Comm_free(&users);
-    EXPECT_TRUE(refused || error == "no error") << error;
-    return refused;
-  };
-  attempt(0);  // what is made once a process stays
-  const test::Held before = test::held();
+/// An opening on a communicator whose call `number` that makes something is refused; 0: none.
+/// @returns whether there was such a call.
+bool attempt(MPI_Comm users, const Asked& asked, Last last, std::int64_t number) {
+  test::calls_until_refusal() = number - 1;
+  const std::string error = error_of_opening(users, asked, last);
+  const bool refused = number > 0 && test::calls_until_refusal() < 0;
+  test::calls_until_refusal() = -1;
+  EXPECT_TRUE(refused || error == "no error") << error;
+  return refused;
+}
+
+/// @param open  makes attempt `number`, and frees what it has made for it.
+/// @param kept  the most communicators that one of them may keep.
+template <class Open>
+void refuse_each(Open open, std::int64_t kept) {
+  open(0);  // what is made once a process stays
   std::int64_t number = 1;
   for (bool refused = true; refused; ++number) {
-    refused = attempt(number);
+    const test::Held before = test::held();
+    refused = open(number);
     const test::Held after = test::held();
-    ASSERT_EQ(after.communicators, before.communicators) << "call " << number;
+    ASSERT_GE(after.communicators, before.communicators) << "call " << number;
+    ASSERT_LE(after.communicators, before.communicators + (refused ? kept : 0)) << "call " << number;
     ASSERT_EQ(after.windows, before.windows) << "call " << number;
     ASSERT_EQ(after.requests, before.requests) << "call " << number;
     ASSERT_EQ(after.groups, before.groups) << "call " << number;
     ASSERT_EQ(after.types, before.types) << "call " << number;
   }
-  EXPECT_GT(number, 3);
+  EXPECT_GT(number, 2);
+}
+
+void refuse_each(const Asked& asked, Last last) {
+  MPI_Comm users;
+  PMPI_Comm_dup(MPI_COMM_WORLD, &users);
+  refuse_each([&](std::int64_t number) { return attempt(users, asked, last, number); }, 0);
+  PMPI_Comm_free(&users);
+}
+
+/// On a communicator of its own, where the library makes all it needs. It leaves its communicator, and those of the
+/// machine and the node, where messages of an opening that was refused may be under way.
+void refuse_each_on_a_new_communicator(const Asked& asked, Last last) {
+  const auto open = [&](std::int64_t number) {
+    MPI_Comm users;
+    PMPI_Comm_dup(MPI_COMM_WORLD, &users);
+    const bool refused = attempt(users, asked, last, number);
+    PMPI_Comm_free(&users);
+    return refused;
+  };
+  refuse_each(open, std::string(asked.strategy).starts_with("direct/shared") ? 3 : 1);
 }
 
 class RefusedOpening : public testing::TestWithParam<Asked> {
@@ -110,6 +133,14 @@ class RefusedOpening : public testing::TestWithParam<Asked> {
 TEST_P(RefusedOpening, OfAnExchangeLeavesNoHandleBehind) { refuse_each(GetParam(), exchange); }
 
 TEST_P(RefusedOpening, OfAStepperLeavesNoHandleBehind) { refuse_each(GetParam(), step); }
+
+TEST_P(RefusedOpening, OfTheFirstExchangeOnACommunicatorLeavesTheLibrarysAlone) {
+  refuse_each_on_a_new_communicator(GetParam(), exchange);
+}
+
+TEST_P(RefusedOpening, OfTheFirstStepperOnACommunicatorLeavesTheLibrarysAlone) {
+  refuse_each_on_a_new_communicator(GetParam(), step);
+}
 
 INSTANTIATE_TEST_SUITE_P(Strategies, RefusedOpening,
                          testing::Values(Asked{"ordered/p2p"}, Asked{"ordered/persistent"},

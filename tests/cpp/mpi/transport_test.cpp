@@ -116,7 +116,7 @@ TEST(Transport, AbandonedMessagesStayOutOfTheFieldsWithMemoryForThemOrWithout) {
     std::vector<std::byte> unmatched(before.size());
     for (std::size_t left = memory ? 0 : rig.in(0).size(); left > 0; --left)
       MPI_Recv(unmatched.data(), static_cast<int>(unmatched.size()), MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+               rig.context().comm, MPI_STATUS_IGNORE);
   }
 }
 
