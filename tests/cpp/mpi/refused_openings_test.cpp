@@ -157,10 +157,10 @@ INSTANTIATE_TEST_SUITE_P(Strategies, RefusedOpening,
                            return name;
                          });
 
-/// More than there are communicators. Few on more ranks than cores, where they are slow.
-int how_many() { return world_size() > 2 && !test::thorough() ? 100 : 3000; }
+/// More than there are communicators, in the long tests.
+int how_many() { return test::thorough() ? 3000 : 100; }
 
-TEST(RefusedOpenings, ByTheThousandsOfAnExchangeLeaveRoomForAnother) {
+TEST(RefusedOpenings, OneAfterTheOtherOfAnExchangeLeaveRoomForAnother) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank shares no memory";
   const auto grid = torus(MPI_COMM_WORLD);
   const Field<double, 2> u(grid, {.halo = 1});
@@ -173,7 +173,7 @@ TEST(RefusedOpenings, ByTheThousandsOfAnExchangeLeaveRoomForAnother) {
 }
 
 /// Its last stage is refused, when the first one is open.
-TEST(RefusedOpenings, ByTheThousandsOfAStepperLeaveRoomForAnother) {
+TEST(RefusedOpenings, OneAfterTheOtherOfAStepperLeaveRoomForAnother) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank shares no memory";
   const auto grid = torus(MPI_COMM_WORLD);
   const Field<double, 2> u(grid, {.halo = 1}), v(grid, {.halo = 1});
