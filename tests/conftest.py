@@ -31,10 +31,21 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "ids(*names): rows of the studies' checklists that the test shows to hold")
     config.addinivalue_line("markers", "card: runs on a GPU, so that its rows count as shown on a card")
     config.addinivalue_line("markers", "long: slow; part of `make check-long` only")
+    config.addinivalue_line("markers", "sleeps: its ranks wait for most of the time, so that others run beside it")
+
+
+# Most of their tests take all cores: last, when the other files have been run side by side.
+TAKE_ALL_CORES = {
+    "test_bench_gpu", "test_cg", "test_check", "test_coverage", "test_cpp_ranks", "test_davis2017_study", "test_demo",
+    "test_device_model", "test_device_runs", "test_docs", "test_doctor", "test_examples", "test_exchange",
+    "test_exchange_examples", "test_exhausted_memory", "test_faults", "test_hydro", "test_launch", "test_microbench", "test_mpi_faults",
+    "test_poisson", "test_probes", "test_study", "test_tune",
+}  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
     """Write each test's checklist ids into the JUnit report, from which docs/coverage.md is made."""
+    items.sort(key=lambda item: item.path.stem in TAKE_ALL_CORES)
     for item in items:
         ids = [name for mark in item.iter_markers("ids") for name in mark.args]
         if ids:
@@ -46,15 +57,16 @@ def pytest_collection_modifyitems(items):
 class Cores:
     """The cores, which all tests of a build folder share, those of other processes too (pytest -n 2).
 
-    Tests of one process run side by side; a test runs alone from when it starts ranks or a build until it ends.
+    Tests of one process run side by side; a test runs alone from when it starts ranks until it ends, unless they sleep.
     """
 
-    BUSY = ("mpiexec", "mpirun", "haloscope", "haloscope.cli", "cmake", "make", "ninja", "pytest", "gpu.py")
+    BUSY = ("mpiexec", "mpirun", "haloscope", "haloscope.cli", "make", "pytest", "gpu.py")
     WITHIN = "HALOSCOPE_TEST_CORES"  # in the environment of what a test starts, for tests that run tests
 
     def __init__(self, folder: Path):
         self.turn, self.cores = ((folder / name).open("w") for name in ("tests-turn.lock", "tests-cores.lock"))
         self.held = fcntl.LOCK_UN
+        self.sleeps = False  # the test that runs
         self.mutex = threading.Lock()
 
     def take(self, how: int) -> None:
@@ -76,7 +88,8 @@ class Cores:
 
     def see(self, event: str, arguments: tuple) -> None:
         """Take all cores where the test that runs is about to start what keeps several busy (an audit hook)."""
-        if event == "subprocess.Popen" and self.held == fcntl.LOCK_SH and keeps_cores_busy(arguments[1]):
+        busy = event == "subprocess.Popen" and not self.sleeps and keeps_cores_busy(arguments[1])
+        if busy and self.held == fcntl.LOCK_SH:
             self.take(fcntl.LOCK_EX)
 
 
@@ -84,7 +97,7 @@ CORES = pytest.StashKey[Cores]()
 
 
 def keeps_cores_busy(command) -> bool:
-    """Whether a command starts several ranks or a build."""
+    """Whether a command may start several ranks."""
     words = [os.fsdecode(word) for word in ([command] if isinstance(command, str | bytes | os.PathLike) else command)]
     names = {Path(word).name for word in words[:8]}
     one_rank = ("-n", "1") in itertools.pairwise(words)
@@ -106,6 +119,7 @@ def pytest_runtest_protocol(item):
     if cores is None:
         return (yield)
     cores.take(fcntl.LOCK_SH)
+    cores.sleeps = item.get_closest_marker("sleeps") is not None
     try:
         with mock.patch.dict(os.environ, {Cores.WITHIN: "held"}):
             return (yield)
@@ -140,12 +154,15 @@ def segments() -> set[Path]:
     return {file for pattern in process_view.SEGMENTS for file in process_view.SHARED_MEMORY.glob(pattern)}
 
 
+SEGMENTS = pytest.StashKey[set[Path]]()  # those from before all tests
+
+
 @pytest.fixture(autouse=True)
 def no_segments_of_killed_jobs(pytestconfig):
     """Removes what jobs that were killed leave in shared memory: MPICH's files alone fill it in a long run."""
     from haloscope.measure.checkup import process_view
 
-    before, cores = segments(), pytestconfig.stash.get(CORES, None)
+    before, cores = pytestconfig.stash.setdefault(SEGMENTS, segments()), pytestconfig.stash.get(CORES, None)
     yield
     alone = cores is None or cores.held == fcntl.LOCK_EX  # other jobs may not have opened theirs yet
     if left := alone and segments() - before:

@@ -1,4 +1,5 @@
-"""Runs the GoogleTest programs of the build, so that one pytest run holds everything: one item per suite (and rank count)."""
+"""Runs the GoogleTest programs of the build, so that one pytest run holds everything: one item per suite, here without ranks
+or on one, in test_cpp_ranks.py per suite and number of ranks."""
 
 from __future__ import annotations
 
@@ -54,11 +55,11 @@ def suites(program: str) -> list[str]:
     return re.findall(r"^([\w/]+)\.", listed, re.MULTILINE)
 
 
-def cases():
-    """One case per suite and rank count; a program that is not there is one case too, which fails."""
+def cases(wanted=lambda ranks: ranks <= 1):
+    """One case per suite and wanted rank count; a program that is not there is one case too, which fails."""
     for program, rank_counts in PROGRAMS.items():
         for suite in suites(program) or [""]:
-            for ranks in rank_counts if suite else rank_counts[:1]:
+            for ranks in filter(wanted, rank_counts if suite else rank_counts[:1]):
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
                 asked = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
                 rare = not asked and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
@@ -69,6 +70,11 @@ def cases():
 
 @pytest.mark.parametrize(("program", "suite", "ranks"), list(cases()))
 def test_gtest(program, suite, ranks, tmp_path, request):
+    check(program, suite, ranks, tmp_path, request)
+
+
+def check(program, suite, ranks, tmp_path, request):
+    """Run a suite, and note what its tests show."""
     path = BUILD / "tests" / "cpp" / program
     assert suite, f"{path} is not built; 'make build' builds it"
     report = tmp_path / "report.json"

@@ -11,7 +11,7 @@ from haloscope.measure import launch
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]  # the first test builds
 SMALL = ("--cells", "24", "--launches", "1", "--steps", "4", "--repetitions", "2", "--output", "r.jsonl")
-ON_BOTH = ("test_cpp.py", "test_launch.py", "test_faults.py")
+ON_BOTH = ("test_cpp.py", "test_cpp_ranks.py", "test_launch.py", "test_faults.py")
 
 
 @pytest.fixture

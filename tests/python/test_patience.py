@@ -16,6 +16,7 @@ import pytest
 
 from haloscope.measure import launch
 
+pytestmark = pytest.mark.sleeps
 RANKS = Path(__file__).with_name("ranks")
 POLLING = ["ordered/p2p", "auto", "direct/shared:packed"]
 LONG_POLLING = [
@@ -75,7 +76,7 @@ def test_a_late_rank_is_reported_from_inside_blocking_calls(strategy):
 
 
 def test_a_job_that_stalls_in_a_blocking_call_ends_on_request():
-    ended = run("ordered/rma-fence", "sleep", HALOSCOPE_STALL="end", HALOSCOPE_PATIENCE="2")
+    ended = run("ordered/rma-fence", "sleep", HALOSCOPE_STALL="end")
     assert ended.returncode != 0
     report = r"rank 0: has waited for \d+ s: other ranks have not answered in exchange 3 of heat"
     assert re.search(report, ended.stderr), ended.stderr
@@ -120,7 +121,7 @@ def test_the_guard_finds_ranks_that_make_other_exchanges(strategy, how):
 
 @pytest.mark.parametrize("strategy", ["ordered/p2p", "direct/shared:packed"])
 def test_ranks_that_exchange_other_slots_wait_for_each_other_and_report_it(strategy):
-    ended = out_of_step(strategy, "slot", HALOSCOPE_STALL="end", HALOSCOPE_PATIENCE="2")
+    ended = out_of_step(strategy, "slot", HALOSCOPE_STALL="end")
     assert ended.returncode != 0
     assert re.search(r"has waited for \d+ s: rank \d has not answered in exchange 3 of heat", ended.stderr), (
         ended.stderr
@@ -238,7 +239,7 @@ def test_an_exception_on_one_rank_ends_the_job(how):
 
 
 def test_a_stalled_job_ends_on_request():
-    ended = run("ordered/p2p", "sleep", HALOSCOPE_STALL="end", HALOSCOPE_PATIENCE="2")
+    ended = run("ordered/p2p", "sleep", HALOSCOPE_STALL="end")
     assert ended.returncode != 0
     assert re.search(
         r"^haloscope: rank 0: has waited for \d+ s: rank 1 has not answered in exchange 3 of heat",

@@ -17,7 +17,7 @@ from mpi4py import MPI
 import haloscope
 
 strategy, how = sys.argv[1:3]
-seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+seconds = int(sys.argv[3]) if len(sys.argv) > 3 else 2
 late_step = int(sys.argv[4]) if len(sys.argv) > 4 else 3
 comm = MPI.COMM_WORLD
 comm.Barrier()  # ranks may have started at different times
