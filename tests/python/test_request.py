@@ -109,6 +109,23 @@ def test_a_request_has_the_fields_and_defaults_of_the_rank_program():
     assert all(type(mine[name]) is type(theirs[name]) for name in mine)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--launch-id", "a\u00e4"),
+        ("--launch-id", "x" * 101),
+        ("--launch-id", "a\nb"),
+        ("--expect-ranks", "-1"),
+        ("--watchdog", "nan"),
+        ("--watchdog", "-1"),
+    ],
+)
+def test_the_rank_program_refuses_values_that_its_records_could_not_hold(option, value):
+    done = subprocess.run([build.rank_program(), option, value, "laplace2d", "--cells", "8x8"], check=False, capture_output=True,
+                          text=True, timeout=60)  # fmt: skip
+    assert done.returncode == 2 and option in done.stderr and not done.stdout
+
+
 def test_a_field_that_nobody_has_is_refused_by_the_rank_program_with_the_nearest_one():
     asked = {"kind": "measurement", "id": "a", "request": {"app": "laplace2d", "cells": [8, 8], "dept": 2}}
     done = subprocess.run([build.rank_program(), "--request", json.dumps(asked)], check=False, capture_output=True,

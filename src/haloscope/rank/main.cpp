@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/app_json.hpp"
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/file.hpp"
@@ -45,6 +47,26 @@ struct Arguments {
   std::vector<std::string> app;  // APP and its options, when no requests are given
 };
 
+/// Why a text names no launch in records; empty: it does. As the records' schema has it.
+std::string why_no_name(const std::string& text) {
+  constexpr std::size_t longest = 100;
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return printable && text.size() <= longest ? "" : "it takes at most 100 printable characters of ASCII";
+}
+
+/// Asks for a number from 0 to `most`, which NaN is not.
+CLI::Validator within(double most) {
+  const auto why_not = [most](const std::string& text) -> std::string {
+    double number = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most) return {};
+    TextStream said;
+    said << "'" << text << "' is no number from 0 to " << most;
+    return said.str();
+  };
+  return {why_not, "NUMBER"};
+}
+
 Arguments parse_arguments(int argc, char** argv) {
   Arguments a;
   CLI::App cli("Measure halo exchange strategies (run it under mpiexec or srun)");
@@ -55,9 +77,11 @@ Arguments parse_arguments(int argc, char** argv) {
   cli.add_option("--request", a.request, "one such line");
   cli.add_option("--output", a.output, "append records to this file instead of standard output");
   cli.add_option("--status", a.status, "file on which each rank shows what it is doing");
-  cli.add_option("--launch-id", a.launch_id, "name of this launch in its records");
-  cli.add_option("--expect-ranks", a.expect_ranks, "refuse to run with any other number of ranks");
-  cli.add_option("--watchdog", a.watchdog, "seconds without progress that end the run; 0: none do");
+  cli.add_option("--launch-id", a.launch_id, "name of this launch in its records")->check(why_no_name);
+  cli.add_option("--expect-ranks", a.expect_ranks, "refuse to run with any other number of ranks")
+      ->check(within(bound.ranks.most));
+  cli.add_option("--watchdog", a.watchdog, "seconds without progress that end the run; 0: none do")
+      ->check(within(bound.seconds.most));
   cli.add_option("--inject", a.inject, "fault for tests: KIND:rank=R,step=S,seconds=X[,op=NAME]");
   cli.add_option("--probe", a.probe, "ask how this MPI behaves: all, or names of probes; JSON lines")->delimiter(',');
   cli.add_option("--findings", a.findings, "file with what the probes found, kept in every record's environment");
