@@ -27,7 +27,7 @@ struct Box {
     return hi[i] > lo[i] ? hi[i] - lo[i] : 0;
   }
   std::int64_t volume() const { return extent(0) * extent(1) * extent(2); }
-  bool empty() const { return volume() == 0; }
+  bool empty() const { return extent(0) == 0 || extent(1) == 0 || extent(2) == 0; }
   bool contains(const Index& p) const {
     return p[0] >= lo[0] && p[0] < hi[0] && p[1] >= lo[1] && p[1] < hi[1] && p[2] >= lo[2] && p[2] < hi[2];
   }

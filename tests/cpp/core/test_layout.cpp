@@ -292,6 +292,8 @@ TEST(BadInput, BoxesThatAreNoSplitOfTheGridAreRefusedWithTheCell) {
   EXPECT_NE(
       refusal({left, {{4, 0, 0}, {9, 6, 1}}}).find("rank 1 owns cell (8, 0), which the grid of (8, 6) cells does not"),
       std::string::npos);
+  constexpr std::int64_t far = std::int64_t{1} << 32;  // the number of its cells fits no integer
+  EXPECT_NE(refusal({left, {{4, 0, 0}, {4 + far, far, 1}}}).find("rank 1 owns cell (8, 0)"), std::string::npos);
   EXPECT_NE(refusal({{{-1, 0, 0}, {4, 6, 1}}, right}).find("rank 0 owns cell (-1, 0)"), std::string::npos);
   EXPECT_NE(refusal({left, right, {{8, 0, 0}, {8, 6, 1}}}).find("rank 2 owns no cells"), std::string::npos);
   EXPECT_NE(refusal({}).find("at least 1"), std::string::npos);
