@@ -49,6 +49,22 @@ bool write_all(int file, const std::string& text) {
   return true;
 }
 
+/// Where a path leads to, through links.
+std::string target_of(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
+  return error ? path : target.string();
+}
+
+/// Those of a file that is there, else those that the user gives to new files.
+mode_t permissions_for(const std::string& path) {
+  struct stat state {};
+  if (stat(path.c_str(), &state) == 0) return state.st_mode & 07777;
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
 /// The last folder of a path is made for this user alone; those above it as others make theirs.
 void make_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
@@ -77,6 +93,31 @@ bool keep_text(const std::string& path, const std::string& text) {
   if (close(file) == 0 && whole && std::rename(draft.c_str(), path.c_str()) == 0) return true;
   unlink(draft.c_str());
   return false;
+}
+
+Draft::Draft(const std::string& path) : path_(target_of(path)), draft_(path_ + ".XXXXXX") {
+  const int file = mkstemp(draft_.data());
+  if (file < 0) {
+    draft_.clear();
+    text_.setstate(std::ios::failbit);
+    return;
+  }
+  if (fchmod(file, permissions_for(path_)) == 0)
+    text_.open(draft_, std::ios::trunc);
+  else
+    text_.setstate(std::ios::failbit);
+  close(file);
+}
+
+Draft::~Draft() {
+  if (!draft_.empty()) unlink(draft_.c_str());
+}
+
+bool Draft::keep() {
+  text_.close();
+  if (!text_.good() || std::rename(draft_.c_str(), path_.c_str()) != 0) return false;
+  draft_.clear();
+  return true;
 }
 
 }  // namespace haloscope

@@ -1,6 +1,7 @@
 // Files that others may have written, read within bounds.
 #pragma once
 
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -16,5 +17,25 @@ std::optional<std::string> kept_text(const std::string& path, std::size_t most);
 /// Puts an entry into a cache, whole or not at all; makes its folder, which others cannot look into.
 /// @return whether it was written.
 bool keep_text(const std::string& path, const std::string& text);
+
+/// A file that takes the place of another: whole, or the other one stays as it was. A link stays, and the file that it
+/// leads to is replaced; permissions stay.
+class Draft {
+ public:
+  /// Where it cannot be made, text() is in a failed state.
+  explicit Draft(const std::string& path);
+  /// Removes what keep() has not put into its place.
+  ~Draft();
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+
+  std::ostream& text() { return text_; }
+  /// Puts it into its place. @return whether all of it stands there.
+  bool keep();
+
+ private:
+  std::string path_, draft_;  // draft_ is empty where there is none
+  std::ofstream text_;
+};
 
 }  // namespace haloscope

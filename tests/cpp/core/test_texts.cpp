@@ -1,10 +1,13 @@
 // Texts and files of others: what is shown of them, which JSON is read, what is refused.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "haloscope/core/bounds.hpp"
 #include "haloscope/core/file.hpp"
@@ -83,6 +86,62 @@ TEST(Files, AreRegularAndBounded) {
     EXPECT_EQ(text_of_file(other, 100), std::nullopt) << other;
   EXPECT_THROW(model::read_profile(pipe), UsageError);
   EXPECT_THROW(model::read_profile("/dev/zero"), UsageError);
+}
+
+/// Where no file grows beyond so many bytes, as on a full disk.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit most{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &most);
+  }
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+std::size_t files_in(const std::string& folder) {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+}
+
+TEST(Drafts, TakeThePlaceOfAFileThroughALinkWithItsPermissions) {
+  const Folder folder;
+  const std::string file = folder.path + "/file", link = folder.path + "/link";
+  std::ofstream(file) << "old";
+  ASSERT_EQ(chmod(file.c_str(), 0640), 0);
+  std::filesystem::create_symlink(file, link);
+  Draft draft(link);
+  draft.text() << "new";
+  EXPECT_EQ(text_of_file(file, 9), "old");
+  EXPECT_TRUE(draft.keep());
+  EXPECT_EQ(text_of_file(file, 9), "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  struct stat state {};
+  ASSERT_EQ(stat(file.c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 07777, 0640u);
+}
+
+TEST(Drafts, ThatAreNotKeptOrNotWholeLeaveTheFileAlone) {
+  const Folder folder;
+  const std::string file = folder.path + "/file";
+  std::ofstream(file) << "old";
+  { Draft(file).text() << "never kept"; }
+  {
+    Draft draft(file);
+    const FullDisk full(16);
+    draft.text() << std::string(1000, 'x');
+    EXPECT_FALSE(draft.keep());
+  }
+  EXPECT_FALSE(Draft(folder.path + "/none/file").keep());
+  EXPECT_EQ(text_of_file(file, 9), "old");
+  EXPECT_EQ(files_in(folder.path), 1u);
 }
 
 TEST(Bounds, HaveTwoEndsAndAName) {

@@ -1,11 +1,12 @@
 #include "haloscope/rank/watch/timeline.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
+#include <optional>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
+#include "haloscope/core/file.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/watch/texts.hpp"
 
@@ -108,14 +109,14 @@ void write_trace(MPI_Comm comm, const std::string& file, const std::vector<Timel
   double origin = std::numeric_limits<double>::max();
   for (const TimelineEvent& e : mine) origin = std::min(origin, e.begin_s - clock.seconds);
   REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &origin, 1, MPI_DOUBLE, MPI_MIN, own.get()));
-  std::ofstream out;
-  if (own.rank() == 0) out.open(file, std::ios::trunc);
+  std::optional<Draft> draft;
+  if (own.rank() == 0) draft.emplace(file);
   for_each_text(own, trace_text(own.rank(), mine, clock, origin), [&](int rank, std::string text) {
     if (rank == own.size() - 1) text.erase(text.size() - 2, 1);  // no comma after the last event
-    out << (rank == 0 ? "[\n" : "") << text;
+    draft->text() << (rank == 0 ? "[\n" : "") << text;
   });
-  if (own.rank() == 0) out << "]\n" << std::flush;
-  int written = own.rank() != 0 || out.good();
+  if (draft) draft->text() << "]\n";
+  int written = !draft || draft->keep();
   REQUIRE_MPI(MPI_Bcast(&written, 1, MPI_INT, 0, own.get()));
   if (!written)
     throw Error(Exit::failed,
