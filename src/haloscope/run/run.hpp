@@ -34,7 +34,7 @@ class Pipeline;
 
 class Run {
  public:
-  /// Collective over `comm`, which must have choice.ranks ranks.
+  /// Collective over `comm`, which must have choice.ranks ranks. See open_run().
   /// @param hatch_bytes  of host memory, twice, through which the fields of a device pass: all that the host has of them,
   ///                     but where it computes walls around them.
   /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for features not available here.
@@ -166,5 +166,10 @@ class Run {
   int exceptions_ = std::uncaught_exceptions();  // when it was made
   mutable bool stale_ = false;                   // the device's block has changed since storage_ had its values
 };
+
+/// The same, of which nothing is left where all ranks meet an error.
+inline std::unique_ptr<Run> open_run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {}) {
+  return collectively(comm, "a run", [&] { return std::make_unique<Run>(comm, choice, options); });
+}
 
 }  // namespace haloscope

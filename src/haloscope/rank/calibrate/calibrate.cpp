@@ -113,29 +113,48 @@ class Touching {
   std::vector<CopyList> writing_, reading_;
 };
 
+/// What exchanges are made of. Opened collectively.
+struct Exchanges {
+  Exchanges(MPI_Comm comm, const CalibrateRequest& request, int rank)
+      : strategy(request.plain.choice.strategy),
+        layout(make_layout(request.plain.choice)),
+        plan(make_plan(layout, rank, fields_spec(request))),
+        node(comm),
+        storage(plan, 1, {}, needs_shared_fields(strategy) ? shared_by(node) : Allocator{}),
+        program(exchange_program(plan, false, collective_rounds(strategy))),
+        own(LibraryComm::on(comm)),
+        tags(*own, plan, 1) {
+    const bool yield = more_ranks_than_cores(comm);
+    const LinkContext context{.comm = own->comm(),
+                              .layout = &layout,
+                              .plan = &plan,
+                              .views = &storage.views(),
+                              .yield = yield,
+                              .tags = tags.tags()};
+    link = open_link(strategy, context);
+    ops = std::make_unique<CommOps>(program, storage.views(), *link, comm, yield);
+  }
+
+  const Strategy& strategy;
+  Layout layout;
+  Plan plan;
+  Node node;
+  Storage storage;
+  Program program;
+  std::shared_ptr<LibraryComm> own;
+  LinkTags tags;
+  std::unique_ptr<Link> link;
+  std::unique_ptr<CommOps> ops;
+};
+
 Json exchange_points(Session& s, const CalibrateRequest& request, Sampler sample) {
-  const Choice& choice = request.plain.choice;
-  const Strategy& strategy = choice.strategy;
-  const Layout layout = make_layout(choice);
-  const Plan plan = make_plan(layout, s.rank, fields_spec(request));
-  const Node node(s.comm);
-  Storage storage(plan, 1, {}, needs_shared_fields(strategy) ? shared_by(node) : Allocator{});
-  const Program program = exchange_program(plan, false, collective_rounds(strategy));
-  const bool yield = more_ranks_than_cores(s.comm);
-  const auto own = LibraryComm::on(s.comm);
-  const LinkTags tags(*own, plan, 1);
-  const LinkContext context{.comm = own->comm(),
-                            .layout = &layout,
-                            .plan = &plan,
-                            .views = &storage.views(),
-                            .yield = yield,
-                            .tags = tags.tags()};
-  const std::unique_ptr<Link> link = open_link(strategy, context);
-  CommOps ops(program, storage.views(), *link, s.comm, yield);
-  Touching touching(plan, storage.views());
+  const auto opened =
+      collectively(s.comm, "exchanges", [&] { return std::make_unique<Exchanges>(s.comm, request, s.rank); });
+  const Exchanges& open = *opened;
+  Touching touching(open.plan, open.storage.views());
   Samples exchanged = sample([&] {
     touching.write();
-    for (const Op& op : program.ops) ops.run(op, 0);
+    for (const Op& op : open.program.ops) open.ops->run(op, 0);
     touching.read();
   });
   Samples touched = sample([&] {
@@ -144,11 +163,11 @@ Json exchange_points(Session& s, const CalibrateRequest& request, Sampler sample
   });
   const double least = *std::min_element(touched.begin(), touched.end());  // a disturbed one would take too much away
   for (double& e : exchanged) e = std::max(e - least, 0.1 * e);
-  const Sent sent(plan, storage.views());
-  const auto waits =
-      std::count_if(program.ops.begin(), program.ops.end(), [](const Op& op) { return op.kind == OpKind::wait; });
-  return {{{"messages", plan.messages_out()},
-           {"bytes", plan.bytes_out()},
+  const Sent sent(open.plan, open.storage.views());
+  const auto waits = std::count_if(open.program.ops.begin(), open.program.ops.end(),
+                                   [](const Op& op) { return op.kind == OpKind::wait; });
+  return {{{"messages", open.plan.messages_out()},
+           {"bytes", open.plan.bytes_out()},
            {"rows", sent.rows},
            {"gapped_bytes", sent.gapped_bytes},
            {"rounds", waits},

@@ -207,7 +207,8 @@ std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
 Json pass_points(Session& s, Choice choice, Sampler& sample) {
   choice.grid.cells[2] *= choice.ranks;
   choice.process_grid = "1x1x" + std::to_string(choice.ranks);
-  Run run(s.comm, choice);
+  const auto opened = open_run(s.comm, choice);
+  Run& run = *opened;
   run.initialise("random");
   return points_of_sweeps(run.candidate().step, [&](int stage, int sweep) {
     const auto seconds = sample.parts<1>([&] { return std::array{run.seconds_on_device(stage, sweep)}; })[0];

@@ -74,7 +74,8 @@ std::uint64_t reference_checksum(Session& s, const Choice& choice, std::int64_t 
   RunnerOptions options;
   options.timers = false;
   options.status = &s.board->mine();
-  Run run(s.comm, reference_of(choice), options);
+  const auto opened = open_run(s.comm, reference_of(choice), options);
+  Run& run = *opened;
   run.initialise();
   run.advance(steps, false);
   return known->second = run.checksum();
@@ -336,7 +337,8 @@ Json measure(Session& s, const Request& request) {
     options.events = {events->names().size(), EventCounters::read_into, &*events};
   }
   MpiClock clock(request.trace.empty() ? 0 : most_trace_events, s.board->mine());
-  Run run(s.comm, request.choice, options);
+  const auto opened = open_run(s.comm, request.choice, options);
+  Run& run = *opened;
   // Pinned by the runtime's own threads once they exist, that is after the first touch.
   pin_threads(s.comm, request.choice.threads);
 

@@ -148,7 +148,9 @@ struct Transfer::Open {
 };
 
 Transfer::Transfer(const PeerGroup& group, const Strategy& strategy, Way way, std::int64_t bytes, int messages) {
-  if (!group.idle()) open_ = std::make_unique<Open>(group, strategy, way, bytes, messages);
+  if (group.idle()) return;
+  open_ = collectively(group.comm_, "a transfer",
+                       [&] { return std::make_unique<Open>(group, strategy, way, bytes, messages); });
 }
 Transfer::~Transfer() = default;
 
