@@ -58,7 +58,7 @@ std::string cpu_model() {
 
 bool more_ranks_than_cores(MPI_Comm comm, int threads) {
   if (mpi_traits.simulated) return false;  // every simulated rank computes as if it were alone
-  OwnedComm node;
+  BriefComm node;
   CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, node.address()));
   int ranks = 0;
   CHECK_MPI(MPI_Comm_size(node.get(), &ranks));

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <exception>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,6 +57,10 @@ struct CommKind {
     REQUIRE_MPI(MPI_Comm_free(&handle));
   }
 };
+/// One that all ranks free within the call that makes it.
+struct BriefCommKind : CommKind {
+  static void free(Handle& handle) { REQUIRE_MPI(MPI_Comm_free(&handle)); }
+};
 struct GroupKind {
   using Handle = MPI_Group;
   static Handle none() { return MPI_GROUP_NULL; }
@@ -77,16 +82,19 @@ struct TypeKind {
   static Handle none() { return MPI_DATATYPE_NULL; }
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Type_free(&handle)); }
 };
+/// Left as it is where an exception ends it: it may be in the middle of an epoch, and other ranks may never come.
 struct WinKind {
   using Handle = MPI_Win;
   static Handle none() { return MPI_WIN_NULL; }
   static void free(Handle& handle) {
+    if (std::uncaught_exceptions() > 0) return;
     const EndOfAll end("a window");
     REQUIRE_MPI(MPI_Win_free(&handle));
   }
 };
 
 using OwnedComm = Owned<CommKind>;
+using BriefComm = Owned<BriefCommKind>;
 using OwnedGroup = Owned<GroupKind>;
 using OwnedInfo = Owned<InfoKind>;
 using OwnedRequest = Owned<RequestKind>;

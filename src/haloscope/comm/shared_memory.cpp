@@ -42,11 +42,6 @@ struct Window {
   ~Window();
 };
 
-/// The wait for all ranks of a node to end memory that they share.
-class WaitForEnd final : public ReportedWait {
-  std::string describe() const override { return "other ranks have not come to the end of memory that they share"; }
-};
-
 /// Windows of this process, oldest first. Several threads may open and free windows of different communicators.
 struct Windows {
   std::mutex mutex;
@@ -54,7 +49,7 @@ struct Windows {
   int used = 0;  // the largest number of one
 };
 Windows& windows() {
-  static Windows all;
+  static Windows& all = *new Windows;  // windows may end after static objects
   return all;
 }
 

@@ -170,7 +170,7 @@ void check_topology(MPI_Comm comm, const Layout& layout, const std::string& rule
 
 /// Collective.
 Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
-  OwnedComm machine;
+  BriefComm machine;
   CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, machine.address()));
   std::array<int, 2> own{0, socket_of_process()};
   int size = 1;

@@ -30,7 +30,7 @@ std::string count_of(std::size_t count, const std::string& what) {
 /// The cores that the ranks of this node may use, each rank's own.
 Diagnosis check_pinning(MPI_Comm comm) {
   Diagnosis check{.name = "pinning", .found = {}, .remedy = {}};
-  OwnedComm node;
+  BriefComm node;
   CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, node.address()));
   const std::vector<int>& mine = allowed_cores();
   const auto of_ranks = lists_of_all(node.get(), {mine.begin(), mine.end()});

@@ -74,7 +74,8 @@ struct Round {
 OwnedComm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  OwnedComm members, graph;
+  BriefComm members;
+  OwnedComm graph;
   CHECK_MPI(MPI_Comm_split(comm, in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0, rank, members.address()));
   if (!members) return graph;
   const OwnedGroup all = group_of(comm), some = group_of(members.get());
