@@ -65,8 +65,9 @@ def end_job() -> None:
 
     sys.stderr.flush()
     deadline = time.monotonic() + _LONGEST_READ_S
-    time.sleep(_PASSED_ON_S)
-    while _unread(1) + _unread(2) > 0 and time.monotonic() < deadline:
+    everything = False
+    while not everything and time.monotonic() < deadline:
+        everything = _unread(1) + _unread(2) == 0
         time.sleep(_PASSED_ON_S)
     MPI.COMM_WORLD.Abort(1)
 
