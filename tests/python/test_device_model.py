@@ -282,7 +282,7 @@ def test_a_calibration_measures_a_device_and_predictions_use_it(haloscope, calib
     device = json.loads(calibrated_device.read_text())["device"]
     assert device["backend"] == "host" and device["operation_s"] > 0 and device["signal_s"] > 0
     assert set(device["pack"]) == {"1", "2"}
-    assert set(device["kernels"]) >= {"laplace2d/star/f32", "laplace3d/star/f64", "advection3d/dense/f64"}
+    assert set(device["kernels"]) >= {"laplace2d/star/f32", "laplace2d/star/f64", "hydro3d/fused/f64:limits/limits"}
     asked = ("laplace2d", "--cells", "500", "--device", "auto", "--profile", calibrated_device)
     found = haloscope("predict", *asked, "--schedule", "bulk,streams", "--json")
     assert found.code == 0, found.err

@@ -158,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, RefusedOpening,
                          });
 
 /// More than there are communicators, in the long tests.
-int how_many() { return test::thorough() ? 3000 : 100; }
+int how_many() { return test::thorough() ? 3000 : 20; }
 
 TEST(RefusedOpenings, OneAfterTheOtherOfAnExchangeLeaveRoomForAnother) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank shares no memory";
