@@ -71,6 +71,8 @@ TEST(RefusedRebind, LeavesNoMovementOnReplacedArraysWhicheverCallOfMpiWasRefused
   const bool sample = test::world_size() > 2 && !test::thorough();  // oversubscribed: keep it short
   for (const std::string& name : strategy_names()) {
     const Strategy strategy(name);
+    // On windows of a part of the ranks, these have not made the same calls before one is refused: the job ends.
+    if (test::world_size() > 3 && name.ends_with("split")) continue;
     if (needs_shared_fields(strategy) || (strategy.pattern != Pattern::direct && !test::thorough())) continue;
     SCOPED_TRACE(name);
     try {

@@ -125,6 +125,8 @@ class RefusedOpening : public testing::TestWithParam<Asked> {
  protected:
   /// Where a window has a part of the ranks, ranks have not made the same calls before the one that is refused: the job ends.
   void SetUp() override {
+    const std::string reason = test::lacking(GetParam().strategy, GetParam().memory);
+    if (!reason.empty()) GTEST_SKIP() << reason;
     if (world_size() > 3 && std::string(GetParam().strategy).ends_with("split"))
       GTEST_SKIP() << "ranks make windows in different orders";
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "haloscope/error.hpp"
+#include "haloscope/haloscope.hpp"
 
 namespace haloscope::test {
 
@@ -51,6 +52,14 @@ std::string error_of(F f) {
     return error.what();
   }
   return "no error";
+}
+
+/// Why an exchange by a strategy cannot be opened with this MPI, on all ranks alike; empty: it can. Collective.
+inline std::string lacking(const std::string& strategy, MemoryKind memory = MemoryKind::own) {
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {10, 12}, .periodic = {true, true}});
+  const Field<double, 2> u(grid, {.halo = 1, .memory = memory});
+  const std::string error = error_of<UnavailableError>([&] { make_exchange(grid, {u}, strategy); });
+  return error == "no error" ? "" : error;
 }
 
 }  // namespace haloscope::test
