@@ -137,23 +137,33 @@ std::vector<Stage> averages(std::int64_t least, std::int64_t most) {
            .reductions = {{.name = "change", .op = ReduceOp::max}}}};
 }
 
-/// The own values after one Stepper's steps, and how often the loop was carried out.
-std::vector<double> looped(std::int64_t least, std::int64_t most, int steps, const StepperOptions& options) {
-  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
-  const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
+/// Random values, the same on any number of ranks.
+void fill(const Grid<2>& grid, const Field<double, 2>& u) {
   const auto [nx, ny, nz] = grid.cells();
   for (std::int64_t j = 0; j < ny; ++j)
     for (std::int64_t i = 0; i < nx; ++i)
       u[0](i, j) = random_value(3, 0, grid.layout().grid(), {grid.owned().lo[0] + i, grid.owned().lo[1] + j, 0});
+}
+
+std::vector<double> own_values(const Grid<2>& grid, const Field<double, 2>& u) {
+  const auto [nx, ny, nz] = grid.cells();
+  std::vector<double> values;
+  for (std::int64_t j = 0; j < ny; ++j)
+    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[0](i, j));
+  return values;
+}
+
+/// The own values after one Stepper's steps, and how often the loop was carried out.
+std::vector<double> looped(std::int64_t least, std::int64_t most, int steps, const StepperOptions& options) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
+  const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
+  fill(grid, u);
   Stepper stepper(grid, {u, v}, {}, averages(least, most), options);
   stepper.run(steps);
   const std::int64_t before = allocations();
   stepper.run(0);
   EXPECT_EQ(allocations(), before);
-  std::vector<double> values;
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[0](i, j));
-  return values;
+  return own_values(grid, u);
 }
 
 TEST(StepperLoops, SubCyclesOfAKnownNumberAreStepsOfTheirOwn) {
@@ -185,10 +195,7 @@ TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
 std::vector<double> averaged_to_and_fro(const char* strategy, int steps) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
   const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
-  const auto [nx, ny, nz] = grid.cells();
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i)
-      u[0](i, j) = random_value(3, 0, grid.layout().grid(), {grid.owned().lo[0] + i, grid.owned().lo[1] + j, 0});
+  fill(grid, u);
   const auto sweep = [](int from, int to) {
     const auto run = [=](const SweepArgs& args) { average(args, from, args.write<double, 2>(to)); };
     return SweepSpec{.name = "average", .reads = {{from, 1}}, .writes = {to}, .run = run};
@@ -199,10 +206,7 @@ std::vector<double> averaged_to_and_fro(const char* strategy, int steps) {
       grid, {u, v}, choice,
       std::vector<Stage>{{.name = "to", .sweeps = {sweep(0, 1)}}, {.name = "fro", .sweeps = {sweep(1, 0)}}});
   stepper.run(steps);
-  std::vector<double> values;
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[0](i, j));
-  return values;
+  return own_values(grid, u);
 }
 
 /// Each stage polls its own race only, while the other one's reduction is under way.
