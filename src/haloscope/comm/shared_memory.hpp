@@ -44,8 +44,9 @@ class Node {
 };
 
 /// Zeroed memory in a shared window of the node, registered so that links find where it lies in every process.
-/// Collective over node.everyone(), and so is its end, but where an exception ends it: it stays then. Ranks may request different sizes, 0 included. The memory starts
-/// at a page, whatever the MPI library returns. The calling thread writes every shared page first.
+/// Collective over node.everyone(), and so is its end, unless an exception ends it: then the memory stays. Ranks may
+/// request different sizes, 0 included. The memory starts at a page, whatever the MPI library returns. The calling
+/// thread writes every shared page first.
 /// @param reached  the ranges that other ranks may touch. Where they are less than half of the memory, only their pages
 ///        are in the window; the rest is private memory on huge pages, which shared windows do not get (128^3 doubles
 ///        split in z: the exchange takes 25 % less time). A rank that touches other bytes of another rank dies of a

@@ -1,4 +1,4 @@
-// Files that others may have written, read within bounds.
+// Files that others may have written, read within bounds; files that are written whole or not at all.
 #pragma once
 
 #include <fstream>
