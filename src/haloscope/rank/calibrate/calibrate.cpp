@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "haloscope/comm/cores.hpp"
-#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/clock.hpp"
@@ -14,11 +13,11 @@
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/rank/calibrate/sampler.hpp"
 #include "haloscope/rank/calibrate/sweeps.hpp"
+#include "haloscope/rank/measure/bare_exchange.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/run/run.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
-#include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
 
@@ -113,48 +112,17 @@ class Touching {
   std::vector<CopyList> writing_, reading_;
 };
 
-/// What exchanges are made of. Opened collectively.
-struct Exchanges {
-  Exchanges(MPI_Comm comm, const CalibrateRequest& request, int rank)
-      : strategy(request.plain.choice.strategy),
-        layout(make_layout(request.plain.choice)),
-        plan(make_plan(layout, rank, fields_spec(request))),
-        node(comm),
-        storage(plan, 1, {}, needs_shared_fields(strategy) ? shared_by(node) : Allocator{}),
-        program(exchange_program(plan, false, collective_rounds(strategy))),
-        own(LibraryComm::on(comm)),
-        tags(*own, plan, 1) {
-    const bool yield = more_ranks_than_cores(comm);
-    const LinkContext context{.comm = own->comm(),
-                              .layout = &layout,
-                              .plan = &plan,
-                              .views = &storage.views(),
-                              .yield = yield,
-                              .tags = tags.tags()};
-    link = open_link(strategy, context);
-    ops = std::make_unique<CommOps>(program, storage.views(), *link, comm, yield);
-  }
-
-  const Strategy& strategy;
-  Layout layout;
-  Plan plan;
-  Node node;
-  Storage storage;
-  Program program;
-  std::shared_ptr<LibraryComm> own;
-  LinkTags tags;
-  std::unique_ptr<Link> link;
-  std::unique_ptr<CommOps> ops;
-};
-
 Json exchange_points(Session& s, const CalibrateRequest& request, Sampler sample) {
-  const auto opened =
-      collectively(s.comm, "exchanges", [&] { return std::make_unique<Exchanges>(s.comm, request, s.rank); });
-  const Exchanges& open = *opened;
+  const Choice& choice = request.plain.choice;
+  const auto opened = collectively(s.comm, "exchanges", [&] {
+    return std::make_unique<BareExchange>(s.comm, choice.strategy, make_layout(choice), fields_spec(request),
+                                          more_ranks_than_cores(s.comm));
+  });
+  BareExchange& open = *opened;
   Touching touching(open.plan, open.storage.views());
   Samples exchanged = sample([&] {
     touching.write();
-    for (const Op& op : open.program.ops) open.ops->run(op, 0);
+    open.run();
     touching.read();
   });
   Samples touched = sample([&] {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
+#include "haloscope/rank/measure/bare_exchange.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
-#include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
 
@@ -62,34 +61,17 @@ void PeerGroup::take_nodes(MPI_Comm all, int emulated) {
   }
 }
 
-struct Transfer::Open {
+struct Transfer::Open : BareExchange {
   Open(const PeerGroup& on, const Strategy& strategy, Way way, std::int64_t bytes, int messages)
-      : group(on),
-        node(on.comm_, on.nodes_),
-        layout({1, {on.size_ * bytes, 1, 1}, {on.ring_, false, false}}, {on.size_, 1, 1}),
-        plan(make_plan(layout, on.rank_, spec(strategy, way, bytes, messages))),
-        storage(plan, 1, {}, needs_shared_fields(strategy) ? shared_by(node) : Allocator{}),
-        own(LibraryComm::on(on.comm_)),
-        tags(*own, plan, 1),
-        program(exchange_program(plan, false, collective_rounds(strategy))) {
-    const LinkContext context{.comm = own->comm(),
-                              .layout = &layout,
-                              .plan = &plan,
-                              .views = &storage.views(),
-                              .yield = on.yield_,
-                              .nodes = on.nodes_,
-                              .tags = tags.tags()};
-    link = open_link(strategy, context);
-    ops = std::make_unique<CommOps>(program, storage.views(), *link, on.comm_, on.yield_);
+      : BareExchange(on.comm_, strategy,
+                     Layout({1, {on.size_ * bytes, 1, 1}, {on.ring_, false, false}}, {on.size_, 1, 1}),
+                     spec(strategy, way, bytes, messages), on.yield_, on.nodes_),
+        group(on) {
     for (const Message& m : plan.messages)
       if (m.out) {
         fresh.emplace_back(static_cast<std::size_t>(m.bytes));
         rewriting.push_back(make_unpack(storage.views(), 0, m, fresh.back().data()));
       }
-  }
-
-  void run() {
-    for (const Op& op : program.ops) ops->run(op, 0);
   }
 
   bool right(RankStatus& status) {
@@ -134,15 +116,6 @@ struct Transfer::Open {
   }
 
   const PeerGroup& group;
-  Node node;
-  Layout layout;
-  Plan plan;
-  Storage storage;
-  std::shared_ptr<LibraryComm> own;
-  LinkTags tags;
-  Program program;
-  std::unique_ptr<Link> link;
-  std::unique_ptr<CommOps> ops;
   std::vector<Memory> fresh;
   std::vector<CopyList> rewriting;
 };
