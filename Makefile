@@ -3,7 +3,7 @@
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
 #   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; goes on after a kill;
-#                     KEEP=1: goes on after a commit, too, and the record counts the tests of each
+#                     KEEP=1: from the committed record as well, which counts the tests of each commit
 #   make docs         docs/coverage.md and the measured parts of README.md and docs/
 #   make format       clang-format and ruff
 #   make lint         ruff and mypy, changing nothing

@@ -4,10 +4,10 @@
 usage: .venv/bin/python scripts/check_long.py [--keep] [WORDS FOR PYTEST...]
 
 Each test's outcome is noted in build/check-long.jsonl as soon as it is there. The next run on the same sources leaves out
-tests that passed or were skipped; on other sources it begins anew, or with --keep goes on as well, and the record counts
-the tests of each commit. At the end, and after Ctrl-C, a run of all tests writes results/check-long.txt (commit, date,
-machine, counts, what failed, what was skipped and why, what has not run yet) and results/check-long.xml (JUnit, for
-scripts/coverage.py). Returns what pytest does.
+tests that passed or were skipped; on other sources it begins anew. With --keep it goes on there as well, from the record
+of another machine too, and the record counts the tests of each commit. At the end, and after Ctrl-C, a run of all tests
+writes results/check-long.txt (commit, date, machine, counts, failures, skipped tests with reasons, tests that have not
+run yet) and results/check-long.xml (JUnit, for scripts/coverage.py and --keep). Returns what pytest does.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Journal:
         if text and not text.endswith("\n"):  # a run was killed in the middle of a line
             JOURNAL.write_text(text := text[: text.rfind("\n") + 1])
         noted = [json.loads(line) for line in text.splitlines()]
-        self.outcomes: dict[str, dict] = {one["id"]: one for one in noted if keep or one["state"] == of}
+        earlier = recorded() if keep else []
+        self.outcomes: dict[str, dict] = {one["id"]: one for one in earlier + noted if keep or one["state"] == of}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items) -> None:
@@ -108,20 +109,41 @@ class Journal:
 
 
 def junit(journal: Journal) -> xml.ElementTree:
-    """Return the report of all outcomes, texts of failures left out."""
+    """Return the report of all outcomes, each with its file and the state of the sources, without texts of failures."""
     suite = xml.Element("testsuite", name="check-long", tests=str(len(journal.outcomes)))
     for one in journal.outcomes.values():
         path, _, name = one["id"].partition("::")
         case = xml.SubElement(suite, "testcase", classname=path.removesuffix(".py").replace("/", "."), name=name,
-                              time=str(one["seconds"]))  # fmt: skip
+                              time=str(one["seconds"]), file=path, state=one["state"])  # fmt: skip
         if one["properties"]:
             properties = xml.SubElement(case, "properties")
             for key, value in one["properties"]:
                 xml.SubElement(properties, "property", name=key, value=str(value))
-        if one["outcome"] != "passed":
-            xml.SubElement(case, {"failed": "failure"}.get(one["outcome"], one["outcome"]))
+        if one["outcome"] == "failed":
+            xml.SubElement(case, "failure")
+        if one["outcome"] == "skipped":
+            xml.SubElement(case, "skipped", message=one["text"])
     xml.indent(suite, "")
     return xml.ElementTree(suite)
+
+
+def recorded() -> list[dict]:
+    """Return the outcomes in the report, as the journal has them; none where there is no report."""
+    report = RECORD.with_suffix(".xml")
+    return [outcome_of(case) for case in xml.parse(report).iter("testcase")] if report.exists() else []
+
+
+def outcome_of(case: xml.Element) -> dict:
+    """Return what a test's element of the report holds."""
+    skipped = case.find("skipped")
+    return {
+        "id": f"{case.get('file')}::{case.get('name')}",
+        "state": case.get("state"),
+        "outcome": "failed" if case.find("failure") is not None else "passed" if skipped is None else "skipped",
+        "seconds": float(case.get("time")),
+        "text": "" if skipped is None else skipped.get("message"),
+        "properties": [(one.get("name"), one.get("value")) for one in case.iter("property")],
+    }
 
 
 def machine() -> str:

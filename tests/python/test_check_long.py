@@ -90,6 +90,22 @@ def test_a_run_on_changed_sources_begins_anew_unless_it_keeps_what_has_run(check
     assert ("of them at commit abc: 4" in text) == keep
 
 
+def test_a_run_that_keeps_goes_on_from_the_record_of_another_machine(check_long):
+    run, folder = check_long
+    assert run() == 9
+    (folder / "test_them.py").write_text(TESTS.replace("os._exit(9)", "raise KeyboardInterrupt"))
+    assert run() == 2
+    (folder / "journal").unlink()
+    (folder / "mended").touch()
+    (folder / "changed").touch()
+    assert run("--keep") == 0
+    assert (folder / "ran").read_text() == "passes "
+    text = (folder / "record.txt").read_text()
+    assert "commit later, " in text and "3 passed, 0 failed, 1 skipped, 0 not run" in text
+    assert "of them at commit abc: 2" in text
+    assert "skipped 1, first test_them.py::test_is_skipped: no card" in text
+
+
 def test_a_run_of_some_tests_writes_no_record_of_all(check_long):
     run, folder = check_long
     assert run("test_them.py::test_passes") == 0
