@@ -44,13 +44,14 @@ class FiniteRange(click.FloatRange):
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
 
-class Stem(click.Path):
-    """The name of files without its suffix."""
+class FileName(click.Path):
+    """The name of a file to write, or of several that differ in their suffixes."""
 
     def convert(self, value, param, ctx):
-        """Return it as a Path. Raises BadParameter for one without a name."""
-        path = Path(super().convert(value, param, ctx))
-        return path if path.name else self.fail(f"{value!r} names no file.", param, ctx)
+        """Return it as a Path. Raises BadParameter for one that is empty or can only be a folder."""
+        if Path(value).name in ("", ".."):
+            self.fail(f"{value!r} names no file.", param, ctx)
+        return Path(super().convert(value, param, ctx))
 
 
 class Option(click.Option):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from haloscope.advice import advise
 from haloscope.lab import cluster
 from haloscope.measure import checkup, launch, user_program
 from haloscope.model import predict
+from haloscope.options import FileName
 from long_run import LONG
 from test_records import measurement, write
 from toy import TOY
@@ -115,6 +117,19 @@ def test_every_command_has_a_line_that_works_as_far_as_it_goes_here(nothing_star
         code = cli.main([name, *map(str, words), *ENDS.get(name, ())])
         said = capsys.readouterr()
         assert code == 0 or "it would go on from here" in said.err, said.err
+
+
+def test_what_can_only_be_a_folder_is_refused_as_a_file_to_write(nothing_starts, capsys):
+    names = {
+        (name, option.opts[-1])
+        for name in cli.COMMANDS
+        for option in options(name)
+        if isinstance(option.type, FileName)
+    }
+    assert {("run", "--output"), ("run", "--trace"), ("simulate", "--plot"), ("calibrate", "--output")} <= names
+    for (name, option), text in itertools.product(sorted(names), ("", ".", "..", "/")):
+        assert cli.main([name, *map(str, WORKING[name]), option, text, *ENDS.get(name, ())]) == errors.USAGE
+        assert f"{text!r} names no file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
+from haloscope.options import FileName
 
 USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 
@@ -33,11 +34,11 @@ USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 @click.option("--iterations", type=click.IntRange(1, 10**6), default=10, help="Iterations of a test that count. [10]")
 @click.option("--repetitions", type=click.IntRange(1, 10**6), default=5, help="Tests per launch. [5]")
 @click.option("--launches", type=click.IntRange(1, 1000), default=3, help="Starts of the ranks. [3]")
-@click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/blocks-TIME.jsonl]")
+@click.option("--output", type=FileName(), help="Record file. [results/scratch/blocks-TIME.jsonl]")
 @click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
 @click.option(
     "--timeline",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FileName(dir_okay=False),
     metavar="FILE",
     help="Trace of each variant's last iteration for Perfetto or chrome://tracing, and a figure beside it.",
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
-from haloscope.options import app_of, starts_ranks
+from haloscope.options import FileName, app_of, starts_ranks
 from haloscope.options import command as command_of
 
 
@@ -16,7 +16,7 @@ from haloscope.options import command as command_of
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=FileName(),
     required=True,
     metavar="FILE.json",
     help="The profile; its records are kept beside it, in FILE.jsonl.",

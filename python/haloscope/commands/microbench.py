@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
-from haloscope.options import FiniteRange, Stem, starts_ranks
+from haloscope.options import FileName, FiniteRange, starts_ranks
 from haloscope.options import command as command_of
 
 
@@ -40,12 +40,12 @@ from haloscope.options import command as command_of
 @click.option("--seconds", type=FiniteRange(0, min_open=True), help="Length of one sample. [0.01; quick 0.002]")
 @click.option("--repetitions", type=click.IntRange(1, 10**9), help="Samples per launch. [5; quick 3]")
 @click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [3; quick 2]")
-@click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/microbench-TIME.jsonl]")
+@click.option("--output", type=FileName(), help="Record file. [results/scratch/microbench-TIME.jsonl]")
 @click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
 @click.option(
     "--figure",
     "stem",
-    type=Stem(),
+    type=FileName(),
     metavar="STEM",
     help="Figure files without ending. [beside the records]",
 )

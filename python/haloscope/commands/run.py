@@ -9,7 +9,17 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
-from haloscope.options import ChoiceOptions, FiniteRange, app_of, command, option, options_of, space_of, starts_ranks
+from haloscope.options import (
+    ChoiceOptions,
+    FileName,
+    FiniteRange,
+    app_of,
+    command,
+    option,
+    options_of,
+    space_of,
+    starts_ranks,
+)
 from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
 
@@ -43,9 +53,9 @@ MEASURING = options_of(
            help="Fault for tests: delay, hang, kill."),
 )  # fmt: skip
 OUTPUT = options_of(
-    option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/APP-TIME.jsonl]"),
+    option("--output", type=FileName(), help="Record file. [results/scratch/APP-TIME.jsonl]"),
     option("--resume", is_flag=True, help="Skip what the record file already holds."),
-    option("--trace", type=click.Path(), metavar="FILE", group="output",
+    option("--trace", type=FileName(), metavar="FILE", group="output",
            help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
                 "(one choice)."),
     option("--timeline", is_flag=True, group="output",
@@ -93,7 +103,7 @@ def command(context, app, **options):
     if options["trace"] and len(planned.requests) > 1:
         raise errors.UsageProblem("--trace writes one file, and this is a space; ask for one choice")
     if options["trace"]:
-        outputs.refuse_foreign(Path(options["trace"]), outputs.TRACE)
+        outputs.refuse_foreign(options["trace"], outputs.TRACE)
     refuse_if_none_can_run(planned)
     _check_injection(options["inject"], planned)
     build.rank_program()  # is it there? asked before a record file is made
@@ -126,6 +136,7 @@ def plan_space(app, options: Mapping):
 
     how = {name: options[name] for name in HOW if options.get(name) is not None}
     how["timers"] = options.get("timers") != "off"
+    how["trace"] = str(how.get("trace", ""))
     if "steps" in how and "seconds" in how:
         raise errors.UsageProblem("--steps and --seconds both give the length of a repetition; use one of them")
     if "steps" not in how:

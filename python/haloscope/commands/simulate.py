@@ -12,7 +12,7 @@ from haloscope import outputs, terminal
 from haloscope.commands import predict
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.errors import UsageProblem
-from haloscope.options import ChoiceOptions, FiniteRange, Stem, app_of, option, options_of, space_of
+from haloscope.options import ChoiceOptions, FileName, FiniteRange, app_of, option, options_of, space_of
 from haloscope.options import command as command_of
 
 SIMULATED = options_of(
@@ -27,11 +27,11 @@ SIMULATED = options_of(
     option("--gap", type=FiniteRange(0), default=0.0, group="machine",
            help="Least seconds between two sends of a rank. [0]"),
     option("--offload", is_flag=True, group="machine", help="Rendezvous messages travel once posted, without calls."),
-    option("--goal", type=click.Path(path_type=Path), metavar="FILE", group="output",
+    option("--goal", type=FileName(), metavar="FILE", group="output",
            help="Write the message schedule as GOAL, for LogGOPSim (one choice)."),
-    option("--extrap", type=click.Path(path_type=Path), metavar="FILE", group="output",
+    option("--extrap", type=FileName(), metavar="FILE", group="output",
            help="Write the times as Extra-P JSON Lines."),
-    option("--plot", type=Stem(), metavar="STEM", group="output",
+    option("--plot", type=FileName(), metavar="STEM", group="output",
            help="Draw time over ranks: STEM.svg, STEM.png."),
     option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
 )  # fmt: skip

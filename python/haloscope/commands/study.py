@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, studies, terminal
+from haloscope.options import FileName
 
 
 @click.command(short_help="One published experiment, its published figures beside ours.")
@@ -32,7 +33,7 @@ from haloscope import errors, outputs, studies, terminal
 @click.option("--steps", type=click.IntRange(1, 10**9), help="Time steps per repetition.")
 @click.option("--repetitions", type=click.IntRange(1, 10**9), help="Repetitions per launch.")
 @click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks.")
-@click.option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/NAME-TIME.jsonl]")
+@click.option("--output", type=FileName(), help="Record file. [results/scratch/NAME-TIME.jsonl]")
 @click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
 @click.option(
     "--from",

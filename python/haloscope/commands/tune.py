@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from pathlib import Path
 
 import click
 
 from haloscope import errors, terminal
 from haloscope.commands import advise, run
 from haloscope.measure import isolated
-from haloscope.options import ChoiceOptions, FiniteRange, app_of, option, options_of, starts_ranks
+from haloscope.options import ChoiceOptions, FileName, FiniteRange, app_of, option, options_of, starts_ranks
 from haloscope.options import command as command_of
 
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
@@ -25,7 +24,7 @@ SEARCH = options_of(
     option("--timeout", type=FiniteRange(0, min_open=True), default=isolated.TIMEOUT_S, group="measuring",
            help=f"Seconds after which a candidate's launch is ended. [{isolated.TIMEOUT_S:g}]"),
     option("--seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
-    option("--output", type=click.Path(path_type=Path), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
+    option("--output", type=FileName(), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
     option("--resume", is_flag=True, help="Take from the record file what it already holds."),
     option("--top", type=click.IntRange(1), default=10, group="output", help="Rows of the table. [10]"),
 )  # fmt: skip
