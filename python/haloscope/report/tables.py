@@ -20,8 +20,8 @@ PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "oute
           "rest")  # fmt: skip
 _ALWAYS = ("schedule", "strategy")
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
-# What in a cell would not stand for itself: ends of cells, code, tags, entities, and a backslash where it would hide one.
-_MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
+# What would not stand for itself: ends of cells, code, links, tags, entities, and a backslash where it would hide one.
+_MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
 
 
 def axes() -> list[str]:
