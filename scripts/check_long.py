@@ -31,6 +31,8 @@ JOURNAL = ROOT / "build" / "check-long.jsonl"
 RECORD = ROOT / "results" / "check-long.txt"
 TESTS = "tests"
 OVER = ("passed", "skipped")
+# A run ends with a process of its tests: a new one would begin with the same test.
+SIDE_BY_SIDE = ["-p", "xdist", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 
 
 def git(*words: str) -> str:
@@ -47,46 +49,50 @@ def state() -> str:
     return f"{commit}+{hashlib.sha256(changed.encode()).hexdigest()[:8]}" if changed else commit
 
 
-class Journal:
-    """A pytest plugin that notes outcomes, and leaves out tests that are over.
+class Collection:
+    """A pytest plugin that notes which tests there are, in order, and which words are no names of tests."""
 
-    outcomes: by test id, the noted facts. wanted: ids of all tests that were collected, in order.
-    interrupted: Ctrl-C was pressed, which a test may take for its own.
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.words: list[str] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config, items) -> None:
+        """Note them."""
+        self.names = [item.nodeid for item in items]
+        self.words = [word for word in config.invocation_params.args if word not in config.args]
+
+
+class Journal:
+    """A pytest plugin that notes outcomes; tests run in other processes.
+
+    outcomes: by test id, the noted facts. wanted: ids of all tests there are, in order. interrupted: Ctrl-C was pressed.
     """
 
-    def __init__(self, of: str, keep: bool) -> None:
+    def __init__(self, of: str, keep: bool, wanted: list[str]) -> None:
         self.state = of
         self.interrupted = False
-        self.wanted: list[str] = []
+        self.wanted = wanted
         self.begun: dict[str, dict] = {}
         JOURNAL.parent.mkdir(exist_ok=True)
         JOURNAL.touch()
         text = JOURNAL.read_text()
         if text and not text.endswith("\n"):  # a run was killed in the middle of a line
             JOURNAL.write_text(text := text[: text.rfind("\n") + 1])
-        noted = [json.loads(line) for line in text.splitlines()]
         earlier = recorded() if keep else []
-        self.outcomes: dict[str, dict] = {one["id"]: one for one in earlier + noted if keep or one["state"] == of}
+        noted = {one["id"]: one for one in earlier + [json.loads(line) for line in text.splitlines()]}
+        known = {name: noted[name] for name in wanted if name in noted}
+        self.outcomes: dict[str, dict] = {name: one for name, one in known.items() if keep or one["state"] == of}
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, config, items) -> None:
-        """Leave out tests that are over."""
-        self.wanted = [item.nodeid for item in items]
-        self.outcomes = {name: self.outcomes[name] for name in self.wanted if name in self.outcomes}
-        ended = {name for name, one in self.outcomes.items() if one["outcome"] in OVER}
-        over = [item for item in items if item.nodeid in ended]
-        items[:] = [item for item in items if item.nodeid not in ended]
-        config.hook.pytest_deselected(items=over)
+    def left(self) -> list[str]:
+        """Return the ids of the tests that are not over."""
+        over = {name for name, one in self.outcomes.items() if one["outcome"] in OVER}
+        return [name for name in self.wanted if name not in over]
 
     def interrupt(self, *_) -> None:
         """End the run: the handler of Ctrl-C."""
         self.interrupted = True
         raise KeyboardInterrupt
-
-    def pytest_runtest_protocol(self) -> None:
-        """Begin no test after Ctrl-C."""
-        if self.interrupted:
-            raise KeyboardInterrupt
 
     def pytest_runtest_logreport(self, report) -> None:
         """Note the outcome of a test once its last phase is over, unless it was interrupted."""
@@ -98,11 +104,11 @@ class Journal:
         )
         one["seconds"] = round(one["seconds"] + report.duration, 2)
         if report.outcome != "passed" and one["outcome"] != "failed":
-            skipped = report.outcome == "skipped" and isinstance(report.longrepr, tuple)
+            skipped = report.outcome == "skipped" and isinstance(report.longrepr, list | tuple)
             one |= {"outcome": report.outcome, "text": report.longrepr[2] if skipped else report.longreprtext}
-        if report.when != "teardown":
+        if report.when in ("setup", "call"):  # else it is over, or its process has ended
             return
-        one["properties"] = report.user_properties
+        one["properties"] = list(report.user_properties)
         self.outcomes[report.nodeid] = self.begun.pop(report.nodeid)
         with JOURNAL.open("a") as file:
             file.write(json.dumps(one) + "\n")
@@ -181,13 +187,27 @@ def record(journal: Journal) -> str:
 def main(words: list[str]) -> int:
     """Run the tests and write the record."""
     keep = words[:1] == ["--keep"]
-    journal, words = Journal(state(), keep), words[keep:]
-    signal.signal(signal.SIGINT, journal.interrupt)
-    code = pytest.main(["-q", "-o", "timeout=3600", *(words or [TESTS])], plugins=[journal])
-    if journal.wanted and not words:
+    words = words[keep:]
+    tests = Collection()
+    code = pytest.main(["-qq", "--collect-only", *(words or [TESTS])], plugins=[tests])
+    if code != pytest.ExitCode.OK or "--collect-only" in words:
+        return int(code)
+    journal = Journal(state(), keep, tests.names)
+    code = run(journal, [word for word in tests.words if word in words])
+    if not words:
         RECORD.write_text(record(journal))
         junit(journal).write(RECORD.with_suffix(".xml"), encoding="unicode")
     return int(code)
+
+
+def run(journal: Journal, words: list[str]) -> int:
+    """Run the tests that are not over: two of one process side by side, those of several alone (tests/conftest.py)."""
+    names = JOURNAL.with_suffix(".txt")
+    names.write_text("".join(f"{name}\n" for name in journal.left()))
+    if not journal.left():
+        return pytest.ExitCode.OK
+    signal.signal(signal.SIGINT, journal.interrupt)
+    return pytest.main(["-q", "-o", "timeout=3600", *SIDE_BY_SIDE, *words, f"@{names}"], plugins=[journal])
 
 
 def run_in_checkout(words: list[str]) -> int:
