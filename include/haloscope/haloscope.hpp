@@ -171,6 +171,7 @@ class Field {
       : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
                 {quantity(options), options.halo, options.slots, options.memory}) {
     ref_.quantity = quantity(options);
+    ref_.cells = grid.cells();
     for (std::size_t d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
   }
   FieldView<T, D> operator[](int slot) const {
@@ -204,9 +205,10 @@ struct ViewOptions {
 /// @param first  address of the first owned point of each slot (not of the halo).
 /// The more points follow each other in x, the faster: make the axis that is contiguous in memory x.
 template <class T, int D>
-FieldRef view(const Grid<D>&, const std::vector<T*>& first, const ViewOptions<D>& options) {
+FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, const ViewOptions<D>& options) {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
   FieldRef ref;
+  ref.cells = grid.cells();
   ref.quantity = quantity_of<T>(options.name, options.centring);
   SlotView slot{nullptr, {}, static_cast<std::int64_t>(sizeof(T))};
   for (std::size_t d = 0; d < D; ++d) {

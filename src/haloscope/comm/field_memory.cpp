@@ -49,7 +49,10 @@ FieldMemory::~FieldMemory() = default;
 FieldMemory::FieldMemory(FieldMemory&&) noexcept = default;
 FieldMemory& FieldMemory::operator=(FieldMemory&&) noexcept = default;
 
-const std::vector<SlotView>& FieldMemory::slots() const { return state_->storage.views()[0]; }
+const std::vector<SlotView>& FieldMemory::slots() const {
+  if (!state_) throw UsageError("a Field was used that was moved to another one; use that one");
+  return state_->storage.views()[0];
+}
 
 bool in_shared_memory(const void* address) { return shared_place(address).window >= 0; }
 

@@ -65,7 +65,12 @@ std::string text_of(const Quantity& quantity) {
   const std::string numbers =
       bytes < 0 ? "no numbers"
                 : std::string(to_word(quantity.type)) + " numbers of " + std::to_string(bytes) + " bytes";
-  return std::to_string(quantity.element_bytes) + " bytes a " + to_word(quantity.centring) + " (" + numbers + ")";
+  std::string text =
+      std::to_string(quantity.element_bytes) + " bytes a " + to_word(quantity.centring) + " (" + numbers + ")";
+  if (quantity.slots > 1) text += " in " + std::to_string(quantity.slots) + " slots";
+  if (quantity.mirrored())
+    for (const Edge edge : quantity.edges) text += std::string(", edge ") + to_word(edge);
+  return text;
 }
 
 }  // namespace

@@ -92,4 +92,16 @@ bool share_memory(const PointSet& a, const PointSet& b) {
   return distances.any_within(1 - bytes_a - least, bytes_b - 1 - least);
 }
 
+std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(std::vector<FieldPoints> all,
+                                                                bool (*may_share)(const FieldPoints&,
+                                                                                  const FieldPoints&)) {
+  std::sort(all.begin(), all.end(),
+            [](const FieldPoints& a, const FieldPoints& b) { return extent_of(a.set).begin < extent_of(b.set).begin; });
+  for (auto a = all.begin(); a != all.end(); ++a)
+    for (auto b = a + 1; b != all.end() && extent_of(b->set).begin < extent_of(a->set).end; ++b)
+      if (!may_share(*a, *b) && share_memory(a->set, b->set))
+        return std::pair{a->field, a->slot} < std::pair{b->field, b->slot} ? std::pair{*a, *b} : std::pair{*b, *a};
+  return {};
+}
+
 }  // namespace haloscope

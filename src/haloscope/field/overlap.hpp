@@ -1,6 +1,10 @@
 // Whether points of two arrays share memory: exact for any strides, since components of structs interleave.
 #pragma once
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "haloscope/view.hpp"
 
 namespace haloscope {
@@ -26,5 +30,18 @@ bool is_addressable(const PointSet& set);
 /// Cost: some comparisons for arrays apart, of equal strides, or members of the same structs; for arrays of different
 /// strides that interleave, at most about one step for each row.
 bool share_memory(const PointSet& a, const PointSet& b);
+
+/// The points of a field that are used in a slot.
+struct FieldPoints {
+  int field = 0, slot = 0;
+  PointSet set;
+};
+
+/// Two that share memory, the one of the field that comes first before the other; none.
+/// @param may_share  where true, two need not be apart.
+/// Cost: a comparison for each pair whose memory interleaves.
+std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(std::vector<FieldPoints> all,
+                                                                bool (*may_share)(const FieldPoints&,
+                                                                                  const FieldPoints&));
 
 }  // namespace haloscope

@@ -26,6 +26,7 @@
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/failure.hpp"
 #include "haloscope/runner/library_call.hpp"
+#include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 
@@ -180,12 +181,6 @@ void check_slots(const Step& step, const std::vector<FieldRef>& fields) {
     if (quantity.slots != 2) continue;
     if (!written(q))
       throw UsageError("field '" + quantity.name + "' has two slots and no sweep writes it; give it one slot");
-    const auto& slots = fields[static_cast<std::size_t>(q)].slots;
-    if (slots[0].origin == slots[1].origin)
-      throw UsageError(
-          "field '" + quantity.name +
-          "' has the same memory in both of its slots, so that a sweep would read what it has written; give "
-          "it two arrays");
   }
 }
 
@@ -198,6 +193,29 @@ void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
                          " ghost layers in " + std::string(1, "xyz"[d]) + ", and depth " +
                          std::to_string(c.choice.depth) + " needs " + std::to_string(needed[q][d]) +
                          "; give it a wider halo or the choice a smaller depth");
+}
+
+/// A sweep may write and read all points that the depth needs of all fields, in both slots at once.
+void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fields) {
+  check_cells(fields, c.layout, rank);
+  const std::vector<Widths> room = room_of(c.step, c.choice.depth);
+  std::vector<FieldPoints> all;
+  for (int q = 0; q < static_cast<int>(fields.size()); ++q) {
+    const FieldRef& field = fields[static_cast<std::size_t>(q)];
+    Box points{{0, 0, 0}, c.layout.local_cells(rank)};
+    for (int d = 0; d < c.layout.dims(); ++d) points.hi[d] += staggered(field.quantity.centring, d);
+    points = grown(points, room[static_cast<std::size_t>(q)], room[static_cast<std::size_t>(q)]);
+    for (int s = 0; s < static_cast<int>(field.slots.size()); ++s) {
+      const PointSet set{field.slots[static_cast<std::size_t>(s)], points};
+      require_memory(set.view, field.quantity.name);
+      if (is_addressable(set)) all.push_back({q, s, set});
+    }
+  }
+  const auto never = [](const FieldPoints&, const FieldPoints&) { return false; };
+  if (const auto both = find_sharing(all, never))
+    throw UsageError(
+        name_sharing(c.step.quantities, *both) +
+        " share memory, so that a sweep that writes the one changes the other; give each memory of its own");
 }
 
 /// SweepArgs::read() and write() go from point to point in x.
@@ -336,6 +354,7 @@ struct Stepper::State {
     const bool guards = chosen_guard(parent, asked.guard);
     override_strategy(parent);
     require_same_steps(parent, candidate, fields, nodes, asked.fused, guards);
+    agree(parent, [&] { check_memory(candidate, rank_in(parent), fields); });
     const device::Current current(device());
     CHECK_MPI(MPI_Comm_dup(parent, comm.address()));
     own = LibraryComm::on(parent);

@@ -1,6 +1,7 @@
 #include "haloscope/exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -204,6 +205,7 @@ Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldR
     ExchangeSpec spec;
     Views views;
     agree(comm, [&] {
+      check_cells(fields, layout, rank_in(comm));
       spec = spec_of(fields, layout.dims(), options);
       views = views_of(fields);
     });
@@ -220,10 +222,13 @@ Exchange& Exchange::operator=(Exchange&& other) noexcept {
   return *this;
 }
 
+/// Calls that an exchange carries out after a refused rebind().
+constexpr std::array<std::string_view, 3> when_broken{"rebind", "first_points", "plan"};
+
 Exchange::State& Exchange::state(const char* call) const {
   if (!state_)
     throw UsageError(std::string(call) + "() was called on an Exchange that was moved to another one; call that one's");
-  if (state_->broken && call != std::string_view("rebind") && call != std::string_view("first_points"))
+  if (state_->broken && std::find(when_broken.begin(), when_broken.end(), call) == when_broken.end())
     throw UsageError(std::string(call) +
                      "() was called on an exchange whose last rebind() failed; rebind it again, or free it");
   return *state_;
@@ -337,7 +342,7 @@ void Exchange::check_clean(int slot, DeviceStream after) const {
 }
 
 void Exchange::refuse(Shared call, Exit exit, const std::string& text) const {
-  State& of = state("refuse");
+  State& of = state(call == Shared::rebind ? "rebind" : "refuse");
   const Call here(of.busy, "refuse");
   if (of.is_collective(call)) agree(of.comm_of(call), [&] { fail(exit, text); });
   fail(exit, text);

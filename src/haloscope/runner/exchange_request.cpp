@@ -38,6 +38,16 @@ void check_room(const FieldRef& field, int dims, const ExchangeSpec::Sides& side
 
 }  // namespace
 
+void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int rank) {
+  if (rank >= layout.size()) return;  // which is refused for that
+  const Index cells = layout.local_cells(rank);
+  for (const FieldRef& field : fields)
+    if (field.cells != Index{} && field.cells != cells)
+      throw UsageError("field '" + field.quantity.name + "' was made for a grid of which this rank owns " +
+                       join_numbers(field.cells, "x") + " cells, and of this grid it owns " + join_numbers(cells, "x") +
+                       "; pass a field of the grid itself");
+}
+
 ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options) {
   if (fields.empty()) throw UsageError("an exchange needs at least one field");
   ExchangeSpec spec;

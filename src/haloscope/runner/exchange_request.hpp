@@ -12,6 +12,9 @@
 
 namespace haloscope {
 
+/// @throws UsageError for a field that was made for a grid of which the rank owns another number of cells. Local.
+void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int rank);
+
 /// What an exchange of `fields` moves. Local.
 /// @throws UsageError for no field, unequal slots, and fields without room for the layers.
 ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options);

@@ -46,52 +46,33 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
         "field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
         " bytes between points that are neighbours in x; kernels of devices need them one after the other (" +
         std::to_string(view.element_bytes()) + " bytes)");
+  require_memory(view, quantity.name);
 }
 
-/// The memory of a field in a slot.
-struct Occupied {
-  int quantity, slot;
-  PointSet set;
-  Extent extent;
-};
-
-/// Of all fields that have memory of their callers', by where it begins.
-std::vector<Occupied> occupied_by(const Plan& plan, const Views& views) {
-  std::vector<Occupied> all;
+/// Of all fields that have memory of their callers'.
+std::vector<FieldPoints> points_moved(const Plan& plan, const Views& views) {
+  std::vector<FieldPoints> all;
   for (int q = 0; q < static_cast<int>(views.size()); ++q) {
     if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) continue;
     const auto& slots = views[static_cast<std::size_t>(q)];
-    for (int s = 0; s < static_cast<int>(slots.size()); ++s) {
-      const PointSet set{slots[static_cast<std::size_t>(s)], points_moved(plan, q)};
-      all.push_back({q, s, set, extent_of(set)});
-    }
+    for (int s = 0; s < static_cast<int>(slots.size()); ++s)
+      all.push_back({q, s, {slots[static_cast<std::size_t>(s)], points_moved(plan, q)}});
   }
-  std::sort(all.begin(), all.end(),
-            [](const Occupied& a, const Occupied& b) { return a.extent.begin < b.extent.begin; });
   return all;
 }
 
 /// Slots take turns, so that another one may have the same points again.
-bool is_same_array_in_turn(const Occupied& a, const Occupied& b) {
+bool is_same_array_in_turn(const FieldPoints& a, const FieldPoints& b) {
   return a.slot != b.slot && a.set.view.origin == b.set.view.origin && a.set.view.stride == b.set.view.stride &&
          a.set.view.element_bytes() == b.set.view.element_bytes();
 }
 
-std::string name_of(const Plan& plan, const Occupied& part, bool with_slot) {
-  return "'" + plan.spec.quantities[static_cast<std::size_t>(part.quantity)].name + "'" +
-         (with_slot ? " in slot " + std::to_string(part.slot) : "");
-}
-
-[[noreturn]] void refuse_shared_memory(const Plan& plan, Occupied a, Occupied b) {
-  if (a.quantity > b.quantity) std::swap(a, b);
-  const bool apart = a.slot != b.slot;
-  throw UsageError("fields " + name_of(plan, a, apart) + " (number " + std::to_string(a.quantity + 1) + ") and " +
-                   name_of(plan, b, apart) + " (number " + std::to_string(b.quantity + 1) +
-                   ") share memory, so that halos of the one are points of the other; give each array to an exchange "
-                   "once, and other fields memory of their own");
-}
-
 }  // namespace
+
+void require_memory(const SlotView& view, const std::string& name) {
+  if (view.origin == nullptr)
+    throw UsageError("field '" + name + "' has a null pointer; pass the address of its first owned point");
+}
 
 Box landing_box(const Plan& plan, int q) {
   for (const Message& message : plan.messages)
@@ -126,10 +107,20 @@ void check_views(const Plan& plan, const Views& views, bool on_device) {
 }
 
 void check_apart(const Plan& plan, const Views& views) {
-  const std::vector<Occupied> all = occupied_by(plan, views);
-  for (auto a = all.begin(); a != all.end(); ++a)
-    for (auto b = a + 1; b != all.end() && b->extent.begin < a->extent.end; ++b)
-      if (!is_same_array_in_turn(*a, *b) && share_memory(a->set, b->set)) refuse_shared_memory(plan, *a, *b);
+  if (const auto both = find_sharing(points_moved(plan, views), is_same_array_in_turn))
+    throw UsageError(name_sharing(plan.spec.quantities, *both) +
+                     " share memory, so that halos of the one are points of the other; give each array to an exchange "
+                     "once, and other fields memory of their own");
+}
+
+std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both) {
+  const auto& [a, b] = both;
+  const auto name = [&](const FieldPoints& one) {
+    return "'" + quantities[static_cast<std::size_t>(one.field)].name + "'" +
+           (a.slot != b.slot ? " in slot " + std::to_string(one.slot) : "") + " (number " +
+           std::to_string(one.field + 1) + ")";
+  };
+  return "fields " + name(a) + " and " + name(b);
 }
 
 }  // namespace haloscope

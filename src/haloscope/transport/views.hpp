@@ -1,6 +1,11 @@
 // What the memory of fields must be like for a plan to move them.
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "haloscope/field/overlap.hpp"
 #include "haloscope/transport.hpp"
 
 namespace haloscope {
@@ -11,6 +16,9 @@ Box points_moved(const Plan& plan, int q);
 /// Where contributions of one direction arrive, in coordinates of its own; one point where there are none.
 Box landing_box(const Plan& plan, int q);
 
+/// @throws UsageError for a null pointer. @param name  of the field.
+void require_memory(const SlotView& view, const std::string& name);
+
 /// Local. @param on_device  whether the views are of memory of a device.
 /// @throws UsageError when the views do not fit the plan.
 void check_views(const Plan& plan, const Views& views, bool on_device);
@@ -19,5 +27,8 @@ void check_views(const Plan& plan, const Views& views, bool on_device);
 /// memory interleaves.
 /// @throws UsageError where two fields share memory, naming both. The same array may be in several slots, which take turns.
 void check_apart(const Plan& plan, const Views& views);
+
+/// "fields 'u' (number 1) and 'v' (number 2)", with their slots where those differ.
+std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both);
 
 }  // namespace haloscope

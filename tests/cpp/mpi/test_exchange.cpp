@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "haloscope/haloscope.hpp"
+#include "haloscope/stepper.hpp"
 #include "world.hpp"
 
 namespace haloscope {
@@ -240,6 +241,30 @@ struct Pairs {
   std::int64_t row;
   std::vector<double> numbers;
 };
+
+TEST(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
+  const auto grid = square();
+  const int ranks = ranks_in(grid.comm());
+  const Grid<2> coarse{grid.comm(), {.cells = {6 * ranks, 6 * ranks}, .periodic = {true, true}}};
+  ASSERT_NE(grid.cells(), coarse.cells());
+  Field<double, 2> u{grid, {.halo = 1, .slots = 2}}, of_coarse{coarse, {.halo = 1, .slots = 2}};
+  const auto expect_refusals = [&](const FieldRef& field, const std::string& reason) {
+    const std::string by_exchange = error_of([&] { make_exchange(grid, {field}, "direct/p2p"); });
+    EXPECT_NE(by_exchange.find(reason), std::string::npos) << by_exchange;
+    const std::string by_stepper =
+        error_of([&] { Stepper(grid, {field}, {}, SweepSpec{.run = [](const SweepArgs&) {}}); });
+    EXPECT_NE(by_stepper.find(reason), std::string::npos) << by_stepper;
+  };
+  expect_refusals(of_coarse, "was made for a grid of which this rank owns");
+  const bool last = grid.rank() + 1 == ranks;
+  const std::int64_t row = grid.cells()[0] + 2;
+  std::vector<double> memory(static_cast<std::size_t>(2 * row * (grid.cells()[1] + 2)));
+  double* const first = memory.data() + 2 * row + 1;
+  expect_refusals(view<double, 2>(grid, {first, last ? nullptr : first + row}, 2 * row, 0, 1), "has a null pointer");
+  const Field<double, 2> moved = std::move(u);
+  EXPECT_NE(error_of([&] { static_cast<void>(static_cast<FieldRef>(u)); }).find("moved to another one"),
+            std::string::npos);
+}
 
 TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsAreNot) {
   const auto grid = square();
