@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "haloscope/agree.hpp"
@@ -40,9 +41,10 @@ Message part_of(const Message& message, Share share, const Plan& plan) {
 
 class PartitionedLink final : public Link {
  public:
+  /// @param partitions  of each message, the same number on all ranks.
   /// @param late  the control thread makes all partitions ready, in send().
-  PartitionedLink(const LinkContext& context, bool late)
-      : PartitionedLink(context, context.views->front().size(), late) {
+  PartitionedLink(const LinkContext& context, int partitions, bool late)
+      : PartitionedLink(context, context.views->front().size(), partitions, late) {
     const std::size_t slots = context.views->front().size();
     for (std::size_t slot = 0; slot < slots; ++slot)
       for (std::size_t id = 0; id < messages_; ++id)
@@ -104,8 +106,8 @@ class PartitionedLink final : public Link {
 
  private:
   /// Without requests: an exception later on finds a whole object, whose destructor frees those made so far.
-  PartitionedLink(const LinkContext& context, std::size_t slots, bool late)
-      : partitions_(std::max(1, context.threads)),
+  PartitionedLink(const LinkContext& context, std::size_t slots, int partitions, bool late)
+      : partitions_(partitions),
         late_(late),
         yield_(context.yield),
         messages_(context.plan->messages.size()),
@@ -223,7 +225,9 @@ std::unique_ptr<Link> open_partitioned([[maybe_unused]] const LinkContext& conte
                                        [[maybe_unused]] const std::vector<std::string>& words) {
 #if HALOSCOPE_HAVE_PARTITIONED
   duplicate_world_first(context.comm);
-  return open_locally<PartitionedLink>(context, !words.empty() || only_one_thread_calls(context));
+  std::array<int, 1> partitions{std::max(1, context.threads)};
+  reduce_together(context.comm, partitions, MPI_INT, MPI_MAX);
+  return open_locally<PartitionedLink>(context, partitions[0], !words.empty() || only_one_thread_calls(context));
 #else
   throw UnavailableError(
       "transport partitioned needs MPI_Psend_init, which this MPI lacks; use p2p or persistent, or "
