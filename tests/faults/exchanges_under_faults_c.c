@@ -28,16 +28,16 @@ static int visit(double* first, int64_t row, const hs_box* own, int64_t margin, 
 }
 
 /* 1: right, 0: wrong, or a call was refused. */
-static int exchange_all(const char* strategy) {
+static int exchange_all(const char* strategy, int rank) {
   hs_grid_options split;
   hs_exchange_options how;
   hs_grid* grid = NULL;
   hs_exchange* halo = NULL;
   hs_box own;
   hs_field field = {0};
-  void* first;
+  void *first, *other;
   const char* report;
-  double* memory;
+  double *memory, *more;
   int64_t row;
   int turn, step, right = 1;
   hs_grid_init(&split);
@@ -47,6 +47,8 @@ static int exchange_all(const char* strategy) {
   row = own.hi[0] - own.lo[0] + 2;
   memory = calloc((size_t)(row * (own.hi[1] - own.lo[1] + 2)), sizeof *memory);
   first = memory + row + 1;
+  more = calloc((size_t)(row * (own.hi[1] - own.lo[1] + 2)), sizeof *memory);
+  other = more + row + 1;
   field.first = &first;
   field.stride[0] = sizeof *memory;
   field.stride[1] = row * (int64_t)sizeof *memory;
@@ -64,10 +66,18 @@ static int exchange_all(const char* strategy) {
     }
     if (failed(hs_exchange_accumulate(halo, 0)) || failed(hs_exchange_report(halo, &report))) return 0;
     printf("report: %s\n", report);
+    if (hs_exchange_rebind(halo, 0, &other) != HS_OK) { /* a second try must succeed */
+      printf("rank %d: refused: %s\n", rank, hs_last_error());
+      if (hs_exchange_rebind(halo, 0, &other) != HS_OK) return 0;
+    }
+    visit(other, row, &own, 0, 1);
+    if (failed(hs_exchange_run(halo, 0))) return 0;
+    right = right && visit(other, row, &own, 1, 0);
     if (failed(hs_exchange_free(halo))) return 0;
   }
   if (failed(hs_grid_free(grid))) return 0;
   free(memory);
+  free(more);
   return right;
 }
 
@@ -76,7 +86,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   PMPI_Init(&argc, &argv);
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  right = exchange_all(argv[1]);
+  right = exchange_all(argv[1], rank);
   if (refused != NULL)
     printf("rank %d: refused: %s\n", rank, refused);
   else

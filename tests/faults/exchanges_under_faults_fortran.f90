@@ -40,13 +40,13 @@ contains
   subroutine exchange_all()
     type(halo_grid) :: grid
     type(halo_exchange) :: halo
-    real(8), allocatable, target :: u(:, :)
+    real(8), allocatable, target :: u(:, :), other(:, :)
     integer :: first(2), n(2), turn, step, i, j
     call grid%create(world(), cells, periodic=[.true., .true.], stat=stat, errmsg=text)
     if (stat /= 0) return
     first = grid%first()
     n = grid%shape()
-    allocate (u(0:n(1) + 1, 0:n(2) + 1))
+    allocate (u(0:n(1) + 1, 0:n(2) + 1), other(0:n(1) + 1, 0:n(2) + 1))
     do turn = 1, 2
       call halo%add(u, halo=1)
       call halo%open(grid, strategy=trim(strategy), stat=stat, errmsg=text)
@@ -68,6 +68,16 @@ contains
       call halo%accumulate(stat=stat, errmsg=text)
       if (stat /= 0) return
       print '(2a)', 'report: ', halo%report()
+      call halo%rebind(other, stat=stat, errmsg=text)
+      if (stat /= 0) then
+        print '(a, i0, 2a)', 'rank ', own_rank(), ': refused: ', trim(text)
+        call halo%rebind(other, stat=stat)
+      end if
+      if (stat /= 0) then  ! a second try must succeed
+        right = .false.
+        stat = 0
+        return
+      end if
       call halo%free()
     end do
     call grid%free()

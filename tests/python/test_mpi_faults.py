@@ -58,8 +58,10 @@ CASES = [
     ("ordered/rma-fence", "stepper"),
     ("ordered/p2p", "c"),
     ("direct/auto", "c"),
+    ("direct/rma-lock", "c"),
     ("ordered/p2p", "fortran"),
     ("direct/shared:packed", "fortran"),
+    ("direct/neighbor", "fortran"),
     ("ordered/p2p", "python"),
     ("direct/auto", "python"),
     ("direct/shared:packed", "python"),
@@ -101,6 +103,8 @@ def verdict(case: tuple[str, str], fault: str) -> str:
         return f"waits: {late.stdout!r} {late.stderr!r}"
     if "fault: rank" not in ended.stderr:
         return "" if ended.stdout.count(": right") == RANKS else f"no fault, and yet: {ended.stdout + ended.stderr}"
+    if ": wrong" in ended.stdout:
+        return f"wrong: {ended.stdout + ended.stderr}"
     if (
         ended.stdout.count(": right") == RANKS
         and len(re.findall(rf"^report: .*without .*{function} failed", ended.stdout, re.M)) == RANKS

@@ -71,7 +71,9 @@ void create(const hs_grid& grid, const hs_field* fields, int32_t count, const hs
 using namespace haloscope;
 using namespace haloscope::c;
 
-void hs_exchange_init(hs_exchange_options* options) { *options = {sizeof *options, nullptr, 1, 1, 0, 0}; }
+void hs_exchange_init(hs_exchange_options* options) {
+  if (options) *options = {sizeof *options, nullptr, 1, 1, 0, 0};
+}
 
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange) {
