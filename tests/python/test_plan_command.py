@@ -81,7 +81,7 @@ def test_a_rank_alone_copies_and_sends_nothing():
         (("laplace2d", "--cells", "-4x64"), "-4 cells in x"),
         (("laplace2d", "--cells", "64,128"), "one choice"),
         (("laplace2d", "--cells", "8x8", "--ranks", "100"), "ranks on 8 cells"),
-        (("laplace2d", "--cells", "8x8", "--ranks", "0"), "at least 1"),
+        (("laplace2d", "--cells", "8x8", "--ranks", "0"), "use 1 to"),
         (("laplace2d", "--cells", "8x8", "--ranks", "4", "--depth", "5"), "reduce the depth"),
         (("laplace2d", "--cells", "8x8", "--strategy", "orderd/p2p"), "did you mean ordered/p2p"),
         (("laplace2d", "--cells", "8x8", "--schedule", "spilt"), "did you mean split"),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "haloscope/c/bridge.hpp"
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
@@ -159,9 +160,10 @@ hs_schedule_options read(const hs_schedule_options* options) {
 }
 
 ScheduleOptions options_from(const hs_schedule_options& from) {
-  if (from.depth < 1 || from.steps < 1 || from.steps > from.depth)
+  if (from.depth < 1 || from.depth > bound.depth.most || from.steps < 1 || from.steps > from.depth)
     throw UsageError("a program of " + std::to_string(from.steps) + " steps at depth " + std::to_string(from.depth) +
-                     "; use a depth of 1 or more and 1 to depth steps");
+                     "; use a depth of 1 to " + std::to_string(static_cast<int>(bound.depth.most)) +
+                     " and 1 to depth steps");
   ScheduleOptions options;
   options.depth = from.depth;
   options.steps = from.steps;
@@ -214,7 +216,12 @@ void check_fit(const Stage& stage, const Plan& plan, const Program& program) {
   for (const Ring& ring : program.rings)
     for (const Box& box : ring.boxes)
       if (!plan.allocated(0).contains(box)) throw UsageError("a ring reaches beyond its field");
-  for (const Sweep& sweep : program.sweeps) enumerator<int>(sweep.number, size32(stage.sweeps), "sweep of the stage");
+  for (const Sweep& sweep : program.sweeps) {
+    const SweepSpec& spec = stage.sweeps[static_cast<std::size_t>(
+        enumerator<int>(sweep.number, size32(stage.sweeps), "sweep of the stage"))];
+    if (sweep.in_place && spec.writes.empty())
+      throw UsageError("sweep '" + spec.name + "' writes nothing, and the program carries it out in place");
+  }
   for (const Op& op : program.ops) {
     const auto& earlier = stage.awaited;
     if (op.kind == OpKind::reduced && std::find(earlier.begin(), earlier.end(), op.target) != earlier.end()) continue;
@@ -243,6 +250,8 @@ StagePrograms stage_programs(const Step& step, int number, int ranks, const hs_p
     all.plans.push_back(needed(plans[number * ranks + r], "plans").plan);
     all.programs.push_back(needed(programs[number * ranks + r], "programs").program);
     check_fit(*all.stage, all.plans.back(), all.programs.back());
+    if (all.plans.back().spec.quantities != all.plans.front().spec.quantities)
+      throw UsageError("the plans of ranks 0 and " + std::to_string(r) + " move different fields; make them alike");
   }
   all.exchanged = exchanged(step, all.plans.front());
   return all;

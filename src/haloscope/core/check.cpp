@@ -5,9 +5,11 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 
 #include "haloscope/core/check_order.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 
@@ -23,6 +25,10 @@ struct Value {
   bool negated = false;
   bool operator==(const Value&) const = default;
 };
+
+std::string text(const Index& p) {
+  return "(" + std::to_string(p[0]) + "," + std::to_string(p[1]) + "," + std::to_string(p[2]) + ")";
+}
 
 /// The points of one quantity of one rank, all slots.
 class Points {
@@ -67,7 +73,9 @@ class Points {
   const Box& owned() const { return owned_; }
 
  private:
+  /// @throws UsageError for a point without memory: a plan or a program that is not of this layout leads there.
   std::size_t place(const Index& p) const {
+    if (!box_.contains(p)) throw UsageError("a plan or a program reaches point " + text(p) + ", which its field lacks");
     return static_cast<std::size_t>((p[0] - box_.lo[0]) +
                                     box_.extent(0) * ((p[1] - box_.lo[1]) + box_.extent(1) * (p[2] - box_.lo[2])));
   }
@@ -84,10 +92,6 @@ void for_each(const Box& box, F f) {
   for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
     for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y)
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
-}
-
-std::string text(const Index& p) {
-  return "(" + std::to_string(p[0]) + "," + std::to_string(p[1]) + "," + std::to_string(p[2]) + ")";
 }
 
 bool writes(const SweepSpec& sweep, int q) {

@@ -12,6 +12,22 @@ namespace haloscope {
 
 namespace {
 
+std::string name_of(int d) { return std::string(1, "xyz"[d]); }
+
+void check_grid(const GridSpec& grid) {
+  if (grid.dims < 1 || grid.dims > 3)
+    throw UsageError("a grid has 1 to 3 dimensions, not " + std::to_string(grid.dims));
+  for (int d = 0; d < 3; ++d) {
+    if (grid.cells[d] < 1)
+      throw UsageError("the grid has " + std::to_string(grid.cells[d]) + " cells in " + name_of(d) +
+                       "; every dimension needs at least 1");
+    if (d >= grid.dims && grid.cells[d] != 1)
+      throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
+  }
+  if (double(grid.cells[0]) * double(grid.cells[1]) * double(grid.cells[2]) > bound.cells.most)
+    throw UsageError("a grid of more than 10^15 cells is not possible; use fewer cells");
+}
+
 /// Blocks as near to cubes as possible: least block surface over all factorisations; equal ones resolved towards few
 /// ranks in x, then y (White & Dongarra 2011, IV-B).
 ProcessGrid cubic(int ranks, const GridSpec& grid) {
@@ -115,7 +131,10 @@ const std::vector<std::string>& process_grid_rules() {
 }
 
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid) {
-  if (ranks < 1) throw UsageError("a grid cannot be split over " + std::to_string(ranks) + " ranks; use at least 1");
+  if (ranks < bound.ranks.least || ranks > bound.ranks.most)
+    throw UsageError("a grid cannot be split over " + std::to_string(ranks) + " ranks; use 1 to " +
+                     std::to_string(static_cast<int>(bound.ranks.most)));
+  check_grid(grid);
   if (!rule.empty() && rule.find_first_not_of("0123456789x") == std::string::npos)
     return explicit_grid(rule, ranks, grid);
   for (const Rule& one : rules)
@@ -126,22 +145,6 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
 // ---- layouts ----------------------------------------------------------------------------------------------------------
 
 namespace {
-
-std::string name_of(int d) { return std::string(1, "xyz"[d]); }
-
-void check_grid(const GridSpec& grid) {
-  if (grid.dims < 1 || grid.dims > 3)
-    throw UsageError("a grid has 1 to 3 dimensions, not " + std::to_string(grid.dims));
-  for (int d = 0; d < 3; ++d) {
-    if (grid.cells[d] < 1)
-      throw UsageError("the grid has " + std::to_string(grid.cells[d]) + " cells in " + name_of(d) +
-                       "; every dimension needs at least 1");
-    if (d >= grid.dims && grid.cells[d] != 1)
-      throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
-  }
-  if (double(grid.cells[0]) * double(grid.cells[1]) * double(grid.cells[2]) > bound.cells.most)
-    throw UsageError("a grid of more than 10^15 cells is not possible; use fewer cells");
-}
 
 void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order) {
   for (int d = 0; d < 3; ++d) {

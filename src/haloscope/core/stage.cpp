@@ -370,7 +370,10 @@ std::vector<std::vector<Widths>> growths(const Stage& stage, int steps) { return
 std::vector<Widths> halos_of(const Step& step, const Stage& stage, int steps) {
   std::vector<Widths> halos(step.quantities.size());
   if (stage.exchange && steps == 1) {
-    for (const Access& access : *stage.exchange) halos[static_cast<std::size_t>(access.quantity)].fill(access.layers);
+    for (const Access& access : *stage.exchange) {
+      Widths& widths = halos[static_cast<std::size_t>(access.quantity)];
+      for (int& width : widths) width = std::max(width, access.layers);
+    }
     return halos;
   }
   const auto needed = Backwards(stage, steps).needed;

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
@@ -80,10 +81,9 @@ class Known {
 
 void* new_memory(std::size_t bytes, int device) {
   const std::size_t size = bytes > 0 ? bytes : 1;
-  const SharedFile file{memfd_create("haloscope-device", MFD_CLOEXEC), size, device};
-  const bool sized = file.number >= 0 && ftruncate(file.number, static_cast<off_t>(size)) == 0;
-  void* const memory = sized ? Known::all().map(file) : nullptr;
-  if (memory != nullptr) return memory;
+  SharedFile file{memfd_create("haloscope-device", MFD_CLOEXEC), size, device};
+  if (file.number >= 0 && ftruncate(file.number, static_cast<off_t>(size)) != 0) close(std::exchange(file.number, -1));
+  if (void* const memory = Known::all().map(file); memory != nullptr) return memory;
   throw OutOfMemory("the grid", bytes, available_memory(), "on an imitated device");
 }
 

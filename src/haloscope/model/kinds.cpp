@@ -1,5 +1,10 @@
 // Ranks with equal plans.
+#include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "haloscope/error.hpp"
 #include "haloscope/model/ranks.hpp"
@@ -35,25 +40,27 @@ void find_peers(Kind& kind, const Layout& layout) {
   }
 }
 
+/// All that a plan reads of its rank: how many cells it owns, and a bit for each neighbour that it has. Without holes, those
+/// across faces decide about all.
+std::array<std::int64_t, 4> place_of(const Layout& layout, int rank) {
+  const Index cells = layout.local_cells(rank);
+  std::array<std::int64_t, 4> place{cells[0], cells[1], cells[2], 0};
+  for (int at = 0; at < 27; ++at) {
+    const std::array<int, 3> offset{at % 3 - 1, at / 3 % 3 - 1, at / 9 - 1};
+    const int apart = std::abs(offset[0]) + std::abs(offset[1]) + std::abs(offset[2]);
+    if (apart == 1 || (apart > 1 && layout.has_holes()))
+      place[3] = 2 * place[3] + (layout.neighbour(rank, offset) >= 0);
+  }
+  return place;
+}
+
 }  // namespace
 
 std::vector<int> plan_classes(const Layout& layout) {
-  // All that a plan reads of its rank: how many cells it owns, and where it has neighbours.
-  std::map<std::array<std::int64_t, 6>, int> known;
+  std::map<std::array<std::int64_t, 4>, int> known;
   std::vector<int> classes;
-  for (int rank = 0; rank < layout.size(); ++rank) {
-    const Index cells = layout.local_cells(rank);
-    std::array<std::int64_t, 6> place{};
-    for (int d = 0; d < 3; ++d) {
-      std::array<int, 3> offset{};
-      offset[d] = -1;
-      const bool low = layout.neighbour(rank, offset) >= 0;
-      offset[d] = 1;
-      place[2 * d] = cells[d];
-      place[2 * d + 1] = 2 * low + (layout.neighbour(rank, offset) >= 0);
-    }
-    classes.push_back(known.try_emplace(place, static_cast<int>(known.size())).first->second);
-  }
+  for (int rank = 0; rank < layout.size(); ++rank)
+    classes.push_back(known.try_emplace(place_of(layout, rank), static_cast<int>(known.size())).first->second);
   return classes;
 }
 

@@ -1,9 +1,12 @@
 // Costs of a profile as the model reads them; whole predictions are tested from Python, test_predict.py.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "haloscope/error.hpp"
 #include "haloscope/model/best.hpp"
 #include "haloscope/model/network.hpp"
+#include "haloscope/model/ranks.hpp"
 #include "haloscope/model/sampling.hpp"
 #include "haloscope/model/traffic.hpp"
 #include "haloscope/schedule.hpp"
@@ -36,6 +39,22 @@ std::string fault(const std::string& json) {
     return error.what();
   }
   return "";
+}
+
+TEST(PlanClasses, RanksBesideAHoleDifferFromThoseWithAllNeighbours) {
+  std::vector<Box> owned;
+  for (int y = 0; y < 4; ++y)
+    for (int x = 0; x < 4; ++x)
+      if (x + y > 0) owned.push_back({{2 * x, 2 * y, 0}, {2 * x + 2, 2 * y + 2, 1}});  // none at the corner
+  const Layout layout({2, {8, 8, 1}}, owned, true);
+  ExchangeSpec spec;
+  spec.pattern = Pattern::direct;
+  const std::vector<int> classes = plan_classes(layout);
+  std::map<int, std::size_t> messages;
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    const std::size_t own = make_plan(layout, rank, spec).messages.size();
+    EXPECT_EQ(messages.try_emplace(classes[static_cast<std::size_t>(rank)], own).first->second, own) << "rank " << rank;
+  }
 }
 
 TEST(Profile, FaultsAreNamedWithTheirPlace) {

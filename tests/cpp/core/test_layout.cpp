@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "haloscope/error.hpp"
@@ -314,7 +315,14 @@ TEST(BadInput, ProcessGridsThatCannotBeAreRefusedWithTheRemedy) {
   EXPECT_NE(usage_error([] { process_grid("2x3x1", 8, cube(8)); }).find("product is the rank count"),
             std::string::npos);
   EXPECT_NE(usage_error([] { process_grid("2x4", 8, cube(8)); }).find("3 factors"), std::string::npos);
-  EXPECT_NE(usage_error([] { process_grid("cubic", 0, cube(8)); }).find("at least 1"), std::string::npos);
+  for (const int ranks : {0, -3, std::numeric_limits<int>::max()})
+    EXPECT_NE(usage_error([&] { process_grid("cubic", ranks, cube(8)); }).find("use 1 to 10000000"), std::string::npos);
+  for (const int dims : {-1, 0, 4, 20, 100'000'000})
+    for (const std::string& rule : process_grid_rules())
+      EXPECT_NE(usage_error([&] {
+                  process_grid(rule, 4, {dims, {8, 8, 8}});
+                }).find("1 to 3 dimensions"),
+                std::string::npos);
   EXPECT_NE(usage_error([] { process_grid("square", 4, cube(8)); }).find("2D"), std::string::npos);
   EXPECT_NE(usage_error([] { split_by("cubic", 1000, plane(4, 4)); }).find("fewer ranks"), std::string::npos);
   for (const char* text : {"x", "2x", "x4", "2xx4", "99999999999x2", "0x0", "2x4x1"})

@@ -162,6 +162,8 @@ TEST(Halos, WhatAStageSaysItExchangesIsExchangedInSingleStepsAlone) {
   step.stages[0].exchange = std::vector<Access>{{0, 3}};
   EXPECT_EQ(halos_of(step, step.stages[0], 1), (std::vector<Widths>{{3, 3, 3}}));
   EXPECT_EQ(halos_of(step, step.stages[0], 2), (std::vector<Widths>{{2, 2, 0}}));
+  step.stages[0].exchange = std::vector<Access>{{0, 2}, {0, 3}, {0, 1}};
+  EXPECT_EQ(halos_of(step, step.stages[0], 1), (std::vector<Widths>{{3, 3, 3}})) << "the widest";
   step.stages[0].exchange = std::vector<Access>{};
   EXPECT_EQ(halos_of(step, step.stages[0], 1), std::vector<Widths>(1));
 }

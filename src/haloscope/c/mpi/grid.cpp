@@ -106,6 +106,7 @@ using namespace haloscope;
 using namespace haloscope::c;
 
 void hs_grid_init(hs_grid_options* options) {
+  if (!options) return;
   *options = {};
   options->struct_size = sizeof *options;
   options->dims = 3;
