@@ -122,7 +122,9 @@ hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_
 /* Send what can be sent. Boundary points of the slot must not change before hs_exchange_finish().
  * Fails with HS_USAGE while another slot is under way, and for a slot that there is not. */
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot);
-/* Let messages move on; never waits. done  out, may be NULL: 1 when everything has arrived. */
+/* Let messages move on; never waits. done  out, may be NULL: 1 when everything has arrived. With reference, neighbor:blocking,
+ * rma-fence, rma-pscw:get and shared:fence, which complete in a call of MPI that waits, never before hs_exchange_finish():
+ * loops need another end. */
 hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done);
 /* Wait until the halos of the started slot are filled and sent points may change. */
 hs_status hs_exchange_finish(hs_exchange* exchange);
@@ -153,7 +155,8 @@ hs_status hs_exchange_start_accumulate_on(hs_exchange* exchange, int32_t slot, v
 hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream);
 /* The guard: which halos are stale. Without option `guard` these three do nothing but look whether there is one.
  * The own points of a slot have changed, as after a sweep: its halos are stale and poisoned, but for the first `fresh` layers,
- * which the sweep has computed too. Reals become signalling NaNs that carry their side on, anything else bytes DB.
+ * which the sweep has computed too. Reals of 4 and 8 bytes become signalling NaNs that carry their side on,
+ * anything else bytes DB.
  * Fails with HS_USAGE for a slot that there is not, a negative number, and while anything is under way. Local; cost: one store
  * for each number in the halos. */
 hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh);

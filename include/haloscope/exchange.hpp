@@ -99,8 +99,9 @@ class Exchange {
     start_accumulate(slot, stream);
     finish(stream);
   }
-  /// Let messages (and, in ordered patterns, later rounds) move on. Never waits. True once everything has arrived; with
-  /// rma-fence and rma-pscw:get never before finish(), because closing their epochs may wait.
+  /// Let messages (and, in ordered patterns, later rounds) move on. Never waits. True once everything has arrived. With
+  /// reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete in a call of MPI that waits,
+  /// never before finish(): loops need another end.
   bool progress();
   /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
   /// @throws UsageError, in a guarded exchange, where a neighbour makes another one: of another slot, an accumulation, or after own
@@ -139,8 +140,8 @@ class Exchange {
   // they may stay in a code. Layers are counted per field, dimension and side; an exchange makes all that it fills fresh.
 
   /// The own points of a slot have changed, as after a sweep: its halos are stale and poisoned, but for the first `fresh`
-  /// layers, which the sweep has computed too (deep halos). Reals become signalling NaNs that carry their side on, integers of
-  /// 1 to 8 bytes and anything else bytes DB (field/poison.hpp). Local, but all ranks call it, those too whose points stay.
+  /// layers, which the sweep has computed too (deep halos). Reals of 4 and 8 bytes become signalling NaNs that carry their side on,
+  /// integers of 1 to 8 bytes and anything else bytes DB (field/poison.hpp). Local, but all ranks call it, those too whose points stay.
   /// @throws UsageError for a slot that does not exist, a negative number, an exchange under way.
   /// Cost: one store for each number in the halos.
   void changed(int slot = 0, int fresh = 0);

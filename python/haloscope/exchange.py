@@ -677,7 +677,11 @@ class Exchange(_Unique):
             capi.check(_library(), status)
 
     def progress(self) -> bool:
-        """Let messages move on; return whether everything has arrived. Never waits."""
+        """Let messages move on; return whether everything has arrived. Never waits.
+
+        With reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete in a call of MPI that
+        waits, it is never true before finish(): loops need another end.
+        """
         capi.check(_library(), self._progress(self._open(), self._done))
         return bool(self._done[0])
 
@@ -746,8 +750,9 @@ class Exchange(_Unique):
     def changed(self, slot: int = 0, fresh: int = 0, stream: Stream | None = None) -> None:
         """Say that own points of a slot have changed: in a guarded exchange its halos are poisoned. Local.
 
-        fresh: layers that stay fresh, since the sweep has computed them too. Reals become NaNs that carry their side on,
-            anything else bytes DB. Without guard nothing happens; with it one store for each number in the halos.
+        fresh: layers that stay fresh, since the sweep has computed them too. Reals of 4 and 8
+            bytes become NaNs that carry their side on, anything else bytes DB. Without guard nothing happens; with it
+            one store for each number in the halos.
         stream: arrays on a device: after what it has been given, and the poison before what it is given next. None: after what the
             default stream has been given, and the host waits.
         Raises UsageProblem for a slot that there is not, a negative number, and while an exchange is under way.
@@ -769,8 +774,9 @@ class Exchange(_Unique):
     def check_clean(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale. Collective.
 
-        The text names the first such point of a rank and the side. Finds reals and complex numbers, and copies of integers of
-        4 or 8 bytes. Cost: a reduction and one load for each number.
+        The text names the first such point of a rank and the side. Finds reals of 4 and 8 bytes, complex numbers of two
+        of them, and copies of integers of 4 or 8 bytes; no half, no long double, and no number in another byte
+        order. Cost: a reduction and one load for each number.
 
         stream: arrays on a device: after what it has been given. None: after what the default stream has been given.
         """

@@ -695,7 +695,8 @@ contains
   end subroutine
 
   !> Let messages move on, without waiting. True when everything has arrived, and where the call has failed, so that
-  !! loops end.
+  !! loops end. With reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete in a call of
+  !! MPI that waits, it is never true before finish(): loops need another end.
   logical function exchange_progress(this, stat, errmsg) result(done)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
