@@ -445,11 +445,10 @@ def starts_ranks(function):
 
 def _run_in_lab(words: Sequence[str], link) -> int:
     """Give this command, without the options of the cluster, inside the cluster."""
-    import sys
-
+    from haloscope.core import build
     from haloscope.lab import cluster
 
-    return cluster.inside([sys.executable, "-m", "haloscope.cli", *options_without(words, OF_LAB)], link)
+    return cluster.inside(build.python("-m", "haloscope.cli", *options_without(words, OF_LAB)), link)
 
 
 def options_without(words: Sequence[str], names: Sequence[str]) -> list[str]:

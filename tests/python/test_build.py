@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,9 @@ def test_the_header_is_that_of_the_sources_that_a_build_was_made_from(place, tmp
     (made / "CMakeCache.txt").unlink()
     with pytest.raises(NotAvailable, match="was not found near"):
         build.header()
+
+
+def test_an_interpreter_that_is_started_runs_nothing_from_the_current_folder(tmp_path):
+    (tmp_path / "click.py").write_text("raise SystemExit('it ran')")
+    for words in (["-c", "import click"], ["-m", "haloscope.cli", "--help"]):
+        assert subprocess.run(build.python(*words), cwd=tmp_path, check=False, capture_output=True).returncode == 0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from haloscope import terminal
+from haloscope.core import build
 from haloscope.report import figures, records
 from test_any_file import emulated, imported, kept, measured
 from test_any_input import time_limit
@@ -116,9 +119,23 @@ def test_labels_of_axes_and_lines_of_texts_are_few_and_short(tmp_path):
 
     warnings.simplefilter("error")
     for number, draw in enumerate((labelled, named, written)):
-        with figures.plt.rc_context(figures.STYLE):
+        with figures.style():
             figure, axes = figures.plt.subplots(layout="constrained")
             draw(axes)
             svg, _ = figures.save(figure, tmp_path / str(number))
         check(svg.read_text())
         assert "usual" in svg.read_text()
+
+
+def test_settings_of_the_current_folder_do_not_govern_figures(tmp_path):
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nlines.linewidth: 50\n")
+    drawn = []
+    for folder in (tmp_path, tmp_path / "bare"):
+        folder.mkdir(exist_ok=True)
+        words = ("from haloscope import cli", "cli.main(['demo', '--from', sys.argv[1], '--output', 'd'])")
+        program = build.python(
+            "-c", "import sys; " + "; ".join(words), str(Path(__file__).resolve().parents[2] / "results" / "demo.jsonl")
+        )
+        subprocess.run(program, cwd=folder, check=True, capture_output=True)
+        drawn.append((folder / "d" / "demo.svg").read_text())
+    assert drawn[0] == drawn[1]

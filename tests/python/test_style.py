@@ -76,6 +76,17 @@ def test_every_window_is_made_where_a_communicator_is_left():
     assert not missing, f"call require_communicator_left() on the line before: {missing}"
 
 
+def test_no_interpreter_is_started_where_the_current_folder_counts():
+    package = ROOT / "python" / "haloscope"
+    found = [
+        f"{source.relative_to(package)}: {line.strip()}"
+        for source in sorted(package.rglob("*.py"))
+        for line in source.read_text().splitlines()
+        if re.search(r"sys\.executable(?!\)|\})", line) and source != package / "core" / "build.py"
+    ]
+    assert not found, f"start it by python() of core/build.py: {found}"
+
+
 def test_texts_are_written_by_streams_that_lose_nothing():
     streams = [
         f"{source.relative_to(ROOT)}:{number}"

@@ -7,6 +7,7 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,11 @@ class Root:
 
     folder: Path
     leader: Path | None = None
+
+
+def python(*words: str) -> list[str]:
+    """Return the command of this interpreter with some words. It imports nothing from the current folder."""
+    return [sys.executable, "-P", *words]
 
 
 def roots() -> Iterator[Root]:

@@ -99,7 +99,7 @@ def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
     from haloscope.report.figures import plt
 
     heights = [2 + len({(e["rank"], e["block"]) for e in timeline(row)}) for row in shown]
-    with plt.rc_context(figures.STYLE):
+    with figures.style():
         drawn, panels = plt.subplots(len(shown), 1, figsize=(11, min(1.5 + 0.28 * sum(heights), 60)), layout="constrained",
                                      squeeze=False, height_ratios=heights)  # fmt: skip
         for row, axes in zip(shown, panels[:, 0], strict=True):

@@ -45,6 +45,11 @@ MOST_LINES = 50  # of one text
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
+def style():
+    """Return the context in which figures are drawn: this style, whatever a file matplotlibrc of the current folder holds."""
+    return plt.style.context(["default", STYLE])
+
+
 class _Powers(LogFormatterSciNotation):
     """Labels of logarithmic axes without formulas: 10\u207b\u00b3."""
 
@@ -60,7 +65,7 @@ def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Pat
     """
     deepest = max(groups, key=lambda group: len({row.request["depth"] for row in group[0]}))
     others = [group for group in groups if group is not deepest]
-    with plt.rc_context(STYLE):
+    with style():
         figure = plt.figure(figsize=(12.5, 6.4), layout="constrained")
         left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))
         bars = left.subplots(len(others), height_ratios=[len(rows) + 2 for rows, _ in others], squeeze=False)[:, 0]
@@ -78,7 +83,7 @@ def scaling(series: dict[str, Sequence[tuple[int, float]]], title: str, weak: bo
     series: (ranks, seconds) per name, at least one point each. weak: the ideal is a constant, else inverse to the ranks.
     """
     unit, factor = tables.unit(seconds for points in series.values() for _, seconds in points)
-    with plt.rc_context(STYLE):
+    with style():
         figure, axes = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
         for points in series.values():
             ranks = [p[0] for p in sorted(points)]
@@ -139,7 +144,7 @@ def save(figure, stem: Path) -> list[Path]:
     try:
         outputs.refuse_foreign_figure(stem)
         _mend(figure)
-        return [_save(figure, stem.with_suffix(suffix)) for suffix in SIGNED]
+        return [_save(figure, outputs.beside(stem, suffix)) for suffix in SIGNED]
     finally:
         plt.close(figure)
 

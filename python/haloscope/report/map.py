@@ -53,11 +53,11 @@ def _kind(spot: Spot) -> str:
 def draw(maps: dict[str, Sequence[Spot]], title: str, stem: Path) -> list[Path]:
     """Draw maps beside each other, by their names, on the same axes; return the files written (SVG and PNG)."""
     from haloscope.report import figures
-    from haloscope.report.figures import PALE, STYLE, plt
+    from haloscope.report.figures import PALE, plt, style
 
     blocks = sorted({spot.block for spots in maps.values() for spot in spots})
     latencies = sorted({spot.latency_s for spots in maps.values() for spot in spots})
-    with plt.rc_context(STYLE):
+    with style():
         width = max(7.0, 1.1 + 1.25 * len(latencies) * len(maps))
         figure = plt.figure(figsize=(width, 1.7 + 0.72 * len(blocks)), layout="constrained")
         parts = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]

@@ -38,7 +38,7 @@ def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:
     from haloscope.report.figures import plt
 
     rows = (len(found) + 1) // 2
-    with plt.rc_context(figures.STYLE):
+    with figures.style():
         fig, panels = plt.subplots(rows, 2, figsize=(12.5, 4.8 * rows), layout="constrained", squeeze=False)
         for chart, axes in zip(found, panels.flat, strict=False):
             _draw(chart, axes, figures.GRID, plt.cm.tab20)

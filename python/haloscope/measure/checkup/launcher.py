@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
-import sys
 
 from haloscope.core import build
 from haloscope.errors import UNAVAILABLE, HaloscopeError
@@ -97,7 +96,7 @@ def has_mpi4py() -> bool:
 def ask_mpi4py(ranks: int) -> tuple[int | None, str, str]:
     """Start ranks of Python that make a grid of the library from mpi4py's communicator."""
     words = launch.launcher_words(launch.mpiexec(), ranks, 1)
-    return answers.ended_after(check.LIMIT_S, [*words, sys.executable, "-c", _MPI4PY])
+    return answers.ended_after(check.LIMIT_S, [*words, *build.python("-c", _MPI4PY)])
 
 
 def judge_mpi4py(ranks: int, code: int | None, said: str, complaint: str) -> Check:

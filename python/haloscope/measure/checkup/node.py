@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 
+from haloscope.core import build
 from haloscope.measure import answers, launch, probes
 from haloscope.measure.checkup import check, process_view
 from haloscope.measure.checkup.check import (
@@ -35,7 +35,7 @@ def plain_words(ranks: int) -> list[str]:
 
 def process_views(words: Sequence[str]) -> list[dict]:
     """Start processes that look at their nodes; returns what they saw, [] where they do not start."""
-    _, said, _ = answers.ended_after(check.LIMIT_S, [*words, sys.executable, "-I", "-S", process_view.__file__])
+    _, said, _ = answers.ended_after(check.LIMIT_S, [*words, *build.python("-I", "-S", process_view.__file__)])
     return answers.objects_of(said)
 
 

@@ -241,7 +241,7 @@ def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
             points.append((comparison.label, {n: ratio(by[n], by["p2p"]) for n in ("rma", "shared") if n in by}))
     if not points:
         return []
-    with plt.rc_context(figures.STYLE):
+    with figures.style():
         fig, axes = plt.subplots(figsize=(8.5, 0.45 * len(points) + 1.6), layout="constrained")
         for shift, (name, colour) in zip((-0.14, 0.14), (("rma", "#4c78a8"), ("shared", "#e4894b")), strict=True):
             here = [(place + shift, ratios[name]) for place, (_, ratios) in enumerate(points) if name in ratios]

@@ -39,7 +39,7 @@ def _draw_set_up(here: Measured, stem: Path) -> list[Path]:
 def _draw_panels(here: Measured, stem: Path) -> list[Path]:
     about = here.rows[0].records[0]["environment"]
     title = f"{about['device']['name']}, {about.get('cpu', 'CPU')}; {' '.join(about['mpi_library'].split())[:40]}"
-    with plt.rc_context(figures.STYLE):
+    with figures.style():
         figure, panels = plt.subplots(2, 2, figsize=(14, 9), layout="constrained")
         for axes, panel in zip(panels.flat, (_speedups, _packing, _iterations, _sends), strict=True):
             panel(axes, here)

@@ -33,7 +33,7 @@ def _short(library: str) -> str:
 
 
 def _draw_measured(measured: Mapping[Point, Row], title: str, stem: Path) -> list[Path]:
-    with plt.rc_context(figures.STYLE):
+    with figures.style():
         figure, panels = plt.subplots(2, 3, figsize=(17, 9), layout="constrained")
         drawn = (_time_per_cell, _components, _errors, _variants, _pieces, _barriers)
         for axes, draw_panel in zip(panels.flat, drawn, strict=True):

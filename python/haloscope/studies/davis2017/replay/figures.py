@@ -53,7 +53,7 @@ def draw_sheet(name: str, here: Mapping[str, Sequence[Series]], machine: str, st
     """Draw one sheet; as `draw`, but for the whole stem."""
     panels = sheets()[name]
     mine = [s for key in panels for s in here.get(key, ())]
-    with plt.rc_context(figures.STYLE):
+    with figures.style():
         figure, axes = plt.subplots(2, 3, figsize=(17, 11), gridspec_kw=PLACES)
         for place, (key, panel) in zip(axes.flat, panels.items(), strict=True):
             draw_panel(place, panel, here.get(key, ()))
