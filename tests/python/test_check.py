@@ -321,6 +321,24 @@ def test_what_cannot_be_checked_is_refused_with_a_remedy(check, words, code, sai
     assert "Traceback" not in result.err + result.out
 
 
+def test_inputs_count_as_written_where_the_program_has_written_them(check, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("u0.npy", np.zeros(3))
+    words = ("-n", "1,2", "--file", "u*.npy", "--input", "u0.npy")
+    result = check(*words, "--", "true")
+    assert result.code == 2 and "wrote no file 'u*.npy' into its working folder, but none" in result.err
+    assert check(*words, *shell("cat u0.npy > u.npy; cat u.npy > u0.npy")).code == 0
+    assert check(*words, *shell("touch u0.npy")).code == 0
+
+
+def test_raw_files_hold_whole_numbers(check):
+    result = check("-n", "1,2", "--file", "u.raw", "--type", "f8", *shell("printf 12345678abcd > u.raw"))
+    assert result.code == 2 and "u.raw cannot be read with --type f8" in result.err and "4 are left" in result.err
+    half = shell("printf 12345678 > u.raw; [ {ranks} = 1 ] || printf 90 >> u.raw")
+    result = check("-n", "1,2", "--file", "u.raw", "--type", "f8", *half)
+    assert result.code == 1 and "2 are left" in result.out
+
+
 def test_files_of_records_are_refused(tmp_path):
     np.save(tmp_path / "u.npy", np.zeros(3, [("a", "f8")]))
     with pytest.raises(differences.UsageProblem, match="not numbers"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 OUTPUT = "standard output"
+GIVEN_NS = 0  # when a file was changed last that the program was given, and has not written
 UNSUPPORTED = (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf")
 _TEXT = (".txt", ".csv")
 
@@ -72,6 +74,17 @@ class Difference:
     planes: tuple[Planes, ...] = ()
 
 
+def mark_given(folder: Path) -> None:
+    """Mark all files of a working folder as given to the program, as long as it does not write them."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            os.utime(path, ns=(GIVEN_NS, GIVEN_NS))
+
+
+def _is_written(path: Path) -> bool:
+    return path.is_file() and path.stat().st_mtime_ns != GIVEN_NS
+
+
 def summarize(found: Sequence[Difference]) -> str:
     """Return how a run differs, in a few words; "equal" when it does not."""
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
@@ -96,7 +109,7 @@ class Rules:
 
     def files_in(self, folder: Path) -> list[str]:
         """Return the names of the files in a working folder that are compared."""
-        found = (path for pattern in self.files for path in sorted(folder.glob(pattern)) if path.is_file())
+        found = (path for pattern in self.files for path in sorted(folder.glob(pattern)) if _is_written(path))
         return list(dict.fromkeys(str(path.relative_to(folder)) for path in found))
 
     def kept_lines(self, text: str) -> list[tuple[int, str]]:
@@ -120,8 +133,8 @@ def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
             f"on {ranks} the program printed no number that could be compared; name files that it writes: --file PATTERN"
         )
     for pattern in rules.files:
-        if not any(path.is_file() for path in folder.glob(pattern)):
-            written = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())[:8]
+        if not any(map(_is_written, folder.glob(pattern))):
+            written = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if _is_written(p))[:8]
             raise UsageProblem(
                 f"on {ranks} the program wrote no file '{pattern}' into its working folder, but {', '.join(written) or 'none'}"
             )
@@ -258,7 +271,10 @@ def _read_array(rules: Rules, path: Path) -> np.ndarray:
         if path.suffix == ".npy":
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         else:
-            array = np.fromfile(path, np.dtype(rules.type))
+            number = np.dtype(rules.type)
+            if rest := path.stat().st_size % number.itemsize:
+                raise ValueError(f"after the last number of {number.itemsize} bytes, {rest} are left")
+            array = np.fromfile(path, number)
             array = array.reshape(rules.shape[::-1]) if rules.shape else array
     except (ValueError, EOFError) as error:
         shape = f" and --shape {'x'.join(map(str, rules.shape))}" if rules.shape else ""
