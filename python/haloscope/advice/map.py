@@ -106,13 +106,15 @@ def _simplest(choices: Sequence[core.Choice]) -> core.Choice:
 def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> list[Spot]:
     """Return the fastest measured choice for every network and size, from records of `haloscope run --lab`.
 
-    Only places where the plain exchange was measured too. Records of other apps, of lines of another bandwidth, and of other
-    networks than emulated ones are left out.
+    Only places where the plain exchange was measured too. Records of other apps, of wrong results, of lines of another
+    bandwidth, and of other networks than emulated ones are left out.
     """
     places: dict[tuple[float, int], list[dict]] = defaultdict(list)
     for record in found:
         network = record.get("environment", {}).get("emulated_network")
         if record["kind"] != "measurement" or record["request"]["app"] != app or not network:
+            continue
+        if record["verification"]["status"] == "failed":
             continue
         if network["bandwidth_bytes_per_s"] == bandwidth_bytes_per_s:
             places[network["latency_s"], block_of(record["request"])].append(record)

@@ -48,6 +48,12 @@ class Row:
         return any(r["environment"]["oversubscribed"] for r in self.records)
 
     @property
+    def places(self) -> set[str]:
+        """Where it was measured: each processor with its MPI and its emulated network. Times of two of them do not mix."""
+        parts = ("cpu", "mpi_library", "emulated_network")
+        return {repr([r["environment"].get(part) for part in parts]) for r in self.records}
+
+    @property
     def gflops(self) -> float:
         """Median over launches of the rate by the app's own measure of work, 0 when it was not recorded."""
         return statistics.median(r.get("gflops", 0.0) for r in self.records)
@@ -70,6 +76,7 @@ class Row:
     def notes(self) -> str:
         """What a reader must know before believing the row."""
         words = ["oversubscribed"] * self.oversubscribed
+        words += [f"{len(self.places)} machines or networks, mixed"] * (len(self.places) > 1)
         words += [f"{self.outliers} outlier{'s' * (self.outliers > 1)}"] * bool(self.outliers)
         warnings = sorted({w for r in self.records for w in r.get("warnings", [])})
         return "; ".join(words + [w for w in warnings if "oversubscribed" not in w.lower() or not self.oversubscribed])
@@ -219,10 +226,19 @@ def comparison(pairs: Sequence[tuple[Row, Row]]) -> str:
         ratio = stats.ratio_of_launches(a.launches, b.launches)
         times = [number(row.step.value * factor) for row in (a, b)]
         ends = interval(ratio, "{:.3f}".format)
-        lines.append(
-            [a.id if a.id == b.id else f"{a.id} : {b.id}", *times, f"{ratio.value:.3f}", ends, stats.verdict(ratio)]
-        )
+        names = a.id if a.id == b.id else f"{a.id} : {b.id}"
+        lines.append([names, *times, f"{ratio.value:.3f}", ends, verdict(a, b, ratio)])
     return markdown(lines, headers, right=headers[1:4])
+
+
+def verdict(a: Row, b: Row, ratio: stats.Estimate) -> str:
+    """Say in words what a ratio a/b of two rows means, and what a reader must know before believing it."""
+    wrong = [name for name, row in (("A", a), ("B", b)) if row.verification == "failed"]
+    if wrong:
+        return f"none: the results of {' and '.join(wrong)} are wrong"
+    words = [f"{name} oversubscribed" for name, row in (("A", a), ("B", b)) if row.oversubscribed]
+    words += ["another machine or network"] * (a.places != b.places)
+    return "; ".join([stats.verdict(ratio), *words])
 
 
 def refusals(found: Iterable[dict]) -> list[str]:
