@@ -190,6 +190,24 @@ def test_resuming_measures_only_what_is_missing(haloscope):
     assert [json.loads(line) for line in lines[:-1]] == after.records[:3]
 
 
+def test_what_was_measured_otherwise_is_not_taken_for_what_is_asked(haloscope):
+    words = ("run", "laplace2d", *SMALL, "--launches", 1, "--output", "r.jsonl")
+    small = ("microbench", "--pattern", "pingpong", "--transport", "p2p", "--quick", "--launches", 1)
+    small += ("--output", "m.jsonl", "--bytes")
+    assert haloscope(*words).code == 0
+    assert haloscope(*small, 8).code == 0
+    assert haloscope(*words, "--resume").code == 0
+    for other, part in {
+        (*words, "--repetitions", 9): "repetitions",
+        (*words, "--warmup", 2): "warmup 1, and 2",
+        (*words, "--timers", "off"): "timers True",
+        (*small, "8,64"): "bytes [8], and (8, 64)",
+    }.items():
+        result = haloscope(*other, "--resume")
+        assert result.code == 2 and f" with {part}" in result.err, result.err
+        assert "choose another --output" in result.err
+
+
 def test_without_resume_a_second_run_adds_launches(haloscope):
     words = ("run", "laplace2d", *SMALL, "--output", "r.jsonl")
     for _ in range(2):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,7 +64,9 @@ class Campaign:
 
     def _jobs(self) -> list[launch.Job]:
         ids = self.launch_ids()
-        done = records.done(_existing(self.output)) if self.resume else set()
+        held = _existing(self.output) if self.resume else []
+        done = records.done(held)
+        self._refuse_measured_otherwise(held, set(ids))
         self._note_refused(ids[0], done)
         jobs = []
         for number, launch_id in enumerate(ids):
@@ -72,6 +74,17 @@ class Campaign:
             todo = Space([r for r in order if (launch_id, r.id) not in done])
             jobs += [self._job(group, launch_id) for group in todo.by_ranks().values()]
         return jobs
+
+    def _refuse_measured_otherwise(self, held: Sequence[dict], launch_ids: set[str]) -> None:
+        """Raise UsageProblem where a record that would be taken was measured in another way than is asked for now."""
+        asked = {request.id: request for request in self.space.requests}
+        for record in held:
+            if record["kind"] not in records.MEASURED or record["launch"]["id"] not in launch_ids:
+                continue
+            if record["id"] in asked and (how := _measured_otherwise(record["request"], asked[record["id"]])):
+                raise errors.UsageProblem(
+                    f"{self.output} holds {record['id']} with {how}; resume it with the same, or choose another --output"
+                )
 
     def _job(self, requests: list[Request], launch_id: str) -> launch.Job:
         return launch.Job(requests, self.output, launch_id, self.watchdog_s, self.inject, probes.for_records())
@@ -117,6 +130,24 @@ class Campaign:
             self.on_message(complaint)
         ids = {r.id for r in self.space.requests} | {r.id for r, _ in self.space.refused + self.space.lacking}
         return [r for r in file.records if r["id"] in ids]
+
+
+def _measured_otherwise(kept: Mapping, request) -> str:
+    """Return what a record's request has of a part that is measured otherwise than one that is asked for; "" for none."""
+    parts = ["steps"] * (not getattr(request, "seconds", 0)) + [
+        "seconds",
+        "repetitions",
+        "warmup",
+        "iterations",
+        "timers",
+        "sizes",
+    ]
+    for part in parts:
+        name = "bytes" if part == "sizes" else part
+        value = getattr(request, part, None)
+        if name in kept and value is not None and kept[name] != (list(value) if isinstance(value, tuple) else value):
+            return f"{name} {kept[name]}, and {value} is asked for"
+    return ""
 
 
 def _existing(path: Path) -> list[dict]:
