@@ -52,11 +52,20 @@ def refuse_foreign(path: Path, kind: Kind) -> None:
 
 
 def refuse_foreign_figure(stem: Path) -> None:
-    """Raise UsageProblem when a stem has no name, or a figure's SVG or PNG would replace something else."""
-    if not stem.name:
-        raise UsageProblem(f"--output {stem} has no name for the files; give a stem, for example map")
+    """Raise UsageProblem when a figure's SVG or PNG would replace something else."""
     for suffix in (".svg", ".png"):
-        refuse_foreign(stem.with_suffix(suffix), FIGURE)
+        refuse_foreign(beside(stem, suffix), FIGURE)
+
+
+def beside(stem: Path, ending: str) -> Path:
+    """Return the file of a stem, which may hold dots, with an ending."""
+    return stem.with_name(stem.name + ending)
+
+
+def stem_of(file: Path) -> Path:
+    """Return the stem of what is written beside a record file: its path without .jsonl, .jsonl.xz or another ending."""
+    bare = file.name.removesuffix(".xz").removesuffix(".jsonl")
+    return file.with_name(bare) if bare not in ("", file.name) else file.with_suffix("")
 
 
 @contextlib.contextmanager

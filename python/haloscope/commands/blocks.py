@@ -64,7 +64,7 @@ def command(workloads, variant, timeline, recorded, launches, output, resume, **
 
     if timeline:
         outputs.refuse_foreign(timeline, outputs.TRACE)
-        outputs.refuse_foreign_figure(timeline)
+        outputs.refuse_foreign_figure(outputs.stem_of(timeline))
     if recorded:
         _report(records.read_aloud(recorded).records, recorded, timeline)
         return errors.OK
@@ -139,5 +139,5 @@ def _show_timelines(table, file: Path) -> None:
     if not shown:
         raise errors.UsageProblem("these records have no timelines; measure with --timeline")
     blocks_timeline.write_trace(shown, file)
-    drawn = blocks_timeline.figure(shown, file.with_suffix(""))
+    drawn = blocks_timeline.figure(shown, outputs.stem_of(file))
     terminal.echo(f"trace:   {file}\nfigure:  {', '.join(map(str, drawn))}")

@@ -31,7 +31,7 @@ def validate(
         if axis not in model.AXES:
             raise errors.UsageProblem(errors.unknown_name("axis", axis, model.AXES))
     if stem:
-        outputs.refuse_foreign(stem.with_suffix(".md"), outputs.REPORT)
+        outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
     found = table.read(file)
     other = table.read(fitted_file) if fitted_file else None
     fitted_rows, told = _chosen(found, other, fit_on, holdout)
@@ -51,8 +51,8 @@ def validate(
     made = (fitted, f"{told} {len(rest)} others are predicted.", judged, folds, notes)
     terminal.echo(terminal.json_text(report.document(*made)) if as_json else report.markdown(*made))
     if stem:
-        outputs.write_report(stem.with_suffix(".md"), report.markdown(*made))
-        terminal.echo(f"written: {stem.with_suffix('.md')}", err=True)
+        outputs.write_report(outputs.beside(stem, ".md"), report.markdown(*made))
+        terminal.echo(f"written: {outputs.beside(stem, '.md')}", err=True)
     if profiles:
         _save(profiles, fitted, fitted_rows)
 

@@ -87,7 +87,7 @@ def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds,
     if recorded and imported:
         raise errors.UsageProblem("--from and --import both say what to show; give one of them")
     file = recorded or output or records.scratch("microbench")
-    stem = stem or file.with_suffix("")
+    stem = stem or outputs.stem_of(file)
     outputs.refuse_foreign_figure(stem)
     if recorded:
         _report(records.read_aloud(recorded).records, recorded, stem)

@@ -79,7 +79,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     refuse_if_none_can_run(planned)
     file = output or records.scratch(name)
     if hasattr(study, "figures"):
-        outputs.refuse_foreign_figure(file.with_suffix(""))
+        outputs.refuse_foreign_figure(outputs.stem_of(file))
     run = campaign.Campaign(planned, file, launches=options.launches, resume=resume, what=name)
     return _report(study, run.run(), options, file, measured=True)
 
@@ -116,7 +116,7 @@ def _report(study, found: list[dict], options: studies.Options, file: Path, meas
     terminal.echo(f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}")
     if hasattr(study, "beside") and (text := study.beside(file, options, measured)):
         terminal.echo(f"\n{text}")
-    if hasattr(study, "figures") and (drawn := study.figures(found, options, file.with_suffix(""))):
+    if hasattr(study, "figures") and (drawn := study.figures(found, options, outputs.stem_of(file))):
         terminal.echo(f"figure:  {', '.join(map(str, drawn))}")
     return campaign.exit_code(found)
 

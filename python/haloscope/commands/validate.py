@@ -92,7 +92,7 @@ def validate_records(
             f"--keep-intervals writes into the profile, and '{profile}' comes with the package; give a file of yours"
         )
     if stem:
-        outputs.refuse_foreign(stem.with_suffix(".md"), outputs.REPORT)
+        outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
         outputs.refuse_foreign_figure(stem)
     measured = read(files)
     if program:
@@ -103,9 +103,9 @@ def validate_records(
     if keep_intervals:
         terminal.echo(f"\n{_keep(found.pairs, machine, profile)}")
     if stem:
-        outputs.write_report(stem.with_suffix(".md"), text)
+        outputs.write_report(outputs.beside(stem, ".md"), text)
         drawn = plot(found, stem) if found.pairs else []
-        terminal.echo(f"\nwritten: {', '.join(map(str, [stem.with_suffix('.md'), *drawn]))}")
+        terminal.echo(f"\nwritten: {', '.join(map(str, [outputs.beside(stem, '.md'), *drawn]))}")
 
 
 def _keep(pairs, machine, file: str) -> str:
@@ -317,7 +317,7 @@ def plot(found, stem: Path) -> list[Path]:
     from haloscope.report import figures
 
     plt = figures.plt
-    with plt.rc_context(figures.STYLE):
+    with figures.style():
         figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
         held = [p for p in found.pairs if p.exchange_error is not None]
         _scatter(axes[0], "time of a step", [(p.regime, p.row.step.value, p.prediction.time_s) for p in found.pairs])
