@@ -61,6 +61,12 @@ def test_a_row_is_read_with_what_it_leaves_out_at_its_default(tmp_path):
     assert (row.program, row.packs_all, row.centiles_s) == ("program", False, {})
 
 
+def test_a_program_may_have_any_name(tmp_path):
+    for name in ("3d-code", "7", "p5_s"):
+        [row] = rows_of(file_of(tmp_path, f"{ROW},{name},2e-4", columns=f"{COLUMNS},program,p95_s"))
+        assert (row.program, row.centiles_s) == (name, {"p95_s": 2e-4})
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

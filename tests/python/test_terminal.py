@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import re
@@ -14,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from rich.console import Console
 
 from haloscope import cli, outputs, terminal
 from haloscope.errors import UsageProblem
-from haloscope.measure import probes
+from haloscope.measure import probes, progress
 from haloscope.report import tables
 from test_external import COLUMNS, ROW, file_of
 from test_foreign import OUTPUTS
@@ -211,3 +213,14 @@ def test_an_error_is_one_line_whatever_it_quotes(monkeypatch, capsys):
     monkeypatch.setattr(cli.cli, "main", fail)
     assert cli.main(["info"]) == 2
     assert capsys.readouterr().err == "haloscope: a\\nhaloscope: b\\x1b[2J\n"
+
+
+def test_the_progress_line_shows_texts_of_others_as_they_are(monkeypatch):
+    shown = io.StringIO()
+    screen = Console(file=shown, force_terminal=True, width=200, highlight=False)
+    monkeypatch.setattr(progress, "Console", lambda **_: screen)
+    with progress.Line(2, "x[/bold]") as line:
+        line.step("[red]y[/bold]")
+        line.step(EVIL)
+    assert "x[/bold] [red]y[/bold]" in shown.getvalue() and r"\x1b]52;c;aGk=" in shown.getvalue()
+    assert "\x1b]52" not in shown.getvalue() and "\u202e" not in shown.getvalue()

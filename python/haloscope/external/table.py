@@ -14,8 +14,18 @@ from haloscope.errors import HaloscopeError, UsageProblem, unknown_name
 from haloscope.external import ghexbench
 
 REQUIRED = ("node_grid", "core_grid", "cells", "halo", "fields", "element_bytes", "strategy", "median_s")
-OPTIONAL = ("socket_grid", "threads", "program", "packs_all", "one_buffer", "cache_bytes", "machine", "p5_s", "p25_s",
-            "p75_s", "p95_s", "repetitions")  # fmt: skip
+CENTILES = ("p5_s", "p25_s", "p75_s", "p95_s")
+OPTIONAL = (
+    "socket_grid",
+    "threads",
+    "program",
+    "packs_all",
+    "one_buffer",
+    "cache_bytes",
+    "machine",
+    *CENTILES,
+    "repetitions",
+)
 MOST_BLOCKS, MOST_FIELDS, MOST_HALO = 1_000_000, 64, 64
 
 
@@ -164,9 +174,7 @@ def _row(line: int, row: Mapping[str, str]) -> Measured:
         cache_bytes=cell.number("cache_bytes", 0.0),
         machine=cell.text("machine", "machine"),
         median_s=cell.number("median_s"),
-        centiles_s={
-            name: cell.number(name) for name in OPTIONAL if name.startswith("p") and row.get(name, "")[:1].isdigit()
-        },
+        centiles_s={name: cell.number(name) for name in CENTILES if row.get(name, "")},
     )
     return _possible(made)
 

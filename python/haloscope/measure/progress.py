@@ -9,7 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from haloscope.terminal import shown
+
 PLAIN_EVERY_S = 5.0
+MOST_SHOWN = 48  # characters of what was done last
 
 
 def duration(seconds: float) -> str:
@@ -23,18 +26,18 @@ class Line:
 
     def __init__(self, total: int, what: str):
         """Show `what` is being done, `total` times."""
-        self._total, self._what, self._done = total, what, 0
+        self._total, self._what, self._done = total, shown(what), 0
         self._begin = self._spoke = time.monotonic()
         self._console = Console(stderr=True, highlight=False)
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             _Left(self),
         )
         self._bar = Progress(*columns, console=self._console, auto_refresh=False, transient=True)
-        self._task = self._bar.add_task(what, total=total)
+        self._task = self._bar.add_task(self._what, total=total)
 
     def __enter__(self):
         """Begin to show the line."""
@@ -57,7 +60,9 @@ class Line:
         """Set how many are done; `text` names the last."""
         self._done = round(done)
         if self._console.is_terminal:
-            self._bar.update(self._task, completed=self._done, description=f"{self._what} {text[:48]}", refresh=True)
+            self._bar.update(
+                self._task, completed=self._done, description=f"{self._what} {shown(text, MOST_SHOWN)}", refresh=True
+            )
         elif time.monotonic() - self._spoke > PLAIN_EVERY_S:
             self._spoke = time.monotonic()
             self._plain(f"{duration(self.left())} left")

@@ -170,7 +170,18 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
 
 
 def run(cast: Cast, how: How, rounds: int):
-    """Carry out the rounds; return when each rank ended each round (rounds x ranks, seconds) and the core's counts."""
+    """Carry out the rounds; return when each rank ended each round (rounds x ranks, seconds) and the core's counts.
+
+    Raises UsageProblem where the times, and a copy of them, do not fit into free memory.
+    """
+    from haloscope.measure import memory
+
+    needed, free = 2 * rounds * cast.choice.ranks * np.dtype(float).itemsize, memory.free_bytes()
+    if needed > free:
+        raise UsageProblem(
+            f"{rounds} rounds of {cast.choice.ranks} ranks take {needed / 2**30:.3g} GiB of memory, and "
+            f"{free / 2**30:.3g} GiB are free; simulate fewer steps or ranks"
+        )
     ffi, lib = capi.load()
     options = ffi.new("hs_simulation_options*")
     lib.hs_simulation_options_init(options)
