@@ -42,8 +42,7 @@ struct FieldRef {
   Quantity quantity;
   Widths low{}, high{};  ///< ghost layers that there is room for, and that an exchange fills unless told otherwise
   std::vector<SlotView> slots;  ///< where the field lives, one view per slot
-  Index
-      cells{};  ///< owned cells per dimension of the grid that it was made for; 0: of any grid, as it is the caller's to see to
+  Index cells{};                ///< that the rank owned of the grid it was made for, which is checked; 0: not known
 };
 
 /// Whether an address is in memory that the ranks of a node share through a FieldMemory of this process.

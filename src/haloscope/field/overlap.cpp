@@ -92,9 +92,8 @@ bool share_memory(const PointSet& a, const PointSet& b) {
   return distances.any_within(1 - bytes_a - least, bytes_b - 1 - least);
 }
 
-std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(std::vector<FieldPoints> all,
-                                                                bool (*may_share)(const FieldPoints&,
-                                                                                  const FieldPoints&)) {
+std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(
+    std::vector<FieldPoints> all, const std::function<bool(const FieldPoints&, const FieldPoints&)>& may_share) {
   std::sort(all.begin(), all.end(),
             [](const FieldPoints& a, const FieldPoints& b) { return extent_of(a.set).begin < extent_of(b.set).begin; });
   for (auto a = all.begin(); a != all.end(); ++a)

@@ -1,6 +1,7 @@
 // Whether points of two arrays share memory: exact for any strides, since components of structs interleave.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -40,8 +41,7 @@ struct FieldPoints {
 /// Two that share memory, the one of the field that comes first before the other; none.
 /// @param may_share  where true, two need not be apart.
 /// Cost: a comparison for each pair whose memory interleaves.
-std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(std::vector<FieldPoints> all,
-                                                                bool (*may_share)(const FieldPoints&,
-                                                                                  const FieldPoints&));
+std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(
+    std::vector<FieldPoints> all, const std::function<bool(const FieldPoints&, const FieldPoints&)>& may_share);
 
 }  // namespace haloscope

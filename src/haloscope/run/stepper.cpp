@@ -195,7 +195,16 @@ void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
                          "; give it a wider halo or the choice a smaller depth");
 }
 
-/// A sweep may write and read all points that the depth needs of all fields, in both slots at once.
+/// Whether some sweep writes a field.
+bool is_written(const Step& step, int q) {
+  for (const Stage& stage : step.stages)
+    for (const SweepSpec& sweep : stage.sweeps)
+      if (std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end()) return true;
+  return false;
+}
+
+/// A sweep may write and read all points that the depth needs of all fields, in both slots at once. Fields that no sweep writes
+/// may be the same array.
 void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fields) {
   check_cells(fields, c.layout, rank);
   const std::vector<Widths> room = room_of(c.step, c.choice.depth);
@@ -204,15 +213,19 @@ void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fie
     const FieldRef& field = fields[static_cast<std::size_t>(q)];
     Box points{{0, 0, 0}, c.layout.local_cells(rank)};
     for (int d = 0; d < c.layout.dims(); ++d) points.hi[d] += staggered(field.quantity.centring, d);
-    points = grown(points, room[static_cast<std::size_t>(q)], room[static_cast<std::size_t>(q)]);
+    Widths margin{};
+    for (int d = 0; d < c.layout.dims(); ++d) margin[d] = room[static_cast<std::size_t>(q)][d];
+    points = grown(points, margin, margin);
     for (int s = 0; s < static_cast<int>(field.slots.size()); ++s) {
       const PointSet set{field.slots[static_cast<std::size_t>(s)], points};
       require_memory(set.view, field.quantity.name);
       if (is_addressable(set)) all.push_back({q, s, set});
     }
   }
-  const auto never = [](const FieldPoints&, const FieldPoints&) { return false; };
-  if (const auto both = find_sharing(all, never))
+  const auto stay = [&](const FieldPoints& a, const FieldPoints& b) {
+    return !is_written(c.step, a.field) && !is_written(c.step, b.field);
+  };
+  if (const auto both = find_sharing(all, stay))
     throw UsageError(
         name_sharing(c.step.quantities, *both) +
         " share memory, so that a sweep that writes the one changes the other; give each memory of its own");

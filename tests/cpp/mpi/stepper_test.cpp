@@ -624,12 +624,17 @@ TEST(Stepper, FieldsThatShareMemoryAreRefusedWhateverIsExchanged) {
     return view<double, 2>(grid, first,
                            {.stride = {8, 8 * row}, .low = {halo, halo}, .high = {halo, halo}, .name = name});
   };
-  const auto error = [&](const std::vector<FieldRef>& fields) {
-    const SweepSpec sweep{.name = "s", .reads = {{0, 1}, {1, 0}}, .writes = {0}, .run = [](const SweepArgs&) {
-                          }};  // the second one as it is
-    return error_of([&] { Stepper(grid, fields, {}, std::vector<Stage>{{.sweeps = {sweep}}}); });
+  const auto error = [&](const std::vector<FieldRef>& fields, const std::optional<std::vector<Access>>& exchange = {}) {
+    SweepSpec sweep{.name = "s", .reads = {{0, 1}, {1, 0}}, .writes = {0}, .run = [](const SweepArgs&) {
+                    }};  // the second one as it is
+    if (fields.size() > 2) sweep.reads.push_back({2, 0});
+    return error_of([&] { Stepper(grid, fields, {}, std::vector<Stage>{{.sweeps = {sweep}, .exchange = exchange}}); });
   };
   EXPECT_EQ(error({field({0, 1}, "u", 1), field({2}, "c", 0)}), "no error");
+  EXPECT_EQ(error({field({0, 1}, "u", 1), field({2}, "c", 0), field({2}, "d", 0)}), "no error")
+      << "nothing writes them";
+  const Field<double, 2> u{grid, {.halo = 1, .slots = 2}}, c{grid, {.halo = 0, .name = "c"}};
+  EXPECT_EQ(error({u, c}, std::vector<Access>{{0, 1}}), "no error") << "slots of the library lie close together";
   const std::string now = error({field({0, 1}, "u", 1), field({0}, "c", 0)});
   EXPECT_NE(now.find("'u' (number 1) and 'c' (number 2) share memory"), std::string::npos) << now;
   const std::string next = error({field({0, 1}, "u", 1), field({1}, "c", 0)});
