@@ -344,3 +344,8 @@ def test_times_that_do_not_fit_into_memory_are_refused(toy, monkeypatch):
     monkeypatch.setattr("haloscope.measure.memory.free_bytes", lambda: 1000)
     with pytest.raises(UsageProblem, match=r"rounds of 2 ranks take .* GiB of memory, and .* GiB are free"):
         model.simulate(core.Choice(app="laplace2d", cells=(64, 64), ranks=2), toy, how=model.How(steps=100))
+
+
+def test_a_weak_scaling_may_have_many_ranks():
+    assert model.scaled((64, 64, 64), "cubic", 100_000) == ((64 * 40, 64 * 50, 64 * 50), "40x50x50")
+    assert model.scaled((64, 32), "cubic", 8192) == ((64 * 128, 32 * 64), "128x64")

@@ -17,8 +17,6 @@ from haloscope.model import placement
 from haloscope.model.predict import PLAINLY, Prediction, Setting, layout_on, places_of, predict
 from haloscope.model.profile import Profile
 
-LARGE = 2**20  # cells per dimension, whose cube can still be counted in 64 bits
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -69,7 +67,7 @@ def scaled(choice: core.Choice, ranks: int) -> core.Choice:
 
     Its process grid is what its rule gives a cube that is large enough for any. Raises UsageProblem where there is none.
     """
-    cube = (min(max(choice.cells) * ranks, LARGE),) * len(choice.cells)
+    cube = (ranks,) * len(choice.cells)
     grid = core.make_layout(dataclasses.replace(choice, cells=cube, ranks=ranks)).ranks
     cells = tuple(n * p for n, p in zip(choice.cells, grid, strict=False))
     return dataclasses.replace(choice, cells=cells, ranks=ranks, process_grid="x".join(map(str, grid)))

@@ -203,5 +203,6 @@ def scaled(cells_per_rank: Sequence[int], rule: str, count: int) -> tuple[tuple[
     """
     if count < 1 or min(cells_per_rank) < 1:
         raise UsageProblem("a weak scaling needs at least one rank, and one cell per rank in each dimension")
-    grid = core.process_grid(rule, count, tuple(n * count for n in cells_per_rank))
+    block = [n // math.gcd(*cells_per_rank) for n in cells_per_rank]
+    grid = core.process_grid(rule, count, tuple(n * count for n in block))
     return tuple(n * r for n, r in zip(cells_per_rank, grid, strict=True)), "x".join(map(str, grid))

@@ -14,7 +14,7 @@ namespace {
 
 std::string name_of(int d) { return std::string(1, "xyz"[d]); }
 
-void check_grid(const GridSpec& grid) {
+void check_dimensions(const GridSpec& grid) {
   if (grid.dims < 1 || grid.dims > 3)
     throw UsageError("a grid has 1 to 3 dimensions, not " + std::to_string(grid.dims));
   for (int d = 0; d < 3; ++d) {
@@ -24,6 +24,10 @@ void check_grid(const GridSpec& grid) {
     if (d >= grid.dims && grid.cells[d] != 1)
       throw UsageError("a " + std::to_string(grid.dims) + "D grid cannot have cells or ranks in " + name_of(d));
   }
+}
+
+void check_grid(const GridSpec& grid) {
+  check_dimensions(grid);
   if (double(grid.cells[0]) * double(grid.cells[1]) * double(grid.cells[2]) > bound.cells.most)
     throw UsageError("a grid of more than 10^15 cells is not possible; use fewer cells");
 }
@@ -134,7 +138,7 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
   if (ranks < bound.ranks.least || ranks > bound.ranks.most)
     throw UsageError("a grid cannot be split over " + std::to_string(ranks) + " ranks; use 1 to " +
                      std::to_string(static_cast<int>(bound.ranks.most)));
-  check_grid(grid);
+  check_dimensions(grid);  // rules may be asked about larger grids than can be
   if (!rule.empty() && rule.find_first_not_of("0123456789x") == std::string::npos)
     return explicit_grid(rule, ranks, grid);
   for (const Rule& one : rules)

@@ -67,6 +67,10 @@ TEST(Decomposition, V2_AnyOtherRankCountAndAnExplicitGridWork) {
   expect_even_partition(split_by("square", 7, plane(100, 30)));
 }
 
+TEST(Decomposition, RulesMayBeAskedAboutLargerGridsThanCanBe) {
+  EXPECT_EQ(process_grid("cubic", 1000, cube(6'400'000)), (ProcessGrid{10, 10, 10}));
+}
+
 TEST(Decomposition, ASquareOfALineIsTheLine) {
   EXPECT_EQ(process_grid("square", 6, GridSpec{1, {50, 1, 1}, {}}), (ProcessGrid{6, 1, 1}));
 }
