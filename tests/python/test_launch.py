@@ -208,6 +208,22 @@ def test_what_was_measured_otherwise_is_not_taken_for_what_is_asked(haloscope):
         assert "choose another --output" in result.err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("blocks", "XS", "--device", "host", "--variant", "baseline:coherent", "--repetitions", 1),
+        ("run", "poisson2d", "--cells", "31", "--set", "precision=1e-2", "--steps", 1000, "--repetitions", 1),
+        ("microbench", "--pattern", "stream", "--quick"),
+    ],
+)
+def test_what_was_measured_as_asked_is_not_measured_again(haloscope, words):
+    words = (*words, "--launches", 1, "--output", "r.jsonl")
+    assert haloscope(*words).code == 0
+    before = Path("r.jsonl").read_text()
+    result = haloscope(*words, "--resume")
+    assert result.code == 0 and Path("r.jsonl").read_text() == before, result.err
+
+
 def test_without_resume_a_second_run_adds_launches(haloscope):
     words = ("run", "laplace2d", *SMALL, "--output", "r.jsonl")
     for _ in range(2):

@@ -81,7 +81,7 @@ class Campaign:
         for record in held:
             if record["kind"] not in records.MEASURED or record["launch"]["id"] not in launch_ids:
                 continue
-            if record["id"] in asked and (how := _measured_otherwise(record["request"], asked[record["id"]])):
+            if record["id"] in asked and (how := _measured_otherwise(record, asked[record["id"]])):
                 raise errors.UsageProblem(
                     f"{self.output} holds {record['id']} with {how}; resume it with the same, or choose another --output"
                 )
@@ -132,20 +132,18 @@ class Campaign:
         return [r for r in file.records if r["id"] in ids]
 
 
-def _measured_otherwise(kept: Mapping, request) -> str:
-    """Return what a record's request has of a part that is measured otherwise than one that is asked for; "" for none."""
-    parts = ["steps"] * (not getattr(request, "seconds", 0)) + [
-        "seconds",
-        "repetitions",
-        "warmup",
-        "iterations",
-        "timers",
-        "sizes",
-    ]
-    for part in parts:
+def _measured_otherwise(record: Mapping, request) -> str:
+    """Return what a record's request has of a part that is measured otherwise than one that is asked for; "" for none.
+
+    A run that ends by itself has the steps that it took, and no `seconds`.
+    """
+    kept = record["request"]
+    counts_steps = not getattr(request, "seconds", 0) and "outcome" not in record
+    for part in (*["steps"] * counts_steps, "seconds", "repetitions", "warmup", "iterations", "timers", "sizes"):
         name = "bytes" if part == "sizes" else part
         value = getattr(request, part, None)
-        if name in kept and value is not None and kept[name] != (list(value) if isinstance(value, tuple) else value):
+        wanted = list(value) if isinstance(value, tuple) else value
+        if name in kept and wanted not in (None, []) and kept[name] != wanted:
             return f"{name} {kept[name]}, and {value} is asked for"
     return ""
 

@@ -90,8 +90,8 @@ nlohmann::json described(const MicrobenchRequest& r, int ranks) {
   nlohmann::json json{{"ranks", ranks}, {"seconds", r.seconds}, {"repetitions", r.samples}};
   for (const MicroPattern* p : r.patterns) json["patterns"].push_back(p->name);
   const Kind kind = r.patterns.front()->kind;
-  if (sends(kind))
-    json.update({{"transport", r.transport}, {"nodes", r.nodes}, {"fresh", r.fresh}, {"bytes", r.bytes}});
+  if (sends(kind)) json.update({{"transport", r.transport}, {"nodes", r.nodes}, {"fresh", r.fresh}});
+  if (kind != Kind::memory) json["bytes"] = r.bytes;
   if (kind == Kind::pairs) json.update({{"pairs", r.pairs}, {"gap", r.gap}});
   if (kind == Kind::memory) json["threads"] = r.threads;
   return json;
