@@ -88,7 +88,7 @@ def test_a_comparison_has_no_winner_with_wrong_results_and_names_what_weakens_it
     compared = lambda: tables.comparison([(tables.rows(slow)[0], tables.rows(quick)[0])])  # noqa: E731
     assert "B is 2 x faster |" in compared()
     quick[3]["environment"] |= {"oversubscribed": True, "cpu": "another"}
-    assert "B is 2 x faster; B oversubscribed; another machine or network |" in compared()
-    assert "2 machines or networks, mixed" in tables.rows(quick)[0].notes()
+    assert "B is 2 x faster; B oversubscribed; other processors |" in compared()
+    assert "of several processors" in tables.rows(quick)[0].notes()
     slow[5]["verification"]["status"] = "failed"
     assert "none: the results of A are wrong |" in compared()

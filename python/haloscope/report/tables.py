@@ -19,6 +19,12 @@ STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max
 PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "outer", "compute", "reduce", "desync",
           "rest")  # fmt: skip
 _ALWAYS = ("schedule", "strategy")
+SURROUNDINGS = {
+    "cpu": "processors",
+    "mpi_library": "MPI libraries",
+    "device": "devices",
+    "emulated_network": "networks",
+}
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
 # What would not stand for itself: ends of cells, code, links, tags, entities, and a backslash where it would hide one.
 _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
@@ -47,11 +53,10 @@ class Row:
         """True when some launch had more threads than cores: its times say little about the configuration."""
         return any(r["environment"]["oversubscribed"] for r in self.records)
 
-    @property
-    def places(self) -> set[str]:
-        """Where it was measured: each processor with its MPI and its emulated network. Times of two of them do not mix."""
-        parts = ("cpu", "mpi_library", "emulated_network")
-        return {repr([r["environment"].get(part) for part in parts]) for r in self.records}
+    def surroundings(self, part: str) -> set[str]:
+        """Return what the records say of a part of their environment; times of several do not mix."""
+        found = [r["environment"].get(part) for r in self.records]
+        return {repr(one.get("name", one) if isinstance(one, dict) else one) for one in found}
 
     @property
     def gflops(self) -> float:
@@ -76,7 +81,7 @@ class Row:
     def notes(self) -> str:
         """What a reader must know before believing the row."""
         words = ["oversubscribed"] * self.oversubscribed
-        words += [f"{len(self.places)} machines or networks, mixed"] * (len(self.places) > 1)
+        words += [f"of several {many}" for part, many in SURROUNDINGS.items() if len(self.surroundings(part)) > 1]
         words += [f"{self.outliers} outlier{'s' * (self.outliers > 1)}"] * bool(self.outliers)
         warnings = sorted({w for r in self.records for w in r.get("warnings", [])})
         return "; ".join(words + [w for w in warnings if "oversubscribed" not in w.lower() or not self.oversubscribed])
@@ -237,7 +242,7 @@ def verdict(a: Row, b: Row, ratio: stats.Estimate) -> str:
     if wrong:
         return f"none: the results of {' and '.join(wrong)} are wrong"
     words = [f"{name} oversubscribed" for name, row in (("A", a), ("B", b)) if row.oversubscribed]
-    words += ["another machine or network"] * (a.places != b.places)
+    words += [f"other {many}" for part, many in SURROUNDINGS.items() if a.surroundings(part) != b.surroundings(part)]
     return "; ".join([stats.verdict(ratio), *words])
 
 
