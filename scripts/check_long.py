@@ -79,8 +79,10 @@ class Journal:
         text = JOURNAL.read_text()
         if text and not text.endswith("\n"):  # a run was killed in the middle of a line
             JOURNAL.write_text(text := text[: text.rfind("\n") + 1])
-        earlier = recorded() if keep else []
-        noted = {one["id"]: one for one in earlier + [json.loads(line) for line in text.splitlines()]}
+        noted = {one["id"]: one for one in map(json.loads, text.splitlines())}
+        for name, one in recorded().items() if keep else ():
+            if noted.setdefault(name, one)["outcome"] != one["outcome"]:
+                del noted[name]  # which of them is the newer one is not known
         known = {name: noted[name] for name in wanted if name in noted}
         self.outcomes: dict[str, dict] = {name: one for name, one in known.items() if keep or one["state"] == of}
 
@@ -133,10 +135,14 @@ def junit(journal: Journal) -> xml.ElementTree:
     return xml.ElementTree(suite)
 
 
-def recorded() -> list[dict]:
-    """Return the outcomes in the report, as the journal has them; none where there is no report."""
+def recorded() -> dict[str, dict]:
+    """Return the outcomes in the report by test, as the journal has them; none where there is no report.
+
+    Without tests that were skipped: another machine may have what they need.
+    """
     report = RECORD.with_suffix(".xml")
-    return [outcome_of(case) for case in xml.parse(report).iter("testcase")] if report.exists() else []
+    cases = map(outcome_of, xml.parse(report).iter("testcase")) if report.exists() else ()
+    return {one["id"]: one for one in cases if one["outcome"] != "skipped"}
 
 
 def outcome_of(case: xml.Element) -> dict:
@@ -167,7 +173,7 @@ def record(journal: Journal) -> str:
     not_run = [name for name in journal.wanted if name not in journal.outcomes]
     hours = sum(one["seconds"] for one in journal.outcomes.values()) / 3600
     lines = [
-        f"commit {journal.state}, {time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}",
+        f"commit {journal.state}, {time.strftime('%Y-%m-%d', time.gmtime())}, written on {machine()}",
         f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped, {len(not_run)} not run; {hours:.1f} h",
     ]  # fmt: skip
     earlier = Counter(one["state"] for one in journal.outcomes.values() if one["state"] != journal.state)
