@@ -63,9 +63,9 @@ def beside(stem: Path, ending: str) -> Path:
 
 
 def stem_of(file: Path) -> Path:
-    """Return the stem of what is written beside a record file: its path without .jsonl, .jsonl.xz or another ending."""
-    bare = file.name.removesuffix(".xz").removesuffix(".jsonl")
-    return file.with_name(bare) if bare not in ("", file.name) else file.with_suffix("")
+    """Return the stem of what is written beside a file: its path without .jsonl, .jsonl.xz or .json."""
+    bare = file.name.removesuffix(".xz").removesuffix(".jsonl").removesuffix(".json")
+    return file.with_name(bare or file.name)
 
 
 @contextlib.contextmanager
