@@ -81,8 +81,7 @@ class Journal:
             JOURNAL.write_text(text := text[: text.rfind("\n") + 1])
         noted = {one["id"]: one for one in map(json.loads, text.splitlines())}
         for name, one in recorded().items() if keep else ():
-            if noted.setdefault(name, one)["outcome"] != one["outcome"]:
-                del noted[name]  # which of them is the newer one is not known
+            noted[name] = max(one, noted.get(name, one), key=lambda known: known["at"])
         known = {name: noted[name] for name in wanted if name in noted}
         self.outcomes: dict[str, dict] = {name: one for name, one in known.items() if keep or one["state"] == of}
 
@@ -102,7 +101,14 @@ class Journal:
             return
         one = self.begun.setdefault(
             report.nodeid,
-            {"id": report.nodeid, "state": self.state, "outcome": "passed", "seconds": 0.0, "text": ""},
+            {
+                "id": report.nodeid,
+                "state": self.state,
+                "outcome": "passed",
+                "seconds": 0.0,
+                "text": "",
+                "at": int(time.time()),
+            },
         )
         one["seconds"] = round(one["seconds"] + report.duration, 2)
         if report.outcome != "passed" and one["outcome"] != "failed":
@@ -122,7 +128,7 @@ def junit(journal: Journal) -> xml.ElementTree:
     for one in journal.outcomes.values():
         path, _, name = one["id"].partition("::")
         case = xml.SubElement(suite, "testcase", classname=path.removesuffix(".py").replace("/", "."), name=name,
-                              time=str(one["seconds"]), file=path, state=one["state"])  # fmt: skip
+                              time=str(one["seconds"]), file=path, state=one["state"], at=str(one["at"]))  # fmt: skip
         if one["properties"]:
             properties = xml.SubElement(case, "properties")
             for key, value in one["properties"]:
@@ -151,6 +157,7 @@ def outcome_of(case: xml.Element) -> dict:
     return {
         "id": f"{case.get('file')}::{case.get('name')}",
         "state": case.get("state"),
+        "at": int(case.get("at")),
         "outcome": "failed" if case.find("failure") is not None else "passed" if skipped is None else "skipped",
         "seconds": float(case.get("time")),
         "text": "" if skipped is None else skipped.get("message"),
