@@ -152,6 +152,9 @@ Step stencil_step(int dims, int radius, bool box_stencil, double flops_per_point
 /// Centrings of the points that a sweep goes over: of each quantity that it writes, or cells where it only gathers.
 std::vector<Centring> swept_centrings(const SweepSpec& sweep, const std::vector<Quantity>& quantities);
 
+/// Whether a sweep writes a quantity.
+bool writes(const SweepSpec& sweep, int q);
+
 /// Points of a quantity that a sweep writes for a box of cells. A point that two cells share belongs to the higher one.
 /// @param whole  the region of the whole sweep, of which `box` may be a part: its upper end has one plane more.
 Box points_of(const Box& box, const Box& whole, Centring centring, int dims);

@@ -94,10 +94,6 @@ void for_each(const Box& box, F f) {
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
 }
 
-bool writes(const SweepSpec& sweep, int q) {
-  return std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end();
-}
-
 /// One rank's state through all stages: the points of every quantity, on the host and on a device beside it, and where
 /// it is.
 struct RankState {

@@ -158,7 +158,7 @@ class Resolver {
           name + " reads quantity " + std::to_string(access.quantity) +
               ", which is none of the app's, or a negative number of layers");
     access.reach = reach_of(access, sweep, step_.quantities, dims_);
-    const bool written = std::find(sweep.writes.begin(), sweep.writes.end(), access.quantity) != sweep.writes.end();
+    const bool written = writes(sweep, access.quantity);
     check(!written || access.layers == 0 || sweep.in_place || quantity(access.quantity).slots == 2,
           name + " reads neighbours of quantity '" + quantity(access.quantity).name +
               "', which it overwrites; give it two slots, or say in_place");
@@ -259,7 +259,7 @@ Use first_use(const Stage& stage, int q) {
   if (stage.exchange && std::any_of(stage.exchange->begin(), stage.exchange->end(), is_q)) return Use::reads;
   for (const SweepSpec& sweep : stage.sweeps) {
     if (std::any_of(sweep.reads.begin(), sweep.reads.end(), is_q)) return Use::reads;
-    if (std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end()) return Use::writes;
+    if (writes(sweep, q)) return Use::writes;
   }
   return Use::none;
 }
@@ -356,6 +356,10 @@ std::vector<Centring> swept_centrings(const SweepSpec& sweep, const std::vector<
   std::vector<Centring> found;
   for (int w : sweep.writes) found.push_back(quantities[static_cast<std::size_t>(w)].centring);
   return found;
+}
+
+bool writes(const SweepSpec& sweep, int q) {
+  return std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end();
 }
 
 Box points_of(const Box& box, const Box& whole, Centring centring, int dims) {

@@ -93,13 +93,17 @@ bool share_memory(const PointSet& a, const PointSet& b) {
 }
 
 std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(
-    std::vector<FieldPoints> all, const std::function<bool(const FieldPoints&, const FieldPoints&)>& may_share) {
-  std::sort(all.begin(), all.end(),
-            [](const FieldPoints& a, const FieldPoints& b) { return extent_of(a.set).begin < extent_of(b.set).begin; });
-  for (auto a = all.begin(); a != all.end(); ++a)
-    for (auto b = a + 1; b != all.end() && extent_of(b->set).begin < extent_of(a->set).end; ++b)
-      if (!may_share(*a, *b) && share_memory(a->set, b->set))
-        return std::pair{a->field, a->slot} < std::pair{b->field, b->slot} ? std::pair{*a, *b} : std::pair{*b, *a};
+    const std::vector<FieldPoints>& all, const std::function<bool(const FieldPoints&, const FieldPoints&)>& may_share) {
+  std::vector<std::pair<Extent, const FieldPoints*>> placed;
+  for (const FieldPoints& one : all) placed.emplace_back(extent_of(one.set), &one);
+  std::sort(placed.begin(), placed.end(), [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
+  for (auto a = placed.begin(); a != placed.end(); ++a)
+    for (auto b = a + 1; b != placed.end() && b->first.begin < a->first.end; ++b) {
+      const FieldPoints &one = *a->second, &other = *b->second;
+      if (may_share(one, other) || !share_memory(one.set, other.set)) continue;
+      return std::pair{one.field, one.slot} < std::pair{other.field, other.slot} ? std::pair{one, other}
+                                                                                 : std::pair{other, one};
+    }
   return {};
 }
 

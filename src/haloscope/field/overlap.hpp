@@ -42,6 +42,6 @@ struct FieldPoints {
 /// @param may_share  where true, two need not be apart.
 /// Cost: a comparison for each pair whose memory interleaves.
 std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(
-    std::vector<FieldPoints> all, const std::function<bool(const FieldPoints&, const FieldPoints&)>& may_share);
+    const std::vector<FieldPoints>& all, const std::function<bool(const FieldPoints&, const FieldPoints&)>& may_share);
 
 }  // namespace haloscope

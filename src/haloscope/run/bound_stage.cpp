@@ -16,10 +16,6 @@ namespace {
 /// Sweeps in place that a rank without neighbours fuses.
 constexpr int fused_in_place = 32;
 
-bool writes(const SweepSpec& sweep, int q) {
-  return std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end();
-}
-
 std::int64_t copied_bytes(const Program& program, const Plan& plan) {
   std::int64_t bytes = 0;
   for (const Op& op : program.ops)

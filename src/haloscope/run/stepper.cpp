@@ -168,20 +168,19 @@ void check_choice(const Candidate& c) {
   if (!reason.empty()) throw UsageError("a Stepper cannot carry out the choice: " + reason);
 }
 
+/// Whether some sweep writes a field.
+bool is_written(const Step& step, int q) {
+  return std::any_of(step.stages.begin(), step.stages.end(), [q](const Stage& stage) {
+    return std::any_of(stage.sweeps.begin(), stage.sweeps.end(), [q](const auto& sweep) { return writes(sweep, q); });
+  });
+}
+
 /// A field of two slots that no sweep writes would be read in each slot by turns.
-void check_slots(const Step& step, const std::vector<FieldRef>& fields) {
-  const auto written = [&](int q) {
-    for (const Stage& stage : step.stages)
-      for (const SweepSpec& sweep : stage.sweeps)
-        if (std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end()) return true;
-    return false;
-  };
-  for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q) {
-    const Quantity& quantity = step.quantities[static_cast<std::size_t>(q)];
-    if (quantity.slots != 2) continue;
-    if (!written(q))
+void check_slots(const Step& step) {
+  for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q)
+    if (const Quantity& quantity = step.quantities[static_cast<std::size_t>(q)];
+        quantity.slots == 2 && !is_written(step, q))
       throw UsageError("field '" + quantity.name + "' has two slots and no sweep writes it; give it one slot");
-  }
 }
 
 void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
@@ -195,27 +194,18 @@ void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
                          "; give it a wider halo or the choice a smaller depth");
 }
 
-/// Whether some sweep writes a field.
-bool is_written(const Step& step, int q) {
-  for (const Stage& stage : step.stages)
-    for (const SweepSpec& sweep : stage.sweeps)
-      if (std::find(sweep.writes.begin(), sweep.writes.end(), q) != sweep.writes.end()) return true;
-  return false;
-}
-
 /// A sweep may write and read all points that the depth needs of all fields, in both slots at once. Fields that no sweep writes
 /// may be the same array.
 void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fields) {
   check_cells(fields, c.layout, rank);
   const std::vector<Widths> room = room_of(c.step, c.choice.depth);
+  const Box own{{0, 0, 0}, c.layout.local_cells(rank)};
   std::vector<FieldPoints> all;
   for (int q = 0; q < static_cast<int>(fields.size()); ++q) {
     const FieldRef& field = fields[static_cast<std::size_t>(q)];
-    Box points{{0, 0, 0}, c.layout.local_cells(rank)};
-    for (int d = 0; d < c.layout.dims(); ++d) points.hi[d] += staggered(field.quantity.centring, d);
-    Widths margin{};
-    for (int d = 0; d < c.layout.dims(); ++d) margin[d] = room[static_cast<std::size_t>(q)][d];
-    points = grown(points, margin, margin);
+    Widths margin = room[static_cast<std::size_t>(q)];
+    std::fill(margin.begin() + c.layout.dims(), margin.end(), 0);
+    const Box points = grown(points_of(own, own, field.quantity.centring, c.layout.dims()), margin, margin);
     for (int s = 0; s < static_cast<int>(field.slots.size()); ++s) {
       const PointSet set{field.slots[static_cast<std::size_t>(s)], points};
       require_memory(set.view, field.quantity.name);
@@ -352,7 +342,7 @@ struct Stepper::State {
         candidate(choice, app, layout),
         sweeper(candidate.step, of.strip_bytes),
         views(views_of(fields, candidate.step.slots())) {
-    check_slots(candidate.step, fields);
+    check_slots(candidate.step);
     check_rows(fields);
     check_choice(candidate);
     check_room(candidate, fields);
@@ -399,9 +389,9 @@ struct Stepper::State {
   }
 
   void improve_memory_of(const std::vector<FieldRef>& fields, const Index& cells) const {
+    const Box own{{0, 0, 0}, cells};
     for (const FieldRef& field : fields) {
-      Box points{{0, 0, 0}, cells};
-      for (int d = 0; d < candidate.layout.dims(); ++d) points.hi[d] += staggered(field.quantity.centring, d);
+      const Box points = points_of(own, own, field.quantity.centring, candidate.layout.dims());
       for (const SlotView& view : field.slots) improve_memory(view, grown(points, field.low, field.high));
     }
   }

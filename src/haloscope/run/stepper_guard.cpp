@@ -61,9 +61,8 @@ void StepperGuard::check_written(const BoundStage& stage, int slot) const {
     for (const SweepSpec& sweep : stage.stage().sweeps)
       for (const int q : sweep.writes) {
         const Quantity& quantity = candidate_.step.quantities[static_cast<std::size_t>(q)];
-        Box owned{{0, 0, 0}, candidate_.layout.local_cells(rank_)};
-        for (int d = 0; d < candidate_.layout.dims(); ++d) owned.hi[d] += staggered(quantity.centring, d);
-        const auto leak = find(q, slot, owned);
+        const Box own{{0, 0, 0}, candidate_.layout.local_cells(rank_)};
+        const auto leak = find(q, slot, points_of(own, own, quantity.centring, candidate_.layout.dims()));
         if (!leak) continue;
         throw UsageError(name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, candidate_.layout.dims()) +
                          " was computed by sweep '" + sweep.name + "' from ghost points on " + to_string(leak->from) +

@@ -625,8 +625,8 @@ TEST(Stepper, FieldsThatShareMemoryAreRefusedWhateverIsExchanged) {
                            {.stride = {8, 8 * row}, .low = {halo, halo}, .high = {halo, halo}, .name = name});
   };
   const auto error = [&](const std::vector<FieldRef>& fields, const std::optional<std::vector<Access>>& exchange = {}) {
-    SweepSpec sweep{.name = "s", .reads = {{0, 1}, {1, 0}}, .writes = {0}, .run = [](const SweepArgs&) {
-                    }};  // the second one as it is
+    SweepSpec sweep{.name = "s", .reads = {{0, 1}, {1, 0}}, .writes = {0}};
+    sweep.run = [](const SweepArgs&) {};
     if (fields.size() > 2) sweep.reads.push_back({2, 0});
     return error_of([&] { Stepper(grid, fields, {}, std::vector<Stage>{{.sweeps = {sweep}, .exchange = exchange}}); });
   };
