@@ -50,17 +50,17 @@ def state() -> str:
 
 
 class Collection:
-    """A pytest plugin that notes which tests there are, in order, and which words are no names of tests."""
+    """A pytest plugin that notes which tests there are, in order, and which words of the command named them."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.words: list[str] = []
+        self.asked: list[str] = []
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items) -> None:
         """Note them."""
         self.names = [item.nodeid for item in items]
-        self.words = [word for word in config.invocation_params.args if word not in config.args]
+        self.asked = config.args
 
 
 class Journal:
@@ -82,8 +82,9 @@ class Journal:
         noted = {one["id"]: one for one in map(json.loads, text.splitlines())}
         for name, one in recorded().items() if keep else ():
             noted[name] = max(one, noted.get(name, one), key=lambda known: known["at"])
-        known = {name: noted[name] for name in wanted if name in noted}
-        self.outcomes: dict[str, dict] = {name: one for name, one in known.items() if keep or one["state"] == of}
+        self.outcomes: dict[str, dict] = {
+            name: noted[name] for name in wanted if name in noted and (keep or noted[name]["state"] == of)
+        }
 
     def left(self) -> list[str]:
         """Return the ids of the tests that are not over."""
@@ -206,7 +207,7 @@ def main(words: list[str]) -> int:
     if code != pytest.ExitCode.OK or "--collect-only" in words:
         return int(code)
     journal = Journal(state(), keep, tests.names)
-    code = run(journal, [word for word in tests.words if word in words])
+    code = run(journal, [word for word in words if word not in tests.asked])
     if not words:
         RECORD.write_text(record(journal))
         junit(journal).write(RECORD.with_suffix(".xml"), encoding="unicode")
@@ -215,10 +216,10 @@ def main(words: list[str]) -> int:
 
 def run(journal: Journal, words: list[str]) -> int:
     """Run the tests that are not over: two of one process side by side, those of several alone (tests/conftest.py)."""
-    names = JOURNAL.with_suffix(".txt")
-    names.write_text("".join(f"{name}\n" for name in journal.left()))
-    if not journal.left():
+    if not (left := journal.left()):
         return pytest.ExitCode.OK
+    names = JOURNAL.with_suffix(".txt")
+    names.write_text("".join(f"{name}\n" for name in left))
     signal.signal(signal.SIGINT, journal.interrupt)
     return pytest.main(["-q", "-o", "timeout=3600", *SIDE_BY_SIDE, *words, f"@{names}"], plugins=[journal])
 
