@@ -85,7 +85,10 @@ def test_texts_of_others_are_escaped_and_markup_of_our_own_is_not():
 def test_a_comparison_has_no_winner_with_wrong_results_and_names_what_weakens_it():
     quick = [measurement("a", f"launch-{k}", [0.5, 0.51, 0.49]) for k in range(8)]
     slow = [measurement("a", f"launch-{k}", [1.0, 1.01, 0.99]) for k in range(8)]
-    compared = lambda: tables.comparison([(tables.rows(slow)[0], tables.rows(quick)[0])])  # noqa: E731
+
+    def compared() -> str:
+        return tables.comparison([(tables.rows(slow)[0], tables.rows(quick)[0])])
+
     assert "B is 2 x faster |" in compared()
     quick[3]["environment"] |= {"oversubscribed": True, "cpu": "another"}
     assert "B is 2 x faster; B oversubscribed; other processors |" in compared()

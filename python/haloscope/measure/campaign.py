@@ -133,9 +133,9 @@ class Campaign:
 
 
 def _measured_otherwise(record: Mapping, request) -> str:
-    """Return what a record's request has of a part that is measured otherwise than one that is asked for; "" for none.
+    """Return the first setting in which a record differs from a request, with both values; "" where none does.
 
-    A run that ends by itself has the steps that it took, and no `seconds`.
+    Steps count only where they were asked for and the run could not end by itself: it records those that it took.
     """
     kept = record["request"]
     counts_steps = not getattr(request, "seconds", 0) and "outcome" not in record
