@@ -122,9 +122,9 @@ hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_
 /* Send what can be sent. Boundary points of the slot must not change before hs_exchange_finish().
  * Fails with HS_USAGE while another slot is under way, and for a slot that there is not. */
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot);
-/* Let messages move on; never waits. done  out, may be NULL: 1 when everything has arrived. With reference, neighbor:blocking,
- * rma-fence, rma-pscw:get and shared:fence, which complete in a call of MPI that waits, never before hs_exchange_finish():
- * loops need another end. */
+/* Let messages move on. done  out, may be NULL: 1 when everything has arrived. Does not wait; but with reference,
+ * neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only in a call of MPI that waits, the 1000th call
+ * of an exchange makes that call, so that a loop ends. */
 hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done);
 /* Wait until the halos of the started slot are filled and sent points may change. */
 hs_status hs_exchange_finish(hs_exchange* exchange);

@@ -99,9 +99,9 @@ class Exchange {
     start_accumulate(slot, stream);
     finish(stream);
   }
-  /// Let messages (and, in ordered patterns, later rounds) move on. Never waits. True once everything has arrived. With
-  /// reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete in a call of MPI that waits,
-  /// never before finish(): loops need another end.
+  /// Let messages (and, in ordered patterns, later rounds) move on. True once everything has arrived. Does not wait; but with
+  /// reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only in a call of MPI that waits,
+  /// the 1000th call of an exchange makes that call, so that a loop ends.
   bool progress();
   /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
   /// @throws UsageError, in a guarded exchange, where a neighbour makes another one: of another slot, an accumulation, or after own

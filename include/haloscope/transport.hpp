@@ -54,6 +54,8 @@ class Link {
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
   virtual Blocks blocks() const { return Blocks::never; }
+  /// Whether messages arrive in wait() only, in a call of MPI that waits for other ranks: test() stays false until then.
+  virtual bool arrives_in_wait() const { return false; }
   /// Whether peers must have begun the same exchange before it starts, where they may not: a call may wait for them inside MPI,
   /// or abandon() cannot take back what lies in the fields' memory.
   virtual bool must_be_awaited() const { return blocks() != Blocks::never; }

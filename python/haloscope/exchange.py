@@ -677,10 +677,10 @@ class Exchange(_Unique):
             capi.check(_library(), status)
 
     def progress(self) -> bool:
-        """Let messages move on; return whether everything has arrived. Never waits.
+        """Let messages move on; return whether everything has arrived.
 
-        With reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete in a call of MPI that
-        waits, it is never true before finish(): loops need another end.
+        Does not wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only
+        in a call of MPI that waits, the 1000th call of an exchange makes that call, so that a loop ends.
         """
         capi.check(_library(), self._progress(self._open(), self._done))
         return bool(self._done[0])

@@ -694,9 +694,9 @@ contains
     end if
   end subroutine
 
-  !> Let messages move on, without waiting. True when everything has arrived, and where the call has failed, so that
-  !! loops end. With reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete in a call of
-  !! MPI that waits, it is never true before finish(): loops need another end.
+  !> Let messages move on. True when everything has arrived, and where the call has failed, so that loops end. Does not
+  !! wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only in a call of
+  !! MPI that waits, the 1000th call of an exchange makes that call.
   logical function exchange_progress(this, stat, errmsg) result(done)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat

@@ -50,15 +50,17 @@ class Movement {
     if (lane_) begin_on_device(after);
     progress();
   }
-  /// Go on without waiting; true when all operations are done.
+  /// Go on; true when all operations are done. Waits only where messages arrive in no other way, and then rarely.
   bool progress() {
     if (lane_) return progress_on_device();
     while (next_ < program_.ops.size() && ops_->try_run(program_.ops[next_], slot_)) ++next_;
     if (idle()) return true;
     // A program may loop over this call while another rank is in a call of MPI that depends on this one.
-    constexpr unsigned calls_per_poll = 16;
+    constexpr unsigned calls_per_poll = 16, calls_per_wait = 1000;
     if (++fruitless_ % calls_per_poll == 0) let_mpi_progress(own_->comm());
-    return false;
+    if (fruitless_ % calls_per_wait != 0 || !link_->arrives_in_wait()) return false;
+    finish();
+    return true;
   }
   void finish() {
     if (lane_) return finish_on_device(nullptr);

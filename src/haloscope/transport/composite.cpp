@@ -80,6 +80,7 @@ class CompositeLink final : public Link {
     return lines;
   }
   Blocks blocks() const override { return std::max(near_->blocks(), far_->blocks()); }
+  bool arrives_in_wait() const override { return near_->arrives_in_wait() || far_->arrives_in_wait(); }
   bool must_be_awaited() const override { return near_->must_be_awaited() || far_->must_be_awaited(); }
   bool closes_alone() const override { return near_->closes_alone() && far_->closes_alone(); }
   void abandon() override {

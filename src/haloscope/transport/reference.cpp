@@ -124,6 +124,7 @@ class ReferenceLink final : public Link {
   bool test_complete(Ids, int) override { return true; }
   void complete(Ids, int) override {}
   Blocks blocks() const override { return Blocks::always; }
+  bool arrives_in_wait() const override { return true; }
   int waiting_for(Ids in, int) const override { return filled_ || in.empty() ? -1 : plan_.messages[in[0]].peer; }
 
  private:

@@ -188,6 +188,28 @@ TEST(UserExchange, SeveralExchangesMayBeInFlight) {
   expect_numbered(grid, w[0], 1, 300);
 }
 
+/// Also by those that complete only in a call of MPI that waits.
+TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
+  const auto grid = square();
+  Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
+  for (const bool guard : {false, true})
+    for (const std::string& strategy : strategy_names()) try {
+        SCOPED_TRACE(strategy);
+        auto halo = make_exchange(grid, {u}, strategy, {.guard = guard});
+        for (const double tag : {100.0, 200.0}) {
+          number_cells(grid, u[0], 1, tag);
+          if (guard) halo.changed();
+          halo.start();
+          while (!halo.progress()) continue;
+          expect_numbered(grid, u[0], 1, tag);
+          if (HasFatalFailure()) return;
+        }
+        halo.start_accumulate();
+        while (!halo.progress()) continue;
+      } catch (const UnavailableError&) {
+      }
+}
+
 TEST(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 1}};

@@ -63,6 +63,7 @@ class FenceLink final : public WindowLink {
 
   bool test_complete(Ids, int) override { return !open_; }
   Blocks blocks() const override { return Blocks::always; }
+  bool arrives_in_wait() const override { return true; }
   /// wait() of the same round has completed the transfers of both directions.
   void complete(Ids out, int) override {
     for (int id : out) port(id).pending.store(false, std::memory_order_relaxed);

@@ -44,6 +44,7 @@ class PscwLink final : public WindowLink {
     for_each_epoch(in, [&](Epoch& e) { options().get ? fetch(e) : await(e); });
   }
   Blocks blocks() const override { return Blocks::always; }
+  bool arrives_in_wait() const override { return options().get; }
   bool test_complete(Ids out, int) override { return options().get ? poll(out) : true; }
   void complete(Ids out, int) override {
     if (options().get) for_each_epoch(out, [&](Epoch& e) { await(e); });

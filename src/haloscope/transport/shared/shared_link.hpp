@@ -42,6 +42,7 @@ class SharedLink : public Link {
   int waiting_for(Ids in, int slot) const override;
 
   Blocks blocks() const override { return mode_ == SharedMode::fence ? Blocks::always : Blocks::never; }
+  bool arrives_in_wait() const override { return mode_ == SharedMode::fence; }
   /// A neighbour that has been granted the halos stores into them when it comes to it.
   bool must_be_awaited() const override { return mode_ == SharedMode::push || Link::must_be_awaited(); }
   /// A window of its own for flags and buffers is freed by all ranks together.

@@ -126,6 +126,7 @@ class NeighborLink final : public Link {
     each_round(out, slot, [this](Round& r) { finish(r); });
   }
   Blocks blocks() const override { return options_.form == Form::blocking ? Blocks::always : Blocks::never; }
+  bool arrives_in_wait() const override { return options_.form == Form::blocking; }
   bool must_be_awaited() const override { return true; }  // collective calls cannot be cancelled
   /// The library does not tell which peer is late: report the first peer of a round that is not complete.
   int waiting_for(Ids in, int slot) const override {
