@@ -119,7 +119,7 @@ struct MessageTags {
     return first + parts * (1 + plan_tag + slot * messages) + part;
   }
   /// Of the empty messages of one-sided transports, from the sender or from the receiver of a message.
-  int signal(int plan_tag, bool from_sender) const { return of(plan_tag, from_sender ? 1 : 2); }
+  int signal(int plan_tag, bool from_sender, int slot) const { return of(plan_tag, from_sender ? 1 : 2, slot); }
   /// Of the messages by which a link is opened.
   int opening(int plan_tag) const { return of(plan_tag, parts - 1); }
   /// Of what the ranks find out together while exchanges go on.

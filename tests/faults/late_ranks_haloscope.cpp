@@ -1,6 +1,7 @@
 // Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its work.
 // Each rank prints "right", or "caught: TEXT".
 //   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|throw-shared|more|end-stepper|end-field SECONDS
+//          late_ranks_haloscope step SECONDS STRATEGY SCHEDULE
 //          late_ranks_haloscope end|end-accumulation|end-alone SECONDS STRATEGY COLUMNS
 // With "end-alone", rank 1 ends its exchange only after rank 0 has.
 #include <chrono>
@@ -42,6 +43,20 @@ void reduce(const std::string& how, int rank, double seconds) {
     if (args.step == 2) stay_away(rank, seconds);
   };
   Stepper(grid, {u}, Choice{}, std::vector<Stage>{{.sweeps = {sweep}, .reductions = {sum}}}).run(4);
+}
+
+/// Rank 1 comes late to the halos of a step.
+void step(int rank, double seconds, const char* strategy, const char* schedule) {
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
+  const bool shared = needs_shared_fields(Strategy(strategy));
+  const Field<double, 2> u{grid, {.halo = 1, .slots = 2, .memory = shared ? MemoryKind::shared : MemoryKind::own}};
+  Choice choice;
+  choice.strategy = strategy;
+  choice.schedule = schedule;
+  choice.threads = 2;
+  Stepper(grid, {u}, choice, [&](const SweepArgs& args) {
+    if (args.step == 2) stay_away(rank, seconds);
+  }).run(4);
 }
 
 /// Waits, and lets messages of other ranks come.
@@ -141,6 +156,8 @@ int main(int argc, char** argv) {
       end_stepper(rank, seconds);
     else if (how == "end-field")
       end_field(rank, seconds);
+    else if (how == "step")
+      step(rank, seconds, argv[3], argv[4]);
     else if (how.rfind("end", 0) == 0)
       end_exchange(how, rank, seconds, argv[3], std::atoll(argv[4]));
     else

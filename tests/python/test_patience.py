@@ -119,7 +119,19 @@ def test_the_guard_finds_ranks_that_make_other_exchanges(strategy, how):
         assert f"refused: {text}" in ended.stdout, ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("strategy", ["ordered/p2p", "direct/shared:packed"])
+BY_SLOT = ["ordered/p2p", "direct/shared:packed", "ordered/rma-lock:get,flag"]
+LONG_BY_SLOT = [
+    "direct/persistent",
+    "ordered/partitioned",
+    "ordered/neighbor",
+    "direct/rma-lock",
+    "direct/rma-lockall",
+    "ordered/rma-lockall:flag,get",
+    "direct/rma-lockall:per-message",
+]
+
+
+@pytest.mark.parametrize("strategy", [*BY_SLOT, *(pytest.param(one, marks=pytest.mark.long) for one in LONG_BY_SLOT)])
 def test_ranks_that_exchange_other_slots_wait_for_each_other_and_report_it(strategy):
     ended = out_of_step(strategy, "slot", HALOSCOPE_STALL="end")
     assert ended.returncode != 0
@@ -127,6 +139,47 @@ def test_ranks_that_exchange_other_slots_wait_for_each_other_and_report_it(strat
         ended.stderr
     )
     assert "right" not in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "ordered/p2p",
+        *(
+            pytest.param(one, marks=pytest.mark.long)
+            for one in [*POLLING[1:], *LONG_POLLING, *BLOCKING, *LONG_BLOCKING]
+        ),
+    ],
+)
+def test_ranks_that_take_exchanges_in_another_order_wait_for_each_other_and_report_it(strategy):
+    ended = out_of_step(strategy, "order", HALOSCOPE_STALL="end")
+    assert ended.returncode != 0
+    assert re.search(r"has waited for \d+ s: .* in exchange 3 of (heat|wind)", ended.stderr), ended.stderr
+    assert "right" not in ended.stdout
+
+
+@pytest.mark.parametrize("strategy", [*POLLING, *(pytest.param(one, marks=pytest.mark.long) for one in LONG_POLLING)])
+def test_the_exchange_that_one_rank_makes_more_than_the_others_is_reported_at_the_end(strategy):
+    ended = out_of_step(strategy, "more", HALOSCOPE_STALL="end")
+    assert ended.returncode != 0
+    assert re.search(r"rank 1: has waited for \d+ s: rank 0 has not answered in exchange 6 of heat", ended.stderr), (
+        ended.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "schedule"),
+    [
+        ("ordered/p2p", "bulk"),
+        *(pytest.param(strategy, schedule, marks=pytest.mark.long) for strategy in [*POLLING, *BLOCKING] for schedule in ("split", "comm-thread")),
+    ],
+)  # fmt: skip
+def test_a_rank_that_is_late_to_the_halos_of_a_step_is_reported(strategy, schedule):
+    ended = late_ranks("step", strategy, schedule)
+    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
+    assert re.search(r"^haloscope: rank 0 has waited for \d+ s: ", ended.stderr, re.MULTILINE), ended.stderr
+    ended = late_ranks("step", strategy, schedule, HALOSCOPE_STALL="end")
+    assert ended.returncode != 0 and "right" not in ended.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""Ranks that do not make the same exchanges: rank 1 makes one more, exchanges another slot, or accumulates.
+"""Ranks that do not make the same exchanges: rank 1 makes one more, exchanges another slot, accumulates, or takes two
+exchanges in another order.
 
-usage: out_of_step.py STRATEGY more|slot|accumulate [guard]
+usage: out_of_step.py STRATEGY more|slot|accumulate|order [guard]
 Prints "right" or "wrong", or "refused: TEXT", on each rank, and "overwritten" where messages arrive in arrays that were given to
 an exchange which was refused and freed.
 """
@@ -19,6 +20,9 @@ comm.Barrier()  # ranks may have started at different times
 grid = haloscope.Grid(comm, (12, 12), periodic=True)
 slots = (grid.zeros(halo=1), grid.zeros(halo=1))
 halo = haloscope.Exchange(grid, [haloscope.Field(slots, name="heat")], strategy=strategy, guard=bool(guard))
+other = haloscope.Exchange(
+    grid, [haloscope.Field(grid.zeros(halo=1), name="wind")], strategy=strategy, guard=bool(guard)
+)
 
 
 def step(number: int) -> bool:
@@ -34,7 +38,11 @@ def step(number: int) -> bool:
             return True
         if how == "slot":
             slot = 1 - slot
+        if how == "order":
+            other()
     halo(slot)
+    if how == "order" and (number != 3 or comm.rank == 0):
+        other()
     return bool((slots[slot] == number).all())
 
 
@@ -47,6 +55,7 @@ except HaloscopeError as error:
     found = f"refused: {error}"
 print(found + "\n", end="", flush=True)
 halo.free()  # waits for nobody after a refusal
+other.free()
 for array in slots:
     array[:] = -1
 comm.Barrier()

@@ -11,29 +11,30 @@ namespace haloscope {
 /// Empty messages, prepared once.
 class MessageSignals final : public Signals {
  public:
-  /// @param peer  gives the peer of message id, -1 for one that this link does not move.
-  template <class Describe>
-  MessageSignals(MPI_Comm comm, const MessageTags& tags, int messages, Describe describe)
-      : out_(static_cast<std::size_t>(messages)), in_(out_.size()) {
-    for (int id = 0; id < messages; ++id)
-      describe(id, [&](int peer, int tag, bool out) {
-        CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, out), comm, out_[id].address()));
-        CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, peer, tags.signal(tag, !out), comm, in_[id].address()));
-      });
+  explicit MessageSignals(const PassiveLink& link)
+      : out_(static_cast<std::size_t>(link.messages()) * static_cast<std::size_t>(link.slots())), in_(out_.size()) {
+    for (int number = 0; number < static_cast<int>(out_.size()); ++number) {
+      const int id = number / link.slots(), slot = number % link.slots();
+      if (!link.moves(id)) continue;
+      const auto& p = link.port(id);
+      const int ours = link.tags().signal(p.tag, p.out, slot), theirs = link.tags().signal(p.tag, !p.out, slot);
+      CHECK_MPI(MPI_Send_init(nullptr, 0, MPI_BYTE, p.peer, ours, link.comm(), out_[number].address()));
+      CHECK_MPI(MPI_Recv_init(nullptr, 0, MPI_BYTE, p.peer, theirs, link.comm(), in_[number].address()));
+    }
   }
   ~MessageSignals() override {
     for (OwnedRequest& request : out_) REQUIRE_MPI(MPI_Wait(request.address(), MPI_STATUS_IGNORE));
   }
-  void expect(int id) override { REQUIRE_MPI(MPI_Start(in_[id].address())); }
-  bool seen(int id) override {
+  void expect(int number) override { REQUIRE_MPI(MPI_Start(in_[number].address())); }
+  bool seen(int number) override {
     int done = 0;
-    REQUIRE_MPI(MPI_Test(in_[id].address(), &done, MPI_STATUS_IGNORE));
+    REQUIRE_MPI(MPI_Test(in_[number].address(), &done, MPI_STATUS_IGNORE));
     return done;
   }
-  void raise(int id) override {
-    REQUIRE_MPI(MPI_Wait(out_[id].address(),
+  void raise(int number) override {
+    REQUIRE_MPI(MPI_Wait(out_[number].address(),
                          MPI_STATUS_IGNORE));  // the other end has seen the one before, so this returns at once
-    REQUIRE_MPI(MPI_Start(out_[id].address()));
+    REQUIRE_MPI(MPI_Start(out_[number].address()));
   }
 
  private:
@@ -45,31 +46,31 @@ class FlagSignals final : public Signals {
  public:
   explicit FlagSignals(PassiveLink& link)
       : link_(link),
-        window_(link.comm(), {}, sizeof(std::int64_t) * (link.messages() + 1), hints(link.options())),
-        sent_(static_cast<std::size_t>(link.messages()), 0),
+        sent_(static_cast<std::size_t>(link.messages()) * static_cast<std::size_t>(link.slots()), 0),
         expected_(sent_),
-        theirs_(sent_) {
+        theirs_(static_cast<std::size_t>(link.messages()), 0),
+        window_(link.comm(), {}, sizeof(std::int64_t) * (sent_.size() + 1), hints(link.options())) {
     const auto misaligned = reinterpret_cast<std::uintptr_t>(window_.data()) % sizeof(std::int64_t);
     first_ = misaligned ? sizeof(std::int64_t) - misaligned : 0;
-    for (int id = 0; id < link.messages(); ++id) *cell(id) = 0;
+    for (int number = 0; number < static_cast<int>(sent_.size()); ++number) *cell(number) = 0;
     link_.enlist(window_);
     link_.synchronise(window_);
     exchange_places();
   }
   ~FlagSignals() override { link_.retire(window_); }
 
-  void expect(int id) override { ++expected_[id]; }
-  bool seen(int id) override {
-    if (value(id) >= expected_[id]) return true;
+  void expect(int number) override { ++expected_[number]; }
+  bool seen(int number) override {
+    if (value(number) >= expected_[number]) return true;
     let_mpi_progress(link_.comm());  // updates of own memory may need it
     return false;
   }
-  void raise(int id) override {
-    const int peer = link_.port(id).peer;
-    ++sent_[id];
+  void raise(int number) override {
+    const int id = number / link_.slots(), peer = link_.port(id).peer;
+    const std::int64_t* const count = &++sent_[number];
+    const std::int64_t place = theirs_[id] + number % link_.slots() * static_cast<std::int64_t>(sizeof *count);
     link_.enter(window_, peer);
-    REQUIRE_MPI(
-        MPI_Accumulate(&sent_[id], 1, MPI_INT64_T, peer, theirs_[id], 1, MPI_INT64_T, MPI_REPLACE, window_.handle()));
+    REQUIRE_MPI(MPI_Accumulate(count, 1, MPI_INT64_T, peer, place, 1, MPI_INT64_T, MPI_REPLACE, window_.handle()));
     link_.leave(window_, peer);
   }
 
@@ -78,31 +79,33 @@ class FlagSignals final : public Signals {
     if (options.plain) return {};
     return {{"accumulate_ordering", "none"}, {"accumulate_ops", "same_op_no_op"}, {"same_disp_unit", "true"}};
   }
-  std::int64_t* cell(int id) const { return reinterpret_cast<std::int64_t*>(window_.data() + first_) + id; }
+  std::int64_t* cell(int number) const { return reinterpret_cast<std::int64_t*>(window_.data() + first_) + number; }
 
   /// In the separate model a plain load must not meet an update by another rank, an atomic access may.
-  std::int64_t value(int id) {
+  std::int64_t value(int number) {
     if (link_.unified()) {
       link_.synchronise(window_);
-      return std::atomic_ref<std::int64_t>(*cell(id)).load(std::memory_order_acquire);
+      return std::atomic_ref<std::int64_t>(*cell(number)).load(std::memory_order_acquire);
     }
     std::int64_t read = 0;
     const std::int64_t unused = 0;
     link_.enter(window_, link_.rank());
-    REQUIRE_MPI(MPI_Fetch_and_op(&unused, &read, MPI_INT64_T, link_.rank(), place(id), MPI_NO_OP, window_.handle()));
+    REQUIRE_MPI(
+        MPI_Fetch_and_op(&unused, &read, MPI_INT64_T, link_.rank(), place(number), MPI_NO_OP, window_.handle()));
     link_.leave(window_, link_.rank());
     return read;
   }
-  std::int64_t place(int id) const { return static_cast<std::int64_t>(first_ + sizeof(std::int64_t) * id); }
+  std::int64_t place(int number) const { return static_cast<std::int64_t>(first_ + sizeof(std::int64_t) * number); }
 
+  /// Of the first slots.
   void exchange_places() {
     const auto count = static_cast<std::size_t>(link_.messages());
     SetUpMessages<std::int64_t> theirs(count), mine(count);
     for (int id = 0; id < link_.messages(); ++id) {
       const auto& p = link_.port(id);
       if (!link_.moves(id)) continue;
-      theirs.receive(id, p.peer, link_.tags().signal(p.tag, !p.out), link_.comm());
-      mine.send(id, place(id), p.peer, link_.tags().signal(p.tag, p.out), link_.comm());
+      theirs.receive(id, p.peer, link_.tags().signal(p.tag, !p.out, 0), link_.comm());
+      mine.send(id, place(id * link_.slots()), p.peer, link_.tags().signal(p.tag, p.out, 0), link_.comm());
     }
     theirs.complete();
     mine.complete();
@@ -110,9 +113,10 @@ class FlagSignals final : public Signals {
   }
 
   PassiveLink& link_;
+  std::vector<std::int64_t> sent_, expected_;  // by number
+  std::vector<std::int64_t> theirs_;           // by message: where the other end has the flag of the first slot
   Window window_;
   std::size_t first_ = 0;  // of the flags, in own window memory
-  std::vector<std::int64_t> sent_, expected_, theirs_;
 };
 
 PassiveLink::PassiveLink(const LinkContext& context, const RmaOptions& options)
@@ -130,9 +134,7 @@ void PassiveLink::open(const Layout& layout) {
   if (options().flag)
     signals_ = std::make_unique<FlagSignals>(*this);
   else
-    signals_ = std::make_unique<MessageSignals>(comm(), tags(), messages(), [&](int id, auto prepare) {
-      if (moves(id)) prepare(port(id).peer, port(id).tag, port(id).out);
-    });
+    signals_ = std::make_unique<MessageSignals>(*this);
 }
 
 void PassiveLink::close() {
@@ -146,10 +148,10 @@ void PassiveLink::begin(Ids ids, int slot) {
     start(port(id), slot);
     stages_[id] = Stage::awaiting;
     active_.push_back(id);
-    signals_->expect(id);
+    signals_->expect(signal(id));
     if (port(id).origin) continue;
     if (port(id).out) synchronise(window_of(id));  // what was packed
-    signals_->raise(id);
+    signals_->raise(signal(id));
   }
 }
 
@@ -161,7 +163,7 @@ void PassiveLink::send(Ids out, int slot) {
 /// Starts all transfers that may start before it completes any, so that they overlap.
 void PassiveLink::advance() {
   for (int id : active_) {
-    if (stages_[id] != Stage::awaiting || !signals_->seen(id)) continue;
+    if (stages_[id] != Stage::awaiting || !signals_->seen(signal(id))) continue;
     if (port(id).origin) {
       issue(id);
       stages_[id] = Stage::issued;
@@ -172,7 +174,7 @@ void PassiveLink::advance() {
   }
   for (int id : active_)
     if (stages_[id] == Stage::issued && completed(id)) {
-      signals_->raise(id);
+      signals_->raise(signal(id));
       settled_one(id);
     }
   std::erase_if(active_, [&](int id) { return stages_[id] == Stage::idle; });

@@ -14,13 +14,14 @@
 
 namespace haloscope {
 
-/// One signal per message and end, sent and awaited in turn.
+/// One signal per message, slot and end, sent and awaited in turn. Ranks that exchange different slots by mistake thus wait
+/// for each other. Signals are numbered: those of a message's slots come one after the other.
 class Signals {
  public:
   virtual ~Signals() = default;
-  virtual void expect(int id) = 0;  ///< prepare for the next signal of the other end
-  virtual bool seen(int id) = 0;    ///< true, once, when it is there; lets MPI progress
-  virtual void raise(int id) = 0;   ///< the next signal to the other end
+  virtual void expect(int number) = 0;  ///< prepare for the next signal of the other end
+  virtual bool seen(int number) = 0;    ///< true, once, when it is there; lets MPI progress
+  virtual void raise(int number) = 0;   ///< the next signal to the other end
 };
 
 class PassiveLink : public WindowLink {
@@ -52,6 +53,7 @@ class PassiveLink : public WindowLink {
 
  private:
   friend class FlagSignals;
+  friend class MessageSignals;
   enum class Stage : std::uint8_t { idle, awaiting, issued };
 
   void begin(Ids ids, int slot);
@@ -60,6 +62,8 @@ class PassiveLink : public WindowLink {
   bool settled(Ids ids);
   void settle(Ids ids);
   const Window& window_of(int id) const { return windows()[static_cast<std::size_t>(port(id).window)]; }
+  /// The signals of a message in the slot that is being exchanged.
+  int signal(int id) const { return id * slots() + port(id).slot; }
 
   std::unique_ptr<Signals> signals_;
   std::vector<Stage> stages_;  // by message

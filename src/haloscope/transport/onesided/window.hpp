@@ -122,6 +122,7 @@ class WindowLink : public Link {
   Port& port(int id) { return ports_[id]; }
   const Port& port(int id) const { return ports_[id]; }
   int messages() const { return messages_; }
+  int slots() const { return slots_; }
   bool moves(int id) const { return ports_[id].bytes > 0; }
   const std::vector<Window>& windows() const { return windows_; }
   MPI_Comm comm() const { return comm_; }
