@@ -121,6 +121,12 @@ def test_the_changelog_keeps_its_form():
         assert len(found) == len(set(found)), f"{headings[begin]}: a kind of change stands there twice"
 
 
+def test_every_folder_of_data_has_its_source_named():
+    data = ROOT / "python" / "haloscope" / "data"
+    folders = {entry.name for entry in data.iterdir() if entry.is_dir() and entry.name != "__pycache__"}
+    assert folders <= set(re.findall(r"`(\w+)`", (data / "SOURCES.md").read_text()))
+
+
 def test_projects_that_ask_for_a_version_get_this_one():
     """`find_package(haloscope 0.1)` of the examples: versions are compatible within a minor one."""
     asked = {
