@@ -17,17 +17,17 @@ Errors are `haloscope.errors.UsageProblem` and `NotAvailable`, raised on all ran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 
-from haloscope import lifetimes, memory, patience
+from haloscope import lifetimes, memory
 from haloscope.arguments import as_problem, count, each, flag, is_one, named, shown, text, whole
-from haloscope.core import build, capi
-from haloscope.core.once import once
-from haloscope.errors import FAILED, UNAVAILABLE, USAGE, HaloscopeError, NotAvailable, UsageProblem
+from haloscope.core import capi
+from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.ranks import agree, call, checked, gather, library, member
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -38,126 +38,18 @@ Stream = Any  # CuPy's, PyTorch's, or the address of one
 Halo = int | Sequence[int | tuple[int, int]]
 Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
-_HEADER = "exchange.h"
-_MPI_TYPES = "typedef void* MPI_Comm;\n"  # no call below passes an MPI_Comm
 
+def _cartesian(comm: Any) -> tuple[Sequence[int], Sequence[bool]] | None:
+    """Return ranks and periods by dimension of a communicator by its topology, whatever class it is shown by.
 
-def _library_name() -> str:
-    """Return which library of exchanges is for the MPI that mpi4py runs on: that of the standard ABI, or that of one MPI."""
-    from mpi4py import MPI
-
-    version = getattr(MPI, "Get_abi_version", lambda: (-1, -1))()  # new in mpi4py 4.1
-    return build.EXCHANGE_ABI_LIBRARY if version[0] > 0 else build.EXCHANGE_LIBRARY
-
-
-@once
-def _library() -> tuple:
-    """Load the library of exchanges once; return (ffi, library). Raises NotAvailable for a library of another MPI."""
-    name, header = _library_name(), build.header()
-    if name == build.EXCHANGE_LIBRARY:
-        _require_its_mpi(build.mpi())
-    texts = [header.read_text(), header.with_name(_HEADER).read_text()]
-    return capi.open_library(build.library(name), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header)
-
-
-def _require_its_mpi(built_for: str) -> None:
-    """Refuse the MPI that mpi4py runs on where it is of another family than the library's. Local."""
-    from mpi4py import MPI
-
-    vendor, version = MPI.get_vendor()
-    if not built_for or (vendor == "Open MPI") == built_for.startswith("Open MPI"):
-        return
-    raise NotAvailable(
-        f"mpi4py ({MPI.__file__}) runs on {vendor} {'.'.join(map(str, version))}, but this Haloscope was built for "
-        f"{built_for}: use an mpi4py for {built_for.rsplit(' ', 1)[0]}, or build Haloscope with mpicxx of {vendor}, or build it "
-        "with HALOSCOPE_MPI_ABI=ON and mpi4py for the standard ABI (MPICC=mpicc_abi pip install --no-binary mpi4py mpi4py)"
-    )
-
-
-def _call(function: str, *arguments: object) -> None:
-    library = _library()
-    capi.check(library, getattr(library[1], function)(*arguments))
-
-
-def _agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[], str] = lambda: "C") -> Any:
-    """Return what local work returns; where anything is raised by it on a rank, raise on all, so that none waits.
-
-    That rank raises its own error, the others its text. Nothing of it is pickled but text. Cost: a reduction.
-    what: "a grid" or "an exchange", which all ranks make, for messages.
-    order: after the work, the order of axes of what this rank asks for, "C" or "F". Raises UsageProblem where ranks
-        differ in it.
+    None where it has no Cartesian one. Local.
     """
     from mpi4py import MPI
 
-    result, problem, axes = None, None, "C"
-    try:
-        result = work()
-        axes = order()
-    except BaseException as error:
-        problem = error
-    found = np.array([comm.size if problem is None else comm.rank, ord(axes), -ord(axes)], "i")
-    patience.complete(comm.Iallreduce(MPI.IN_PLACE, found, MPI.MIN), f"the call that makes {what}")
-    if found[0] < comm.size:
-        _raise_on_all(comm, problem, int(found[0]))
-    if found[1] != -found[2]:
-        _refuse_orders(comm.allgather(axes), what)
-    return result
-
-
-def _raise_on_all(comm: MPI.Comm, problem: BaseException | None, first: int) -> NoReturn:
-    """Raise this rank's own problem, or where it has none, the text of the first rank's that has one. Collective."""
-    ours = None if problem is None else as_problem(problem)
-    exit_code, told = comm.bcast(ours and (ours.exit_code, str(ours)), first)
-    if ours is None:
-        raise _PROBLEMS[exit_code](f"rank {first}: {told}")
-    if problem is ours or not isinstance(problem, Exception):  # an interrupt stays one
-        raise problem  # type: ignore[misc]
-    raise ours from problem
-
-
-def _refuse_orders(orders: list[str], what: str) -> NoReturn:
-    """Name two ranks with unlike orders: the library's dimensions are other axes on each, and halos would be wrong."""
-    other = next(rank for rank, order in enumerate(orders) if order != orders[0])
-    raise UsageProblem(
-        f"the ranks ask for different {what.partition(' ')[2]}s: order: {orders[0]} on rank 0, {orders[other]} on rank "
-        f"{other}; give all of them the same order: it says which axis is contiguous"
-    )
-
-
-_PROBLEMS = {FAILED: HaloscopeError, USAGE: UsageProblem, UNAVAILABLE: NotAvailable}
-
-
-def _communicator(comm: Any) -> Any:
-    """Return a communicator whose ranks can agree. Local: others go on with theirs."""
-    from mpi4py import MPI
-
-    if not isinstance(comm, MPI.Comm):
-        raise UsageProblem(f"{shown(comm)} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
-    if not MPI.Is_initialized() or MPI.Is_finalized():
-        raise UsageProblem("MPI is not running; make all calls between MPI.Init() and MPI.Finalize()")
-    if MPI.Query_thread() < MPI.THREAD_SERIALIZED and not MPI.Is_thread_main():
-        raise UsageProblem(
-            "a call came from another thread than the one that initialised MPI, whose level of thread support does not allow "
-            "that; set mpi4py.rc.thread_level = 'multiple', or make all calls on that thread"
-        )
-    if comm == MPI.COMM_NULL:
-        raise UsageProblem(
-            "the communicator is MPI.COMM_NULL, as on ranks that comm.Split() leaves out, or one that was freed; only ranks "
-            "that are part of it can make this call"
-        )
-    if comm.Is_inter():
-        raise UsageProblem(
-            "the communicator is an inter-communicator, whose two groups share no numbers of ranks; merge them with "
-            "comm.Merge(), or pass the communicator of one group"
-        )
-    return comm
-
-
-def _cartesian(comm: Any) -> MPI.Cartcomm | None:
-    """Return a communicator by its topology, whatever class it is shown by; None where it has no Cartesian one."""
-    from mpi4py import MPI
-
-    return MPI.Cartcomm(comm) if comm.Get_topology() == MPI.CART else None
+    if checked(comm.Get_topology) != MPI.CART:
+        return None
+    split, periods, _ = checked(checked(MPI.Cartcomm, comm).Get_topo)
+    return split, periods
 
 
 def _split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
@@ -244,16 +136,17 @@ class Grid(_Unique):
         pass it, for what is no communicator of one group of ranks. Cost: two reductions; with `owned`, 48 bytes from
         each rank to all, with `reorder` 8.
         """
-        self.comm = _communicator(comm)
-        options = _agree(
+        self.comm = comm
+        self._rank, self._size = member(comm)
+        options = agree(
             comm,
             "a grid",
             lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes),
             lambda: self.order,
         )
-        ffi, lib = _library()
+        ffi, lib = library()
         handle = ffi.new("hs_grid**")
-        _call("hs_grid_create_f", comm.py2f(), options, handle)
+        call("hs_grid_create_f", comm.py2f(), options, handle)
         self._handle = ffi.gc(handle[0], lib.hs_grid_free)
         self._read()
 
@@ -269,7 +162,7 @@ class Grid(_Unique):
         nodes: Sequence[int] | None,
         axes: Any,
     ) -> Any:
-        ffi, lib = _library()
+        ffi, lib = library()
         counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
         if not 1 <= len(counts) <= 3:
             raise UsageProblem(f"cells are {shown(cells)}, which are {len(counts)} axes; 1 to 3 can be split")
@@ -283,10 +176,8 @@ class Grid(_Unique):
         if nodes is not None:
             numbers = each("nodes", nodes, "the number of a node for each rank")
             self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in numbers])
-            if len(self._nodes) != self.comm.size:
-                raise UsageProblem(
-                    f"nodes has {len(self._nodes)} numbers for {self.comm.size} ranks; pass one for each"
-                )
+            if len(self._nodes) != self._size:
+                raise UsageProblem(f"nodes has {len(self._nodes)} numbers for {self._size} ranks; pass one for each")
             options.nodes = self._nodes
         for axis, (cells_of_axis, wraps) in enumerate(zip(counts, self._flags(periodic), strict=True)):
             options.cells[self._dimension(axis)] = cells_of_axis
@@ -307,7 +198,7 @@ class Grid(_Unique):
         return flags
 
     def _choose_split(self, options: Any, cells: list[int], process_grid: Any, owned: Any, axes: Any) -> None:
-        ffi, lib = _library()
+        ffi, lib = library()
         cartesian = _cartesian(self.comm)
         if axes is not None and (owned is not None or cartesian is None):
             raise UsageProblem(
@@ -319,28 +210,28 @@ class Grid(_Unique):
         if owned is not None:
             options.split = lib.HS_SPLIT_BOXES
             self._set_owned(options, owned, cells)
-        elif cartesian is not None and (axes is not None or cartesian.ndim == self._dims):
-            self._set_axes(options, cartesian, process_grid, axes)
+        elif cartesian is not None and (axes is not None or len(cartesian[0]) == self._dims):
+            self._set_axes(options, cartesian[0], process_grid, axes)
         elif process_grid is not None:
             self._rule = ffi.new("char[]", self._rule_of(process_grid))
             options.process_grid = self._rule
 
-    def _set_axes(self, options: Any, cartesian: MPI.Cartcomm, process_grid: Any, axes: Any) -> None:
-        """Split the grid as a communicator is."""
-        _, lib = _library()
+    def _set_axes(self, options: Any, split: Sequence[int], process_grid: Any, axes: Any) -> None:
+        """Split the grid as a communicator is, which has `split` processes by dimension."""
+        _, lib = library()
         if process_grid is not None:
             raise UsageProblem(
-                f"the communicator has a Cartesian topology of {cartesian.dims} ranks; leave process_grid out, or pass a "
+                f"the communicator has a Cartesian topology of {list(split)} ranks; leave process_grid out, or pass a "
                 "communicator without topology (comm.Split())"
             )
         options.split = lib.HS_SPLIT_CARTESIAN
         for axis in range(self._dims):
             options.axes[self._dimension(axis)] = lib.HS_NOT_SPLIT
-        for dimension, split in enumerate(_split_axes(axes, cartesian.dims)):
-            if split is not None:
-                if split >= self._dims:
+        for dimension, found in enumerate(_split_axes(axes, split)):
+            if found is not None:
+                if found >= self._dims:
                     raise UsageProblem(f"axes is {shown(axes)}; the grid has axes 0 to {self._dims - 1}")
-                options.axes[self._dimension(split)] = dimension
+                options.axes[self._dimension(found)] = dimension
 
     def _set_owned(self, options: Any, owned: Sequence[slice], cells: list[int]) -> None:
         with named("owned", owned):
@@ -377,11 +268,11 @@ class Grid(_Unique):
         return tuple(int(numbers[self._dimension(axis)]) for axis in range(self._dims))
 
     def _read(self) -> None:
-        ffi, lib = _library()
+        ffi, lib = library()
         data, box = ffi.new("hs_layout_data*"), ffi.new("hs_box*")
         self._layout = lib.hs_grid_layout(self._handle)
-        _call("hs_layout_get", self._layout, data)
-        _call("hs_grid_owned", self._handle, box)
+        call("hs_layout_get", self._layout, data)
+        call("hs_grid_owned", self._handle, box)
         self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
         self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
         self.owned = tuple(map(slice, self._by_axis(box.lo), self._by_axis(box.hi)))
@@ -389,14 +280,14 @@ class Grid(_Unique):
 
     def neighbour(self, offset: Sequence[int]) -> int:
         """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one. Local."""
-        ffi, _ = _library()
+        ffi, _ = library()
         found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
         steps = [whole("offset", step) for step in each("offset", offset, "-1, 0 or 1 for each axis, as (0, 1)")]
         if len(steps) != self._dims:
             raise UsageProblem(f"offset is {tuple(steps)} for {self._dims} axes; pass -1, 0 or 1 for each")
         for axis, step in enumerate(steps):
             by_dimension[self._dimension(axis)] = step
-        _call("hs_layout_neighbour", self._layout, _communicator(self.comm).rank, by_dimension, found)
+        call("hs_layout_neighbour", self._layout, self._rank, by_dimension, found)
         return int(found[0])
 
     def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -424,7 +315,7 @@ class Grid(_Unique):
         return tuple(n + more for n, more in zip(self.shape, between, strict=True))
 
     def _centring(self, centring: Centring) -> int:
-        _, lib = _library()
+        _, lib = library()
         between = _between(centring, self._dims)
         if centring in ("cell", "node"):
             return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
@@ -506,7 +397,7 @@ class _Described:
     """The C form of one field, with what it points to."""
 
     def __init__(self, grid: Grid, field: Field, number: int, halo: Halo, slots: int):
-        self.encoded = _library()[0].new("char[]", text("name", field.name or f"array {number}"))
+        self.encoded = library()[0].new("char[]", text("name", field.name or f"array {number}"))
         self.name = field.name or f"array {number}"
         given = field.arrays if isinstance(field.arrays, tuple) else (field.arrays,)
         if len(given) != slots:
@@ -516,7 +407,7 @@ class _Described:
         self.room = self.sides if flag("outer", field.outer) else grid._inner_sides(self.sides)
         for array in self.arrays:
             self._check(grid, field, array)
-        ffi, _ = _library()
+        ffi, _ = library()
         self.first = ffi.new("void*[]", [ffi.cast("void*", self._first(array)) for array in self.arrays])
 
     def _check(self, grid: Grid, field: Field, array: np.ndarray) -> None:
@@ -558,7 +449,7 @@ class _Described:
     def replace(self, slot: int, found: np.ndarray) -> None:
         """Have other memory in a slot."""
         self.arrays[slot] = found
-        self.first[slot] = _library()[0].cast("void*", self._first(found))
+        self.first[slot] = library()[0].cast("void*", self._first(found))
 
     def _first(self, array: np.ndarray) -> int:
         """Return the address of the first owned point."""
@@ -566,7 +457,7 @@ class _Described:
         return start + sum(low * stride for (low, _), stride in zip(self.room, array.strides, strict=False))
 
     def fill(self, grid: Grid, field: Field, into: Any) -> None:
-        _, lib = _library()
+        _, lib = library()
         into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes
         into.centring = grid._centring(field.centring)
         dtype = self.arrays[0].dtype
@@ -614,34 +505,35 @@ class Exchange(_Unique):
         if isinstance(grid, Grid):
             self.grid = grid
         else:
-            self.grid = _grid_of_arrays(_communicator(grid), arrays, halo, axes)
+            self.grid = _grid_of_arrays(grid, arrays, halo, axes)
             axes = None
-        described, options, structs = _agree(
-            _communicator(self.grid.comm),
+        comm = self.grid.comm
+        member(comm)
+        (described, options, structs), dropped = agree(
+            comm,
             "an exchange",
-            lambda: self._describe(arrays, halo, strategy, corners, guard, axes),
+            lambda: (self._describe(arrays, halo, strategy, corners, guard, axes), lifetimes.Dropped.on(comm)),
             lambda: self.grid.order,
         )
-        ffi, _ = _library()
+        ffi, _ = library()
         handle = ffi.new("hs_exchange**")
-        dropped = lifetimes.Dropped.on(self.grid.comm)
-        dropped.free(self.grid.comm, lambda other: _call("hs_exchange_free", other))
-        _call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
+        dropped.free(comm, lambda other: call("hs_exchange_free", other))
+        call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
         self._handle, self._described = handle[0], described
         self._forget = dropped.watch(self, self._handle, described)
         lifetimes.end_job_where_a_rank_fails(self)
         self._start, self._finish, self._run, self._progress, self._start_accumulate, self._accumulate = (
-            getattr(_library()[1], f"hs_exchange_{name}")
+            getattr(library()[1], f"hs_exchange_{name}")
             for name in ("start", "finish", "run", "progress", "start_accumulate", "accumulate")
         )
         self._start_on, self._finish_on, self._start_accumulate_on = (
-            getattr(_library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish", "start_accumulate")
+            getattr(library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish", "start_accumulate")
         )
         self._done = ffi.new("int32_t*")
 
     def _describe(self, arrays: Any, halo: Halo, strategy: Any, corners: Any, guard: Any, axes: Any) -> tuple:
         """Return what the C library is to be told: the fields, the options, the structs of the fields."""
-        ffi, lib = _library()
+        ffi, lib = library()
         fields = _fields(arrays)
         if not fields:
             raise UsageProblem("an exchange of no arrays; pass at least one")
@@ -674,7 +566,7 @@ class Exchange(_Unique):
         else:
             status = self._start_on(self._open(), slot, self._stream(stream))
         if status:
-            capi.check(_library(), status)
+            capi.check(library(), status)
 
     def progress(self) -> bool:
         """Let messages move on; return whether everything has arrived.
@@ -682,7 +574,7 @@ class Exchange(_Unique):
         Does not wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only
         in a call of MPI that waits, the 1000th call of an exchange makes that call, so that a loop ends.
         """
-        capi.check(_library(), self._progress(self._open(), self._done))
+        capi.check(library(), self._progress(self._open(), self._done))
         return bool(self._done[0])
 
     def finish(self, stream: Stream | None = None) -> None:
@@ -691,9 +583,9 @@ class Exchange(_Unique):
         stream: arrays on a device: the host does not wait for the device; what this stream is given later finds the halos filled.
         """
         if stream is None:
-            capi.check(_library(), self._finish(self._open()))
+            capi.check(library(), self._finish(self._open()))
         else:
-            capi.check(_library(), self._finish_on(self._open(), self._stream(stream)))
+            capi.check(library(), self._finish_on(self._open(), self._stream(stream)))
 
     def __call__(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Fill the halos of a slot: start() and finish()."""
@@ -704,12 +596,12 @@ class Exchange(_Unique):
             slot = whole("slot", slot)
         status = self._run(self._open(), slot)
         if status:
-            capi.check(_library(), status)
+            capi.check(library(), status)
         return None
 
     @staticmethod
     def _stream(stream: Stream) -> Any:
-        return _library()[0].cast("void*", memory.stream_address(stream))
+        return library()[0].cast("void*", memory.stream_address(stream))
 
     def start_accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.
@@ -731,7 +623,7 @@ class Exchange(_Unique):
         else:
             status = self._start_accumulate_on(self._open(), slot, on)
         if status:
-            capi.check(_library(), status)
+            capi.check(library(), status)
 
     def accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Add the halos of a slot to the points that own them and clear them: start_accumulate() and finish()."""
@@ -744,7 +636,7 @@ class Exchange(_Unique):
             self._refuse("ACCUMULATE", problem)
         status = self._accumulate(self._open(), slot)
         if status:
-            capi.check(_library(), status)
+            capi.check(library(), status)
         return None
 
     def changed(self, slot: int = 0, fresh: int = 0, stream: Stream | None = None) -> None:
@@ -759,9 +651,9 @@ class Exchange(_Unique):
         """
         slot, fresh = whole("slot", slot), whole("fresh", fresh)
         if stream is None:
-            _call("hs_exchange_changed", self._open(), slot, fresh)
+            call("hs_exchange_changed", self._open(), slot, fresh)
         else:
-            _call("hs_exchange_changed_on", self._open(), slot, fresh, self._stream(stream))
+            call("hs_exchange_changed_on", self._open(), slot, fresh, self._stream(stream))
 
     def require_fresh(self, depth: int, slot: int = 0) -> None:
         """Raise UsageProblem, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
@@ -769,7 +661,7 @@ class Exchange(_Unique):
         The text names the field, the side, the layers and the number of the last exchange. Sides that the exchange does not
         fill are not looked at.
         """
-        _call("hs_exchange_require_fresh", self._open(), whole("depth", depth), whole("slot", slot))
+        call("hs_exchange_require_fresh", self._open(), whole("depth", depth), whole("slot", slot))
 
     def check_clean(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale. Collective.
@@ -785,9 +677,9 @@ class Exchange(_Unique):
         except HaloscopeError as problem:
             self._refuse("CHECK_CLEAN", problem)
         if on is None:
-            _call("hs_exchange_check_clean", self._open(), slot)
+            call("hs_exchange_check_clean", self._open(), slot)
         else:
-            _call("hs_exchange_check_clean_on", self._open(), slot, on)
+            call("hs_exchange_check_clean_on", self._open(), slot, on)
 
     def rebind(self, arrays: Array | Sequence[Array], slot: int = 0) -> None:
         """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each step.
@@ -801,9 +693,9 @@ class Exchange(_Unique):
             slot, found = whole("slot", slot), self._replacements(slot, arrays)
         except Exception as error:
             self._refuse("REBIND", as_problem(error, "arrays"))
-        ffi, _ = _library()
+        ffi, _ = library()
         addresses = [ffi.cast("void*", one._first(array)) for one, array in zip(self._described, found, strict=True)]
-        _call("hs_exchange_rebind", self._open(), slot, ffi.new("void*[]", addresses))
+        call("hs_exchange_rebind", self._open(), slot, ffi.new("void*[]", addresses))
         for one, array in zip(self._described, found, strict=True):
             one.replace(slot, array)
 
@@ -815,16 +707,16 @@ class Exchange(_Unique):
 
     def _refuse(self, call: str, problem: HaloscopeError) -> NoReturn:
         """Raise what is wrong on this rank, and where the others' call is collective, on them too."""
-        ffi, lib = _library()
+        ffi, lib = library()
         told = ffi.new("char[]", str(problem).encode("utf-8", "backslashreplace"))
         lib.hs_exchange_refuse(self._open(), getattr(lib, f"HS_CALL_{call}"), problem.exit_code, told)
         raise problem
 
     def report(self) -> str:
         """Return in one line which strategy moves the halos, what this rank sends, and what `auto` has chosen."""
-        ffi, _ = _library()
+        ffi, _ = library()
         result = ffi.new("const char**")
-        _call("hs_exchange_report", self._open(), result)
+        call("hs_exchange_report", self._open(), result)
         return str(ffi.string(result[0]).decode())
 
     def free(self) -> None:
@@ -834,7 +726,7 @@ class Exchange(_Unique):
         a thread that may not call MPI, it stays open and can be freed later.
         """
         if self._handle is not None:
-            _call("hs_exchange_free", self._handle)
+            call("hs_exchange_free", self._handle)
             self._handle = None
             self._forget()
             lifetimes.is_closed(self)
@@ -866,11 +758,18 @@ def _several(arrays: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Block:
-    """What a rank's first array says: its cells per axis, the axes that its communicator splits, the order of arrays."""
+    """What a rank's first array says: its cells per axis and the order of arrays; and the communicator, by its dimensions."""
 
     shape: tuple[int, ...]
-    axes: tuple[int | None, ...]
     order: Literal["C", "F"]
+    axes: list[int | None]  # of arrays, which the communicator splits
+    split: Sequence[int]  # ranks
+    periods: Sequence[bool]
+
+    def numbers(self) -> list[int]:
+        """Return what other ranks have to learn of it, as many numbers on each."""
+        cells = [*self.shape, 1, 1][:3]
+        return [int(self.order == "F"), *cells, *(-1 if axis is None else axis for axis in self.axes)]
 
 
 def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
@@ -882,7 +781,7 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
         )
     if not fields:
         raise UsageProblem("an exchange of no arrays; pass at least one")
-    split = _split_axes(axes, cartesian.dims)
+    split = _split_axes(axes, cartesian[0])
     dims = 1 + max((axis for axis in split if axis is not None), default=0)
     field = fields[0]
     array = memory.described(
@@ -896,37 +795,37 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
             f"the array has shape {array.shape}, the communicator splits axes {tuple(split)} and the halo is {sides}; pass an "
             f"array of {dims} axes or more, larger than its halo"
         )
-    return _Block(shape, tuple(split), "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C")
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    return _Block(shape, order, split, *cartesian)
 
 
 def _grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     """Return the grid whose blocks the ranks of a Cartesian communicator hold in their arrays. Collective."""
-    block = _agree(comm, "a grid", lambda: _own_block(comm, arrays, halo, axes))
-    blocks = [_Block(*each) for each in comm.allgather((block.shape, block.axes, block.order))]
-    if any(each.axes != block.axes or len(each.shape) != len(block.shape) for each in blocks):
+    rank, size = member(comm)
+    block: _Block = agree(comm, "a grid", lambda: _own_block(comm, arrays, halo, axes))
+    found = gather(comm, "a grid", block.numbers())
+    orders, blocks, split_axes = found[:, 0], found[:, 1:4], found[:, 4:]
+    if (split_axes != split_axes[0]).any():
         raise UsageProblem(
             "the ranks name different axes that the communicator splits; pass the same axes on all of them"
         )
-    topology: Any = _cartesian(comm)
-    coords, periods = [topology.Get_coords(rank) for rank in range(comm.size)], topology.periods
+    places = np.stack(np.unravel_index(np.arange(size), block.split), axis=1)  # MPI numbers the last dimension first
 
-    def line(axis: int, rank: int) -> list[tuple[int, int]]:
-        """Return place and cells of the blocks in a line through a rank's, along an axis."""
-        if axis not in block.axes:
-            return [(0, blocks[rank].shape[axis])]
-        along, here = block.axes.index(axis), coords[rank]
-        return [
-            (place[along], each.shape[axis])
-            for place, each in zip(coords, blocks, strict=True)
-            if all(p == h for d, (p, h) in enumerate(zip(place, here, strict=True)) if d != along)
-        ]
+    def line(along: int, of: int) -> np.ndarray:
+        """Return which ranks are in a line with one, along a dimension of the communicator."""
+        others = np.delete(places, along, axis=1)
+        same: np.ndarray = (others == others[of]).all(axis=1)
+        return same
 
     owned, cells, wraps = [], [], []
     for axis, extent in enumerate(block.shape):
-        along = block.axes.index(axis) if axis in block.axes else None
-        place = 0 if along is None else coords[comm.rank][along]
-        start = sum(cells_there for at, cells_there in line(axis, comm.rank) if at < place)
+        start, all_cells, periodic = 0, extent, False
+        if axis in block.axes:
+            along = block.axes.index(axis)
+            before = places[:, along] < places[rank, along]
+            start = int(blocks[line(along, rank) & before, axis].sum())
+            all_cells, periodic = int(blocks[line(along, 0), axis].sum()), bool(block.periods[along])
         owned.append(slice(start, start + extent))
-        cells.append(sum(cells_there for _, cells_there in line(axis, 0)))
-        wraps.append(along is not None and bool(periods[along]))
-    return Grid(comm, cells, periodic=wraps, owned=owned, order=blocks[0].order)
+        cells.append(all_cells)
+        wraps.append(periodic)
+    return Grid(comm, cells, periodic=wraps, owned=owned, order="F" if orders[0] else "C")

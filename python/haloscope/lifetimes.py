@@ -9,9 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from haloscope import patience
+from haloscope import ranks
 from haloscope.core.once import once
 
 if TYPE_CHECKING:
@@ -31,11 +29,11 @@ class Dropped:
 
     @classmethod
     def on(cls, comm: MPI.Comm) -> Dropped:
-        """Return those of a communicator. Local."""
-        found = comm.Get_attr(_key())
+        """Return those of a communicator. Local, but comes in work that ranks agree on."""
+        found: Dropped | None = ranks.checked(comm.Get_attr, _key())
         if found is None:
             found = cls()
-            comm.Set_attr(_key(), found)
+            ranks.checked(comm.Set_attr, _key(), found)
         return found
 
     def watch(self, exchange: Any, handle: Any, kept: Any) -> Callable[[], Any]:
@@ -47,19 +45,17 @@ class Dropped:
         return weakref.finalize(exchange, self._drop, self._opened, handle, kept).detach
 
     def free(self, comm: MPI.Comm, free: Callable[[Any], object]) -> None:
-        """Free what all ranks have dropped, in the order of opening. Collective; a reduction where there is none.
+        """Free what all ranks have dropped, in the order of opening. Collective; cost: a gather of a number from each rank.
 
         What cannot be freed, since `free` raises, goes on waiting.
         """
-        from mpi4py import MPI
-
         with self._lock:
             waiting = dict(self._waiting)
-        count = np.array([len(waiting)], "i")
-        comm.Allreduce(MPI.IN_PLACE, count, MPI.MIN)
-        if count[0] == 0:
+        counts = ranks.gather(comm, "an exchange", [len(waiting)])
+        if counts.min() == 0:
             return
-        for number in sorted(set.intersection(*map(set, comm.allgather(list(waiting))))):
+        numbers = ranks.gather(comm, "an exchange", [*waiting, *[0] * (counts.max() - len(waiting))])  # 0: none
+        for number in sorted(set.intersection(*map(set, numbers.tolist())) & waiting.keys()):
             free(waiting[number][0])
             with self._lock:
                 del self._waiting[number]
@@ -73,7 +69,7 @@ class Dropped:
 def _key() -> int:
     from mpi4py import MPI
 
-    return MPI.Comm.Create_keyval()
+    return int(ranks.checked(MPI.Comm.Create_keyval))
 
 
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -84,7 +80,7 @@ def end_job_where_a_rank_fails(exchange: Any) -> None:
 
     Other ranks would wait for the messages of the rank that leaves. The traceback is printed first. Interactive sessions go on.
     """
-    if exchange.grid.comm.size > 1:
+    if exchange.grid._size > 1:
         _install()
         _open.add(exchange)
 
@@ -99,15 +95,12 @@ def _install() -> None:
     usual = sys.excepthook
 
     def end_job(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
-        from mpi4py import MPI
-
         usual(kind, value, trace)
-        if not _open or hasattr(sys, "ps1") or MPI.Is_finalized():
-            return
-        sys.stderr.write(
-            f"haloscope: rank {MPI.COMM_WORLD.rank} leaves by an exception while exchanges are open; the job ends here, since "
-            "other ranks may wait for this one\n"
-        )
-        patience.end_job()
+        if _open and not hasattr(sys, "ps1"):
+            sys.stderr.flush()
+            ranks.end_job(
+                "an exception leaves this rank while exchanges are open; the job ends here, since other ranks may wait for "
+                "this one"
+            )
 
     sys.excepthook = end_job

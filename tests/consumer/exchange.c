@@ -312,7 +312,7 @@ int main(int argc, char** argv) {
   if (!refused_with(hs_exchange_run(halo, 0), "MPI_Finalize") ||
       !refused_with(hs_exchange_finish(halo), "MPI_Finalize") ||
       !refused_with(hs_exchange_accumulate(halo, 0), "MPI_Finalize") ||
-      !refused_with(hs_grid_agree(grid, 0, ""), "MPI"))
+      !refused_with(hs_grid_agree(grid, 0, ""), "MPI") || !refused_with(hs_end_job(""), "MPI"))
     return 1;
   check(hs_exchange_free(halo)); /* what MPI holds of it has ended with MPI */
   check(hs_grid_free(grid));

@@ -148,8 +148,8 @@ def test_python_takes_the_library_of_the_mpi_that_mpi4py_runs_on(monkeypatch, ve
     monkeypatch.setattr(rc, "initialize", False)
     from mpi4py import MPI
 
-    from haloscope import exchange
+    from haloscope import ranks
 
     monkeypatch.setattr(MPI, "Get_abi_version", lambda: version, raising=False)
-    assert exchange._library_name() == name
+    assert ranks.library_name() == name
     assert build.library(name).exists()

@@ -287,7 +287,7 @@ def test_an_exception_on_one_rank_ends_the_job(how):
     ended = run("ordered/p2p", how)
     assert ended.returncode != 0
     assert "FloatingPointError: the temperature is no number" in ended.stderr
-    assert "haloscope: rank 1 leaves by an exception while exchanges are open" in ended.stderr
+    assert "haloscope: rank 1: an exception leaves this rank while exchanges are open" in ended.stderr
     assert "right" not in ended.stdout
 
 

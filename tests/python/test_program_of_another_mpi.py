@@ -99,12 +99,12 @@ def test_the_first_call_of_a_program_for_another_mpi_is_refused(function, mpi):
 
 
 def test_python_refuses_an_mpi4py_for_another_mpi():
-    from haloscope import exchange
+    from haloscope import ranks
 
-    exchange._require_its_mpi(build.mpi())
+    ranks.require_its_mpi(build.mpi())
     another = "MPICH 4.2.0" if build.mpi().startswith("Open MPI") else "Open MPI 4.1.4"
     with pytest.raises(NotAvailable, match="HALOSCOPE_MPI_ABI") as found:
-        exchange._require_its_mpi(another)
+        ranks.require_its_mpi(another)
     assert f"built for {another}" in str(found.value)
     assert build.mpi().rsplit(" ", 1)[0] in str(found.value)
 

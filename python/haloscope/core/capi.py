@@ -54,7 +54,7 @@ def check(library: tuple, status: int) -> None:
     """Raise the error that the last call into a library reports."""
     ffi, lib = library
     if status != lib.HS_OK:
-        raise _ERRORS.get(status, HaloscopeError)(ffi.string(lib.hs_last_error()).decode())
+        raise _ERRORS.get(status, HaloscopeError)(ffi.string(lib.hs_last_error()).decode(errors="replace"))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import pytest
 from mpi4py import MPI
 
 import haloscope
-from haloscope import exchange, memory
+from haloscope import memory, ranks
 from haloscope.errors import UsageProblem
 
 COMM = MPI.COMM_WORLD
@@ -22,14 +22,14 @@ class DeviceArray:
     """An array in the memory of an imitated device that shows itself as CuPy's do."""
 
     def __init__(self, like: np.ndarray):
-        ffi, lib = exchange._library()
+        ffi, lib = ranks.library()
         self.like, self.memory = like, ffi.new("void**")
         assert lib.hs_imitated_allocate(like.nbytes, 0, self.memory) == 0
         self.set(like)
 
     @property
     def address(self) -> int:
-        return int(exchange._library()[0].cast("intptr_t", self.memory[0]))
+        return int(ranks.library()[0].cast("intptr_t", self.memory[0]))
 
     @property
     def __cuda_array_interface__(self) -> dict:
@@ -37,17 +37,17 @@ class DeviceArray:
                 "version": 3, "stream": 1}  # fmt: skip
 
     def set(self, values: np.ndarray) -> None:
-        ffi, lib = exchange._library()
+        ffi, lib = ranks.library()
         assert lib.hs_imitated_copy(self.memory[0], ffi.from_buffer(np.ascontiguousarray(values)), values.nbytes) == 0
 
     def get(self) -> np.ndarray:
-        ffi, lib = exchange._library()
+        ffi, lib = ranks.library()
         values = np.empty_like(self.like)
         assert lib.hs_imitated_copy(ffi.from_buffer(values), self.memory[0], values.nbytes) == 0
         return values
 
     def free(self) -> None:
-        assert exchange._library()[1].hs_imitated_release(self.memory[0]) == 0
+        assert ranks.library()[1].hs_imitated_release(self.memory[0]) == 0
 
 
 class ByDlpack:
@@ -74,12 +74,12 @@ class Stream:
     """A stream that has its address where CuPy's have it."""
 
     def __init__(self):
-        self.handle = exchange._library()[0].new("void**")
-        assert exchange._library()[1].hs_imitated_make_stream(0, self.handle) == 0
-        self.ptr = int(exchange._library()[0].cast("intptr_t", self.handle[0]))
+        self.handle = ranks.library()[0].new("void**")
+        assert ranks.library()[1].hs_imitated_make_stream(0, self.handle) == 0
+        self.ptr = int(ranks.library()[0].cast("intptr_t", self.handle[0]))
 
     def finish(self) -> None:
-        assert exchange._library()[1].hs_imitated_finish(self.handle[0]) == 0
+        assert ranks.library()[1].hs_imitated_finish(self.handle[0]) == 0
 
 
 def filled(grid: haloscope.Grid, u: np.ndarray) -> np.ndarray:

@@ -23,3 +23,16 @@ struct hs_exchange {
   haloscope::Exchange exchange;
   std::string report;
 };
+
+namespace haloscope::c {
+
+/// The communicator that an integer of Fortran stands for. The standard ABI has integers of C in its place.
+inline MPI_Comm from_fortran(int comm) {
+#ifdef MPI_ABI_VERSION
+  return MPI_Comm_fromint(comm);
+#else
+  return MPI_Comm_f2c(comm);
+#endif
+}
+
+}  // namespace haloscope::c

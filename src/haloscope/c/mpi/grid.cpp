@@ -15,15 +15,6 @@ namespace {
 enum class Split : std::uint8_t { even, cartesian, boxes };
 static_assert(HS_SPLIT_EVEN == 0 && HS_SPLIT_CARTESIAN == 1 && HS_SPLIT_BOXES == 2);
 
-/// The communicator that an integer of Fortran stands for. The standard ABI has integers of C in its place.
-MPI_Comm from_fortran(int comm) {
-#ifdef MPI_ABI_VERSION
-  return MPI_Comm_fromint(comm);
-#else
-  return MPI_Comm_f2c(comm);
-#endif
-}
-
 RankOrder three_of(const int32_t (&numbers)[3]) { return {numbers[0], numbers[1], numbers[2]}; }
 
 GridSpec spec_of(const hs_grid_options& options) {
@@ -146,14 +137,4 @@ const hs_layout* hs_grid_layout(const hs_grid* grid) {
     if (grid != nullptr) layout = needed(grid, "grid").handle;
   });
   return layout;
-}
-
-hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* reason) {
-  return guarded([&] {
-    const hs_grid& of = needed(grid, "grid");
-    require_communicator(of.comm);
-    agree(of.comm, [&] {
-      if (status != HS_OK) fail(enumerator<Exit>(status, 4, "status"), text(reason));
-    });
-  });
 }

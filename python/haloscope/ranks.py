@@ -1,0 +1,136 @@
+"""The library of exchanges, for the MPI that mpi4py runs on, and what the ranks of a communicator do together by it.
+
+The package makes no collective calls of mpi4py: the library checks its own, see `comm/mpi_call.hpp`. Local ones are `checked`
+in work that ranks agree on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from haloscope.arguments import as_problem, shown
+from haloscope.core import build, capi
+from haloscope.core.once import once
+from haloscope.errors import OK, HaloscopeError, NotAvailable, UsageProblem
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_HEADER = "exchange.h"
+_MPI_TYPES = "typedef void* MPI_Comm;\n"  # no call below passes an MPI_Comm
+
+
+def library_name() -> str:
+    """Return which library of exchanges is for the MPI that mpi4py runs on: that of the standard ABI, or that of one MPI."""
+    from mpi4py import MPI
+
+    version = getattr(MPI, "Get_abi_version", lambda: (-1, -1))()  # new in mpi4py 4.1
+    return build.EXCHANGE_ABI_LIBRARY if version[0] > 0 else build.EXCHANGE_LIBRARY
+
+
+@once
+def library() -> tuple:
+    """Load the library of exchanges once; return (ffi, library). Raises NotAvailable for a library of another MPI."""
+    name, header = library_name(), build.header()
+    if name == build.EXCHANGE_LIBRARY:
+        require_its_mpi(build.mpi())
+    texts = [header.read_text(), header.with_name(_HEADER).read_text()]
+    return capi.open_library(build.library(name), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header)
+
+
+def require_its_mpi(built_for: str) -> None:
+    """Refuse the MPI that mpi4py runs on where it is of another family than the library's. Local."""
+    from mpi4py import MPI
+
+    try:
+        vendor, version = MPI.get_vendor()
+    except MPI.Exception:  # the library looks again, and its calls are checked
+        return
+    if not built_for or (vendor == "Open MPI") == built_for.startswith("Open MPI"):
+        return
+    raise NotAvailable(
+        f"mpi4py ({MPI.__file__}) runs on {vendor} {'.'.join(map(str, version))}, but this Haloscope was built for "
+        f"{built_for}: use an mpi4py for {built_for.rsplit(' ', 1)[0]}, or build Haloscope with mpicxx of {vendor}, or build it "
+        "with HALOSCOPE_MPI_ABI=ON and mpi4py for the standard ABI (MPICC=mpicc_abi pip install --no-binary mpi4py mpi4py)"
+    )
+
+
+def call(function: str, *arguments: object) -> None:
+    """Call a function of the library that returns a status; raise the error that it reports."""
+    opened = library()
+    capi.check(opened, getattr(opened[1], function)(*arguments))
+
+
+def member(comm: Any) -> tuple[int, int]:
+    """Return this rank's number and the number of ranks. Local. Raises UsageProblem for what no grid can be split over."""
+    from mpi4py import MPI
+
+    if not isinstance(comm, MPI.Comm):
+        raise UsageProblem(f"{shown(comm)} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
+    found = library()[0].new("int32_t[2]")
+    call("hs_member_f", comm.py2f(), found, found + 1)
+    return found[0], found[1]
+
+
+def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[], str] | None = None) -> Any:
+    """Return what local work returns; where anything is raised by it on a rank, raise on all, so that none waits.
+
+    That rank raises its own error, the others its text. Cost: a reduction, with an order two.
+    what: "a grid" or "an exchange", which all ranks make, for messages.
+    order: after the work, the order of axes of what this rank asks for, "C" or "F". Raises UsageProblem where ranks
+        differ in it.
+    """
+    result, problem, axes = None, None, library()[0].NULL
+    try:
+        result = work()
+        if order:
+            axes = order().encode()
+    except BaseException as error:
+        problem = error
+    ours = None if problem is None else as_problem(problem)
+    status, told = (OK, "") if ours is None else (ours.exit_code, str(ours))
+    try:
+        call("hs_agree_f", comm.py2f(), what.encode(), status, told.encode("utf-8", "backslashreplace"), axes)
+    except HaloscopeError:
+        if ours is None:
+            raise
+    if problem is None or ours is None:
+        return result
+    if problem is ours or not isinstance(problem, Exception):  # an interrupt stays one
+        raise problem
+    raise ours from problem
+
+
+def checked(function: Callable, *arguments: object) -> Any:
+    """Return what a local call of mpi4py returns. Raises HaloscopeError with MPI's own text where MPI refuses it.
+
+    Comes in work that ranks agree on, since MPI may refuse it on some of them.
+    """
+    from mpi4py import MPI
+
+    try:
+        return function(*arguments)
+    except MPI.Exception as refused:
+        code, text = refused.Get_error_code(), refused.Get_error_string()
+        raise HaloscopeError(f"mpi4py's {function.__qualname__} failed (MPI error {code}): {text}") from None
+
+
+def gather(comm: MPI.Comm, what: str, numbers: Sequence[int]) -> np.ndarray:
+    """Return the numbers of each rank, a row for each; all ranks give as many. Collective.
+
+    what: as for agree().
+    """
+    ffi, _ = library()
+    mine = np.array(numbers, "i8")
+    found = np.empty((member(comm)[1], mine.size), "i8")
+    here, all_of = (ffi.from_buffer("int64_t[]", array) for array in (mine, found))
+    call("hs_gather_f", comm.py2f(), what.encode(), here, mine.size, all_of)
+    return found
+
+
+def end_job(text: str) -> None:
+    """Print this rank's number and a text on standard error and end all ranks. Returns where MPI is not running."""
+    library()[1].hs_end_job(text.encode())
