@@ -16,6 +16,7 @@ import numpy as np
 
 from haloscope.errors import NotAvailable
 from haloscope.exchange import Exchange, Field, Grid
+from haloscope.ranks import member
 
 WIDTH = 2  # layers of a halo of Veros
 
@@ -81,38 +82,37 @@ def _exchange_overlap(arr: np.ndarray, var_grid: Sequence[str], cyclic: bool) ->
     if not axes:
         return arr
     filled = np.array(arr, order="C")
+    both = filled if len(axes) == 2 else np.expand_dims(filled, 1 - axes[0])  # axes x and y
     key = (arr.shape, str(arr.dtype), axes, bool(cyclic))
     if key in _exchanges:
-        _exchanges[key].rebind([filled])
+        _exchanges[key].rebind([both])
     else:
-        _exchanges[key] = _open(filled, axes, bool(cyclic))
+        _exchanges[key] = _open(both, axes, bool(cyclic))
     _exchanges[key]()
     filled.flags.writeable = arr.flags.writeable
     return filled
 
 
 def _open(array: np.ndarray, axes: tuple[int, ...], cyclic: bool) -> Exchange:
-    """Open an exchange over the first axes of an array: x, y or both (0, 1).
+    """Open an exchange of an array [x, y, ...] over x, y or both (0, 1). Collective.
 
-    Veros also sends what lies beyond the edges of its grid, so that counts as the outermost ranks' own.
+    Veros also sends what lies beyond the edges of its grid, so that counts as the outermost ranks' own. Along an axis over which
+    nothing is exchanged, each rank has one cell.
     """
     from veros import runtime_settings
 
-    ranks = runtime_settings.num_proc
-    comm, place = (
-        runtime_settings.mpi_comm,
-        (runtime_settings.mpi_comm.rank % ranks[0], runtime_settings.mpi_comm.rank // ranks[0]),
-    )
-    if len(axes) == 1:  # along a row or a column of ranks
-        comm = comm.Split(place[1 - axes[0]], place[axes[0]])
-    cells, owned, periodic = [], [], []
-    for axis, length in zip(axes, array.shape, strict=False):
-        wraps, block = cyclic and axis == 0, length - 2 * WIDTH
-        beyond = 0 if wraps else WIDTH
-        start = place[axis] * block + (beyond if place[axis] > 0 else 0)
-        stop = (place[axis] + 1) * block + (2 * beyond if place[axis] + 1 == ranks[axis] else beyond)
+    comm, ranks = runtime_settings.mpi_comm, runtime_settings.num_proc
+    rank, _ = member(comm)
+    cells, owned, periodic, halo = [], [], [], []
+    for axis, place in enumerate((rank % ranks[0], rank // ranks[0])):
+        width = WIDTH if axis in axes else 0
+        wraps, block = cyclic and axis == 0, array.shape[axis] - 2 * width
+        beyond = 0 if wraps else width
+        start = place * block + (beyond if place > 0 else 0)
+        stop = (place + 1) * block + (2 * beyond if place + 1 == ranks[axis] else beyond)
         cells.append(ranks[axis] * block + 2 * beyond)
         owned.append(slice(start, stop))
         periodic.append(wraps)
+        halo.append(width)
     grid = Grid(comm, cells, periodic=periodic, owned=owned)
-    return Exchange(grid, [Field(array, outer=False)], WIDTH)
+    return Exchange(grid, [Field(array, halo, outer=False)])
