@@ -1,8 +1,9 @@
 // A library to preload: calls of MPI are counted, and one of them fails.
 //   HALOSCOPE_TEST_FAULT=FUNCTION:N[:RANK]  the N-th call (from 1) of a function by this rank, or by every rank
 //   HALOSCOPE_TEST_CALLS=FILE               calls by function, appended as "RANK FUNCTION N" when the process ends
-// Only calls count that come from files with "haloscope" in their names: those of the program around it are its own.
-// mpi_functions.inc has a line FAULTY(NAME) for each function that the library calls.
+//   HALOSCOPE_TEST_CALLERS=NAME             calls count that come from files with this in their names, at the time of each call;
+//                                           "haloscope" by default, since those of the program around it are its own
+// mpi_functions.inc has a line FAULTY(NAME) for each function that the library calls, and for its form for large counts.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -38,11 +39,12 @@ int own_rank() {
   return rank;
 }
 
-bool is_library(void* caller) {
+bool counts(void* caller) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
   const char* const slash = std::strrchr(info.dli_fname, '/');
-  return std::strstr(slash ? slash : info.dli_fname, "haloscope") != nullptr;
+  const char* const asked = std::getenv("HALOSCOPE_TEST_CALLERS");
+  return std::strstr(slash ? slash : info.dli_fname, asked ? asked : "haloscope") != nullptr;
 }
 
 class Calls {
@@ -52,7 +54,7 @@ class Calls {
     return *calls;
   }
   bool fails(const char* function, void* caller) {
-    if (!is_library(caller)) return false;
+    if (!counts(caller)) return false;
     const std::lock_guard lock(mutex_);
     const long number = ++counts_[function];
     if (rank_ < 0) rank_ = own_rank();

@@ -65,6 +65,35 @@ def test_every_call_of_mpi_is_checked():
     assert not unread, f"wrap these in CHECK_MPI() or REQUIRE_MPI() of comm/mpi_call.hpp: {unread}"
 
 
+COMMUNICATORS = {"comm", "mpi_comm", "world", "COMM_WORLD", "COMM_SELF"}
+LOWER = ("allgather", "allreduce", "alltoall", "barrier", "bcast")
+COLLECTIVE = {*LOWER, *map(str.capitalize, LOWER), *(f"I{name}" for name in LOWER), "Create_cart", "Dup", "Split"}
+
+
+def last_name(node: ast.expr) -> str:
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def calls_mpi4py(node: ast.AST) -> bool:
+    """Return whether an expression is a member of a communicator of mpi4py's, or a call of one of its functions."""
+    if isinstance(node, ast.Attribute) and last_name(node.value) in COMMUNICATORS:
+        return node.attr != "py2f"  # which MPI cannot refuse
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return last_name(node.func.value) == "MPI" or node.func.attr in COLLECTIVE
+
+
+def test_every_call_of_mpi4py_is_checked():
+    package, unchecked = ROOT / "python" / "haloscope", []
+    for source in sorted(package.rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(source.read_text())))
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        given = [call.args[0] for call in calls if call.args and last_name(call.func) == "checked"]
+        texts = [ast.unparse(node) for node in nodes if calls_mpi4py(node) and node not in given]
+        unchecked += [f"{source.relative_to(package)}: {text}" for text in texts if text != "MPI.get_vendor()"]
+    assert not unchecked, f"make local ones by checked(), the others by agree() and gather() of ranks.py: {unchecked}"
+
+
 def test_every_window_is_made_where_a_communicator_is_left():
     missing = []
     for source in sorted((ROOT / "src").rglob("*.cpp")):

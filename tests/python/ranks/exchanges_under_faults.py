@@ -1,7 +1,8 @@
 """What `exchanges_under_faults_haloscope` does, from Python: exchanges from the first call to the last while calls of MPI fail.
 
-usage: exchanges_under_faults.py STRATEGY [halves]
+usage: exchanges_under_faults.py STRATEGY [halves|mpi4py]
 halves: on two communicators of every second rank, in falling order.
+mpi4py: calls of mpi4py that the package makes count, in place of those of the library.
 Each rank prints the exchanges' reports, then "rank N: right", "rank N: wrong" or "rank N: refused: TEXT".
 """
 
@@ -17,6 +18,8 @@ from haloscope.errors import HaloscopeError
 comm = MPI.COMM_WORLD
 if "halves" in sys.argv:
     comm = comm.Split(comm.rank % 2, -comm.rank)
+rank = comm.rank
+cart = comm.Create_cart([comm.size, 1], [True, True])
 
 
 def exchange_all(strategy: str) -> bool:
@@ -36,7 +39,7 @@ def exchange_all(strategy: str) -> bool:
         halo.accumulate(0)
         print(f"report: {halo.report()}\n", end="")
     u = np.zeros((12, 14))
-    found = haloscope.Exchange(comm.Create_cart([comm.size, 1], [True, True]), u, 1, strategy=strategy)
+    found = haloscope.Exchange(cart, u, 1, strategy=strategy)
     print(f"report: {found.report()}\n", end="")
     u[1:-1, 1:-1] = 7
     found()
@@ -44,11 +47,15 @@ def exchange_all(strategy: str) -> bool:
     return right and bool((u == 7).all())
 
 
+if "mpi4py" in sys.argv:
+    os.environ["HALOSCOPE_TEST_CALLERS"] = "/MPI."
 try:
     found = "right" if exchange_all(sys.argv[1]) else "wrong"
 except HaloscopeError as error:
     found = f"refused: {error}"
-print(f"rank {comm.rank}: {found}\n", end="", flush=True)
+if "mpi4py" in sys.argv:
+    os.environ["HALOSCOPE_TEST_CALLERS"] = "none"  # the rest is the program's
+print(f"rank {rank}: {found}\n", end="", flush=True)
 MPI.COMM_WORLD.Barrier()
 if found != "right":
     os._exit(1)  # what a failed call has left may keep MPI_Finalize waiting
