@@ -76,6 +76,7 @@ def run(case: tuple[str, str], ranks: int = RANKS, **environment: str) -> subpro
         "python": [sys.executable, str(SCRIPT), strategy],
         "halves": [sys.executable, str(SCRIPT), strategy, memory],
         "mpi4py": [sys.executable, str(SCRIPT), strategy, memory],
+        "open": [sys.executable, str(SCRIPT.with_name("open_exchange_under_faults.py")), strategy],
         "c": [str(PROGRAMS / "exchanges_under_faults_c"), strategy],
         "fortran": [str(PROGRAMS / "exchanges_under_faults_fortran"), strategy],
     }.get(memory, [str(PROGRAM), *case])
@@ -163,6 +164,12 @@ def test_a_call_of_a_binding_that_is_refused_on_one_rank_leaves_none_waiting(lan
     with ThreadPoolExecutor(JOBS) as pool:
         found = list(pool.map(lambda fault: verdict(case, fault), faults))
     assert not any(found), found
+
+
+@pytest.mark.parametrize("call", ["check_clean", "rebind"])
+@pytest.mark.parametrize("ranks", ["", ":1"])
+def test_a_collective_call_on_an_open_exchange_leaves_no_rank_waiting(call, ranks):
+    assert not verdict((call, "open"), f"MPI_Iallreduce:1{ranks}")
 
 
 @pytest.mark.parametrize("function", ["MPI_Comm_dup", "MPI_Waitall"])

@@ -129,13 +129,20 @@ struct Exchange::State {
   /// @param stream  null: none was given.
   void check(int slot, const DeviceStream* stream) {
     const Call call(busy, "check_clean");
-    const Making making("a check of halos");
     const FailureWatch watch(device != nullptr);
-    agree(comm_of(Shared::check_clean), [&] {
+    agree_in(Shared::check_clean, [&] {
       if (stream != nullptr) require_device(place, "check_clean");
       require_ready("check_clean", slot);
       guard->check_clean(slot, stream != nullptr ? *stream : DeviceStream{});
     });
+  }
+  /// agree() in a call that is collective; MPI may refuse it there on one rank alone.
+  void agree_in(Shared call, const std::function<void()>& check) const {
+    const MPI_Comm comm = comm_of(call);
+    const char* const made = call == Shared::accumulate    ? "an accumulation"
+                             : call == Shared::check_clean ? "a check of halos"
+                                                           : "an exchange of other arrays";
+    collectively(comm, made, [&] { agree(comm, check); });
   }
   /// agree(), which a device's failure on another rank ends.
   void agree_watched(const std::function<void()>& check) const {
@@ -344,7 +351,7 @@ void Exchange::check_clean(int slot, DeviceStream after) const {
 void Exchange::refuse(Shared call, Exit exit, const std::string& text) const {
   State& of = state(call == Shared::rebind ? "rebind" : "refuse");
   const Call here(of.busy, "refuse");
-  if (of.is_collective(call)) agree(of.comm_of(call), [&] { fail(exit, text); });
+  if (of.is_collective(call)) of.agree_in(call, [&] { fail(exit, text); });
   fail(exit, text);
 }
 
