@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+TESTS = DOCS.parent / "tests"
 
 
 def commands(page: str) -> list[str]:
@@ -77,3 +79,49 @@ def test_the_tutorial_can_be_followed_from_its_first_command_to_its_last(halosco
     for command in commands("tutorial.md"):
         result = haloscope(*shlex.split(command))
         assert result.code == 0, f"{command}\n{result.err}"
+
+
+# ---- the promises of reliability.md -------------------------------------------------------------------------------------
+
+
+def promises() -> list[list[str]]:
+    """Return the cells of each row of the table of promises: fault, promise, tests."""
+    (table,) = re.findall(
+        r"^\| fault \|.*\n\|[-|]*\n((?:\|.*\n)+)", (DOCS / "reliability.md").read_text(), re.MULTILINE
+    )
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    assert len(rows) > 30 and {len(row) for row in rows} == {3}
+    return rows
+
+
+def marks_of_file(body: list[ast.stmt]) -> list[str]:
+    """Return the marks that all tests of a file have."""
+    values = [node.value for node in body if isinstance(node, ast.Assign) and "pytestmark" in ast.unparse(node.targets)]
+    return [ast.unparse(mark) for value in values for mark in getattr(value, "elts", [value])]
+
+
+def quick_python_tests(name: str, program: str) -> list[str]:
+    """Return the tests of a file that start a program, if one is given, and that every run has."""
+    body = ast.parse((TESTS / "python" / name).read_text()).body
+    functions = [node for node in body if isinstance(node, ast.FunctionDef) and Path(program).stem in ast.unparse(node)]
+    marks = {node.name: [*marks_of_file(body), *map(ast.unparse, node.decorator_list)] for node in functions}
+    return [test for test in marks if test.startswith("test_") and "pytest.mark.long" not in marks[test]]
+
+
+def cpp_tests(name: str, suite: str) -> list[str]:
+    """Return the tests of a file, or of one of the programs, that are in a suite, if one is given."""
+    files = (
+        (TESTS / "cpp").rglob(name) if name.endswith(".cpp") else (TESTS / "cpp" / name[len("test_") :]).glob("*.cpp")
+    )
+    return [
+        test for file in files for test in re.findall(rf"^TEST(?:_F|_P)?\({suite}.*", file.read_text(), re.MULTILINE)
+    ]
+
+
+def test_every_promise_names_tests_that_exist_and_that_every_run_has():
+    for fault, _, cell in promises():
+        named = re.findall(r"`(\w+\.py|\w+\.cpp|test_[a-z]+)`(?: \(`([^`]+)`\))?", cell)
+        assert named, fault
+        for name, within in named:
+            tests = quick_python_tests if name.endswith(".py") else cpp_tests
+            assert tests(name, within), f"{fault}: {name} {within}"
