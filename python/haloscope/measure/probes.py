@@ -46,15 +46,15 @@ def lacking(*strategies: str) -> str:
 def findings(names: str = "all") -> dict:
     """Return {"mpi_library", "passed": [names], "failed": {name: reason}, "notes": {name: text}}.
 
-    From the cache when this MPI library and build were probed before. Empty, and not kept, when no rank could be
+    From the cache, if there is one, when this MPI library and build were probed before. Empty, and not kept, when no rank could be
     started (a foreign mpiexec, say): the next measurement then reports why.
     """
     file = _cache_file(names)
-    found = files.kept(file, _is_whole)
+    found = files.kept(file, _is_whole) if file else None
     if found and not _is_doubtful(file, found):
         return found
     found = _ask(names)
-    if found["passed"]:
+    if file and found["passed"]:
         files.keep(file, found)
     return found
 
@@ -87,14 +87,28 @@ def for_records() -> dict | None:
     )
 
 
-def _cache_file(names: str) -> Path:
-    own = os.environ.get("HALOSCOPE_CACHE")  # empty: the library keeps no choices; findings have their usual place
-    folder = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "haloscope"
+def _cache_file(names: str) -> Path | None:
+    folder = _cache_folder()
+    if folder is None:
+        return None
     parts = [names]
     for path in (mpi_library(), build.rank_program()):
         state = path.stat()
         parts += [str(path.resolve()), str(state.st_mtime_ns), str(state.st_size)]
     return folder / f"probes-{hashlib.sha256(' '.join(parts).encode()).hexdigest()[:16]}.json"
+
+
+def _cache_folder() -> Path | None:
+    """Return where findings are kept; None for a user without a home folder, as in containers."""
+    own = os.environ.get("HALOSCOPE_CACHE")  # empty: the library keeps no choices; findings have their usual place
+    if own:
+        return Path(own)
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache) / "haloscope"
+    try:
+        return Path.home() / ".cache" / "haloscope"
+    except RuntimeError:
+        return None
 
 
 def mpi_library() -> Path:
