@@ -1,4 +1,4 @@
-"""Surroundings of others: no home folder, few variables."""
+"""Surroundings of others: no home folder, few variables, spaces in paths."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ import pytest
 
 from haloscope.measure import launch
 from test_exchange import RANKS
+from test_install import CONSUMER, run
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
 RUN = ("run", "laplace2d", "--cells", "32x32", "--ranks", "2", "--strategy", "ordered/p2p", "--steps", "4", "--launches", "1",
        "--output", "r.jsonl")  # fmt: skip
+RIGHT = ["rank 0: right", "rank 1: right"]
+
+
+def on_two_ranks(program: Path, **more) -> list[str]:
+    """Run a program on two ranks; return the lines that they print, in order."""
+    words = launch.launcher_words(launch.mpiexec(), 2, 1)
+    return sorted(run(*words, program, timeout=60, **more).splitlines())
+
 
 # ---- a compute node or a container ---------------------------------------------------------------------------------------
 
@@ -58,3 +67,40 @@ def test_a_run_without_standard_streams_leaves_its_record(tmp_path, closed):
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 1
+
+
+# ---- spaces in paths -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spaced(prefix, tmp_path_factory) -> Path:
+    """An installed tree below a folder whose name has spaces and letters beyond ASCII."""
+    place = tmp_path_factory.mktemp("spaced") / "my données"
+    shutil.copytree(prefix, place / "in st", symlinks=True)
+    return place / "in st"
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")
+def test_pkg_config_has_spaces_in_the_paths_that_it_prints(spaced, tmp_path):
+    (description,) = spaced.rglob("haloscope.pc")
+    program = tmp_path / "pc app"
+    command = 'eval "mpicc -std=c99 \\"\\$1\\" $(pkg-config --cflags --libs haloscope) -o \\"\\$2\\""'
+    run("env", f"PKG_CONFIG_PATH={description.parent}", "sh", "-c", command, "sh", CONSUMER / "exchange.c", program)
+    assert on_two_ranks(program) == RIGHT
+
+
+def test_cmake_finds_and_builds_in_folders_with_spaces(spaced, tmp_path):
+    source, binary = tmp_path / "s rc", tmp_path / "b ld"
+    shutil.copytree(CONSUMER / "alone", source / "alone")
+    shutil.copy(CONSUMER / "exchange.c", source)
+    run("cmake", "-S", source / "alone", "-B", binary, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={spaced}", "-DLANGUAGE=C")
+    run("cmake", "--build", binary)
+    assert on_two_ranks(binary / "alone") == RIGHT
+
+
+def test_the_command_line_works_with_spaces_in_all_paths(spaced, tmp_path):
+    run("env", f"HALOSCOPE_BUILD={spaced}", *HALOSCOPE, *RUN[:-1], "r 1.jsonl", cwd=tmp_path, timeout=120)
+    assert len((tmp_path / "r 1.jsonl").read_text().splitlines()) == 1
+    shutil.copy(RANKS / "stencil.py", tmp_path / "my app.py")
+    words = ("check", "-n", "1,2", "--file", "u.npy", "--", sys.executable, tmp_path / "my app.py", "2", "right")
+    run(*HALOSCOPE, *words, cwd=tmp_path, timeout=120)
