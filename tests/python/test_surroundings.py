@@ -1,4 +1,4 @@
-"""Surroundings of others: no home folder, few variables, spaces in paths."""
+"""Surroundings of others: no home folder, few variables, spaces in paths, few cores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from haloscope.measure import launch
-from test_exchange import RANKS
+from test_exchange import RANKS, on_ranks
 from test_install import CONSUMER, run
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
@@ -104,3 +104,19 @@ def test_the_command_line_works_with_spaces_in_all_paths(spaced, tmp_path):
     shutil.copy(RANKS / "stencil.py", tmp_path / "my app.py")
     words = ("check", "-n", "1,2", "--file", "u.npy", "--", sys.executable, tmp_path / "my app.py", "2", "right")
     run(*HALOSCOPE, *words, cwd=tmp_path, timeout=120)
+
+
+# ---- few cores -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ranks", "rounds"), [(4, 15), *(pytest.param(ranks, 40, marks=pytest.mark.long) for ranks in (6, 8))]
+)
+def test_ranks_that_share_one_core_exchange_right_halos(ranks, rounds):
+    """Launchers and ranks inherit the core of the process that starts them."""
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(mine)})
+    try:
+        assert on_ranks(ranks, RANKS / "random_exchanges.py", ranks, rounds) == ["right"]
+    finally:
+        os.sched_setaffinity(0, mine)
