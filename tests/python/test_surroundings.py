@@ -1,7 +1,8 @@
-"""Surroundings of others: no home folder, few variables, spaces in paths, few cores."""
+"""Surroundings of others: no home folder, few variables, spaces in paths, few cores, a decimal comma."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 from haloscope.measure import launch
 from test_exchange import RANKS, on_ranks
 from test_install import CONSUMER, run
+from toy import TOY
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
 RUN = ("run", "laplace2d", "--cells", "32x32", "--ranks", "2", "--strategy", "ordered/p2p", "--steps", "4", "--launches", "1",
@@ -120,3 +122,74 @@ def test_ranks_that_share_one_core_exchange_right_halos(ranks, rounds):
         assert on_ranks(ranks, RANKS / "random_exchanges.py", ranks, rounds) == ["right"]
     finally:
         os.sched_setaffinity(0, mine)
+
+
+# ---- a decimal comma -----------------------------------------------------------------------------------------------------
+
+COMMA = """
+#include <clocale>
+#include <locale>
+struct Comma : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\\3"; }
+};
+static const bool set = [] {
+  std::setlocale(LC_ALL, "de_DE.UTF-8");
+  std::locale::global(std::locale(std::locale(), new Comma));
+  return true;
+}();
+"""
+
+
+@pytest.fixture(scope="module")
+def comma(tmp_path_factory) -> dict[str, str]:
+    """Variables by which C and C++ write and read numbers as in German, in every program, before its first line."""
+    place = tmp_path_factory.mktemp("comma")
+    (place / "comma.cpp").write_text(COMMA)
+    run("g++", "-std=c++20", "-shared", "-fPIC", place / "comma.cpp", "-o", place / "comma.so")
+    made = ["localedef", "-i", "de_DE", "-f", "UTF-8", place / "de_DE.UTF-8"]
+    if not shutil.which("localedef") or subprocess.run(made, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no sources of locales, or no localedef")
+    variables = {"LD_PRELOAD": str(place / "comma.so"), "LOCPATH": str(place)}
+    code = "import locale; print(locale.localeconv()['decimal_point'])"
+    assert run("env", *settings(variables), sys.executable, "-c", code).strip() == ","
+    return variables
+
+
+def settings(variables: dict[str, str]) -> list[str]:
+    return [f"{name}={value}" for name, value in variables.items()]
+
+
+def test_a_fraction_of_a_second_is_one_in_a_locale_with_a_decimal_comma(comma):
+    start = (*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable)
+    words = [*start, RANKS / "late.py", "ordered/p2p", "sleep"]
+    done = subprocess.run(list(map(str, words)), env=os.environ | comma | {"HALOSCOPE_PATIENCE": "0.5"}, capture_output=True, text=True,
+                          timeout=120, check=False)  # fmt: skip
+    assert done.stdout.count("right") == 2, done.stderr
+    assert "not a number" not in done.stderr
+    assert "rank 1 has not answered in exchange 3 of heat" in done.stderr
+
+
+def test_a_kept_choice_is_known_in_every_locale(comma, tmp_path, monkeypatch):
+    monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "cache"))
+    assert on_ranks(2, RANKS / "kept_choice.py", 1024) == ["new"]
+    for name, value in comma.items():
+        monkeypatch.setenv(name, value)
+    assert on_ranks(2, RANKS / "kept_choice.py", 1024) == ["known"]
+
+
+def test_predictions_and_plans_are_the_same_in_every_locale(comma):
+    for words in (
+        ("predict", "laplace2d", "--cells", "2560", "--ranks", "4", "--depth", "1,2", "--profile", TOY, "--json"),
+        ("plan", "laplace2d", "--cells", "2560", "--ranks", "4", "--json"),
+    ):
+        plain = run(*HALOSCOPE, *words)
+        assert run("env", *settings(comma), *HALOSCOPE, *words) == plain
+
+
+@pytest.mark.long
+def test_a_run_is_verified_and_recorded_in_a_locale_with_a_decimal_comma(comma, tmp_path):
+    run("env", *settings(comma), *HALOSCOPE, *RUN, cwd=tmp_path, timeout=120)
+    record = json.loads((tmp_path / "r.jsonl").read_text())
+    assert record["verification"]["status"] == "passed"

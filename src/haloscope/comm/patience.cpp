@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -35,9 +36,10 @@ bool ends_stalled_jobs() {
 double read_patience() {
   const char* const text = std::getenv("HALOSCOPE_PATIENCE");
   if (text == nullptr || *text == '\0') return default_s;
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  if (*end == '\0' && seconds >= 0) return seconds;
+  double seconds = 0;  // not by strtod, which wants a comma where the program has set such a locale
+  const char* const end = text + std::strlen(text);
+  const auto [last, fault] = std::from_chars(text, end, seconds);
+  if (fault == std::errc{} && last == end && seconds >= 0) return seconds;
   std::fprintf(stderr, "haloscope: HALOSCOPE_PATIENCE is '%s', not a number of seconds; %g is used\n", text, default_s);
   return default_s;
 }

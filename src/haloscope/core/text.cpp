@@ -1,5 +1,7 @@
 #include "haloscope/core/text.hpp"
 
+#include <array>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -57,6 +59,12 @@ std::string escaped(std::string_view text, std::size_t most, bool keep_lines) {
 }
 
 }  // namespace
+
+std::string with_digits(double number, int digits) {
+  std::array<char, 400> text;  // the largest number has 309 digits before the point
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed, digits).ptr;
+  return {text.data(), end};
+}
 
 std::string shown(std::string_view text, std::size_t most) { return escaped(text, most, false); }
 

@@ -1,6 +1,7 @@
 // Writes texts without loss, and makes texts from outside printable.
 #pragma once
 
+#include <locale>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -8,11 +9,17 @@
 namespace haloscope {
 
 /// A stream that a text is written into. Other streams leave out what they have no memory for, and report nothing; this one
-/// throws std::bad_alloc.
+/// throws std::bad_alloc. Numbers are the same in every locale that the program may set.
 class TextStream : public std::ostringstream {
  public:
-  TextStream() { exceptions(badbit); }
+  TextStream() {
+    imbue(std::locale::classic());
+    exceptions(badbit);
+  }
 };
+
+/// The number with so many digits after the point. Unlike printf, the same in every locale that the program may set.
+std::string with_digits(double number, int digits);
 
 constexpr std::size_t most_shown = 200;
 

@@ -1,15 +1,14 @@
 #include "haloscope/model/range.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace haloscope::model {
 
 std::string shown(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", number);
-  return text;
+  char text[32];  // as by %g of printf, which depends on the locale of the program
+  return {text, std::to_chars(text, text + sizeof text, number, std::chars_format::general, 6).ptr};
 }
 
 void Range::note(const char* what, double amount, double low, double high) {

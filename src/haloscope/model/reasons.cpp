@@ -1,7 +1,7 @@
 // What bounds a prediction, in words.
 #include <algorithm>
-#include <cstdio>
 
+#include "haloscope/core/text.hpp"
 #include "haloscope/model/advise.hpp"
 #include "haloscope/model/network.hpp"
 
@@ -9,11 +9,7 @@ namespace haloscope::model {
 
 namespace {
 
-std::string percent(double part, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f%%", digits, part * 100);
-  return text;
-}
+std::string percent(double part, int digits) { return with_digits(part * 100, digits) + "%"; }
 
 std::string messages_of(const Prediction& p) {
   const auto [least, most] = p.message_bytes;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <limits>
 #include <set>
 
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/text.hpp"
 
 namespace haloscope {
 namespace {
@@ -44,9 +44,7 @@ int diameter(const LinkContext& context) {
 
 /// "2.0 and 14.1 us"
 std::string microseconds(double exchange, double step) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.1f and %.1f us", exchange * 1e6, step * 1e6);
-  return text;
+  return with_digits(exchange * 1e6, 1) + " and " + with_digits(step * 1e6, 1) + " us";
 }
 
 /// Links with a choice to keep. Many programs never end theirs: their choices are kept when the program exits.

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <locale>
 
 #include "haloscope/core/bounds.hpp"
 #include "haloscope/core/file.hpp"
@@ -40,6 +41,23 @@ TEST(Texts, OfErrorsArePrintable) { EXPECT_STREQ(UsageError("name '\x1b[2J\xff'"
 TEST(Texts, AreWrittenWholeOrNotAtAll) {
   TextStream text;
   EXPECT_THROW(text.setstate(std::ios::badbit), std::ios::failure) << "where memory is exhausted";
+}
+
+/// Numbers as in German: 1.234,5.
+struct Commas : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST(Texts, HaveTheSameNumbersInEveryLocaleOfTheProgram) {
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Commas));
+  TextStream text;
+  text << 1234 << ' ' << 0.5;
+  std::locale::global(before);
+  EXPECT_EQ(text.str(), "1234 0.5");
+  EXPECT_EQ(with_digits(1234.25, 1), "1234.2");
+  EXPECT_EQ(with_digits(-1e308, 2).size(), 313u);
 }
 
 TEST(Texts, AreSplitAtEachSeparator) {
