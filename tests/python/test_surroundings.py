@@ -1,9 +1,10 @@
-"""Surroundings of others: no home folder, few variables, spaces in paths, few cores, a decimal comma."""
+"""Surroundings of others: no home folder, few variables, spaces in paths, few cores, a decimal comma, a larger CMake project."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from haloscope.measure import launch
 from test_exchange import RANKS, on_ranks
-from test_install import CONSUMER, run
+from test_install import CONSUMER, REPOSITORY, run
 from toy import TOY
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
@@ -193,3 +194,60 @@ def test_a_run_is_verified_and_recorded_in_a_locale_with_a_decimal_comma(comma, 
     run("env", *settings(comma), *HALOSCOPE, *RUN, cwd=tmp_path, timeout=120)
     record = json.loads((tmp_path / "r.jsonl").read_text())
     assert record["verification"]["status"] == "passed"
+
+
+# ---- a larger CMake project ----------------------------------------------------------------------------------------------
+
+TARGETS = ("docs", "lint", "demo", "bench", "format", "check", "core", "c", "exchange", "plan", "toy", "setup")
+HOST = """cmake_minimum_required(VERSION 3.25)
+project(host LANGUAGES C CXX)
+set(CMAKE_CXX_STANDARD 17)
+set(BUILD_SHARED_LIBS ON)
+enable_testing()
+foreach(name {targets})
+  add_custom_target(${{name}})
+endforeach()
+{added}
+add_executable(solver {source})
+target_link_libraries(solver PRIVATE haloscope::exchange)
+foreach(name CMAKE_BUILD_TYPE CMAKE_CXX_STANDARD CMAKE_CXX_STANDARD_REQUIRED CMAKE_CXX_EXTENSIONS CMAKE_POSITION_INDEPENDENT_CODE
+             CMAKE_CXX_FLAGS CMAKE_CXX_FLAGS_RELEASE CMAKE_MODULE_PATH CMAKE_UNITY_BUILD)
+  message(STATUS "${{name}} is '${{${{name}}}}'")
+endforeach()
+get_property(options DIRECTORY PROPERTY COMPILE_OPTIONS)
+message(STATUS "options are '${{options}}'")
+"""
+ADDED = {
+    "add_subdirectory": f'add_subdirectory("{REPOSITORY}" haloscope EXCLUDE_FROM_ALL)',
+    "FetchContent": f"""include(FetchContent)
+FetchContent_Declare(haloscope SOURCE_DIR "{REPOSITORY}")
+FetchContent_MakeAvailable(haloscope)""",
+}
+
+
+def configure(folder: Path, how: str) -> str:
+    """Configure a project that includes this one as `how` says; return what CMake prints of the project's own settings."""
+    folder.mkdir()
+    text = HOST.format(targets=" ".join(TARGETS), added=ADDED.get(how, ""), source=CONSUMER / "exchange.c")
+    (folder / "CMakeLists.txt").write_text(text if how else text.replace("target_link", "# target_link"))
+    wrapper = launch.cmake_cache("MPI_CXX_COMPILER")
+    said = run("cmake", "-S", folder, "-B", folder / "out", "-G", "Ninja", f"-DMPI_CXX_COMPILER={wrapper}")
+    return "\n".join(line for line in said.splitlines() if " is '" in line or " are '" in line)
+
+
+@pytest.mark.parametrize("how", ["add_subdirectory", pytest.param("FetchContent", marks=pytest.mark.long)])
+def test_a_project_that_includes_this_one_keeps_its_settings_targets_and_tests(tmp_path, how):
+    assert configure(tmp_path / "with", how) == configure(tmp_path / "without", "")
+    out = tmp_path / "with" / "out"
+    assert "Total Tests: 0" in run("ctest", "--test-dir", out, "-N")
+    compilations = [line for line in run("ninja", "-C", out, "-t", "commands", "solver").splitlines() if " -c " in line]
+    assert len(compilations) > 50
+    assert all(re.search(r" -O[13] ", line) for line in compilations if "/src/haloscope/" in line)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_project_that_includes_this_one_builds_and_runs(tmp_path):
+    configure(tmp_path / "with", "add_subdirectory")
+    run("cmake", "--build", tmp_path / "with" / "out", "--target", "solver")
+    assert on_two_ranks(tmp_path / "with" / "out" / "solver") == RIGHT
