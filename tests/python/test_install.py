@@ -7,17 +7,20 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from haloscope.core import build
+from haloscope.measure import launch
 from long_run import LONG
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEAT = REPOSITORY / "examples" / "heat"
 CONSUMER = REPOSITORY / "tests" / "consumer"
+BIN = launch.mpiexec().parent
 TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
 PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks of 32 cubed, a halo of one layer
 ENVIRONMENT = {**os.environ, "PATH": TOOLS}
@@ -71,6 +74,15 @@ def test_pkg_config_says_how_to_compile_a_program_in_c(prefix, tmp_path):
     run("mpicc", "-std=c99", CONSUMER / "exchange.c", *words, "-o", tmp_path / "exchange")
     lines = run("mpiexec", "-n", "2", tmp_path / "exchange", timeout=60).splitlines()
     assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+
+
+@pytest.mark.skipif(not (BIN / "mpicc_abi").exists(), reason="this MPI has no standard ABI")
+def test_programs_and_the_library_compile_for_the_abi_of_mpi(prefix):
+    """The libraries for it are built and run in long runs alone (test_mpi_abi.py)."""
+    run(BIN / "mpicc_abi", "-std=c99", "-fsyntax-only", "-Werror", f"-I{prefix / 'include'}", CONSUMER / "exchange.c")
+    places = (REPOSITORY / "include", REPOSITORY / "src", build.library().parent / "generated")
+    words = ["-std=c++20", "-fsyntax-only", "-Werror", "-DHALOSCOPE_FOR_ABI=1", *(f"-I{place}" for place in places)]
+    run(BIN / "mpicxx_abi", *words, REPOSITORY / "src" / "haloscope" / "c" / "mpi" / "grid.cpp")
 
 
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
@@ -197,6 +209,48 @@ def test_heat_is_the_same_in_every_language_and_on_any_number_of_ranks(prefix, t
         assert [heat(ranks, *program) for ranks in (2, 3)] == [alone, alone], program
 
 
+MPI_F08 = """module mpi_f08
+  type MPI_Comm
+    integer :: mpi_val
+  end type
+  type MPI_Datatype
+    integer :: mpi_val
+  end type
+  type MPI_Op
+    integer :: mpi_val
+  end type
+  type(MPI_Comm), parameter :: MPI_COMM_WORLD = MPI_Comm(1)
+  type(MPI_Datatype), parameter :: MPI_DOUBLE_PRECISION = MPI_Datatype(1)
+  type(MPI_Op), parameter :: MPI_MAX = MPI_Op(1)
+  integer :: MPI_IN_PLACE
+  interface
+    subroutine MPI_Init(ierror)
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Finalize(ierror)
+      integer, optional, intent(out) :: ierror
+    end subroutine
+    subroutine MPI_Allreduce(sendbuf, recvbuf, count, datatype, op, comm, ierror)
+      import
+      type(*), dimension(..) :: sendbuf, recvbuf
+      integer, intent(in) :: count
+      type(MPI_Datatype), intent(in) :: datatype
+      type(MPI_Op), intent(in) :: op
+      type(MPI_Comm), intent(in) :: comm
+      integer, optional, intent(out) :: ierror
+    end subroutine
+  end interface
+end module
+"""
+
+
+@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+def test_the_example_in_fortran_compiles_beside_a_module_of_mpi(prefix, tmp_path):
+    """One with the names that the example uses: the MPI at hand may have none. With real ones: test_fortran_modules.py."""
+    done = compile_fortran(prefix, tmp_path, MPI_F08 + (HEAT / "heat.f90").read_text())
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
 def test_examples_of_the_exchange_have_60_lines_at_most():
     for name in ("heat.cpp", "heat.c", "heat.f90", "heat.py"):
         assert len((HEAT / name).read_text().splitlines()) <= 60
@@ -210,6 +264,35 @@ def test_python_works_on_an_installed_tree(prefix):
     assert library.startswith(str(prefix))
     assert header.startswith(str(prefix))
     assert int(count) > 1
+
+
+WITHOUT_CHECKOUT = """import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if finder.__module__.startswith("_frozen_importlib")]
+"""  # the package of the checkout, which is installed so that it can be edited, has a finder of its own
+ONE_EXCHANGE = """from mpi4py import MPI
+import haloscope
+grid = haloscope.Grid(MPI.COMM_WORLD, (8,))
+haloscope.Exchange(grid, [grid.zeros()])()
+print(haloscope.__file__)
+"""
+
+
+def files_below(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_a_wheel_holds_works_from_another_folder_and_writes_nothing_there(tmp_path):
+    """Without pip and without a build of its own, which test_wheel.py has in long runs."""
+    place, tools = tmp_path / "site" / "haloscope", tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]
+    shutil.copytree(REPOSITORY / "python" / "haloscope", place, ignore=shutil.ignore_patterns("__pycache__"))
+    for component in tools["scikit-build"]["install"]["components"]:
+        run("cmake", "--install", build.library().parent, "--prefix", place, "--component", component)
+    before = files_below(place)
+    python = ["env", "-u", "HALOSCOPE_BUILD", f"PYTHONPATH={place.parent}", sys.executable, "-B", "-c"]
+    info = run(*python, WITHOUT_CHECKOUT + "import haloscope.cli; haloscope.cli.main(['info'])", cwd=tmp_path)
+    assert f"{place}/" in info and str(build.library().parent) not in info
+    assert run(*python, WITHOUT_CHECKOUT + ONE_EXCHANGE, cwd=tmp_path).strip() == str(place / "__init__.py")
+    assert files_below(place) == before
 
 
 def test_the_rank_program_is_installed_and_starts(prefix):
