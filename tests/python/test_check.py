@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
+from haloscope import patience
 from haloscope.report import differences
 from haloscope.report.differences import Tolerance, compare_arrays, find_cuts
 
@@ -80,6 +82,33 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(haloscope, check
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left and len(started) == 3 * (2 if ranks == 1 else 3)
+
+
+def test_a_program_that_takes_long_is_reported_and_waited_for(check, monkeypatch, tmp_path):
+    monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")
+    report = patience.Wait.report
+
+    def note(wait, late, remedy):
+        report(wait, late, remedy)
+        (tmp_path / f"{late.split()[2]}-{len(list(tmp_path.glob(late.split()[2] + '-*')))}").touch()
+
+    monkeypatch.setattr(patience.Wait, "report", note)
+    result = check("-n", "1,2", *shell(f"echo 1; until [ -e {tmp_path}/{{ranks}}-1 ]; do sleep 0.01; done"))
+    assert result.code == 0, result.err
+    assert "Equal on 1 and 2 ranks." in result.out
+    for ranks in ("1 rank", "2 ranks"):
+        rests = re.findall(rf"^haloscope: sh on {ranks} has not ended after \d+ s; (.*)$", result.err, re.MULTILINE)
+        assert len(rests) >= 2
+        assert set(rests) == {"the wait goes on; --timeout ends runs that take longer"}
+
+
+def test_no_run_of_a_users_program_is_ended_by_default(check, monkeypatch):
+    limits = []
+    monkeypatch.setattr(
+        patience, "ended", lambda process, name, limit_s, remedy: limits.append(limit_s) or not process.wait()
+    )
+    assert check("-n", "1,2", *shell("echo 1")).code == 0
+    assert limits == [math.inf, math.inf]
 
 
 def is_alive(pid: int) -> bool:
@@ -311,7 +340,7 @@ def test_the_first_run_that_ends_well_is_the_base(check):
         (("-n", "1,100000", "--", "true"), 2, "more than the 1024"),
         (("--mpiexec", "./nope", "--", "true"), 3, "--mpiexec './nope' cannot be executed"),
         (("--keep", ".", "--", "true"), 2, "not an empty folder"),
-        (("--timeout", "0", "--", "true"), 2, "--timeout"),
+        (("--timeout", "-1", "--", "true"), 2, "--timeout"),
         (("--process-grid", "2x3", "--", "echo", "{grid}"), 2, "2x3"),
     ],
 )

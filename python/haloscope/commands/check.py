@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import tempfile
@@ -37,8 +38,8 @@ MOST_RANKS = 1024
 @option("--absolute", type=FiniteRange(min=0), default=0.0, metavar="X", help="Absolute difference allowed. [0]")
 @option("--input", "inputs", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
         help="Copy this file or folder into each working folder; may be repeated.")  # fmt: skip
-@option("--timeout", type=FiniteRange(min=0, min_open=True), default=300.0, metavar="SECONDS",
-        help="A run that takes longer is ended. [300]")  # fmt: skip
+@option("--timeout", type=FiniteRange(min=0), default=0.0, metavar="SECONDS",
+        help="A run that takes longer is ended; 0: each is waited for. [0]")  # fmt: skip
 @option("--mpiexec", metavar="PATH", help="The mpiexec of the program's own MPI. [the one of 'haloscope info']")
 @option("--process-grid", default="cubic", metavar="RULE", group="grid",
         help="What {grid}, {px}, {py}, {pz} stand for: cubic, square, prime-factors, slabs. [cubic]")  # fmt: skip
@@ -76,7 +77,7 @@ def command(program, ranks, inputs, timeout, mpiexec, process_grid, dims, keep, 
     _refuse_inputs(inputs, keep)
     with ExitStack() as stack:
         root = _prepare(keep) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="haloscope-")))
-        checked = check.Check(rules, commands, launcher, timeout, inputs, root.absolute(), bool(keep)).run()
+        checked = check.Check(rules, commands, launcher, timeout or math.inf, inputs, root.absolute(), bool(keep)).run()
     terminal.echo(terminal.json_text(report.document(checked)) if as_json else report.markdown(checked))
     return errors.OK if checked.passed else errors.FAILED
 

@@ -1,8 +1,9 @@
-"""A user's own MPI program: one run of it in a folder of its own, ended as a whole when it takes too long."""
+"""A user's own MPI program: one run of it in a folder of its own, waited for however long it takes."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import psutil
 
+from haloscope import patience
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.measure import launch
+from haloscope.report.tables import count_of
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "aprun", "jsrun")
 LAST_LINES = 6
@@ -80,11 +83,12 @@ def find_program(word: str) -> str:
     return str(Path(found).absolute())
 
 
-def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s: float) -> Ended:
+def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s: float = math.inf) -> Ended:
     """Run a program on `ranks` ranks in `folder`, which exists; nothing of it is left running.
 
     Each rank has an equal share of the cores. What it prints goes to files beside the folder. limit_s: wall time after
-    which all of it is ended. Raises NotAvailable when mpiexec cannot be started.
+    which all of it is ended. Until then `patience.ended` reports a run that takes long. Raises NotAvailable when mpiexec
+    cannot be started.
     """
     words = [*launch.launcher_words(mpiexec, ranks, launch.cores()), *command]
     begin, limit = time.monotonic(), None
@@ -99,9 +103,9 @@ def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s
         except OSError as error:
             raise NotAvailable(f"cannot start {mpiexec}: {error.strerror}; give another by --mpiexec") from None
         try:
-            process.wait(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            limit = limit_s
+            name = f"{Path(command[0]).name} on {count_of(ranks, 'rank')}"
+            if not patience.ended(process, name, limit_s, "--timeout ends runs that take longer"):
+                limit = limit_s
         finally:
             seconds = time.monotonic() - begin
             _end(process)

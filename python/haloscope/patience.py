@@ -1,0 +1,62 @@
+"""Waits for programs that are late: reported, never cut short. As `comm/patience.hpp` of the library waits for ranks."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import time
+
+from haloscope import terminal
+
+DEFAULT_S = 30.0
+
+
+def patience_s() -> float:
+    """Return the seconds between two reports: HALOSCOPE_PATIENCE, where it is a number of seconds; 0: there are none."""
+    try:
+        seconds = float(os.environ.get("HALOSCOPE_PATIENCE") or DEFAULT_S)
+    except ValueError:
+        return DEFAULT_S
+    return seconds if seconds >= 0 else DEFAULT_S
+
+
+class Wait:
+    """A wait that is reported on standard error every `patience_s()` seconds."""
+
+    def __init__(self):
+        """The wait begins now."""
+        self._begin = self._reported = time.monotonic()
+        self._patience = patience_s()
+
+    def left_s(self) -> float:
+        """Return the seconds to the next report."""
+        return max(0.0, self._reported + self._patience - time.monotonic()) if self._patience else math.inf
+
+    def is_due(self) -> bool:
+        """Whether a report is due, which is then counted as made."""
+        due = self.left_s() == 0
+        self._reported = time.monotonic() if due else self._reported
+        return due
+
+    def report(self, late: str, remedy: str = "") -> None:
+        """Report that something has not come yet. late: "./heat has not ended"; remedy: what a user may do."""
+        waited = time.monotonic() - self._begin
+        terminal.say(f"{late} after {waited:.0f} s; the wait goes on{'; ' * bool(remedy)}{remedy}")
+
+
+def ended(process: subprocess.Popen, name: str, limit_s: float = math.inf, remedy: str = "") -> bool:
+    """Wait until a process has ended; return whether it did within `limit_s` seconds. Reports as `Wait`.
+
+    name: of the process, for reports; remedy: as `Wait.report` has it.
+    """
+    wait, deadline = Wait(), time.monotonic() + limit_s
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            process.wait(timeout=min(left, wait.left_s()))
+        except subprocess.TimeoutExpired:
+            if wait.is_due():
+                wait.report(f"{name} has not ended", remedy)
+        else:
+            return True
+    return False
