@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import errors
+from haloscope import errors, patience
 from haloscope.core import build
+from haloscope.measure import launch
 from haloscope.report import records
 from haloscope.studies.davis2017.measured import cg
 from test_records import measurement, write
@@ -130,6 +131,26 @@ def test_without_petsc_the_methods_of_cg3d_are_measured_and_the_table_names_the_
         )
     ]
     assert "libpetsc-real-dev" in text.split("Not measured: ")[1] and "there is no petsc" in text
+
+
+def test_a_solver_that_takes_long_is_reported_and_waited_for(tmp_path, monkeypatch, capsys):
+    program = tmp_path / "bench" / cg.PROGRAM
+    program.parent.mkdir()
+    program.write_text(
+        f"""#!/bin/sh\nuntil [ -e {tmp_path}/reported ]; do sleep 0.01; done\necho '{{"kind": "cg-solve"}}'\n"""
+    )
+    program.chmod(0o755)
+    report = patience.Wait.report
+
+    def note(*words):
+        report(*words)
+        (tmp_path / "reported").touch()
+
+    monkeypatch.setattr(patience.Wait, "report", note)
+    monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")
+    monkeypatch.setattr(launch, "launcher_words", lambda *words: [])
+    assert list(cg._launches(tmp_path, 1, cg.QUICK)) == [{"kind": "cg-solve", "launch": "launch-1"}]
+    assert f"{program} --side 50" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -229,6 +231,37 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
     assert record["kind"] == "failed" and "1.5 s" in record["reason"]
     assert record["tuning"]["wall_s"] > 1.5
     assert records.read(tmp_path / "t.jsonl").records == [record]
+
+
+def test_a_launch_that_takes_long_is_reported_and_not_ended_by_default(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")  # it lasts longer than one look at the ranks
+    request = Request(core.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
+    measurer = isolated.Isolated(tmp_path / "t.jsonl")
+    assert measurer.timeout_s == math.inf
+    assert measurer.once(request, "rung-1")["kind"] == "measurement"
+    reports = re.findall(
+        r"^haloscope: (.*) after \d+ s; the wait goes on; (.*)$", capsys.readouterr().err, re.MULTILINE
+    )
+    assert reports
+    for late, rest in reports:
+        if late == f"no rank of {request.id} has appeared":
+            assert rest.startswith("is /")
+        else:
+            assert late == f"{request.id} has not been measured"
+            assert re.match(r"rank 0 is (during|in phase) ", rest)
+
+
+def test_tuning_ends_no_launch_by_default(haloscope, monkeypatch):
+    limits = []
+
+    def refuse(output, timeout_s, resume):
+        limits.append(timeout_s)
+        raise errors.UsageProblem("enough")
+
+    monkeypatch.setattr(isolated, "Isolated", refuse)
+    for words in ((), ("--timeout", 0), ("--timeout", 7)):
+        haloscope("tune", "laplace2d", "--cells", "64", *words)
+    assert limits == [math.inf, math.inf, 7]
 
 
 def stuck(job, folder):

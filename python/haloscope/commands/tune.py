@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections import Counter
 
 import click
@@ -21,8 +22,8 @@ SEARCH = options_of(
     option("--confirm", type=click.IntRange(0, 1000), default=5, group="measuring",
            help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]"),
     option("--exhaustive", is_flag=True, group="measuring", help="Measure all candidates too, and say what the choice lost."),
-    option("--timeout", type=FiniteRange(0, min_open=True), default=isolated.TIMEOUT_S, group="measuring",
-           help=f"Seconds after which a candidate's launch is ended. [{isolated.TIMEOUT_S:g}]"),
+    option("--timeout", type=FiniteRange(0), default=0.0, group="measuring",
+           help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]"),
     option("--seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
     option("--output", type=FileName(), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
     option("--resume", is_flag=True, help="Take from the record file what it already holds."),
@@ -44,8 +45,8 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     haloscope tune laplace2d --cells 1024 --strategy 'ordered/*' --output tune.jsonl --resume
 
     Candidates are tried in the order of the model, many for a short time, then the fastest for longer. Each runs in a
-    launch of its own with a time-out, and its result is compared with `reference`; one that fails is left out with the
-    reason. Finally the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
+    launch of its own, and its result is compared with `reference`; one that fails is left out with the reason.
+    Finally the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
     """
     from haloscope.advice import tune as model
     from haloscope.core import build
@@ -58,7 +59,7 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     options["reorder"] = options["reorder"] or usual_orders(options["nodes"])
     planned = plan_space(app_of(app, options), options)
     build.rank_program()  # is it there? asked before a record file is made
-    measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout, resume)
+    measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout or math.inf, resume)
     order = model.order(planned.requests, machine, seed=seed)
     with progress.Line(100, f"tuning {app} (% of the time)") as line:
         race = model.Race(order.entrants, measurer.once, budget, model.RUNGS, level=model.Levelling(machine))

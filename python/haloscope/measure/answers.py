@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from haloscope import patience
 from haloscope.core import build
 from haloscope.errors import USAGE, HaloscopeError, NotAvailable, UsageProblem
 from haloscope.measure import hosts
@@ -50,7 +51,8 @@ def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | Non
 def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
     """Run a command; return its exit code (None: it was ended after `limit_s` seconds), output and error output.
 
-    Leaves none of its processes behind. Raises NotAvailable when it cannot be started.
+    Until then `patience.ended` reports one that takes long. Leaves none of its processes behind. Raises NotAvailable when it
+    cannot be started.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
         try:
@@ -60,16 +62,13 @@ def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str
             )  # fmt: skip
         except OSError as error:
             raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
-        code = None
         try:
-            code = process.wait(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            pass
+            done = patience.ended(process, f"'{' '.join(command)}'", limit_s)
         finally:
             _end_group(process)
         out.seek(0)
         err.seek(0)
-        return code, out.read(), err.read()
+        return process.returncode if done else None, out.read(), err.read()
 
 
 def objects_of(said: str) -> list[dict]:

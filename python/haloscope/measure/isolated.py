@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -12,8 +13,6 @@ from haloscope.measure import campaign, launch, probes
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
 from haloscope.report import records
-
-TIMEOUT_S = 60.0
 
 
 def ended_well(record: dict) -> bool:
@@ -35,7 +34,7 @@ class Isolated:
     """
 
     output: Path
-    timeout_s: float = TIMEOUT_S
+    timeout_s: float = math.inf
     resume: bool = False
     complaints: list[str] = field(default_factory=list)
     _done: dict[tuple[str, str], dict] = field(default_factory=dict)

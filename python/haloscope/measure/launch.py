@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from haloscope import patience
 from haloscope.core import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
 from haloscope.lab import link
@@ -29,7 +30,6 @@ from haloscope.report import records
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
 POLL_S = 0.2  # long, so that watching does not disturb what is measured
-START_LIMIT_S = 60.0  # for all ranks to appear
 _PR_SET_PDEATHSIG = 1
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
 
@@ -306,18 +306,12 @@ class _Watched:
         return time.monotonic() - self._started
 
     def running(self) -> bool:
-        """Wait a moment; False when mpiexec has ended. Ends it when no rank has appeared in time."""
+        """Wait a moment; False when mpiexec has ended."""
         try:
             self.process.wait(timeout=POLL_S)
             return False
         except subprocess.TimeoutExpired:
             pass
-        if time.monotonic() - self._started > START_LIMIT_S and not faults.read_board(self.board_path):
-            self.end()
-            self.log.append(
-                f"haloscope: no rank appeared within {START_LIMIT_S:g} s; is {mpiexec()} the right mpiexec?"
-            )
-            return False
         return not self._a_rank_died()
 
     def _a_rank_died(self) -> bool:
@@ -359,24 +353,30 @@ class _Watched:
 def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Outcome:
     """Start the ranks, hand each finished record to `on_record`, and return how it ended; nothing is left running.
 
-    Ctrl-C ends all ranks and is passed on. A rank that failed, died or stuck is named in `outcome.fault`, and a `failed`
-    record says so in the record file.
+    Ctrl-C ends all ranks and is passed on. `patience.Wait` reports a request that takes long. A rank that failed, died or
+    stuck is named in `outcome.fault`, and a `failed` record says so in the record file.
     """
     records.prepare(job.output)
     tail = records.Tail(job.output)
     outcome = Outcome(FAILED)
 
-    def collect():
-        for record in tail.new():
-            outcome.records.append(record)
+    def collect() -> bool:
+        found = tail.new()
+        outcome.records += found
+        for record in found:
             on_record(record)
+        return bool(found)
 
     with terminated_is_interrupted(), tempfile.TemporaryDirectory(prefix="haloscope-") as name:
         board_path = Path(name) / "board"
         watched = _Watched(job.command(Path(name)), board_path)
+        wait = patience.Wait()
         try:
             while watched.running():
-                collect()
+                if collect():
+                    wait = patience.Wait()
+                if wait.is_due():
+                    wait.report(*_late(job, board_path))
                 if watched.seconds() > job.limit_s:
                     watched.timed_out = True
                     break
@@ -395,9 +395,21 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
     return outcome
 
 
+def _late(job: Job, board_path: Path) -> tuple[str, str]:
+    """Return what has not come yet, and where the ranks are or what a user may do."""
+    board = faults.read_board(board_path)
+    if not board:
+        return f"no rank of {job.requests[0].id} has appeared", f"is {mpiexec()} the right mpiexec?"
+    return f"{job.requests[_order_of(job, board[0].order)].id} has not been measured", f"rank 0 is {board[0].place()}"
+
+
+def _order_of(job: Job, order: int | None) -> int:
+    """Return which request of a job a rank names; the first where it names none."""
+    return order if order is not None and 0 <= order < len(job.requests) else 0
+
+
 def _failed_record(job: Job, fault: faults.Fault) -> dict:
-    order = fault.order if fault.order is not None and 0 <= fault.order < len(job.requests) else 0
-    return records.failed(job.requests[order], fault, job.launch_id)
+    return records.failed(job.requests[_order_of(job, fault.order)], fault, job.launch_id)
 
 
 def _messages(log: Sequence[str]) -> list[str]:

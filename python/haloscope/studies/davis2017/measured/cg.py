@@ -7,15 +7,15 @@ ours only where rank count and block are the same. Without PETSc, cg3d's methods
 from __future__ import annotations
 
 import json
+import math
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope import core, errors, outputs
+from haloscope import core, errors, outputs, terminal
 from haloscope.core import build
-from haloscope.measure import campaign, launch, space
+from haloscope.measure import answers, campaign, launch, space
 from haloscope.measure.request import Request
 from haloscope.report import records as record_files
 from haloscope.report import stats
@@ -26,7 +26,6 @@ from haloscope.studies.davis2017.measured.experiments import pe_counts
 SIDE = 50  # cells of a rank's block per side
 PROGRAM, PRESET = "bench_cg_log_petsc", "petsc"
 PACKAGE = "PETSc (Debian's libpetsc-real-dev, which 'scripts/other_mpi.sh petsc' fetches)"
-LIMIT_S = 900
 METHODS = ("standard", "single-reduction", "pipelined")
 PUBLISHED = {"standard": "base", "single-reduction": "coalesced"}
 SOLVE, ALLREDUCE, MISSING = "cg-solve", "cg-allreduce", "cg-missing"
@@ -93,13 +92,11 @@ def _launches(folder: Path, ranks: int, effort: Effort) -> Iterator[dict]:
     start = launch.launcher_words(launch.mpiexec(folder), ranks, 1)
     command = [*start, str(folder / "bench" / PROGRAM), *map(str, words)]
     for order in range(effort.launches):
-        try:
-            done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            raise errors.HaloscopeError(f"'{' '.join(command)}' did not end within {LIMIT_S} s") from None
-        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode or not lines:
-            raise errors.HaloscopeError(f"'{' '.join(command)}' ended with code {done.returncode}")
+        code, said, complaint = answers.ended_after(math.inf, command)
+        lines = [line for line in said.splitlines() if line.startswith("{")]
+        if code or not lines:
+            why = f": {terminal.shown(complaint.strip())}" if complaint.strip() else ""
+            raise errors.HaloscopeError(f"'{' '.join(command)}' ended with code {code}{why}")
         yield from (json.loads(line) | {"launch": f"{campaign.LAUNCH_NAME}{order + 1}"} for line in lines)
 
 
