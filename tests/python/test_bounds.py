@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core
+from haloscope import core, files
 from haloscope.core import capi
 from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.external import table
+from haloscope.measure.foreign import text as foreign_text
 from haloscope.model import predict, profile
 from haloscope.report import records
 from test_records import measurement, write
@@ -113,6 +115,41 @@ def test_the_schemas_have_the_ranges_of_the_table():
     spec.loader.exec_module(schema)
     assert schema.record_text() == records.SCHEMA_FILE.read_text()
     assert schema.profile_text() == profile.SCHEMA_FILE.read_text()
+
+
+def test_bounds_of_files_are_those_of_the_library():
+    bounds = core.bounds()
+    assert bounds["json_depth"].most == files.MOST_DEPTH
+    assert bounds["kept_bytes"].most == files.MOST_KEPT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("column", "bound", "within", "beyond"),
+    [
+        ("halo", "external_halo", "64", "65"),
+        ("fields", "external_fields", "64", "65"),
+        ("node_grid", "external_blocks", "100x100x100", "101x100x100"),
+    ],
+)
+def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound, within, beyond, tmp_path):
+    row = dict.fromkeys(table.REQUIRED, "1") | {"node_grid": "1x1x1", "core_grid": "1x1x1", "cells": "80x80x80"}
+    row |= {"element_bytes": "8", "strategy": "ordered/p2p"}
+    file = tmp_path / "table.csv"
+    for text in (within, beyond):
+        made = row | {column: text}
+        file.write_text(f"{','.join(made)}\n{','.join(made.values())}\n")
+        with (
+            contextlib.nullcontext()
+            if text == within
+            else pytest.raises(UsageProblem, match=f"{core.bounds()[bound].most:.0f}")
+        ):
+            table.read(file)
+
+
+@pytest.mark.parametrize(("word", "number"), [("1e18", 1e18), ("2e18", None), ("nan", None), ("-1", None)])
+def test_numbers_of_other_benchmarks_end_where_counts_do(word, number):
+    with pytest.raises(ValueError, match="from 0 to 1e\\+18") if number is None else contextlib.nullcontext():
+        assert foreign_text.number(word, 1) == number == core.bounds()["count"].most
 
 
 def test_every_number_of_the_schemas_has_two_ends():

@@ -26,7 +26,6 @@ OPTIONAL = (
     *CENTILES,
     "repetitions",
 )
-MOST_BLOCKS, MOST_FIELDS, MOST_HALO = 1_000_000, 64, 64
 
 
 @dataclass(frozen=True)
@@ -154,6 +153,11 @@ def _rows(path: str, reader: csv.DictReader, columns: list[str], convert: Callab
             raise UsageProblem(f"{where}: {error}") from None
 
 
+def _most(name: str) -> int:
+    """Return the largest value of a whole number, by its name in the table of bounds."""
+    return int(core.bounds()[name].most)
+
+
 def _row(line: int, row: Mapping[str, str]) -> Measured:
     cell = _Cells(row)
     node_grid = cell.grid("node_grid")
@@ -162,10 +166,10 @@ def _row(line: int, row: Mapping[str, str]) -> Measured:
         node_grid=node_grid,
         socket_grid=cell.grid("socket_grid", (1,) * len(node_grid)),
         core_grid=cell.grid("core_grid"),
-        threads=cell.count("threads", MOST_BLOCKS, 1),
+        threads=cell.count("threads", _most("external_blocks"), 1),
         cells=cell.grid("cells"),
-        halo=cell.count("halo", MOST_HALO),
-        fields=cell.count("fields", MOST_FIELDS),
+        halo=cell.count("halo", _most("external_halo")),
+        fields=cell.count("fields", _most("external_fields")),
         element_bytes=cell.count("element_bytes", 8),
         strategy=core.canonical_strategy(cell.text("strategy")),
         program=cell.text("program", "program"),
@@ -191,8 +195,9 @@ def _possible(row: Measured) -> Measured:
         raise UsageProblem(f"element_bytes is {row.element_bytes}; values have 4 or 8")
     if row.halo > min(row.cells):
         raise UsageProblem(f"a halo of {row.halo} layers is wider than a block of {min(row.cells)} cells")
-    if math.prod(row.process_grid) > MOST_BLOCKS:
-        raise UsageProblem(f"it has {math.prod(row.process_grid)} blocks; at most {MOST_BLOCKS} are predicted")
+    most, blocks = _most("external_blocks"), math.prod(row.process_grid)
+    if blocks > most:
+        raise UsageProblem(f"it has {blocks} blocks; at most {most} are predicted")
     if row.cores % row.threads and row.threads > 1:
         raise UsageProblem(f"{row.threads} threads do not divide the {row.cores} blocks of a socket; correct one")
     return row

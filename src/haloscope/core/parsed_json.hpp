@@ -5,10 +5,13 @@
 #include <string>
 #include <string_view>
 
+#include "haloscope/core/bounds.hpp"
+
 namespace haloscope {
 
-constexpr std::size_t most_json_bytes = std::size_t{64} << 20;
-constexpr int most_json_depth = 64;  ///< values are copied, compared and written by functions that call themselves
+constexpr auto most_json_bytes = static_cast<std::size_t>(bound.json_bytes.most);
+/// Values are copied, compared and written by functions that call themselves.
+constexpr auto most_json_depth = static_cast<int>(bound.json_depth.most);
 
 /// @param what  the text in messages, "the profile machine.json".
 /// @throws UsageError for text that is no JSON, too long, or has too many objects and lists in each other.

@@ -10,6 +10,7 @@
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/text.hpp"
+#include "haloscope/core/bounds.hpp"
 #include "haloscope/core/file.hpp"
 #include "haloscope/core/outline.hpp"
 #include "haloscope/core/parsed_json.hpp"
@@ -22,8 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format = 1;                                  // of keys and files
-constexpr std::size_t most_bytes = std::size_t{64} << 10;  // of a file
+constexpr int format = 1;  // of keys and files
+constexpr auto most_bytes = static_cast<std::size_t>(bound.kept_bytes.most);
 
 /// Where choices are kept; "": nowhere.
 std::string folder() {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from haloscope import core
 from haloscope.report import patterns
-
-MOST = 1e18  # of bytes, processes, microseconds
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,17 @@ class Output:
 
 
 def number(word: str, line: int) -> float:
-    """Return a number from 0 to MOST. Raises ValueError with the number of the line."""
+    """Return a number of bytes, processes or microseconds, within the bound of counts; ValueError has the line."""
     try:
         value = float(word)
     except ValueError:
         value = -1.0
-    if not 0 <= value <= MOST:
-        raise ValueError(f"line {line} has '{word[:40]}' where a number from 0 to {MOST:g} belongs")
+    bound = core.bounds()["count"]
+    if not bound.least <= value <= bound.most:
+        raise ValueError(f"line {line} has '{word[:40]}' where a number from {bound.least:g} to {bound.most:g} belongs")
     return value
 
 
 def whole(word: str, line: int) -> int:
-    """Return a whole number from 0 to MOST. Raises ValueError with the number of the line."""
+    """Return a whole number; as `number`. Raises ValueError with the number of the line."""
     return int(number(word, line))
