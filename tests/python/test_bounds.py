@@ -238,7 +238,7 @@ def test_json_nested_deep_is_refused_in_words(what):
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", b"[1e999]"])
 def test_what_is_no_json_is_quoted_so_that_it_can_be_printed(text):
-    with pytest.raises(UsageProblem, match="is no JSON"):
+    with pytest.raises(UsageProblem, match=r"is no JSON: column [1-6]: "):
         capi.handle("hs_choice_create", "hs_choice", text)
 
 

@@ -84,6 +84,28 @@ TEST(ParsedJson, HasNoNumbersThatAreNone) {
     EXPECT_THROW(parsed_json(text, "it"), UsageError);
 }
 
+/// Why a text is refused.
+std::string complaint(const std::string& text) {
+  try {
+    parsed_json(text, "it");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ParsedJson, IsRefusedWithThePlaceAndTheReason) {
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {"{\"a\":}", "column 6: syntax error while parsing value - unexpected '}'"},
+      {"[1,\n2,\n NaN]\n", "line 3, column 2: "},
+      {"[1,\n\n", "line 3, column 1: "},
+      {"[1, 1e999]", "column 9: number overflow"},  // nlohmann's own text has no place for this
+      {"", "column 1: "}};
+  for (const auto& [text, why] : refused)
+    EXPECT_EQ(complaint(text).rfind("it is no JSON: " + why, 0), 0u) << complaint(text);
+  EXPECT_LT(complaint("[\"" + std::string(1000, 'x')).size(), 300u) << "what was read last is cut";
+}
+
 TEST(ParsedJson, HasALength) { EXPECT_THROW(parsed_json(std::string(most_json_bytes, ' ') + "1", "it"), UsageError); }
 
 /// A folder that ends with the test.
