@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import re
+import resource
 import subprocess
 from pathlib import Path
 
@@ -236,3 +238,51 @@ def test_a_program_says_of_a_whole_request_whether_it_can_run(request_json, said
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout)
     assert said in answer and (answer == "") == (said == "")
+
+
+def asked_of(*words, stdin=subprocess.DEVNULL) -> subprocess.CompletedProcess:
+    """What the program answers within a bounded address space, so that an endless file cannot fill the machine's memory."""
+
+    def bounded():
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    return subprocess.run([build.rank_program(), *map(str, words)], stdin=stdin, check=False, capture_output=True,
+                          text=True, timeout=100, preexec_fn=bounded)  # fmt: skip
+
+
+@pytest.mark.parametrize("option", ["--requests", "--check"])
+def test_a_program_reads_requests_from_regular_files_within_bounds_only(option, tmp_path):
+    pipe, large = tmp_path / "pipe", tmp_path / "large"
+    os.mkfifo(pipe)
+    with large.open("wb") as file:
+        file.truncate(int(core.bounds()["json_bytes"].most) + 1)
+    faults = dict.fromkeys((pipe, tmp_path, Path("/dev/zero")), "no regular file")
+    faults |= {large: "more than 67108864 bytes", tmp_path / "none": "No such file"}
+    for path, why in faults.items():
+        done = asked_of(option, path)
+        assert done.returncode == 2, done.stderr
+        assert f"haloscope: cannot read the requests file {path}: " in done.stderr and why in done.stderr
+
+
+def test_a_program_refuses_a_line_without_an_end_on_its_input():
+    with Path("/dev/zero").open("rb") as endless:
+        done = asked_of("--check", "-", stdin=endless)
+    assert done.returncode == 2
+    assert "standard input, line 1: this line has more than 67108864 bytes" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"request": }', "is no JSON: column 13: syntax error while parsing value - unexpected '}'"),
+        ("[1e999]", "is no JSON: column 6: number overflow"),
+        ("[]", 'a request is a line {"kind", "id", "request"}, not []'),
+    ],
+)
+def test_a_faulty_line_of_requests_is_named_with_its_place(line, why, tmp_path):
+    good = json.dumps({"request": {"app": "laplace2d", "cells": [8, 8], "steps": 2, "repetitions": 3}})
+    file = tmp_path / "requests.jsonl"
+    file.write_text(f"{good}\n\n{line}\n")
+    answers = [json.loads(answer) for answer in asked_of("--check", file).stdout.splitlines()]
+    assert answers[0] == ""
+    assert answers[1].startswith(f"{file}, line 3: a request") and why in answers[1]

@@ -7,8 +7,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <functional>
+#include <utility>
+
+#include "haloscope/error.hpp"
 
 namespace haloscope {
 
@@ -22,19 +26,31 @@ struct Handle {
   }
 };
 
+/// A file's text, or why there is none.
+struct Reading {
+  std::optional<std::string> text;
+  std::string why;
+};
+
+Reading failed() { return {{}, std::strerror(errno)}; }
+
 /// Opened so that a pipe without a writer keeps nobody waiting.
-std::optional<std::string> text_where(const std::string& path, int flags, std::size_t most,
-                                      const std::function<bool(const struct stat&)>& fits) {
+Reading read_where(const std::string& path, int flags, std::size_t most,
+                   const std::function<bool(const struct stat&)>& fits) {
   const Handle file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags)};
   struct stat state {};
-  if (file.number < 0 || fstat(file.number, &state) != 0 || !S_ISREG(state.st_mode) || !fits(state)) return {};
+  if (file.number < 0 || fstat(file.number, &state) != 0) return failed();
+  if (!S_ISREG(state.st_mode)) return {{}, "it is no regular file"};
+  if (!fits(state)) return {{}, "others may have written it"};
   std::string text;
   char piece[1 << 14];
   for (;;) {
     const ssize_t n = read(file.number, piece, sizeof piece);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 || text.size() + static_cast<std::size_t>(n) > most) return {};
-    if (n == 0) return text;
+    if (n < 0) return failed();
+    if (text.size() + static_cast<std::size_t>(n) > most)
+      return {{}, "it holds more than " + std::to_string(most) + " bytes"};
+    if (n == 0) return {std::move(text), ""};
     text.append(piece, static_cast<std::size_t>(n));
   }
 }
@@ -74,14 +90,18 @@ void make_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::optional<std::string> text_of_file(const std::string& path, std::size_t most) {
-  return text_where(path, 0, most, [](const struct stat&) { return true; });
+std::string text_of_file(const std::string& path, const std::string& what, const std::string& remedy,
+                         std::size_t most) {
+  Reading reading = read_where(path, 0, most, [](const struct stat&) { return true; });
+  if (!reading.text) throw UsageError("cannot read " + what + " " + path + ": " + reading.why + "; " + remedy);
+  return *std::move(reading.text);
 }
 
 std::optional<std::string> kept_text(const std::string& path, std::size_t most) {
-  return text_where(path, O_NOFOLLOW, most, [](const struct stat& state) {
+  const auto fits = [](const struct stat& state) {
     return (state.st_uid == geteuid() || state.st_uid == 0) && (state.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-  });
+  };
+  return read_where(path, O_NOFOLLOW, most, fits).text;
 }
 
 bool keep_text(const std::string& path, const std::string& text) {

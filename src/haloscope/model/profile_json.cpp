@@ -447,9 +447,8 @@ Pace pace_from_json(const std::string& text) {
 }
 
 Profile read_profile(const std::string& path) {
-  const std::optional<std::string> text = text_of_file(path, most_json_bytes);
-  if (!text) throw UsageError("cannot read the profile " + path + "; give the path of a .json file");
-  return profile_from_json(*text, "the profile " + path);
+  const std::string text = text_of_file(path, "the profile", "give the path of a .json file", most_json_bytes);
+  return profile_from_json(text, "the profile " + path);
 }
 
 }  // namespace haloscope::model

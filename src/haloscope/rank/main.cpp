@@ -9,8 +9,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iostream>
+#include <istream>
+#include <optional>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
@@ -138,17 +139,18 @@ struct Line {
   std::string fault;  ///< why the line is none
 };
 
-Line line_of(const std::string& text) {
+/// @param place  where the text stands, for errors: "requests.jsonl, line 3: ".
+Line line_of(const std::string& text, const std::string& place) {
   Line line;
   Json json;
   try {
-    json = parsed_json(text, "a request, " + shown(text) + ",");
+    json = parsed_json(text, place + "a request, " + shown(text) + ",");
   } catch (const UsageError& error) {
     line.fault = error.what();
     return line;
   }
   if (!json.is_object() || !json.contains("request")) {
-    line.fault = "a request is a line {\"kind\", \"id\", \"request\"}, not " + shown(text);
+    line.fault = place + "a request is a line {\"kind\", \"id\", \"request\"}, not " + shown(text);
     return line;
   }
   if (json.contains("id") && json["id"].is_string()) line.id = json["id"].get<std::string>();
@@ -157,19 +159,38 @@ Line line_of(const std::string& text) {
   return line;
 }
 
+/// The next line; nothing at the end. @throws UsageError for one that is longer than JSON may be.
+std::optional<std::string> next_line(std::istream& in, const std::string& place) {
+  std::string text;
+  for (char c = 0; in.get(c);) {
+    if (c == '\n') return text;
+    if (text.size() == most_json_bytes)
+      throw UsageError(place + "this line has more than " + std::to_string(most_json_bytes) +
+                       " bytes; give one request per line");
+    text += c;
+  }
+  return text.empty() ? std::optional<std::string>() : text;
+}
+
+bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r") == std::string::npos; }
+
+std::string place_of(const std::string& file, std::size_t line) {
+  return file + ", line " + std::to_string(line) + ": ";
+}
+
 std::vector<Line> read_lines(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw UsageError("cannot read the requests file '" + path + "'");
-  file.exceptions(std::ios::badbit);  // no request is lost where memory is exhausted
+  const std::string whole =
+      text_of_file(path, "the requests file", "give a file with one request per line", most_json_bytes);
   std::vector<Line> lines;
-  for (std::string text; std::getline(file, text);)
-    if (text.find_first_not_of(" \t\r") != std::string::npos) lines.push_back(line_of(text));
+  std::size_t number = 0;
+  for (const std::string& text : split(whole, '\n'))
+    if (++number; !is_blank(text)) lines.push_back(line_of(text, place_of(path, number)));
   return lines;
 }
 
 std::vector<Line> read_requests(const Arguments& a) {
   if (!a.requests.empty()) return read_lines(a.requests);
-  if (!a.request.empty()) return {line_of(a.request)};
+  if (!a.request.empty()) return {line_of(a.request, "")};
   if (a.app.empty()) return {};
   Line line;
   line.request = request_from_words(a.app);
@@ -246,13 +267,21 @@ std::string why_not(const Line& line) {
   }
 }
 
-/// Each answer is written before the next line is read, so that a program can ask and wait for it.
+void print_check(const Line& line) { std::cout << Json(why_not(line)).dump() << std::endl; }
+
+/// Each answer to standard input is written before the next line is read, so that a program can ask and wait for it.
 void print_checks(const std::string& path) {
-  std::ifstream file(path);
-  std::istream& lines = path == "-" ? std::cin : file;
-  if (!lines) throw UsageError("cannot read the requests file '" + path + "'");
-  lines.exceptions(std::ios::badbit);
-  for (std::string text; std::getline(lines, text);) std::cout << Json(why_not(line_of(text))).dump() << std::endl;
+  if (path != "-") {
+    for (const Line& line : read_lines(path)) print_check(line);
+    return;
+  }
+  std::cin.exceptions(std::ios::badbit);  // no request is lost where memory is exhausted
+  for (std::size_t number = 1;; ++number) {
+    const std::string place = place_of("standard input", number);
+    const std::optional<std::string> text = next_line(std::cin, place);
+    if (!text) return;
+    if (!is_blank(*text)) print_check(line_of(*text, place));
+  }
 }
 
 void print_description(const std::vector<std::string>& words) {
@@ -277,9 +306,9 @@ void expect_ranks(int expected) {
 }
 
 Json read_findings(const std::string& path) {
-  const std::optional<std::string> text = text_of_file(path, most_json_bytes);
-  if (!text) throw UsageError("cannot read the probes' findings in '" + path + "'");
-  return parsed_json(*text, "the file of the probes' findings, " + path + ",");
+  const std::string what = "the file of the probes' findings,";
+  return parsed_json(text_of_file(path, what, "give the file that the probes wrote", most_json_bytes),
+                     what + " " + path + ",");
 }
 
 /// @param started_s  when the program began, by now_s().

@@ -115,15 +115,26 @@ struct Folder {
   ~Folder() { std::filesystem::remove_all(path); }
 };
 
+/// A file's text, or why there is none.
+std::string text_of(const std::string& path, std::size_t most = 100) {
+  try {
+    return text_of_file(path, "the file", "give another", most);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+}
+
 TEST(Files, AreRegularAndBounded) {
   const Folder folder;
   const std::string path = folder.path + "/file", pipe = folder.path + "/pipe";
   std::ofstream(path) << "text";
-  EXPECT_EQ(text_of_file(path, 4), "text");
-  EXPECT_EQ(text_of_file(path, 3), std::nullopt);
+  EXPECT_EQ(text_of(path, 4), "text");
+  EXPECT_EQ(text_of(path, 3), "cannot read the file " + path + ": it holds more than 3 bytes; give another");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  for (const std::string& other : {pipe, folder.path, std::string("/dev/zero"), folder.path + "/none"})
-    EXPECT_EQ(text_of_file(other, 100), std::nullopt) << other;
+  for (const std::string& other : {pipe, folder.path, std::string("/dev/zero")})
+    EXPECT_EQ(text_of(other), "cannot read the file " + other + ": it is no regular file; give another");
+  const std::string none = folder.path + "/none";
+  EXPECT_EQ(text_of(none), "cannot read the file " + none + ": No such file or directory; give another");
   EXPECT_THROW(model::read_profile(pipe), UsageError);
   EXPECT_THROW(model::read_profile("/dev/zero"), UsageError);
 }
@@ -159,9 +170,9 @@ TEST(Drafts, TakeThePlaceOfAFileThroughALinkWithItsPermissions) {
   std::filesystem::create_symlink(file, link);
   Draft draft(link);
   draft.text() << "new";
-  EXPECT_EQ(text_of_file(file, 9), "old");
+  EXPECT_EQ(text_of(file), "old");
   EXPECT_TRUE(draft.keep());
-  EXPECT_EQ(text_of_file(file, 9), "new");
+  EXPECT_EQ(text_of(file), "new");
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   struct stat state {};
   ASSERT_EQ(stat(file.c_str(), &state), 0);
@@ -180,7 +191,7 @@ TEST(Drafts, ThatAreNotKeptOrNotWholeLeaveTheFileAlone) {
     EXPECT_FALSE(draft.keep());
   }
   EXPECT_FALSE(Draft(folder.path + "/none/file").keep());
-  EXPECT_EQ(text_of_file(file, 9), "old");
+  EXPECT_EQ(text_of(file), "old");
   EXPECT_EQ(files_in(folder.path), 1u);
 }
 
