@@ -133,7 +133,7 @@ class Grid(_Unique):
 
         Raises UsageProblem on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap (naming
         the cell), a topology with other places or periods, a graph, another order on another rank; on the ranks that
-        pass it, for what is no communicator of one group of ranks. Cost: two reductions; with `owned`, 48 bytes from
+        pass it, for what is no communicator of one group of ranks. Cost: five reductions; with `owned`, 48 bytes from
         each rank to all, with `reorder` 8.
         """
         self.comm = comm
