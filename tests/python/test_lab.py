@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haloscope import scratch
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.lab import cluster, link
 from haloscope.measure import hosts, launch
@@ -215,17 +216,7 @@ def test_nothing_is_left_when_the_command_is_killed(tmp_path):
         process.wait()
         for number in {(tmp_path / "number").read_text(), *children.stdout.split()}:
             wait_for_end(int(number))
-    assert str(process.pid) in {path.name.split("-")[3] for path in cluster.sweep()}
-
-
-def test_folders_of_clusters_in_another_container_stay(tmp_path):
-    ended = 2**22 + 7  # more than any process has
-    own = tmp_path / f"{cluster.PREFIX}{cluster._place()}-{ended}-x"
-    others = tmp_path / f"{cluster.PREFIX}{cluster._place()}1-{ended}-x"
-    for folder in (own, others):
-        folder.mkdir()
-    assert cluster.sweep(tmp_path) == [own]
-    assert others.is_dir()
+    assert str(process.pid) in {path.name.split("-")[3] for path in scratch.sweep(scratch.LAB)}
 
 
 def wait_for_end(number: int) -> None:

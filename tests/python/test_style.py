@@ -116,6 +116,14 @@ def test_no_interpreter_is_started_where_the_current_folder_counts():
     assert not found, f"start it by python() of core/build.py: {found}"
 
 
+def test_temporary_folders_are_made_where_a_later_run_finds_them():
+    package = ROOT / "python" / "haloscope"
+    makers = [p for p in package.rglob("*.py") if re.search(r"TemporaryDirectory|mkdtemp", p.read_text())]
+    assert makers == [package / "scratch.py"], (
+        "use folder() of scratch.py: a killed run leaves its folder to the next one"
+    )
+
+
 def test_texts_are_written_by_streams_that_lose_nothing():
     streams = [
         f"{source.relative_to(ROOT)}:{number}"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, scratch, terminal
 from haloscope.options import FiniteRange, option
 from haloscope.options import command as command_of
 
@@ -76,7 +75,7 @@ def command(program, ranks, inputs, timeout, mpiexec, process_grid, dims, keep, 
     launcher = mpiexec_of(mpiexec)
     _refuse_inputs(inputs, keep)
     with ExitStack() as stack:
-        root = _prepare(keep) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="haloscope-")))
+        root = _prepare(keep) if keep else stack.enter_context(scratch.folder())
         checked = check.Check(rules, commands, launcher, timeout or math.inf, inputs, root.absolute(), bool(keep)).run()
     terminal.echo(terminal.json_text(report.document(checked)) if as_json else report.markdown(checked))
     return errors.OK if checked.passed else errors.FAILED

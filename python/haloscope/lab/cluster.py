@@ -12,12 +12,12 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from haloscope import scratch
 from haloscope.core import build
 from haloscope.errors import HaloscopeError, NotAvailable
 from haloscope.lab.link import VARIABLE, Link
@@ -27,7 +27,6 @@ TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linu
 NETWORK = "10.77.0"
 MTU = 9000
 INTERFACE = "eth0"
-PREFIX = "haloscope-lab-"
 END_S = 5.0
 UP_TRIES = 200
 
@@ -111,11 +110,8 @@ class Cluster:
         if reason := missing():
             raise NotAvailable(reason)
         program = build.delay_line()
-        sweep()
         with self._all as stack:
-            self.folder = Path(
-                stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{PREFIX}{_place()}-{os.getpid()}-"))
-            )
+            self.folder = stack.enter_context(scratch.folder(scratch.LAB))
             names = [f"node{k}" for k in range(self.link.hosts)]
             self._write_hosts(names)
             self._switch = self._start(
@@ -304,29 +300,6 @@ def _passing_on(process: subprocess.Popen):
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _place() -> str:
-    """Return where this process has its number: containers may share a folder, but no numbers of processes."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-    except OSError:
-        boot = "0"
-    return f"{boot}.{Path('/proc/self/ns/pid').stat().st_ino}"
-
-
-def sweep(folder: Path | None = None) -> list[Path]:
-    """Remove and return the folders of clusters whose processes were killed; the kernel has removed all else.
-
-    Those whose processes have numbers of another container stay.
-    """
-    left, own = [], f"{PREFIX}{_place()}-"
-    for path in (folder or Path(tempfile.gettempdir())).glob(f"{own}*"):
-        number = path.name.removeprefix(own).split("-")[0]
-        if number.isdigit() and not Path("/proc", number).exists():
-            shutil.rmtree(path, ignore_errors=True)
-            left.append(path)
-    return left
 
 
 def inside(words: Sequence[str], link: Link) -> int:

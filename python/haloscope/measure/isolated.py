@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import errors, files
+from haloscope import errors, files, scratch
 from haloscope.measure import campaign, launch, probes
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
@@ -90,8 +89,8 @@ def _measured(request: Request, launch_id: str, timeout_s: float) -> dict:
     lacking = probes.lacking(*request.strategies)
     if lacking:
         return records.skipped(request, lacking, errors.UNAVAILABLE, launch_id)
-    with tempfile.TemporaryDirectory(prefix="haloscope-") as folder:
-        job = launch.Job([request], Path(folder) / "records.jsonl", launch_id,
+    with scratch.folder() as folder:
+        job = launch.Job([request], folder / "records.jsonl", launch_id,
                          findings=probes.for_records(), limit_s=timeout_s)  # fmt: skip
         outcome = launch.run(job)
         left = records.read(job.output).records  # what was measured, or how the ranks ended

@@ -13,14 +13,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import patience
+from haloscope import patience, scratch
 from haloscope.core import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
 from haloscope.lab import link
@@ -367,9 +366,9 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
             on_record(record)
         return bool(found)
 
-    with terminated_is_interrupted(), tempfile.TemporaryDirectory(prefix="haloscope-") as name:
-        board_path = Path(name) / "board"
-        watched = _Watched(job.command(Path(name)), board_path)
+    with terminated_is_interrupted(), scratch.folder() as folder:
+        board_path = folder / "board"
+        watched = _Watched(job.command(folder), board_path)
         wait = patience.Wait()
         try:
             while watched.running():

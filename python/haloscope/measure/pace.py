@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
+from haloscope import scratch
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
 from haloscope.measure import launch
 from haloscope.model.profile import Profile
@@ -45,8 +44,8 @@ def measure(ranks: int, seconds: float = SECONDS) -> dict:
     Raises NotAvailable where ranks share cores, HaloscopeError when the ranks fail or take longer than LIMIT_S.
     Cost: seconds, and the start of the ranks.
     """
-    with tempfile.TemporaryDirectory(prefix="haloscope-") as folder:
-        job = launch.Job([PaceRequest(ranks, seconds)], Path(folder) / "records.jsonl", KIND, limit_s=LIMIT_S)
+    with scratch.folder() as folder:
+        job = launch.Job([PaceRequest(ranks, seconds)], folder / "records.jsonl", KIND, limit_s=LIMIT_S)
         outcome = launch.run(job)
     if outcome.fault:
         raise HaloscopeError(f"the pace of this machine could not be measured: {outcome.fault.reason}")

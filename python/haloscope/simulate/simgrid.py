@@ -11,12 +11,11 @@ import itertools
 import json
 import math
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from haloscope import core, errors
+from haloscope import core, errors, scratch
 from haloscope.core import build
 from haloscope.measure import launch
 from haloscope.measure.request import Request
@@ -194,8 +193,8 @@ def run(platform: Platform, place: Path, requests: Sequence[Request]) -> list[di
     Raises NotAvailable for what SMPI lacks, HaloscopeError with SimGrid's last words when the simulation does not end
     well. Cost: seconds of start for 512 ranks, then some 10 us a message, more the more of them share links.
     """
-    with tempfile.TemporaryDirectory(prefix="haloscope-") as name:
-        return _run(platform, place, Path(name), requests)
+    with scratch.folder() as folder:
+        return _run(platform, place, folder, requests)
 
 
 def sent(platform: Platform, place: Path, request: Request, exchanges: int = 1) -> tuple[int, int]:
@@ -203,8 +202,7 @@ def sent(platform: Platform, place: Path, request: Request, exchanges: int = 1) 
 
     request: of transport p2p, depth 1. Raises as `run` does.
     """
-    with tempfile.TemporaryDirectory(prefix="haloscope-") as name:
-        folder = Path(name)
+    with scratch.folder() as folder:
         _run(platform, place, folder, [timed(request, exchanges)], trace=True)
         ranks = [folder / line for line in (folder / "trace").read_text().split()]
         calls = (line.split() for file in ranks for line in file.read_text().splitlines())

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from haloscope import core
+from haloscope import core, scratch
 from haloscope.measure import launch, request
 from haloscope.measure.checkup import check
 from haloscope.measure.checkup.check import BROKEN, OK, Check, size_of
@@ -39,8 +37,8 @@ def verified_requests(ranks: int, strategy: str, device: str = "") -> list[reque
 def verified_runs(ranks: int, strategy: str, device: str = "") -> Runs:
     """Carry out `verified_requests` by the ordinary machinery."""
     asked = verified_requests(ranks, strategy, device)
-    with tempfile.TemporaryDirectory(prefix="haloscope-") as folder:
-        job = launch.Job(asked, Path(folder) / "records.jsonl", "doctor", limit_s=check.LIMIT_S)
+    with scratch.folder() as folder:
+        job = launch.Job(asked, folder / "records.jsonl", "doctor", limit_s=check.LIMIT_S)
         outcome = launch.run(job)
     problem = outcome.fault.reason if outcome.fault else ""
     if not problem and len(outcome.records) < len(asked):

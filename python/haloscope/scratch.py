@@ -1,0 +1,61 @@
+"""Temporary folders of a process: they end with it, or before the next such folder is made where it was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+RUN, LAB = "haloscope-run-", "haloscope-lab-"  # how names begin: of runs of any command, of emulated clusters
+
+
+@contextlib.contextmanager
+def folder(prefix: str = RUN) -> Iterator[Path]:
+    """Yield a new temporary folder, and remove it. Its name holds the process, so that `sweep` finds folders of dead ones."""
+    sweep(prefix)
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{_place()}-{os.getpid()}-") as name:
+        yield Path(name)
+
+
+def sweep(prefix: str, within: Path | None = None) -> list[Path]:
+    """Remove and return this user's folders whose processes were killed; the kernel has removed all else.
+
+    Those whose processes have numbers of another machine or container stay. A folder has its name from the moment it is made,
+    so none of a living process is taken.
+    """
+    left, own = [], f"{prefix}{_place()}-"
+    for path in (within or Path(tempfile.gettempdir())).glob(f"{own}*"):
+        number = path.name.removeprefix(own).split("-")[0]
+        if number.isdigit() and not _is_there(int(number)) and _is_own(path):
+            shutil.rmtree(path, ignore_errors=True)
+            left.append(path)
+    return left
+
+
+def _place() -> str:
+    """Return where this process has its number: containers may share a folder, but no numbers of processes."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        boot = "0"
+    return f"{boot}.{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def _is_there(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.geteuid()
+    except OSError:  # another process has just removed it
+        return False
