@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,12 +46,18 @@ class FiniteRange(click.FloatRange):
 
 
 class FileName(click.Path):
-    """The name of a file to write, or of several that differ in their suffixes."""
+    """The name of a file to write; stem: of several, which have it with their endings."""
+
+    def __init__(self, stem: bool = False):
+        super().__init__()
+        self._stem = stem
 
     def convert(self, value, param, ctx):
-        """Return it as a Path. Raises BadParameter for one that is empty or can only be a folder."""
-        if Path(value).name in ("", ".."):
+        """Return it as a Path. Raises BadParameter for one that is empty, can only be a folder, or is one."""
+        if os.path.basename(value) in ("", ".", ".."):  # noqa: PTH119 (a Path has no slash at its end)
             self.fail(f"{value!r} names no file.", param, ctx)
+        if not self._stem and os.path.isdir(value):  # noqa: PTH112 (which takes names of any length)
+            self.fail(f"{value!r} is a folder; give the name of a file.", param, ctx)
         return Path(super().convert(value, param, ctx))
 
 

@@ -127,9 +127,24 @@ def test_what_can_only_be_a_folder_is_refused_as_a_file_to_write(nothing_starts,
         if isinstance(option.type, FileName)
     }
     assert {("run", "--output"), ("run", "--trace"), ("simulate", "--plot"), ("calibrate", "--output")} <= names
-    for (name, option), text in itertools.product(sorted(names), ("", ".", "..", "/")):
+    for (name, option), text in itertools.product(sorted(names), ("", ".", "..", "/", "out/", "out/.", "new/")):
         assert cli.main([name, *map(str, WORKING[name]), option, text, *ENDS.get(name, ())]) == errors.USAGE
         assert f"{text!r} names no file" in capsys.readouterr().err
+
+
+def test_a_folder_is_refused_as_a_file_to_write_but_may_be_called_as_a_stem_is(nothing_starts):
+    Path("out").mkdir()
+    long = "x" * 300
+    for name in cli.COMMANDS:
+        for option in options(name):
+            if not isinstance(option.type, FileName):
+                continue
+            assert option.type.convert(long, option, None) == Path(long)
+            if option.metavar == "STEM":
+                assert option.type.convert("out", option, None) == Path("out")
+            else:
+                with pytest.raises(click.BadParameter, match="'out' is a folder; give the name of a file"):
+                    option.type.convert("out", option, None)
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

@@ -38,7 +38,7 @@ USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 @click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
 @click.option(
     "--timeline",
-    type=FileName(dir_okay=False),
+    type=FileName(),
     metavar="FILE",
     help="Trace of each variant's last iteration for Perfetto or chrome://tracing, and a figure beside it.",
 )

@@ -30,7 +30,7 @@ MOST = 400  # places on a map
 @option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
 @option("--measured", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
         help="Records of `haloscope run --lab`, for a second map beside it; repeatable.")  # fmt: skip
-@option("--output", type=FileName(), metavar="STEM", help="Also draw it: STEM.svg and STEM.png.")
+@option("--output", type=FileName(stem=True), metavar="STEM", help="Also draw it: STEM.svg and STEM.png.")
 @option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
 def command(app, profile, blocks, latency, bandwidth, depth, measured, output, as_json, **options):
     """Map where which way of exchanging the halos of APP is predicted to win, each rank on a node of its own.

@@ -45,7 +45,7 @@ from haloscope.options import command as command_of
 @click.option(
     "--figure",
     "stem",
-    type=FileName(),
+    type=FileName(stem=True),
     metavar="STEM",
     help="Figure files without ending. [beside the records]",
 )

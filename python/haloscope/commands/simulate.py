@@ -31,7 +31,7 @@ SIMULATED = options_of(
            help="Write the message schedule as GOAL, for LogGOPSim (one choice)."),
     option("--extrap", type=FileName(), metavar="FILE", group="output",
            help="Write the times as Extra-P JSON Lines."),
-    option("--plot", type=FileName(), metavar="STEM", group="output",
+    option("--plot", type=FileName(stem=True), metavar="STEM", group="output",
            help="Draw time over ranks: STEM.svg, STEM.png."),
     option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
 )  # fmt: skip

@@ -22,7 +22,7 @@ EXTERNAL = options_of(
     option("--holdout", multiple=True, metavar="AXIS=VALUE,...", help="Fit to all rows but those that meet all such conditions."),
     option("--cross", multiple=True, metavar="AXIS",
            help="Also fit without each value of this axis in turn, and predict the rows that have it."),
-    option("--profiles", type=FileName(), metavar="STEM", group="output",
+    option("--profiles", type=FileName(stem=True), metavar="STEM", group="output",
            help="With --external: write the fitted profiles as STEM-PROGRAM.json."),
     option("--json", "as_json", is_flag=True, group="output", help="With --external: one JSON document instead of tables."),
 )  # fmt: skip
@@ -35,7 +35,7 @@ EXTERNAL = options_of(
               help="Draws of the profile's parameters for the intervals; 0 = none.")  # fmt: skip
 @click.option("--keep-intervals", is_flag=True,
               help="Write into the profile how far these measurements are off: its 90 % intervals from now on.")  # fmt: skip
-@click.option("-o", "--output", "stem", type=FileName(), metavar="STEM",
+@click.option("-o", "--output", "stem", type=FileName(stem=True), metavar="STEM",
               help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
 @click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
               help="Program with the app that the records are of, linked with haloscope::rank_main.")  # fmt: skip
