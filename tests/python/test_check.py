@@ -368,6 +368,28 @@ def test_raw_files_hold_whole_numbers(check):
     assert result.code == 1 and "2 are left" in result.out
 
 
+NPY_HEADER = b"\x93NUMPY\x01\x00v\x00"  # version 1, 118 bytes of header
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"PK\x03\x04 as a file of several arrays begins", "does not begin as such a file"),
+        (b"\x80\x04 as pickled objects begin", "does not begin as such a file"),
+        (NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2,".ljust(118), "header is damaged"),
+        (NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2L,), }".ljust(118), "header is damaged"),
+        (NPY_HEADER + (b"(" * 117).ljust(118), "header is damaged"),
+    ],
+    ids=["zip", "pickle", "open bracket", "of Python 2, without data", "brackets"],
+)
+def test_damaged_arrays_are_refused_in_words(data, why, tmp_path, check, recwarn):
+    (tmp_path / "given").write_bytes(data)
+    result = check("-n", "1,2", "--file", "u.npy", *shell(f"cat {tmp_path}/given > u.npy"))
+    assert result.code == 2
+    assert "u.npy cannot be read as .npy" in result.err and why in result.err, result.err
+    assert not recwarn.list
+
+
 def test_files_of_records_are_refused(tmp_path):
     np.save(tmp_path / "u.npy", np.zeros(3, [("a", "f8")]))
     with pytest.raises(differences.UsageProblem, match="not numbers"):

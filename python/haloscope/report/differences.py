@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ OUTPUT = "standard output"
 GIVEN_NS = 0  # when a file was changed last that the program was given, and has not written
 UNSUPPORTED = (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf")
 _TEXT = (".txt", ".csv")
+_NPY = b"\x93NUMPY"
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,7 @@ def _sizes(a: float, b: float) -> tuple[float, float]:
 def _read_array(rules: Rules, path: Path) -> np.ndarray:
     try:
         if path.suffix == ".npy":
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            array = _mapped(path)
         else:
             number = np.dtype(rules.type)
             if rest := path.stat().st_size % number.itemsize:
@@ -283,6 +285,18 @@ def _read_array(rules: Rules, path: Path) -> np.ndarray:
     if array.dtype.kind not in "biufc":
         raise UsageProblem(f"{path.name} holds {array.dtype}, not numbers; write an array of numbers for each quantity")
     return array
+
+
+def _mapped(path: Path) -> np.ndarray:
+    """Return the array of a .npy file, which is not read before it is used. Raises ValueError for any other file."""
+    if not files.beginning_of(path, len(_NPY)).startswith(_NPY):
+        raise ValueError("it does not begin as such a file")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about headers that Python 2 could have written
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # NumPy parses the header as Python, with all errors of that
+        raise ValueError(f"its header is damaged ({error})") from None
 
 
 def compare_arrays(where: str, base: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> Difference | None:
