@@ -248,6 +248,11 @@ def test_errors_of_the_library_steer_no_terminal():
     assert r"\x1b[2J\x9b\u202e" in str(error.value)
 
 
+def test_reasons_why_a_choice_cannot_run_steer_no_terminal():
+    choice = core.Choice("laplace2d", (64, 64), device="\x1b[2J\x9b\u202e")
+    assert r"unknown device '\x1b[2J\x9b\u202e'" in core.illegal(choice)
+
+
 # ---- products that do not fit ----------------------------------------------------------------------------------------
 
 

@@ -388,9 +388,9 @@ std::string illegal(const Choice& choice) {
 }
 
 std::string refused(const Candidate& candidate) {
-  return first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
-                      refuse_fused_steps, refuse_depth, refuse_reductions, refuse_pieces, refuse_temporaries,
-                      refuse_of_others);
+  return printable(first_reason(candidate, refuse_numbers, refuse_strategy, refuse_device, refuse_order_of_sweeps,
+                                refuse_fused_steps, refuse_depth, refuse_reductions, refuse_pieces, refuse_temporaries,
+                                refuse_of_others));
 }
 
 std::string illegal(const Candidate& candidate) {
