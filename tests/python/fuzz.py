@@ -5,9 +5,12 @@ It prints each seed before it uses it, so that the last one of a child that died
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,8 +19,9 @@ from random import Random
 
 from haloscope import core
 from haloscope.advice import validate
-from haloscope.core import capi
+from haloscope.core import build, capi
 from haloscope.errors import HaloscopeError
+from haloscope.measure import launch
 from haloscope.model import predict, profile
 from haloscope.report import records
 from haloscope.simulate import simulate
@@ -154,6 +158,37 @@ def fuzz_profile(random: Random) -> None:
     )
 
 
+class Exchanges:
+    """Two ranks that exchange by `auto`, one exchange for each kept choice that they are given."""
+
+    def __init__(self):
+        self._cache = tempfile.TemporaryDirectory()
+        program = Path(__file__).with_name("ranks") / "damaged_choices.py"
+        words = [*launch.launcher_words(launch.mpiexec(), 2, 1), *build.python("-m", "mpi4py", str(program))]
+        variables = os.environ | {"HALOSCOPE_CACHE": self._cache.name}
+        self._ranks = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
+        atexit.register(self._ranks.stdin.close)
+        self.kept = json.loads(bytes.fromhex(self._ranks.stdout.readline()))
+
+        assert self.take(text(self.kept)) == "known"
+
+    def take(self, choice: bytes) -> str:
+        """Return whether the ranks took a file of a choice for one, "known" or "new"."""
+        print(choice.hex(), file=self._ranks.stdin, flush=True)
+        answer = self._ranks.stdout.readline().strip()
+        assert answer in ("known", "new"), choice
+        return answer
+
+
+@functools.cache
+def exchanges() -> Exchanges:
+    return Exchanges()
+
+
+def fuzz_auto(random: Random) -> None:
+    exchanges().take(document_of(random, exchanges().kept))
+
+
 def of_file(name: str) -> Callable[[Random], None]:
     make, read = READERS[name]
 
@@ -167,7 +202,7 @@ def of_file(name: str) -> Callable[[Random], None]:
 
 
 TARGETS = {"choice": fuzz_choice, "prediction": fuzz_prediction, "simulation": fuzz_simulation, "advice": fuzz_advice,
-           "question": fuzz_question, "app": fuzz_app, "pace": fuzz_pace, "validation": fuzz_validation, "library": fuzz_profile,
+           "question": fuzz_question, "app": fuzz_app, "pace": fuzz_pace, "auto": fuzz_auto, "validation": fuzz_validation, "library": fuzz_profile,
            } | {name: of_file(name) for name in READERS}  # fmt: skip
 
 

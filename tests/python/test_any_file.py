@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import json
+import lzma
 import re
+import subprocess
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from haloscope import cli, files
+from haloscope.core import build
 from haloscope.errors import HaloscopeError
+from haloscope.external import table
 from haloscope.measure import foreign, hosts, probes
 from haloscope.model import profile
-from haloscope.report import figures, records
+from haloscope.report import differences, figures, records
 from haloscope.studies.davis2017.measured import cg, paired
 from haloscope.studies.davis2017.replay import terms
 from long_run import LONG
@@ -196,6 +202,64 @@ def test_the_files_that_are_changed_are_good_before(name, tmp_path, monkeypatch,
     assert code == 0 or (name, code) in (("calibrate", 2), ("external", 2)), said.err
 
 
+def of_requests(random: Random) -> bytes:
+    return lines_of(
+        random, [{"kind": record["kind"], "id": record["id"], "request": record["request"]} for record in REQUESTED]
+    )
+
+
+def check_requests(file: Path) -> None:
+    """Have the rank program judge each line: it answers with texts, or refuses the file."""
+    done = subprocess.run([build.rank_program(), "--check", file], check=False, capture_output=True, text=True)
+    assert done.returncode in (0, 2), done
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(isinstance(answer, str) and not STEERS.search(answer) for answer in answers)
+    if done.returncode or any(answers):
+        raise HaloscopeError(next(filter(None, answers), done.stderr))
+
+
+def of_packed(random: Random) -> bytes:
+    """Records in xz, damaged before they were packed or after that."""
+    if random.random() < 0.5:
+        return lzma.compress(lines_of(random, measured()), preset=0)
+    return damaged(random, lzma.compress(lines_of(random, measured()), preset=0))
+
+
+def named(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
+    """A reader of files of a name."""
+    return lambda file: read(file.replace(file.with_name(name)))
+
+
+def of_array(random: Random) -> bytes:
+    return damaged(random, npy(NUMBERS.astype(random.choice(("f8", "f4", "i4", "c16", ">f8", "?")))))
+
+
+def compares(name: str, good: bytes, **rules) -> Callable[[Path], None]:
+    """A comparison of a file that a program has written with a good one, each of both as the base."""
+
+    def compare(file: Path) -> None:
+        folders = [file.with_name(word) for word in ("good", "written")]
+        for folder, data in zip(folders, (good, file.read_bytes()), strict=True):
+            folder.mkdir(exist_ok=True)
+            (folder / name).write_bytes(data)
+        how = differences.Rules(printed=False, files=(name,), **rules)
+        for base, other in (folders, folders[::-1]):
+            differences.check_base(how, base, "", "1 rank")
+            for found in differences.compare_runs(how, (base, ""), (other, "")):
+                assert found.relative >= 0 and found.absolute >= 0, "no NaN"
+                differences.summarize([found])
+
+    return compare
+
+
+def npy(array: np.ndarray) -> bytes:
+    data = io.BytesIO()
+    np.save(data, array)
+    return data.getvalue()
+
+
+REQUESTED = [measurement(depth=2, ranks=1), *kept("demo.jsonl", 3), blocks_record(BASE, around(1.0))]
+NUMBERS = np.arange(24.0).reshape(2, 3, 4)
 READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] = {
     "records": (of_records(measured), records.read),
     "records of version 1": (of_records(old), records.read),
@@ -203,6 +267,17 @@ READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] =
     "profile": (of_profile, profile.load),
     "application": (lambda random: document_of(random, APPLICATION), terms.load),
     "hosts": (lambda random: damaged(random, b"node1 slots=2\nnode2:2\n# none\n"), lambda f: hosts.read(str(f))),
+    "IMB": (of_text("imb-2021.txt"), foreign.read),
+    "SKaMPI": (of_text("skampi.txt"), foreign.read),
+    "STREAM": (of_text("stream.txt"), foreign.read),
+    "external": (lambda random: damaged(random, CSV.encode()), table.read),
+    "requests": (of_requests, check_requests),
+    "compressed records": (of_packed, named("file.jsonl.xz", records.read)),
+    "arrays": (of_array, compares("u.npy", npy(NUMBERS))),
+    "raw arrays": (
+        lambda random: damaged(random, NUMBERS.tobytes()),
+        compares("u.raw", NUMBERS.tobytes(), type="f8", shape=(4, 3, 2), tolerance=differences.Tolerance(0.1, 0.5)),
+    ),
     "cache": (lambda random: document_of(random, FOUND), lambda f: files.kept(f, probes._is_whole)),
 }
 
