@@ -66,6 +66,8 @@ def fetched(name: str, *targets: str) -> OtherMpi:
     ).stdout
     environment = dict(pair.split("=", 1) for pair in listed.split("\0") if "=" in pair)
     environment.pop("HALOSCOPE_MPIEXEC", None)
+    if libraries := [*prefix.rglob("libmpi.so.40")]:  # of Open MPI, for which mpi4py's wheel has a module too
+        environment["MPI4PY_LIBMPI"] = str(libraries[0])
     return OtherMpi(name, folder, environment | {"HALOSCOPE_BUILD": str(folder)})
 
 
