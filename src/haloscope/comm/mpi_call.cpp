@@ -105,6 +105,12 @@ void let_output_be_read() {
   }
 }
 
+/// Errors come from before MPI_Init and after MPI_Finalize too, where few calls of MPI are allowed.
+bool runs() {
+  int begun = 0, ended = 0;
+  return MPI_Initialized(&begun) == MPI_SUCCESS && begun && MPI_Finalized(&ended) == MPI_SUCCESS && !ended;
+}
+
 [[noreturn]] void fail_together(MPI_Comm comm, const char* text) {
   if (!all_meet(comm)) end_job(text, job_ends);
   throw Error(Exit::failed, text);
@@ -115,14 +121,14 @@ void let_output_be_read() {
 void abort_job() {
   std::fflush(stderr);
   let_output_be_read();
-  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
+  if (runs()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
   _exit(static_cast<int>(Exit::failed));  // where even that is refused
 }
 
 /// Errors come from here too, so MPI's answer is not relied on.
 std::string own_name() {
   int rank = -1;
-  if (MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || rank < 0) return "a rank";
+  if (!runs() || MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || rank < 0) return "a rank";
   return "rank " + std::to_string(rank);
 }
 

@@ -71,7 +71,8 @@ inline void require_mpi(int code, const char* call) {
   (::haloscope::begin_call<::haloscope::is_collective(#__VA_ARGS__)>(), \
    ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__))
 
-/// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI refuses to return it. Local.
+/// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI does not run or refuses to
+/// return it. Local.
 std::string own_name();
 
 /// The number in MPI_COMM_WORLD of a rank of a communicator; -1: it is in another world. Local.

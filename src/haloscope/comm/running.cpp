@@ -44,6 +44,7 @@ int note_end(MPI_Comm, int, void*, void*) {
 /// Attributes of MPI_COMM_SELF are deleted when MPI_Finalize begins, so that calls need not query MPI.
 void watch_end() {
   stay_loaded();
+  const ErrorsReturned returned(MPI_COMM_SELF);
   int key = MPI_KEYVAL_INVALID;
   CHECK_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, note_end, &key, nullptr));
   CHECK_MPI(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr));

@@ -383,6 +383,8 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
   }
   int provided = 0;
   REQUIRE_MPI(MPI_Init_thread(&argc, &argv, level, &provided));
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF})
+    REQUIRE_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));  // so that errors name rank and call
   int rank = 0;
   REQUIRE_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   Exit code = Exit::ok;

@@ -29,6 +29,7 @@ class Accumulate final : public PipelineReducer {
     require_communicator_left(comm_);
     CHECK_MPI(MPI_Win_allocate(rank == last_ ? static_cast<MPI_Aint>(all * sizeof(double)) : 0, sizeof(double),
                                MPI_INFO_NULL, comm_, &memory, window_.address()));
+    CHECK_MPI(MPI_Win_set_errhandler(window_.get(), MPI_ERRORS_RETURN));
     if (rank == last_) {  // stores to the own window need an epoch too
       CHECK_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_.get()));
       for (int s = 0; s < all; ++s) memory[s] = identity_of(op_);

@@ -30,6 +30,7 @@ class ChainPscw final : public PipelineReducer {
       require_communicator_left(comm);
       CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info.get(), comm,
                                  &place.value, place.window.address()));
+      CHECK_MPI(MPI_Win_set_errhandler(place.window.get(), MPI_ERRORS_RETURN));
       if (has_before()) CHECK_MPI(MPI_Win_post(before_.get(), 0, place.window.get()));
     }
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "haloscope/comm/maximum.hpp"
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/transport/link_tags.hpp"
 #include "pmpi_counter.hpp"
@@ -227,6 +228,18 @@ TEST(LinkTags, OfLinksOnOneCommunicatorAreApart) {
     open.emplace_back(std::move(tags), std::move(mine));
     if (n % 4 == 3) open.erase(open.begin() + n / 4);
   }
+}
+
+MPI_Errhandler handler_of(MPI_Comm comm) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(comm, &handler);
+  return handler;
+}
+
+TEST(OwnComms, ReturnErrorsWhereThatOfTheProgramEndsTheJob) {
+  ASSERT_EQ(handler_of(MPI_COMM_WORLD), MPI_ERRORS_ARE_FATAL);
+  const OwnComm own(MPI_COMM_WORLD);
+  EXPECT_EQ(handler_of(own.get()), MPI_ERRORS_RETURN);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ struct Ring {
     next = (rank + 1) % size;
     previous = (rank + size - 1) % size;
     REQUIRE_MPI(MPI_Win_allocate(2 * ints * sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &base, &window));
+    REQUIRE_MPI(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
     std::fill_n(base, 2 * ints, -1);
     REQUIRE_MPI(MPI_Barrier(comm));
   }
@@ -140,6 +141,7 @@ Finding accumulate_max(MPI_Comm comm) {
   double* cell = nullptr;
   MPI_Win window;
   REQUIRE_MPI(MPI_Win_allocate(sizeof(double), sizeof(double), MPI_INFO_NULL, comm, &cell, &window));
+  REQUIRE_MPI(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
   *cell = 0;
   REQUIRE_MPI(MPI_Win_fence(0, window));
   REQUIRE_MPI(MPI_Accumulate(&mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_MAX, window));

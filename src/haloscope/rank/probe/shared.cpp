@@ -20,6 +20,7 @@ struct SharedWindow {
     if (apart) REQUIRE_MPI(MPI_Info_set(info, "alloc_shared_noncontig", "true"));
     // A different size for every rank, none of them a multiple of a cache line.
     REQUIRE_MPI(MPI_Win_allocate_shared(bytes(rank), 1, info, node, &base, &window));
+    REQUIRE_MPI(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
     REQUIRE_MPI(MPI_Info_free(&info));
   }
   SharedWindow(const SharedWindow&) = delete;

@@ -102,6 +102,7 @@ class FenceLink final : public WindowLink {
     const std::vector<int> ranks(members.begin(), members.end());
     OwnedComm made;
     CHECK_MPI(MPI_Comm_create_group(comm(), group_of(comm(), ranks).get(), tag, made.address()));
+    CHECK_MPI(MPI_Comm_set_errhandler(made.get(), MPI_ERRORS_RETURN));  // MPICH 5 does not take it from comm()
     return made;
   }
 
