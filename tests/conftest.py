@@ -39,7 +39,7 @@ TAKE_ALL_CORES = {
     "test_bench_gpu", "test_cg", "test_check", "test_coverage", "test_cpp_ranks", "test_davis2017_study", "test_demo",
     "test_device_model", "test_device_runs", "test_docs", "test_doctor", "test_examples", "test_exchange",
     "test_exchange_examples", "test_exhausted_memory", "test_faults", "test_hydro", "test_launch", "test_microbench", "test_mpi_faults",
-    "test_poisson", "test_probes", "test_study", "test_surroundings", "test_tune",
+    "test_poisson", "test_probes", "test_rank_faults", "test_study", "test_surroundings", "test_tune",
 }  # fmt: skip
 
 

@@ -1,7 +1,10 @@
 // What a program does with exchanges, from the first call to the last, on fields of its own, of the library's and on
 // imitated devices, and with a Stepper, for tests in which calls of MPI fail. Each rank prints the exchanges' reports, then
 // "right", "wrong" or "refused: TEXT".
-//   usage: exchanges_under_faults_haloscope STRATEGY own|shared|device|stepper
+//   usage: exchanges_under_faults_haloscope STRATEGY HOW
+// HOW: own, shared, device (whose memory the fields are in); guard (a guarded exchange); boxes, cartesian, reordered (how the grid is
+// split); kept (exchanges until `auto` has decided, as an earlier program of this cache has); stepper, reductions (of all
+// kinds), stepper-guard, stepper-device, best (a Stepper by the choice of best()).
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -9,6 +12,7 @@
 
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
+#include "toy_profile.hpp"
 
 namespace {
 
@@ -32,26 +36,60 @@ bool is_right(const haloscope::Grid<2>& grid, const Slot& u) {
   return true;
 }
 
-bool exchange_all(const std::string& strategy, bool shared) {
-  haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = {10, 12}, .periodic = {true, true}});
-  const auto memory = shared ? haloscope::MemoryKind::shared : haloscope::MemoryKind::own;
+constexpr haloscope::PerDimension<std::int64_t, 2> cells{10, 12};
+constexpr haloscope::PerDimension<bool, 2> periodic{true, true};
+
+/// Slabs of rows, of which the first is a row longer than the last.
+haloscope::Grid<2> grid_of_boxes() {
+  int rank = 0, size = 1;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto begin = [&](int r) { return cells[1] * r / size + (r > 0 && r < size ? 1 : 0); };
+  return haloscope::Grid<2>::of_boxes(MPI_COMM_WORLD, cells, periodic, Box{{0, begin(rank)}, {10, begin(rank + 1)}});
+}
+
+haloscope::Grid<2> grid_of_cartesian() {
+  int dimensions[] = {1, 1}, wraps[] = {1, 1};
+  PMPI_Comm_size(MPI_COMM_WORLD, &dimensions[1]);
+  MPI_Comm comm;
+  PMPI_Cart_create(MPI_COMM_WORLD, 2, dimensions, wraps, 0, &comm);
+  const std::string slabs = "1x" + std::to_string(dimensions[1]);
+  const haloscope::Grid<2> same(comm, {.cells = cells, .periodic = periodic, .process_grid = slabs});
+  return haloscope::Grid<2>::of_cartesian(comm, cells);
+}
+
+haloscope::Grid<2> make_grid(const std::string& how) {
+  if (how == "boxes") return grid_of_boxes();
+  if (how == "cartesian") return grid_of_cartesian();
+  return {MPI_COMM_WORLD, {.cells = cells, .periodic = periodic, .reorder = how == "reordered"}};
+}
+
+bool exchange_all(const std::string& strategy, const std::string& how) {
+  const haloscope::Grid<2> grid = make_grid(how);
+  const bool guard = how == "guard";
+  const auto memory = how == "shared" ? haloscope::MemoryKind::shared : haloscope::MemoryKind::own;
   haloscope::Field<double, 2> u(grid, {.halo = 1, .slots = 2, .memory = memory});
   haloscope::Field<float, 2> v(grid, {.halo = 1, .slots = 2, .memory = memory});
   bool right = true;
   {
-    auto halo = haloscope::make_exchange(grid, {u, v}, strategy);
+    auto halo = haloscope::make_exchange(grid, {u, v}, strategy, {.guard = guard});
     for (int step = 0; step < 4; ++step) {
       for (int slot : {0, 1}) {
         fill(grid, u[slot]);
         fill(grid, v[slot]);
+        halo.changed(slot);
       }
       halo.start(step % 2);
       halo.progress();
       halo.finish();
       right = right && is_right(grid, u[step % 2]) && is_right(grid, v[step % 2]);
+      halo.require_fresh(1, step % 2);
+      halo.check_clean(step % 2);
     }
-    halo.accumulate(0);
-    halo.accumulate(1);
+    for (int slot : {0, 1}) {
+      if (guard) halo.exchange(slot);  // an accumulation of poison would be refused
+      halo.accumulate(slot);
+    }
     std::printf("report: %s\n", halo.report().c_str());
   }
   auto again = haloscope::make_exchange(grid, {u}, strategy);
@@ -81,7 +119,7 @@ class DeviceArray {
 };
 
 bool exchange_on_device(const std::string& strategy) {
-  const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = {10, 12}, .periodic = {true, true}});
+  const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
   const DeviceArray u(grid);
   const std::vector<haloscope::FieldRef> fields{u.ref(grid)};
   bool right = true;
@@ -98,48 +136,113 @@ bool exchange_on_device(const std::string& strategy) {
   return right;
 }
 
-/// Each step moves all values by one point in x; a reduction adds them up.
-bool step_all(const std::string& strategy) {
-  const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = {10, 12}, .periodic = {true, true}});
-  const haloscope::Field<double, 2> u(grid, {.halo = 1, .slots = 2});
-  const haloscope::Reduction sum{.name = "sum"};
-  haloscope::SweepSpec sweep{.name = "move", .reads = {{0, 1}}, .writes = {0}};
-  sweep.run = [](const haloscope::SweepArgs& args) {
-    const auto from = args.read<double, 2>(0);
-    const auto to = args.write<double, 2>(0);
-    for (auto y = args.region.lo[1]; y < args.region.hi[1]; ++y)
-      for (auto x = args.region.lo[0]; x < args.region.hi[0]; ++x) {
-        to(x, y) = from(x - 1, y);
-        if (args.reduced != nullptr) *args.reduced += to(x, y);
-      }
-  };
-  haloscope::Choice choice;
-  choice.strategy = haloscope::Strategy(strategy);
+/// Exchanges until `auto` has decided, and once more with what it has kept.
+bool exchange_as_kept(const std::string& strategy) {
+  const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
+  const haloscope::Field<double, 2> u(grid, {.halo = 1});
   bool right = true;
   for (int turn = 0; turn < 2; ++turn) {
-    haloscope::Stepper stepper(grid, {u}, choice,
-                               std::vector<haloscope::Stage>{{.sweeps = {sweep}, .reductions = {sum}}});
-    fill(grid, u[0]);
-    stepper.run(10);  // once around the grid
-    const Box own = grid.owned();
-    for (auto y = own.lo[1]; y < own.hi[1]; ++y)
-      for (auto x = own.lo[0]; x < own.hi[0]; ++x)
-        right = right && u[0](x - own.lo[0], y - own.lo[1]) == value_of(x, y);
+    auto halo = haloscope::make_exchange(grid, {u}, strategy);
+    for (int step = 0; step < 500; ++step) {
+      fill(grid, u[0]);
+      halo.exchange();
+      right = right && is_right(grid, u[0]);
+    }
+    std::printf("report: %s\n", halo.report().c_str());
   }
   return right;
 }
 
+/// Moves all values by one point in x, and adds them up.
+void move(const haloscope::SweepArgs& args) {
+  const auto from = args.read<double, 2>(0);
+  const auto to = args.write<double, 2>(0);
+  for (auto y = args.region.lo[1]; y < args.region.hi[1]; ++y)
+    for (auto x = args.region.lo[0]; x < args.region.hi[0]; ++x) {
+      to(x, y) = from(x - 1, y);
+      if (args.reduced != nullptr) *args.reduced += to(x, y);
+      if (args.numbers) args.numbers(x, y, 0, 0) = to(x, y);
+    }
+}
+
+haloscope::SweepSpec moving(const std::string& how) {
+  haloscope::SweepSpec sweep{.name = "move", .reads = {{0, 1}}, .writes = {0}};
+  if (how == "stepper-device")
+    sweep.launch = [](const haloscope::SweepArgs& args) {
+      haloscope::imitated::launch(args.device_stream, [args] { move(args); });
+    };
+  else
+    sweep.run = move;
+  return sweep;
+}
+
+std::vector<haloscope::Reduction> reductions_of(const std::string& how) {
+  if (how == "best") return {};
+  if (how != "reductions") return {{.name = "sum"}};
+  using haloscope::ReduceBy, haloscope::ReduceMode;
+  return {{.name = "sum", .mode = ReduceMode::nonblocking},
+          {.name = "late", .mode = ReduceMode::deferred},
+          {.name = "signs", .numbers = 2, .by = ReduceBy::gather, .type = haloscope::NumberType::integer},
+          {.name = "early", .mode = ReduceMode::nonblocking, .by = ReduceBy::gather},
+          {.name = "columns", .numbers = 4, .collectives = 2, .by = ReduceBy::lists}};
+}
+
+/// @param u  the points of the first slot, which has the result of an even number of steps.
+template <class Slot>
+bool step_all(const haloscope::Grid<2>& grid, const haloscope::FieldRef& field, const haloscope::Choice& choice,
+              const std::string& how, const Slot& u) {
+  const haloscope::Stage stage{.sweeps = {moving(how)}, .reductions = reductions_of(how)};
+  bool right = true;
+  for (int turn = 0; turn < 2; ++turn) {
+    haloscope::Stepper stepper(grid, {field}, choice, std::vector{stage}, {.guard = how == "stepper-guard"});
+    const Box own = grid.owned();
+    fill(grid, u);
+    stepper.run(10);  // once around the grid
+    for (auto y = own.lo[1]; y < own.hi[1]; ++y)
+      for (auto x = own.lo[0]; x < own.hi[0]; ++x) right = right && u(x - own.lo[0], y - own.lo[1]) == value_of(x, y);
+  }
+  return right;
+}
+
+bool step_on_host(const std::string& strategy, const std::string& how) {
+  const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
+  haloscope::Choice choice;
+  choice.strategy = haloscope::Strategy(strategy);
+  int halo = 1;
+  auto memory = haloscope::MemoryKind::own;
+  if (how == "best") {
+    const haloscope::Best best = haloscope::best<double>(grid, haloscope::test::toy_profile(), {.depths = {1}});
+    choice = best.choice;
+    halo = best.halo;
+    memory = best.memory;
+  }
+  const haloscope::Field<double, 2> u(grid, {.halo = halo, .slots = 2, .memory = memory});
+  return step_all(grid, u, choice, how, u[0]);
+}
+
+bool step_on_device(const std::string& strategy) {
+  const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
+  haloscope::Choice choice;
+  choice.device = "host";
+  choice.strategy = haloscope::Strategy(strategy);
+  const DeviceArray first(grid), second(grid);
+  const auto field =
+      haloscope::view<double, 2>(grid, std::vector<double*>{&first(0, 0), &second(0, 0)}, grid.cells()[0] + 2, 0, 1);
+  return step_all(grid, field, choice, "stepper-device", first);
+}
+
 bool run(const std::string& strategy, const std::string& how) {
   if (how == "device") return exchange_on_device(strategy);
-  if (how == "stepper") return step_all(strategy);
-  return exchange_all(strategy, how == "shared");
+  if (how == "kept") return exchange_as_kept(strategy);
+  if (how == "stepper-device") return step_on_device(strategy);
+  if (how == "best" || how == "reductions" || how.starts_with("stepper")) return step_on_host(strategy, how);
+  return exchange_all(strategy, how);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  PMPI_Init(&argc, &argv);
-  PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // as mpi4py does
+  PMPI_Init(&argc, &argv);  // whose error handler of MPI_COMM_WORLD ends the job; mpi4py sets one that returns errors
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string found;

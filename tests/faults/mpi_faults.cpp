@@ -3,16 +3,25 @@
 //   HALOSCOPE_TEST_CALLS=FILE               calls by function, appended as "RANK FUNCTION N" when the process ends
 //   HALOSCOPE_TEST_CALLERS=NAME             calls count that come from files with this in their names, at the time of each call;
 //                                           "haloscope" by default, since those of the program around it are its own
-// mpi_functions.inc has a line FAULTY(NAME) for each function that the library calls, and for its form for large counts.
+// haloscope-rank has MPI_ functions of its own, which time its calls, so there PMPI_ functions fail.
+// A call fails as one of MPI does: it returns a code with a text of its own where the error handler of its communicator or
+// window returns errors, and ends the job where that handler is fatal. Calls that have neither return a code.
+// mpi_functions.inc has a line FAULTY(NAME, "PARAMETERS") for each function that the library calls, and for its form for large
+// counts, and a line TIMED(NAME) for those that haloscope-rank times.
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <tuple>
+#include <type_traits>
 
 namespace {
 
@@ -39,12 +48,15 @@ int own_rank() {
   return rank;
 }
 
-bool counts(void* caller) {
+/// @param inner  the function begins with PMPI_.
+bool counts(void* caller, bool inner) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
   const char* const slash = std::strrchr(info.dli_fname, '/');
+  const char* const file = slash ? slash + 1 : info.dli_fname;
+  if (inner) return std::strcmp(file, "haloscope-rank") == 0;
   const char* const asked = std::getenv("HALOSCOPE_TEST_CALLERS");
-  return std::strstr(slash ? slash : info.dli_fname, asked ? asked : "haloscope") != nullptr;
+  return std::strstr(file, asked ? asked : "haloscope") != nullptr;
 }
 
 class Calls {
@@ -53,8 +65,7 @@ class Calls {
     static Calls* const calls = new Calls;
     return *calls;
   }
-  bool fails(const char* function, void* caller) {
-    if (!counts(caller)) return false;
+  bool fails(const char* function) {
     const std::lock_guard lock(mutex_);
     const long number = ++counts_[function];
     if (rank_ < 0) rank_ = own_rank();
@@ -84,24 +95,89 @@ class Calls {
 
 __attribute__((destructor)) void write_calls() { Calls::all().write(); }
 
+bool runs() {
+  int begun = 0, ended = 0;
+  PMPI_Initialized(&begun);
+  PMPI_Finalized(&ended);
+  return begun && !ended;
+}
+
+/// A code whose text no other error has.
+int new_code() {
+  int group = 0, code = MPI_ERR_OTHER;
+  if (!runs() || PMPI_Add_error_class(&group) != MPI_SUCCESS || PMPI_Add_error_code(group, &code) != MPI_SUCCESS ||
+      PMPI_Add_error_string(code, "a test has injected this failure") != MPI_SUCCESS)
+    return MPI_ERR_OTHER;
+  return code;
+}
+
+/// The place of the first parameter of a type among those of a declaration; -1: none is.
+constexpr int place_of(std::string_view type, std::string_view parameters) {
+  for (int place = 0;; ++place) {
+    if (parameters.starts_with(type)) return place;
+    const auto comma = parameters.find(", ");
+    if (comma == std::string_view::npos) return -1;
+    parameters.remove_prefix(comma + 2);
+  }
+}
+
+/// Where the library left the handler fatal, MPI would end the job in the call.
+template <class Handle>
+void obey_handler(Handle handle, Handle none, int (*get)(Handle, MPI_Errhandler*), const char* function) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (!runs() || handle == none || get(handle, &handler) != MPI_SUCCESS) return;
+  bool fatal = handler == MPI_ERRORS_ARE_FATAL;
+#ifdef MPI_ERRORS_ABORT
+  fatal = fatal || handler == MPI_ERRORS_ABORT;
+#endif
+  PMPI_Errhandler_free(&handler);
+  if (!fatal) return;
+  std::fprintf(stderr, "fatal handler of %s\n", function);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop what they have not passed on
+  PMPI_Abort(MPI_COMM_WORLD, 1);
+  std::_Exit(1);  // MPICH may return from it
+}
+
+template <class Handle, class Given>
+Handle handle_of(Given given) {
+  if constexpr (std::is_same_v<Given, Handle>)
+    return given;
+  else
+    return *given;  // of MPI_Comm_free, MPI_Win_free
+}
+
 /// Wraps a function of any signature.
-template <auto real>
+template <class Function>
 struct Faulty;
-template <class... A, int (*real)(A...)>
-struct Faulty<real> {
-  template <const char* name>
+template <class... A>
+struct Faulty<int(A...)> {
+  template <const char* name, const char* parameters, bool inner>
   static int call(A... a) {
-    return Calls::all().fails(name, __builtin_return_address(0)) ? MPI_ERR_OTHER : real(a...);
+    static const auto real = reinterpret_cast<int (*)(A...)>(dlsym(RTLD_NEXT, (std::string("P") + name).c_str()));
+    if (!counts(__builtin_return_address(0), inner) || !Calls::all().fails(name)) return real(a...);
+    const std::tuple<A...> all(a...);
+    constexpr int comm = place_of("MPI_Comm ", parameters), window = place_of("MPI_Win ", parameters);
+    const int code = new_code();
+    if constexpr (comm >= 0)
+      obey_handler(handle_of<MPI_Comm>(std::get<comm>(all)), MPI_COMM_NULL, PMPI_Comm_get_errhandler, name);
+    else if constexpr (window >= 0)
+      obey_handler(handle_of<MPI_Win>(std::get<window>(all)), MPI_WIN_NULL, PMPI_Win_get_errhandler, name);
+    return code;
   }
 };
 
 }  // namespace
 
 // The loader takes what resolve_NAME() returns for NAME, so that no signature is written here.
-#define FAULTY(name)                                                                             \
-  static constexpr char text_##name[] = #name;                                                   \
-  extern "C" {                                                                                   \
-  static void* resolve_##name() { return (void*)&Faulty<&P##name>::template call<text_##name>; } \
-  decltype(P##name) name __attribute__((ifunc("resolve_" #name)));                               \
+#define RESOLVED(function, name, inner)                                                             \
+  extern "C" {                                                                                      \
+  static void* resolve_##function() {                                                               \
+    return (void*)&Faulty<decltype(P##name)>::template call<text_##name, parameters_##name, inner>; \
+  }                                                                                                 \
+  decltype(P##name) function __attribute__((ifunc("resolve_" #function)));                          \
   }
+#define FAULTY(name, parameters)                                                 \
+  static constexpr char text_##name[] = #name, parameters_##name[] = parameters; \
+  RESOLVED(name, name, false)
+#define TIMED(name) RESOLVED(P##name, name, true)
 #include "mpi_functions.inc"
