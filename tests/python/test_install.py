@@ -109,6 +109,17 @@ def test_copies_of_grids_and_exchanges_of_fortran_are_the_same_ones(consumer):
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
 
 
+@pytest.mark.parametrize("threads", [[], ["threads"]], ids=["one thread", "threads"])
+@pytest.mark.parametrize("language", ["c", "f"])
+def test_misuse_in_c_and_fortran_is_refused_by_name(consumer, language, threads):
+    """Arrays that share memory, communicators of graphs and of two groups, a second thread, calls after MPI's end."""
+    if language == "f" and not shutil.which("gfortran"):
+        pytest.skip("no Fortran compiler")
+    for ranks in (1, 2, 3):
+        lines = run("mpiexec", "-n", str(ranks), consumer / f"misuse_{language}", *threads, timeout=60).splitlines()
+        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
+
+
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 @pytest.mark.parametrize("call", ["free", "progress", "report", "open", "grid", "create"])
 def test_a_failure_that_a_fortran_program_does_not_ask_for_ends_it(consumer, call):
