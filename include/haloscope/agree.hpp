@@ -4,7 +4,6 @@
 #include "haloscope/cxx20.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "haloscope/error.hpp"
@@ -15,10 +14,17 @@ namespace haloscope {
 /// Throws what `exit` says: UsageError, UnavailableError, Error.
 [[noreturn]] void fail(Exit exit, const std::string& message);
 
+/// agree() on a function and what it is called with: no memory is needed for that.
+void agree_on(MPI_Comm comm, void (*work)(const void* context), const void* context);
+
 /// Carry out local work on every rank of `comm`. If it throws on any of them, all throw: a rank whose own work failed its
 /// own error, the others that of the first such rank, with its number.
 /// Collective; cost: one reduction to all.
-void agree(MPI_Comm comm, const std::function<void()>& work);
+template <class Work>
+void agree(MPI_Comm comm, const Work& work) {
+  agree_on(
+      comm, [](const void* of) { (*static_cast<const Work*>(of))(); }, &work);
+}
 
 /// The number of this process among the ranks of `comm`, and how many they are. Local. @throws Error where MPI refuses.
 int rank_in(MPI_Comm comm);

@@ -20,8 +20,8 @@ struct Outcome {
   Outcome(Exit code, const char* words) : exit(code) { std::strncpy(text.data(), words, text.size() - 1); }
 };
 
-Outcome outcome_of(const std::function<void()>& work) try {
-  work();
+Outcome outcome_of(void (*work)(const void* context), const void* context) try {
+  work(context);
   return {};
 } catch (const Error& error) {
   return {error.exit_code(), error.what()};
@@ -53,8 +53,8 @@ void fail(Exit exit, const std::string& message) {
   throw Error(exit, message);
 }
 
-void agree(MPI_Comm comm, const std::function<void()>& work) {
-  const Outcome mine = outcome_of(work);
+void agree_on(MPI_Comm comm, void (*work)(const void* context), const void* context) {
+  const Outcome mine = outcome_of(work, context);
   const int first = first_failed(comm, mine.exit != Exit::ok);
   if (first == ranks_in(comm)) return;
   const Outcome theirs = outcome_of_rank(comm, first, mine);
