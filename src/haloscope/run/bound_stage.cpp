@@ -222,6 +222,18 @@ int BoundStage::execute(Bound& bound, int slot, std::int64_t time) {
   return bound.runner->run(slot, time);
 }
 
+void BoundStage::bind_for(std::int64_t steps) {
+  const Key whole = whole_->key;
+  const bool gathers = reductions() > 0;
+  if (whole.series == Series::whole) {
+    const auto rest = static_cast<int>(steps % whole.steps);
+    bound({rest > 0 ? rest : whole.steps, gathers, Series::whole});
+    return;
+  }
+  for (const Series part : {Series::opening, Series::entry}) bound({1, false, part});
+  bound({1, gathers, gathers ? Series::body : Series::closing});
+}
+
 int BoundStage::run(int slot, std::int64_t time, int steps, bool last) {
   Bound& one = !last && steps == whole_->key.steps ? *whole_ : bound({steps, last, whole_->key.series});
   return execute(one, slot, time);

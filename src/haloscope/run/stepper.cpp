@@ -326,6 +326,7 @@ struct Stepper::State {
   std::vector<StageGroup> groups;
   std::unique_ptr<CountedSeries> series;  // of sweeps in place
   std::vector<double> numbers;            // of the reductions of a loop
+  std::vector<bool> ready;  // by the steps that are left after whole depths: whether all programs are bound
   std::int64_t time = 0;
   int slot = 0;
   std::int64_t time_before = 0;  // of the steps that are carried out
@@ -376,9 +377,12 @@ struct Stepper::State {
                                nodes,      stages,  true};
     for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
       stages.push_back(std::make_unique<BoundStage>(context, number));
+    for (const auto& stage : stages)
+      if (guard) guard->add(*stage);
     if (on_device) share_failures();
     groups = groups_of(candidate.step);
     if (choice.schedule->in_place) series = std::make_unique<CountedSeries>(*stages.front());
+    ready.resize(static_cast<std::size_t>(choice.depth));
     exceptions = std::uncaught_exceptions();
   }
 
@@ -477,6 +481,19 @@ struct Stepper::State {
     if (!failure) return;
     failure->send(reason);
     for (auto& stage : stages) stage->stop();
+  }
+
+  /// Before the first step of a run that needs programs which no run before has needed: where memory is exhausted, no rank
+  /// waits for one that has failed. A device shares its failures.
+  void bind_programs(std::int64_t steps) {
+    const auto place = static_cast<std::size_t>(steps % choice.depth);
+    if (on_device || failed || ready[place]) return;
+    collectively(comm.get(), "programs of a Stepper", [&] {
+      agree(comm.get(), [&] {
+        for (auto& stage : stages) stage->bind_for(steps);
+      });
+    });
+    ready[place] = true;
   }
 
   void run(std::int64_t steps) {
@@ -586,7 +603,9 @@ int Stepper::run(std::int64_t steps) {
   State& of = state("run");
   require_running("run");
   require_steps(steps);
-  if (steps > 0) of.try_steps([&] { of.on_device ? of.run_on_device(steps, {}, nullptr) : of.run(steps); });
+  if (steps == 0) return slot();
+  of.bind_programs(steps);
+  of.try_steps([&] { of.on_device ? of.run_on_device(steps, {}, nullptr) : of.run(steps); });
   return slot();
 }
 

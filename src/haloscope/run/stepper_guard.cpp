@@ -17,10 +17,13 @@ StepperGuard::StepperGuard(MPI_Comm comm, const Candidate& candidate, const View
   if (device != nullptr) poison_ = std::make_unique<DevicePoison>(device->device(), candidate.step.quantities, views);
 }
 
+void StepperGuard::add(const BoundStage& stage) { spots_.push_back(spots_of(stage)); }
+
 /// On a device the poison comes between the programs before and after, which begin and end with all streams together.
 void StepperGuard::poison_halos(const BoundStage& stage, int slot) const {
-  if (!poison_) return poison(views_, candidate_.step.quantities, slot, spots_of(stage));
-  if (!poison_->knows(slot, stage.number())) poison_->learn(slot, stage.number(), spots_of(stage));
+  const std::vector<PoisonSpot>& spots = spots_[static_cast<std::size_t>(stage.number())];
+  if (!poison_) return poison(views_, candidate_.step.quantities, slot, spots);
+  if (!poison_->knows(slot, stage.number())) poison_->learn(slot, stage.number(), spots);
   poison_->write(*device_->streams().streams[0], slot, stage.number());
   device_->streams().meet();
 }

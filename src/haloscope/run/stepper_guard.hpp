@@ -24,6 +24,8 @@ class StepperGuard {
   StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views, const std::vector<FieldRef>& fields,
                DeviceFields* device);
 
+  /// Notes where a stage's ghost points are, so that steps need no memory. Once for each stage, in their order.
+  void add(const BoundStage& stage);
   /// Before a stage exchanges a slot: poison all ghost points of the fields that it exchanges that some rank owns, whether
   /// the exchange will fill them or not. Local; cost: one store for each number in them.
   void poison_halos(const BoundStage& stage, int slot) const;
@@ -43,7 +45,8 @@ class StepperGuard {
   int rank_ = 0;
   const Candidate& candidate_;
   const Views& views_;
-  std::vector<Room> room_;  // by field: ghost layers that there is memory for
+  std::vector<std::vector<PoisonSpot>> spots_;  // by stage
+  std::vector<Room> room_;                      // by field: ghost layers that there is memory for
   DeviceFields* device_;
   std::unique_ptr<DevicePoison> poison_;  // null: host memory
 };
