@@ -57,6 +57,8 @@ typedef struct hs_grid_options {
   int32_t node_count; /* numbers in `nodes`; 0 (default): one for each rank, unchecked */
   /* what a binding has found wrong on this rank: the grid is refused with it on all of them; NULL (default): nothing */
   const char* problem;
+  int32_t problem_status; /* that it fails with; default HS_USAGE */
+  int32_t reserved;
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;
@@ -212,6 +214,11 @@ enum { HS_CALL_ACCUMULATE, HS_CALL_CHECK_CLEAN, HS_CALL_REBIND };
  * Where that call of the other ranks is collective, as rebinding by some strategies or the first accumulation is, it fails on
  * them with the text and this rank's number: no rank waits. */
 hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status status, const char* text);
+/* For a binding whose own memory is exhausted: the library's text for that, with the bytes needed and available. Needs no
+ * memory, and goes with HS_FAILED.
+ * purpose  of the memory, as "the list of arrays"
+ * text     out, of `size` characters */
+void hs_exhausted_memory(const char* purpose, int64_t bytes, char* text, int32_t size);
 
 /* ---- imitated devices -------------------------------------------------------------------------------------------- */
 

@@ -145,14 +145,6 @@ Limits memory_limits() noexcept {
   return limits;
 }
 
-std::string text_of(const std::string& purpose, std::size_t bytes, std::int64_t available, const std::string& where) {
-  return "memory is exhausted: " + purpose + (purpose.back() == 's' ? " need " : " needs ") + std::to_string(bytes) +
-         " bytes" + (where.empty() ? "" : " " + where) + ", and " +
-         (available >= 0 ? std::to_string(available) + " are available"
-                         : "the system does not report how many it has") +
-         "; use a smaller grid, fewer layers or more ranks";
-}
-
 }  // namespace
 
 std::int64_t available_memory() noexcept { return memory_limits().available; }
@@ -164,7 +156,8 @@ std::int64_t total_memory() noexcept {
 
 OutOfMemory::OutOfMemory(const std::string& purpose, std::size_t bytes, std::int64_t available,
                          const std::string& where)
-    : Error(Exit::failed, text_of(purpose, bytes, available, where)) {}
+    : Error(Exit::failed,
+            exhausted_memory(purpose.c_str(), static_cast<std::int64_t>(bytes), available, where.c_str()).data()) {}
 
 ShortText available_text() noexcept {
   ShortText text;
@@ -173,6 +166,23 @@ ShortText available_text() noexcept {
     std::snprintf(text.data(), text.size(), "%lld bytes of memory are available", static_cast<long long>(bytes));
   else
     std::snprintf(text.data(), text.size(), "the system does not report how much memory is available");
+  return text;
+}
+
+ShortText exhausted_memory(const char* purpose, std::int64_t bytes, std::int64_t available,
+                           const char* where) noexcept {
+  const std::size_t length = std::strlen(purpose);
+  const bool several = length > 0 && purpose[length - 1] == 's';
+  ShortText text, there;
+  if (available >= 0)
+    std::snprintf(there.data(), there.size(), "%lld are available", static_cast<long long>(available));
+  else
+    std::snprintf(there.data(), there.size(), "the system does not report how many it has");
+  std::snprintf(text.data(), text.size(),
+                "memory is exhausted: %.60s %s %lld bytes%s%.60s, and %.50s; use a smaller grid, fewer layers or more "
+                "ranks",
+                purpose, several ? "need" : "needs", static_cast<long long>(bytes), *where != '\0' ? " " : "", where,
+                there.data());
   return text;
 }
 

@@ -36,6 +36,9 @@ using ShortText = std::array<char, 256>;
 /// "123 bytes of memory are available", or that the system does not report how many. Allocates nothing.
 ShortText available_text() noexcept;
 
+/// The text of OutOfMemory, with its parameters. Allocates nothing.
+ShortText exhausted_memory(const char* purpose, std::int64_t bytes, std::int64_t available, const char* where) noexcept;
+
 /// A text for a std::bad_alloc, whose size nobody has recorded: what was being made, and the bytes there. Allocates nothing.
 ShortText exhausted_memory() noexcept;
 

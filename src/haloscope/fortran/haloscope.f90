@@ -41,7 +41,7 @@ module haloscope
     enumerator :: halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
   end enum
 
-  integer, parameter :: ok = 0, usage = 2, longest_text = 400, longest_type = 48
+  integer, parameter :: ok = 0, failed = 1, usage = 2, longest_text = 400, longest_type = 48
   integer(c_int64_t), parameter :: no_integer = -huge(0_c_int64_t) - 1
   integer(c_int32_t), parameter :: no_flag = -1
   integer(c_int32_t), parameter :: call_accumulate = 0, call_check_clean = 1, call_rebind = 2  ! HS_CALL_
@@ -57,6 +57,7 @@ module haloscope
     type(c_ptr) :: process_grid, nodes
     integer(c_int32_t) :: reorder, node_count
     type(c_ptr) :: problem
+    integer(c_int32_t) :: problem_status, reserved
   end type
 
   type, bind(c) :: hs_field
@@ -108,6 +109,7 @@ module haloscope
     integer(c_int32_t) :: slots = 0        ! of each of them
     integer :: dims = 0
     character(longest_text) :: problem = ''
+    integer(c_int32_t) :: problem_status = usage
   contains
     procedure :: add => exchange_add
     procedure :: add_slot => exchange_add_slot
@@ -293,13 +295,20 @@ module haloscope
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
     end function
+    subroutine hs_exhausted_memory(purpose, bytes, text, size) bind(c)
+      import :: c_int32_t, c_int64_t, c_char
+      character(kind=c_char), intent(in) :: purpose(*)
+      integer(c_int64_t), value :: bytes
+      character(kind=c_char), intent(inout) :: text(*)
+      integer(c_int32_t), value :: size
+    end subroutine
     function hs_last_error() result(text) bind(c)
       import :: c_ptr
       type(c_ptr) :: text
     end function
-    integer(c_size_t) function strlen(text) bind(c)
+    pure integer(c_size_t) function strlen(text) bind(c)
       import :: c_size_t, c_ptr
-      type(c_ptr), value :: text
+      type(c_ptr), value, intent(in) :: text
     end function
   end interface
 
@@ -321,21 +330,26 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     class(*), intent(in), optional :: reorder, nodes(:)
-    character(kind=c_char), allocatable, target :: rule(:)
+    character(kind=c_char), target :: rule(longest_text + 1)
     integer(c_int32_t), allocatable, target :: node_of(:)
     type(hs_grid_options) :: options
     character(longest_text) :: problem
+    integer :: lacking
     call begin_options(options, cells, periodic, problem)
     if (present(process_grid)) then
-      rule = c_text(process_grid)
+      call take_text(process_grid, 'process_grid', rule, problem)
       options%process_grid = c_loc(rule)
     end if
     call take_flag(reorder, 'reorder', options%reorder, problem)
     if (present(nodes)) then
-      allocate (node_of(max(1, size(nodes))), source=0_c_int32_t)
-      call take(nodes, 'nodes', node_of, problem)
-      options%nodes = c_loc(node_of)
-      options%node_count = size(node_of)
+      allocate (node_of(max(1, size(nodes))), source=0_c_int32_t, stat=lacking)
+      if (lacking /= 0) then
+        call note_exhausted('nodes of ranks', 4_c_int64_t*size(nodes), problem, options%problem_status)
+      else
+        call take(nodes, 'nodes', node_of, problem)
+        options%nodes = c_loc(node_of)
+        options%node_count = size(node_of)
+      end if
     end if
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
@@ -402,7 +416,7 @@ contains
     character(*), intent(in) :: problem
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    character(kind=c_char), allocatable, target :: text(:)
+    character(kind=c_char), target :: text(longest_text + 1)
     character(longest_text) :: no_communicator, wrong
     integer(c_int32_t) :: status, communicator
     type(hs_box) :: owned
@@ -433,7 +447,10 @@ contains
     class(halo_grid), intent(in) :: this
     integer(c_int32_t), intent(in), optional :: mold
     integer(c_int32_t) :: cells(this%dims)
-    cells = in_4_bytes(this%shape(0_c_int64_t), 'shape')
+    integer :: d
+    do d = 1, this%dims
+      cells(d) = in_4_bytes(this%high(d) - this%low(d), 'shape')
+    end do
   end function
 
   pure function shape_in_8_bytes(this, mold) result(cells)
@@ -449,7 +466,10 @@ contains
     class(halo_grid), intent(in) :: this
     integer(c_int32_t), intent(in), optional :: mold
     integer(c_int32_t) :: cell(this%dims)
-    cell = in_4_bytes(this%first(0_c_int64_t), 'first')
+    integer :: d
+    do d = 1, this%dims
+      cell(d) = in_4_bytes(this%low(d) + 1, 'first')
+    end do
   end function
 
   pure function first_in_8_bytes(this, mold) result(cell)
@@ -460,13 +480,12 @@ contains
   end function
 
   !> Ends the program where 4 bytes are too few.
-  pure function in_4_bytes(numbers, name) result(short)
-    integer(c_int64_t), intent(in) :: numbers(:)
+  pure integer(c_int32_t) function in_4_bytes(number, name) result(short)
+    integer(c_int64_t), intent(in) :: number
     character(*), intent(in) :: name
-    integer(c_int32_t) :: short(size(numbers))
-    if (any(numbers > huge(short))) &
+    if (number > huge(short)) &
       error stop 'haloscope: '//name//'() has numbers that do not fit in 4 bytes; call '//name//'(mold=0_8)'
-    short = int(numbers, c_int32_t)
+    short = int(number, c_int32_t)
   end function
 
   !> Local. Exchanges on the grid stay. Fails for a grid that was freed by a copy of this variable, and forgets it.
@@ -487,7 +506,7 @@ contains
     character(*), intent(out) :: problem
     problem = ''
     status = hs_grid_free(this%handle)
-    if (status /= ok) problem = text_at(hs_last_error())
+    if (status /= ok) call copy_text(hs_last_error(), problem)
     this%handle = c_null_ptr
     this%dims = 0
   end subroutine
@@ -516,10 +535,62 @@ contains
     call take(low, 'low', one%field%low(1:counted(one%dims)), this%problem)
     call take(high, 'high', one%field%high(1:counted(one%dims)), this%problem)
     call describe(array, one, first, this%problem)
-    one%first = [first]
     this%dims = max(this%dims, one%dims)
-    if (.not. allocated(this%arrays)) allocate (this%arrays(0))
-    this%arrays = [this%arrays, one]
+    call append_slot(one, first, this%problem, this%problem_status)
+    if (allocated(one%first)) call append(this, one)
+  end subroutine
+
+  !> One array more, whose slots move there. Where memory is exhausted, open() fails.
+  subroutine append(this, one)
+    class(halo_exchange), intent(inout) :: this
+    type(added), intent(inout) :: one
+    type(added), allocatable :: longer(:)
+    integer :: n, count, lacking
+    count = 0
+    if (allocated(this%arrays)) count = size(this%arrays)
+    allocate (longer(count + 1), stat=lacking)
+    if (lacking /= 0) then
+      call note_exhausted('the list of arrays', (count + 1)*(storage_size(one, c_int64_t)/8), this%problem, &
+                          this%problem_status)
+      return
+    end if
+    do n = 1, count
+      call move_added(this%arrays(n), longer(n))
+    end do
+    call move_added(one, longer(count + 1))
+    call move_alloc(longer, this%arrays)
+  end subroutine
+
+  !> Without a copy of the slots, for which memory may be missing.
+  subroutine move_added(from, to)
+    type(added), intent(inout) :: from, to
+    to%field = from%field
+    to%type = from%type
+    to%extent = from%extent
+    to%dims = from%dims
+    call move_alloc(from%first, to%first)
+  end subroutine
+
+  !> One slot more, at the address of its first owned point. Where memory is exhausted, open() fails.
+  subroutine append_slot(one, first, problem, status)
+    type(added), intent(inout) :: one
+    type(c_ptr), intent(in) :: first
+    character(*), intent(inout) :: problem
+    integer(c_int32_t), intent(inout) :: status
+    type(c_ptr), allocatable :: longer(:)
+    integer :: n, count, lacking
+    count = 0
+    if (allocated(one%first)) count = size(one%first)
+    allocate (longer(count + 1), stat=lacking)
+    if (lacking /= 0) then
+      call note_exhausted('the list of slots', (count + 1)*c_sizeof(first), problem, status)
+      return
+    end if
+    do n = 1, count
+      longer(n) = one%first(n)
+    end do
+    longer(count + 1) = first
+    call move_alloc(longer, one%first)
   end subroutine
 
   !> Name a further buffer of the array that was added last: its next slot. Slots take turns, as old and new values do. Local.
@@ -537,7 +608,7 @@ contains
       return
     end if
     call describe_alike(array, this%arrays(n), first, this%problem)
-    this%arrays(n)%first = [this%arrays(n)%first, first]
+    call append_slot(this%arrays(n), first, this%problem, this%problem_status)
   end subroutine
 
   !> How an array with the dimensions, halo and centring of `one` lies in memory.
@@ -550,12 +621,12 @@ contains
     character(kind=c_char) :: text(longest_text), type(longest_type)
     integer(c_int32_t) :: low(3), high(3)
     call hs_fortran_type(array, type, int(longest_type, c_int32_t))
-    one%type = f_text(type)
+    call copy_letters(type, one%type)
     low = one%field%low
     high = one%field%high
     first = c_null_ptr
     if (hs_fortran_field(array, one%dims, low, high, one%field%centring, first, one%field, one%extent, text, &
-                         int(longest_text, c_int32_t)) /= ok .and. problem == '') problem = f_text(text)
+                         int(longest_text, c_int32_t)) /= ok .and. problem == '') call copy_letters(text, problem)
   end subroutine
 
   !> The same for an array that takes the place of `one`, or takes turns with it.
@@ -565,7 +636,8 @@ contains
     type(c_ptr), intent(out) :: first
     character(*), intent(inout) :: problem
     type(added) :: other
-    other = one
+    other%field = one%field
+    other%dims = one%dims
     call describe(array, other, first, problem)
     if (problem /= '') return
     if (other%type /= one%type) then
@@ -590,52 +662,73 @@ contains
     class(*), intent(in), optional :: corners, guard
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    character(kind=c_char), allocatable, target :: name(:)
+    character(kind=c_char), target :: name(longest_text + 1)
     character(longest_text) :: problem
     type(hs_exchange_options) :: options
+    type(hs_field), allocatable :: fields(:)
+    type(c_ptr), allocatable, target :: first(:, :)
     integer(c_int32_t) :: status
     call let_go(this, status, problem)
     if (this%problem == '') this%problem = problem
-    if (.not. allocated(this%arrays)) allocate (this%arrays(0))
     call hs_exchange_init(options)
     call take_flag(corners, 'corners', options%corners, this%problem)
     call take_flag(guard, 'guard', options%guard, this%problem)
     if (present(strategy)) then
-      name = c_text(strategy)
+      call take_text(strategy, 'strategy', name, this%problem)
       options%strategy = c_loc(name)
     end if
-    call check_arrays(this, grid)
-    if (status == ok .and. this%problem /= '') status = usage
+    if (allocated(this%arrays)) call check_arrays(this, grid)
+    call list_fields(this, options%slots, fields, first)
+    if (status == ok .and. this%problem /= '') status = this%problem_status
     status = hs_grid_agree(grid%handle, status, c_text(this%problem))
-    if (status == ok) status = created(this, grid, options)
+    if (status == ok) &
+      status = hs_exchange_create(grid%handle, fields, size(fields, kind=c_int32_t), options, this%handle)
+    if (status == ok) call bind_arrays(this, options%slots)
     if (allocated(this%arrays)) deallocate (this%arrays)
     this%problem = ''
+    this%problem_status = usage
     this%dims = 0
     call conclude(status, stat, errmsg)
   end subroutine
 
-  !> Create the exchange of the arrays that were added. Where they lie is kept by the library alone, since copies of
-  !! this variable may rebind them.
-  integer(c_int32_t) function created(this, grid, options) result(status)
+  !> What the library is given: the arrays that were added, and where their slots lie. Local.
+  subroutine list_fields(this, slots, fields, first)
     type(halo_exchange), intent(inout) :: this
-    class(halo_grid), intent(in) :: grid
-    type(hs_exchange_options), intent(inout) :: options
-    type(hs_field) :: fields(size(this%arrays))
-    type(c_ptr), allocatable, target :: first(:, :)
-    integer :: n
-    if (size(this%arrays) > 0) options%slots = size(this%arrays(1)%first, kind=c_int32_t)
-    allocate (first(options%slots, size(fields)))
-    do n = 1, size(fields)
-      first(:, n) = this%arrays(n)%first
-      deallocate (this%arrays(n)%first)
+    integer(c_int32_t), intent(inout) :: slots
+    type(hs_field), allocatable, intent(out) :: fields(:)
+    type(c_ptr), allocatable, target, intent(out) :: first(:, :)
+    integer :: n, slot, count, lacking
+    if (this%problem /= '') return
+    count = 0
+    if (allocated(this%arrays)) count = size(this%arrays)
+    if (count > 0) slots = size(this%arrays(1)%first, kind=c_int32_t)
+    allocate (fields(count), first(slots, count), stat=lacking)
+    if (lacking /= 0) then
+      call note_exhausted('the list of fields', count*(storage_size(fields, c_int64_t)/8 + slots*c_sizeof(c_null_ptr)), &
+                          this%problem, this%problem_status)
+      return
+    end if
+    do n = 1, count
+      do slot = 1, slots
+        first(slot, n) = this%arrays(n)%first(slot)
+      end do
       fields(n) = this%arrays(n)%field
       fields(n)%first = c_loc(first(1, n))
     end do
-    status = hs_exchange_create(grid%handle, fields, size(fields, kind=c_int32_t), options, this%handle)
-    if (status /= ok) return
-    this%slots = options%slots
+  end subroutine
+
+  !> The arrays that were added are those of the exchange now. Where they lie is kept by the library alone, since copies of
+  !! this variable may rebind them.
+  subroutine bind_arrays(this, slots)
+    type(halo_exchange), intent(inout) :: this
+    integer(c_int32_t), intent(in) :: slots
+    integer :: n
+    do n = 1, size(this%arrays)
+      deallocate (this%arrays(n)%first)
+    end do
+    this%slots = slots
     call move_alloc(this%arrays, this%bound)
-  end function
+  end subroutine
 
   !> Find an array with another number of slots than the first, or of another size than its rank's points and its halo.
   subroutine check_arrays(this, grid)
@@ -757,8 +850,10 @@ contains
     type(c_ptr) :: first
     type(c_ptr), allocatable :: all_first(:)
     integer(c_int32_t) :: status, which, place
+    integer :: lacking
     if (.not. found_slot(this, slot, place, stat, errmsg, call_rebind)) return
     problem = ''
+    status = usage
     which = 1
     call take(number, 'number', which, problem)
     if (problem /= '') then
@@ -769,11 +864,13 @@ contains
     else
       call describe_alike(array, this%bound(which), first, problem)
     end if
+    allocate (all_first(size(this%bound)), stat=lacking)
+    if (lacking /= 0) &
+      call note_exhausted('addresses of arrays', size(this%bound)*c_sizeof(first), problem, status)
     if (problem /= '') then
-      call conclude(hs_exchange_refuse(this%handle, call_rebind, usage, c_text(problem)), stat, errmsg)
+      call conclude(hs_exchange_refuse(this%handle, call_rebind, status, c_text(problem)), stat, errmsg)
       return
     end if
-    allocate (all_first(size(this%bound)))
     status = hs_exchange_first(this%handle, place, all_first)
     all_first(which) = first
     if (status == ok) status = hs_exchange_rebind(this%handle, place, all_first)
@@ -921,12 +1018,21 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(:), allocatable :: text
+    character(longest_text) :: problem
     type(c_ptr) :: found
     integer(c_int32_t) :: status
+    integer :: lacking
     status = hs_exchange_report(this%handle, found)
-    text = ''
-    if (status == ok) text = text_at(found)
-    call conclude(status, stat, errmsg)
+    problem = ''
+    if (status /= ok) then
+      call copy_text(hs_last_error(), problem)
+    else
+      allocate (character(strlen(found)) :: text, stat=lacking)
+      if (lacking == 0) call copy_text(found, text)
+      if (lacking /= 0) call note_exhausted('a report', int(strlen(found), c_int64_t), problem, status)
+    end if
+    if (status /= ok) allocate (character(0) :: text, stat=lacking)
+    call conclude(status, stat, errmsg, problem)
   end function
 
   !> Give back what the exchange holds. Collective: ranks may wait for each other, and free exchanges in the same order.
@@ -950,18 +1056,22 @@ contains
     problem = ''
     status = hs_exchange_free(this%handle)
     if (status /= ok) then
-      problem = text_at(hs_last_error())
+      call copy_text(hs_last_error(), problem)
       if (is_there(this)) return
     end if
     this%handle = c_null_ptr
     if (allocated(this%bound)) deallocate (this%bound)
   end subroutine
 
-  !> Whether the exchange was not freed by a copy of this variable. Every exchange has a first slot.
+  !> Whether the exchange was not freed by a copy of this variable. Every exchange has a first slot. Where memory is
+  !! exhausted it counts as there.
   logical function is_there(this)
     class(halo_exchange), intent(in) :: this
-    type(c_ptr) :: first(size(this%bound))
-    is_there = hs_exchange_first(this%handle, 0_c_int32_t, first) == ok
+    type(c_ptr), allocatable :: first(:)
+    integer :: lacking
+    allocate (first(size(this%bound)), stat=lacking)
+    is_there = lacking /= 0
+    if (.not. is_there) is_there = hs_exchange_first(this%handle, 0_c_int32_t, first) == ok
   end function
 
   !> Hand the library's failure to the caller, or end the program.
@@ -973,11 +1083,16 @@ contains
     character(*), intent(in), optional :: problem
     call give(status, stat)
     if (status == ok) return
-    if (present(problem)) then
-      call report_failure(trim(problem), present(stat), errmsg)
-    else
-      call report_failure(text_at(hs_last_error()), present(stat), errmsg)
+    if (present(errmsg)) then
+      if (present(problem)) then
+        errmsg = problem
+      else
+        call copy_text(hs_last_error(), errmsg)
+      end if
     end if
+    if (present(stat)) return
+    if (present(problem)) call end_program(trim(problem))
+    call end_program(text_at(hs_last_error()))
   end subroutine
 
   !> The same for a request that this module refuses itself.
@@ -998,18 +1113,28 @@ contains
     type is (integer(c_int64_t))
       stat = status
     class default
-      call report_failure(other_type('stat', 'integer'), goes_on=.false.)
+      call end_program(other_type('stat', 'integer'))
     end select
   end subroutine
 
-  subroutine report_failure(text, goes_on, errmsg)
+  subroutine end_program(text)
     character(*), intent(in) :: text
-    logical, intent(in) :: goes_on
-    character(*), intent(inout), optional :: errmsg
-    if (present(errmsg)) errmsg = text
-    if (goes_on) return
     write (error_unit, '(2a)') 'haloscope: ', text
     error stop 2
+  end subroutine
+
+  !> Memory of this module's own is exhausted.
+  !! @param purpose  of the memory, as "the list of arrays". @param status  set where `problem` is ''.
+  subroutine note_exhausted(purpose, bytes, problem, status)
+    character(*), intent(in) :: purpose
+    integer(c_int64_t), intent(in) :: bytes
+    character(*), intent(inout) :: problem
+    integer(c_int32_t), intent(inout) :: status
+    character(kind=c_char) :: text(longest_text)
+    if (problem /= '') return
+    call hs_exhausted_memory(c_text(purpose), bytes, text, int(longest_text, c_int32_t))
+    call copy_letters(text, problem)
+    status = failed
   end subroutine
 
   !> The number that a caller passes, where one is passed, in place of a default.
@@ -1020,7 +1145,7 @@ contains
     integer(c_int32_t), intent(inout) :: number
     character(*), intent(inout) :: problem
     if (.not. present(given)) return
-    call check_numbers([integer_of(given)], name, int(huge(number), c_int64_t), problem)
+    call check_number(integer_of(given), name, int(huge(number), c_int64_t), problem)
     if (problem == '') number = int(integer_of(given), c_int32_t)
   end subroutine
 
@@ -1030,11 +1155,15 @@ contains
     character(*), intent(in) :: name
     integer(c_int32_t), intent(inout) :: numbers(:)
     character(*), intent(inout) :: problem
-    integer(c_int64_t) :: passed(size(numbers))
-    passed = numbers
-    call take(given, name, passed, problem)
-    call check_numbers(passed, name, int(huge(numbers), c_int64_t), problem)
-    if (problem == '') numbers = int(passed, c_int32_t)
+    integer(c_int64_t) :: passed
+    integer :: n
+    if (.not. present(given)) return
+    call check_size(size(given), size(numbers), name, problem)
+    do n = 1, min(size(given), size(numbers))
+      passed = integer_of(given(n))
+      call check_number(passed, name, int(huge(numbers), c_int64_t), problem)
+      if (problem == '') numbers(n) = int(passed, c_int32_t)
+    end do
   end subroutine
 
   subroutine take_long_numbers(given, name, numbers, problem)
@@ -1047,8 +1176,8 @@ contains
     call check_size(size(given), size(numbers), name, problem)
     do n = 1, min(size(given), size(numbers))
       numbers(n) = integer_of(given(n))
+      call check_number(numbers(n), name, huge(numbers), problem)
     end do
-    call check_numbers(numbers, name, huge(numbers), problem)
   end subroutine
 
   pure subroutine check_size(passed, wanted, name, problem)
@@ -1059,15 +1188,15 @@ contains
       write (problem, '(3a, 2(i0, a))') "argument '", name, "' has ", passed, ' values where ', wanted, ' are needed'
   end subroutine
 
-  pure subroutine check_numbers(numbers, name, largest, problem)
-    integer(c_int64_t), intent(in) :: numbers(:), largest
+  pure subroutine check_number(number, name, largest, problem)
+    integer(c_int64_t), intent(in) :: number, largest
     character(*), intent(in) :: name
     character(*), intent(inout) :: problem
     if (problem /= '') return
-    if (any(numbers == no_integer)) then
+    if (number == no_integer) then
       problem = other_type(name, 'integer')
-    else if (any(abs(numbers) > largest)) then
-      write (problem, '(3a, i0, a)') "argument '", name, "' is ", numbers(maxloc(abs(numbers), 1)), &
+    else if (abs(number) > largest) then
+      write (problem, '(3a, i0, a)') "argument '", name, "' is ", number, &
         ', which does not fit in 4 bytes; pass a smaller number'
     end if
   end subroutine
@@ -1130,35 +1259,50 @@ contains
 
   function text_at(address) result(text)
     type(c_ptr), intent(in) :: address
-    character(:), allocatable :: text
-    character(kind=c_char), pointer :: letters(:)
-    integer :: i
-    call c_f_pointer(address, letters, [strlen(address)])
-    allocate (character(size(letters)) :: text)
-    do i = 1, size(letters)
-      text(i:i) = letters(i)
-    end do
+    character(strlen(address)) :: text
+    call copy_text(address, text)
   end function
 
+  !> The beginning, where `text` is shorter.
+  subroutine copy_text(address, text)
+    type(c_ptr), intent(in) :: address
+    character(*), intent(inout) :: text
+    character(kind=c_char), pointer :: letters(:)
+    call c_f_pointer(address, letters, [strlen(address)])
+    call copy_letters(letters, text)
+  end subroutine
+
+  !> A text for the library. Of constant size, so that it needs no memory of the system's.
   pure function c_text(text) result(letters)
     character(*), intent(in) :: text
-    character(kind=c_char) :: letters(len_trim(text) + 1)
+    character(kind=c_char) :: letters(longest_text + 1)
     integer :: i
-    do i = 1, len_trim(text)
+    do i = 1, min(len_trim(text), longest_text)
       letters(i) = text(i:i)
     end do
-    letters(size(letters)) = c_null_char
+    letters(i) = c_null_char
   end function
 
-  pure function f_text(letters) result(text)
+  !> The text that a caller passes, as `letters` for the library.
+  subroutine take_text(given, name, letters, problem)
+    character(*), intent(in) :: given, name
+    character(kind=c_char), intent(out) :: letters(:)
+    character(*), intent(inout) :: problem
+    letters = c_text(given)
+    if (problem == '' .and. len_trim(given) > longest_text) &
+      write (problem, '(3a, i0, a)') "argument '", name, "' is longer than ", longest_text, ' characters; pass a shorter one'
+  end subroutine
+
+  !> What stands before the end of a text of C.
+  subroutine copy_letters(letters, text)
     character(kind=c_char), intent(in) :: letters(:)
-    character(size(letters)) :: text
+    character(*), intent(inout) :: text
     integer :: i
     text = ''
-    do i = 1, size(letters)
+    do i = 1, min(size(letters), len(text))
       if (letters(i) == c_null_char) exit
       text(i:i) = letters(i)
     end do
-  end function
+  end subroutine
 
 end module haloscope

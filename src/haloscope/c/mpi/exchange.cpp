@@ -1,5 +1,6 @@
 // Exchanges of the C interface.
 #include <algorithm>
+#include <cstdio>
 
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
@@ -169,6 +170,11 @@ hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status stat
     const int why = enumerator<int>(status - 1, 3, "status, less 1,") + 1;
     needed(exchange, "exchange").exchange.refuse(which, static_cast<Exit>(why), text(reason));
   });
+}
+
+void hs_exhausted_memory(const char* purpose, int64_t bytes, char* text, int32_t size) {
+  const ShortText found = exhausted_memory(purpose != nullptr ? purpose : "a binding", bytes, available_memory(), "");
+  if (text != nullptr && size > 0) std::snprintf(text, static_cast<std::size_t>(size), "%s", found.data());
 }
 
 hs_status hs_exchange_report(hs_exchange* exchange, const char** text) {

@@ -56,7 +56,10 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
   agree(comm, [&] {
     needed(grid, "grid") = nullptr;
     options = versioned(given, options, "options");
-    if (options.problem) throw UsageError(options.problem);
+    if (options.problem) {
+      const int why = enumerator<int>(options.problem_status - 1, 3, "problem_status, less 1,") + 1;
+      fail(static_cast<Exit>(why), options.problem);
+    }
     if (options.node_count != 0 && options.node_count != ranks_in(comm))
       throw UsageError("nodes has " + std::to_string(options.node_count) + " numbers for " +
                        std::to_string(ranks_in(comm)) + " ranks; pass one for each");
@@ -101,6 +104,7 @@ void hs_grid_init(hs_grid_options* options) {
   *options = {};
   options->struct_size = sizeof *options;
   options->dims = 3;
+  options->problem_status = HS_USAGE;
   for (int d = 0; d < 3; ++d) {
     options->cells[d] = 1;
     options->rank_order[d] = options->axes[d] = d;
