@@ -258,6 +258,12 @@ def test_a_collective_call_on_an_open_exchange_leaves_no_rank_waiting(call, rank
     try_faults(faults, functools.partial(run, case), functools.partial(wrong_end, case), record_property)
 
 
+def test_a_window_that_mpi_refuses_is_an_error_with_the_bytes_needed_and_available():
+    ended = run(("ordered/rma-fence", "own"), HALOSCOPE_TEST_FAULT="MPI_Win_allocate:1")
+    named = r"MPI_Win_allocate failed .*; the window needs \d+ bytes, and \d+ bytes of memory are available"
+    assert len(re.findall(rf"^rank \d: refused: {named}", ended.stdout, re.MULTILINE)) == RANKS, ended.stdout
+
+
 @pytest.mark.parametrize("function", ["MPI_Comm_dup", "MPI_Waitall"])
 def test_ranks_of_communicators_within_the_world_fail_together(function):
     allowed = {"OMPI_MCA_osc": "^rdma"} if " v4." in answers.information()["mpi_library"] else {}  # Open MPI's, there

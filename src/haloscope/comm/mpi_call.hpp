@@ -22,6 +22,7 @@ namespace haloscope {
 struct MpiError : Error {
   /// @param call  as in the source; its name is the part before the parenthesis.
   MpiError(int code, const char* call);
+  explicit MpiError(const std::string& text) : Error(Exit::failed, text) {}
 };
 
 [[noreturn]] void throw_mpi_error(int code, const char* call);

@@ -27,10 +27,14 @@ std::int64_t off_page(std::int64_t pitch, int element_bytes) {
 
 }  // namespace
 
-Memory::Memory(std::size_t bytes, const char* purpose) {
-  if (bytes == 0) return;
+void require_memory(std::size_t bytes, const char* purpose) {
   if (bytes >= checked_from && total_memory() >= 0 && bytes > static_cast<std::size_t>(total_memory()))
     throw OutOfMemory(purpose, bytes, available_memory());
+}
+
+Memory::Memory(std::size_t bytes, const char* purpose) {
+  if (bytes == 0) return;
+  require_memory(bytes, purpose);
   const bool huge = bytes >= huge_from;
   const std::size_t wanted = round_up(bytes, huge ? huge_page : small_page);
   const std::size_t mapped = wanted + (huge ? huge_page : 0);

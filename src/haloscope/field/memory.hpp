@@ -20,14 +20,18 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (byte
 /// `bytes` rounded up to whole cache lines, so that whatever follows begins on a new line.
 constexpr std::size_t whole_lines(std::int64_t bytes) { return round_up(static_cast<std::size_t>(bytes), cache_line); }
 
+/// @param purpose  for messages, as "fields".
+/// @throws OutOfMemory for more than the machine, or the control group of this process, has in all: the system may grant that,
+///         and end the process when it is written.
+void require_memory(std::size_t bytes, const char* purpose);
+
 /// Zeroed memory that nobody has touched yet, so the first thread to write a page decides where it lives. Move-only.
 class Memory {
  public:
   Memory() = default;
   /// @param bytes  size; from 128 KiB on, the memory is aligned to 2 MiB and huge pages are requested.
   /// @param purpose  for messages, as "fields".
-  /// @throws OutOfMemory where the system refuses, and for more than the machine, or the control group of this process,
-  ///         has in all: the system may grant that, and end the process when it is written.
+  /// @throws OutOfMemory where the system refuses, and as require_memory() does.
   explicit Memory(std::size_t bytes, const char* purpose = "fields");
   /// Memory that `keeper` owns (a shared window, say) and gives back when it is destroyed.
   Memory(std::byte* data, std::size_t bytes, std::shared_ptr<void> keeper)

@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "haloscope/comm/handles.hpp"
+#include "haloscope/comm/window_memory.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -26,10 +27,9 @@ class Accumulate final : public PipelineReducer {
     slots_ = 2 * size;
     const int all = slots_ * numbers_;
     double* memory = nullptr;
-    require_communicator_left(comm_);
-    CHECK_MPI(MPI_Win_allocate(rank == last_ ? static_cast<MPI_Aint>(all * sizeof(double)) : 0, sizeof(double),
-                               MPI_INFO_NULL, comm_, &memory, window_.address()));
-    CHECK_MPI(MPI_Win_set_errhandler(window_.get(), MPI_ERRORS_RETURN));
+    const std::size_t bytes = rank == last_ ? static_cast<std::size_t>(all) * sizeof(double) : 0;
+    require_window_memory(comm_, bytes);
+    allocate_window(comm_, bytes, sizeof(double), MPI_INFO_NULL, &memory, window_.address());
     if (rank == last_) {  // stores to the own window need an epoch too
       CHECK_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_.get()));
       for (int s = 0; s < all; ++s) memory[s] = identity_of(op_);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "haloscope/comm/handles.hpp"
+#include "haloscope/comm/window_memory.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -26,11 +27,10 @@ class ChainPscw final : public PipelineReducer {
     OwnedInfo info;
     CHECK_MPI(MPI_Info_create(info.address()));
     CHECK_MPI(MPI_Info_set(info.get(), "no_locks", "true"));
+    const std::size_t bytes = static_cast<std::size_t>(numbers_) * sizeof(double);
+    require_window_memory(comm, places_.size() * bytes);
     for (Place& place : places_) {
-      require_communicator_left(comm);
-      CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(numbers_ * sizeof(double)), sizeof(double), info.get(), comm,
-                                 &place.value, place.window.address()));
-      CHECK_MPI(MPI_Win_set_errhandler(place.window.get(), MPI_ERRORS_RETURN));
+      allocate_window(comm, bytes, sizeof(double), info.get(), &place.value, place.window.address());
       if (has_before()) CHECK_MPI(MPI_Win_post(before_.get(), 0, place.window.get()));
     }
   }

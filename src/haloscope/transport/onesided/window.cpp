@@ -11,6 +11,7 @@
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/comm/together.hpp"
+#include "haloscope/comm/window_memory.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -34,9 +35,7 @@ Window::Window(MPI_Comm comm, OwnedComm own, std::size_t bytes, const Hints& hin
   OwnedInfo info;
   if (!hints.empty()) CHECK_MPI(MPI_Info_create(info.address()));
   for (const auto& [key, value] : hints) CHECK_MPI(MPI_Info_set(info.get(), key, value));
-  require_communicator_left(comm);
-  CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), 1, info.get(), comm, &data_, &handle_));
-  CHECK_MPI(MPI_Win_set_errhandler(handle_, MPI_ERRORS_RETURN));
+  allocate_window(comm, bytes, 1, info.get(), &data_, &handle_);
 }
 
 Window::~Window() {
@@ -154,15 +153,22 @@ void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) 
                       [&](int id) { return std::lower_bound(all.begin(), all.end(), name(ports_[id])) - all.begin(); });
 }
 
+std::size_t WindowLink::bytes_of(const Exposed& exposed) const {
+  std::size_t bytes = 0;
+  for (int id : exposed.ids) bytes += whole_lines(ports_[id].bytes);
+  return bytes > 0 ? bytes + cache_line : 0;  // MPI's memory may begin anywhere in a cache line
+}
+
 void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own) {
+  std::size_t all_bytes = 0;
+  for (const Exposed& one : exposed) all_bytes += bytes_of(one);
+  require_window_memory(comm_, all_bytes);
   if (options_.plain) hints.clear();
   windows_.reserve(exposed.size());
   const bool in_turn = own >= 0 && windows_collide();
   for (std::size_t w = 0; w < exposed.size(); ++w) {
     if (in_turn && static_cast<int>(w) == own) await_turn();
-    std::size_t bytes = 0;
-    for (int id : exposed[w].ids) bytes += whole_lines(ports_[id].bytes);
-    if (bytes > 0) bytes += cache_line;  // MPI's memory may begin anywhere in a cache line
+    const std::size_t bytes = bytes_of(exposed[w]);
     Hints all = hints;
     if (!options_.plain) {
       all.emplace_back("same_disp_unit", "true");

@@ -136,6 +136,7 @@ class WindowLink : public Link {
   bool unified() const { return unified_; }
 
  private:
+  std::size_t bytes_of(const Exposed& exposed) const;
   void place_origins(const LinkContext& context);
   void place_segments();
   void await_turn() const;
