@@ -1,24 +1,25 @@
-// Openings in which memory is exhausted, one after another in one process: in opening number n the n-th allocation fails, and the same is
-// opened again with all memory there. Each rank prints "n: RESULT; again: RESULT", results being "right", "wrong" or
-// "refused: TEXT"; "done" where no rank made n allocations.
-//   usage: openings_without_memory_haloscope STRATEGY own|shared|device FIRST STEP once|on all|RANK
+// Openings in which memory is exhausted, one after another in one process: see openings_without_memory.hpp.
+//   usage: openings_without_memory_haloscope STRATEGY own|shared|device|guarded|stepper|guarded-stepper
+//              FIRST STEP once|on|pinned all|RANK fresh|kept
 //          openings_without_memory_haloscope together|apart: all ranks fail in one collective call; apart: rank 0 has begun one of MPI
+//          openings_without_memory_haloscope windows: windows of rank 1 that no machine has memory for
 //          openings_without_memory_haloscope: fields that no machine has memory for
+//          openings_without_memory_haloscope STRATEGY own|shared: an exchange for which /dev/shm may be too small
 //   once: one allocation fails; on: all that follow fail too. RANK: on that rank alone.
-#include <dlfcn.h>
-
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/window_memory.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
+#include "openings_without_memory.hpp"
 
 namespace {
 
@@ -26,13 +27,6 @@ using haloscope::Box;
 using haloscope::Field;
 using haloscope::FieldRef;
 using haloscope::Grid;
-
-struct Setting {
-  std::string strategy, memory;
-  bool on, here;  // here: this rank is to fail
-  int rank;
-  MPI_Comm comm;
-};
 
 double value_of(std::int64_t x, std::int64_t y) { return static_cast<double>(100 * ((y + 12) % 12) + (x + 10) % 10); }
 
@@ -81,47 +75,10 @@ class Array {
   void (*release_)(void*);
 };
 
-template <class Function>
-Function* find(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
-}
-
-/// Calls of the library, whose allocations count. Those of this program do not.
-template <class Call>
-void counted(Call call) {
-  static auto* const count = find<void(int)>("count_allocations");
-  struct End {
-    ~End() { count(0); }
-  } end;
-  count(1);
-  call();
-}
-
-/// In shared memory the fields are the library's. Streams of imitated devices allocate in steps, those of others do not: there
-/// steps do not count.
-std::string open_and_exchange(const Setting& with) try {
-  const Grid<2> grid(with.comm, {.cells = {10, 12}, .periodic = {true, true}});
-  Array array(grid, with.memory == "device");
-  const haloscope::Strategy strategy(with.strategy);
-  const haloscope::FieldOptions options{.halo = margin, .memory = haloscope::MemoryKind::shared};
-  std::optional<Field<double, 2>> field;
-  if (with.memory == "shared") {
-    counted([&] { field.emplace(grid, options); });
-    array.show(*field);
-  }
-  const std::vector<FieldRef> fields{field ? FieldRef(*field) : array.ref(grid)};
-  std::optional<haloscope::Exchange> halo;
-  counted([&] { halo.emplace(grid.comm(), grid.layout(), fields, strategy); });
-  const auto in_step = [&](const auto& call) { with.memory == "device" ? call() : counted(call); };
-  bool right = true;
-  for (int step = 0; step < 3; ++step) {
-    array.fill();
-    in_step([&] { halo->exchange(); });
-    right = right && array.is_right();
-  }
-  in_step([&] { halo->accumulate(); });
-  counted([&] { halo.reset(); });
-  return right ? "right" : "wrong";
+/// @return "right", "wrong", or what the work was refused with.
+template <class Work>
+std::string result_of(Work work) try {
+  return work() ? "right" : "wrong";
 } catch (const haloscope::Error& error) {
   return std::string("refused: ") + error.what();
 } catch (const std::bad_alloc&) {
@@ -130,39 +87,81 @@ std::string open_and_exchange(const Setting& with) try {
   return std::string("not an error of the library: ") + error.what();
 }
 
-/// On a communicator of its own, so that nothing is there from the time before.
-std::string attempt(Setting with, long first, long last) {
-  PMPI_Comm_dup(MPI_COMM_WORLD, &with.comm);
-  find<void(long, long)>("fail_allocations")(first, last);
-  std::string result = open_and_exchange(with);
-  PMPI_Comm_free(&with.comm);
+/// In shared memory the fields are the library's. Streams of imitated devices allocate in steps, those of others do not: there
+/// steps do not count. What an exception of this program ends would stay, so that all ends after it.
+std::string exchange_on(const Setting& with) {
+  const Grid<2> grid(with.comm, {.cells = {10, 12}, .periodic = {true, true}});
+  Array array(grid, with.memory == "device");
+  const haloscope::Strategy strategy(with.strategy);
+  const haloscope::FieldOptions options{.halo = margin, .memory = haloscope::MemoryKind::shared};
+  const haloscope::ExchangeOptions how{.guard = with.memory == "guarded"};
+  std::vector<FieldRef> fields;
+  std::optional<Field<double, 2>> field;
+  std::optional<haloscope::Exchange> halo;
+  const auto in_step = [&](const auto& call) { with.memory == "device" ? call() : counted(call); };
+  const std::string result = result_of([&] {
+    if (with.memory == "shared") {
+      counted([&] { field.emplace(grid, options); });
+      array.show(*field);
+    }
+    fields.push_back(field ? FieldRef(*field) : array.ref(grid));
+    counted([&] { halo.emplace(grid.comm(), grid.layout(), fields, strategy, how); });
+    bool right = true;
+    for (int step = 0; step < 3; ++step) {
+      array.fill();
+      if (how.guard) counted([&] { halo->changed(); });
+      in_step([&] { halo->exchange(); });
+      right = right && array.is_right();
+    }
+    in_step([&] { halo->accumulate(); });
+    return right;
+  });
+  counted([&] { halo.reset(); });
+  counted([&] { field.reset(); });
   return result;
 }
 
-using Line = std::array<char, 1024>;
-
-/// Rank 0 prints the lines of all ranks, which would else be mixed.
-void print_all(const std::string& text) {
-  Line line{};
-  std::snprintf(line.data(), line.size(), "%s", text.c_str());
-  int size = 1;
-  PMPI_Comm_size(MPI_COMM_WORLD, &size);
-  std::vector<Line> all(static_cast<std::size_t>(size));
-  PMPI_Gather(line.data(), sizeof line, MPI_BYTE, all.data(), sizeof line, MPI_BYTE, 0, MPI_COMM_WORLD);
-  for (const Line& each : all)
-    if (each[0] != '\0') std::puts(each.data());
+/// Each step moves all values by one point in x; reductions add them up.
+std::vector<haloscope::Stage> moving() {
+  haloscope::SweepSpec sweep{.name = "move", .reads = {{0, 1}}, .writes = {0}};
+  sweep.run = [](const haloscope::SweepArgs& args) {
+    const auto from = args.read<double, 2>(0);
+    const auto to = args.write<double, 2>(0);
+    for (auto y = args.region.lo[1]; y < args.region.hi[1]; ++y)
+      for (auto x = args.region.lo[0]; x < args.region.hi[0]; ++x) {
+        to(x, y) = from(x - 1, y);
+        if (args.reduced != nullptr) *args.reduced += to(x, y);
+      }
+  };
+  haloscope::Stage stage{.sweeps = {sweep}, .reductions = {{.name = "sum"}, {.name = "late sum"}}};
+  stage.reductions[1].mode = haloscope::ReduceMode::nonblocking;
+  return {stage};
 }
 
-/// @return whether an allocation has failed on some rank.
-bool fail_one(const Setting& with, long number) {
-  const std::string name = std::to_string(number);
-  print_all(with.rank == 0 ? name : "");
-  const std::string result = attempt(with, with.here ? number : 0, !with.here ? -1 : with.on ? 1L << 60 : number);
-  int failed = find<long()>("failed_allocations")() > 0;
-  PMPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
-  const std::string again = attempt(with, 0, -1);
-  print_all(name + ": " + result + "; again: " + again);
-  return failed != 0;
+std::string step_on(const Setting& with) {
+  const Grid<2> grid(with.comm, {.cells = {10, 12}, .periodic = {true, true}});
+  const Field<double, 2> u(grid, {.halo = margin, .slots = 2});
+  const Box own = grid.owned();
+  const auto each = [&](const auto& visit) {
+    for (auto y = own.lo[1]; y < own.hi[1]; ++y)
+      for (auto x = own.lo[0]; x < own.hi[0]; ++x) visit(u[0](x - own.lo[0], y - own.lo[1]), value_of(x, y));
+  };
+  each([](double& point, double value) { point = value; });
+  haloscope::Choice choice;
+  choice.strategy = haloscope::Strategy(with.strategy);
+  const std::vector<FieldRef> fields{u};
+  const std::vector<haloscope::Stage> stages = moving();
+  const haloscope::StepperOptions how{.guard = with.memory == "guarded-stepper"};
+  std::optional<haloscope::Stepper> stepper;
+  const std::string result = result_of([&] {
+    counted([&] { stepper.emplace(grid, fields, choice, stages, how); });
+    counted([&] { stepper->run(10); });  // once around the grid
+    bool right = true;
+    each([&](double& point, double value) { right = right && point == value; });
+    return right;
+  });
+  counted([&] { stepper.reset(); });
+  return result;
 }
 
 /// Fields that no machine has memory for.
@@ -179,6 +178,39 @@ void print_huge() {
   print_all("shared: " + open_huge_field(haloscope::MemoryKind::shared));
 }
 
+/// Whether the halos of six fields of 27 MB in all on each of two ranks are right.
+bool exchange_large(const char* strategy, haloscope::MemoryKind kind) {
+  const haloscope::Grid<3> grid(MPI_COMM_WORLD, {.cells = {96, 96, 96}, .periodic = {true, true, true}});
+  std::vector<Field<double, 3>> fields;
+  for (int f = 0; f < 6; ++f) fields.emplace_back(grid, haloscope::FieldOptions{.halo = 4, .memory = kind});
+  const auto own = grid.cells();
+  for (const auto& field : fields)
+    for (std::int64_t z = 0; z < own[2]; ++z)
+      for (std::int64_t y = 0; y < own[1]; ++y)
+        for (std::int64_t x = 0; x < own[0]; ++x) field[0](x, y, z) = 1;
+  haloscope::make_exchange(grid, {fields.begin(), fields.end()}, strategy).exchange();
+  bool right = true;
+  for (const auto& field : fields)
+    for (std::int64_t x : {std::int64_t{-4}, std::int64_t{0}, own[0] + 3})
+      for (std::int64_t z = -4; z < own[2] + 4; ++z) right = right && field[0](x, -4, z) == 1;
+  return right;
+}
+
+/// After a refusal the same works in memory that is there.
+void print_large(const char* strategy, const char* memory) {
+  const bool shared = std::strcmp(memory, "shared") == 0;
+  const auto kind = shared ? haloscope::MemoryKind::shared : haloscope::MemoryKind::own;
+  const std::string first = result_of([&] { return exchange_large(strategy, kind); });
+  print_all(first + "; again: " + result_of([] { return exchange_large("ordered/p2p", haloscope::MemoryKind::own); }));
+}
+
+void print_huge_windows(int rank) try {
+  haloscope::require_window_memory(MPI_COMM_WORLD, std::size_t{1} << (rank == 1 ? 50 : 3));
+  print_all("opened");
+} catch (const haloscope::Error& error) {
+  print_all(std::string("refused: ") + error.what());
+}
+
 void fail_in_one_call(bool begins) try {
   MPI_Request barrier = MPI_REQUEST_NULL;
   haloscope::collectively(MPI_COMM_WORLD, "a test", [&] {
@@ -189,30 +221,23 @@ void fail_in_one_call(bool begins) try {
   print_all(std::string("refused: ") + error.what());
 }
 
-void fail_all(int rank, char** words) {
-  const Setting with{words[0],
-                     words[1],
-                     std::strcmp(words[4], "on") == 0,
-                     std::strcmp(words[5], "all") == 0 || std::atoi(words[5]) == rank,
-                     rank,
-                     MPI_COMM_WORLD};
-  attempt(with, 0, -1);  // what is made once a process stays
-  const long before = find<long()>("held_allocations")(), first = std::atol(words[2]), step = std::atol(words[3]);
-  long number = first;
-  while (fail_one(with, number)) number += step;
-  const long held = find<long()>("held_allocations")() - before;
-  print_all("done: " + std::to_string(held) + " allocations held");
-}
-
 }  // namespace
+
+std::string open_and_exchange(const Setting& with) {
+  return with.memory.find("stepper") != std::string::npos ? step_on(with) : exchange_on(with);
+}
 
 int main(int argc, char** argv) {
   PMPI_Init(&argc, &argv);
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what stands there before a job ends is read
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (argc > 6)
+  if (argc > 7)
     fail_all(rank, argv + 1);
+  else if (argc == 3)
+    print_large(argv[1], argv[2]);
+  else if (argc == 2 && std::strcmp(argv[1], "windows") == 0)
+    print_huge_windows(rank);
   else if (argc == 2)
     fail_in_one_call(rank == 0 || std::strcmp(argv[1], "together") == 0);
   else

@@ -1,8 +1,11 @@
 #include "haloscope/comm/shared_failure.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "haloscope/comm/mpi_call.hpp"
 
@@ -31,9 +34,11 @@ struct Open {
   std::vector<SharedFailure*> all;
 };
 
-/// Never destroyed: exchanges may outlive static objects.
+/// Never destroyed: exchanges may outlive static objects. A wait is the first to ask for it where no device works, and must need
+/// no memory.
 Open& open_ones() {
-  static Open& open = *new Open;
+  alignas(Open) static std::array<std::byte, sizeof(Open)> place;
+  static Open& open = *new (place.data()) Open;
   return open;
 }
 
