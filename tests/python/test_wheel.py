@@ -1,6 +1,6 @@
 """A wheel, made from the source distribution, holds everything: command line, rank program, libraries, exchange, package files.
 
-One wheel is built for all tests. That its targets build all that it holds is tested in test_binaries.py, on the build at hand.
+One wheel is built for all tests, and one on Open MPI. That its targets build all that it holds is tested in test_binaries.py, on the build at hand.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import elf
+from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSUMER = ROOT / "tests" / "consumer"
@@ -216,13 +217,41 @@ def test_uninstalling_leaves_nothing_behind(wheel, tmp_path, extra):
 # ---- beside the distribution's Open MPI ---------------------------------------------------------------------------------
 
 
-def test_a_wheel_for_mpich_beside_an_mpi4py_on_open_mpi_names_both(programs, tmp_path):
+@pytest.fixture(scope="module")
+def openmpi():
     import other_mpi
 
-    openmpi = other_mpi.fetched("openmpi4")
-    folder = next((ROOT / "build" / "mpi" / "openmpi4" / "root" / "usr").rglob("libmpi.so.40*")).parent
+    return other_mpi.fetched("openmpi4")
+
+
+def on_openmpi(openmpi, *folders: Path) -> dict[str, str]:
+    """Return a plain environment with what Open MPI needs, and its programs first on PATH after some folders."""
+    own = openmpi.environment.keys() - os.environ.keys() | {"LD_LIBRARY_PATH"}
+    plain = plain_environment(*folders, openmpi.mpicxx.parent)
+    return plain | {name: openmpi.environment[name] for name in own}
+
+
+def test_a_wheel_built_where_an_mpi_is_installed_is_for_that_mpi(sdist, openmpi, tmp_path):
+    """As `pip install .` builds it where the site's mpicxx is on PATH."""
+    builder, programs = (new_venv(tmp_path / name, "3.11") for name in ("builder", "venv"))
+    words = ("-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", tmp_path, sdist)
+    run(builder / "python", *words, cwd=tmp_path, environment=on_openmpi(openmpi))
+    (file,) = tmp_path.glob("*.whl")
+    pip(programs, "install", f"{file}[exchange]")
+    assert "mpich" not in run(programs / "python", "-m", "pip", "list", cwd=tmp_path)
+    environment = on_openmpi(openmpi, programs)
+    info = run(programs / "haloscope", "info", cwd=tmp_path, environment=environment)
+    assert "Open MPI" in info and str(programs.parent) in info
+    code = "import haloscope; print(haloscope.__file__)"
+    assert run(programs / "python", "-c", code, cwd=tmp_path).startswith(str(programs.parent))
+    start = launch.launcher_words(openmpi.mpiexec, 2, 1)
+    said = run(*start, programs / "python", "-m", "mpi4py", RANDOM, 5, 20, cwd=tmp_path, environment=environment)
+    assert said.split() == ["right"]
+
+
+def test_a_wheel_for_mpich_beside_an_mpi4py_on_open_mpi_names_both(programs, openmpi, tmp_path):
     code = "from mpi4py import MPI; import haloscope; haloscope.Grid(MPI.COMM_WORLD, (8, 8))"
-    environment = openmpi.environment | {"MPI4PY_LIBMPI": str(next(folder.glob("libmpi.so.40*")))}
+    environment = openmpi.environment.copy()
     environment.pop("HALOSCOPE_BUILD", None)
     done = subprocess.run(
         [programs / "python", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
