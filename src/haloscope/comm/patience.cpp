@@ -92,10 +92,15 @@ class Overseer {
 
 /// The name of this rank. Called first on a thread that may call MPI, which the overseer's may not.
 const std::string& reporter() {
-  static const std::string name = [] {
-    int rank = 0;
-    REQUIRE_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    return "rank " + std::to_string(rank);
+  static const std::string name = []() -> std::string {
+    try {
+      int rank = 0;
+      const ErrorsReturned returned(MPI_COMM_WORLD);
+      CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+      return "rank " + std::to_string(rank);
+    } catch (const MpiError& error) {  // destructors come here too
+      end_job(error.what());
+    }
   }();
   return name;
 }
