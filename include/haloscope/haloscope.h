@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 /* The version of this interface; a library with another hs_abi() must not be called through this header. */
-#define HS_ABI 5
+#define HS_ABI 6
 
 #ifdef __cplusplus
 extern "C" {

@@ -30,7 +30,7 @@ def test_every_declared_function_is_in_the_library(c):
 
 def test_version_and_interface_number(c):
     assert capi.text(c[1].hs_version()).count(".") == 2
-    assert c[1].hs_abi() == 5
+    assert c[1].hs_abi() == 6
 
 
 def freed_handles(c) -> dict:
