@@ -16,7 +16,7 @@ RUN, LAB = "haloscope-run-", "haloscope-lab-"  # how names begin: of runs of any
 def folder(prefix: str = RUN) -> Iterator[Path]:
     """Yield a new temporary folder, and remove it. Its name holds the process, so that `sweep` finds folders of dead ones."""
     sweep(prefix)
-    with tempfile.TemporaryDirectory(prefix=f"{prefix}{_place()}-{os.getpid()}-") as name:
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{_place() or 'here'}-{os.getpid()}-") as name:
         yield Path(name)
 
 
@@ -26,22 +26,28 @@ def sweep(prefix: str, within: Path | None = None) -> list[Path]:
     Those whose processes have numbers of another machine or container stay. A folder has its name from the moment it is made,
     so none of a living process is taken.
     """
-    left, own = [], f"{prefix}{_place()}-"
+    place = _place()
+    if place is None:
+        return []
+    left, own = [], f"{prefix}{place}-"
     for path in (within or Path(tempfile.gettempdir())).glob(f"{own}*"):
         number = path.name.removeprefix(own).split("-")[0]
-        if number.isdigit() and not _is_there(int(number)) and _is_own(path):
+        if _is_own(path) and number.isdecimal() and not _is_there(int(number)):
             shutil.rmtree(path, ignore_errors=True)
             left.append(path)
     return left
 
 
-def _place() -> str:
-    """Return where this process has its number: containers may share a folder, but no numbers of processes."""
+def _place() -> str | None:
+    """Return where this process has its number: containers may share a folder, but no numbers of processes.
+
+    None where the system does not show it.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+        return f"{boot}.{Path('/proc/self/ns/pid').stat().st_ino}"
     except OSError:
-        boot = "0"
-    return f"{boot}.{Path('/proc/self/ns/pid').stat().st_ino}"
+        return None
 
 
 def _is_there(number: int) -> bool:

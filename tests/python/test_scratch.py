@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_folders_of_other_places_users_and_kinds_stay(tmp_path, monkeypatch):
     place = scratch._place()
     names = {kind: f"{scratch.RUN}{where}-{number}-x" for kind, where, number in (
         ("own", place, ENDED), ("of a living process", place, os.getpid()), ("of another container", f"{place}1", ENDED),
-        ("without a number", place, "x"))}  # fmt: skip
+        ("without a number", place, "x"), ("with another digit", place, "²"))}  # fmt: skip
     names["of a cluster"] = f"{scratch.LAB}{place}-{ENDED}-x"
     for name in names.values():
         (tmp_path / name).mkdir()
@@ -53,3 +54,13 @@ def test_folders_of_other_places_users_and_kinds_stay(tmp_path, monkeypatch):
         assert scratch.sweep(scratch.RUN) == []
     assert scratch.sweep(scratch.RUN) == [tmp_path / names.pop("own")]
     assert {path.name for path in tmp_path.iterdir()} == set(names.values())
+
+
+def test_where_the_system_shows_no_place_folders_are_made_all_the_same(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with scratch.folder() as own:
+        assert own.is_dir()
+    assert scratch.sweep(scratch.RUN, tmp_path) == []
