@@ -10,6 +10,7 @@ import time
 from haloscope import terminal
 
 DEFAULT_S = 30.0
+_SHORT_S = 1  # before its limit, nothing is reported of a wait
 
 
 def patience_s() -> float:
@@ -55,7 +56,7 @@ def ended(process: subprocess.Popen, name: str, limit_s: float = math.inf, remed
         try:
             process.wait(timeout=min(left, wait.left_s()))
         except subprocess.TimeoutExpired:
-            if wait.is_due():
+            if wait.is_due() and time.monotonic() < deadline - _SHORT_S:
                 wait.report(f"{name} has not ended", remedy)
         else:
             return True

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -82,6 +83,14 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(haloscope, check
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left and len(started) == 3 * (2 if ranks == 1 else 3)
+
+
+def test_a_wait_that_reaches_its_limit_is_not_said_to_go_on(monkeypatch, capfd):
+    monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.1")
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert not patience.ended(process, "sleep", 0.1)
+        process.kill()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_program_that_takes_long_is_reported_and_waited_for(check, monkeypatch, tmp_path):
@@ -377,7 +386,7 @@ NPY_HEADER = b"\x93NUMPY\x01\x00v\x00"  # version 1, 118 bytes of header
         (b"PK\x03\x04 as a file of several arrays begins", "does not begin as such a file"),
         (b"\x80\x04 as pickled objects begin", "does not begin as such a file"),
         (NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2,".ljust(118), "header is damaged"),
-        (NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2L,), }".ljust(118), "header is damaged"),
+        (NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2L,), }".ljust(118), "cannot be read as .npy"),
         (NPY_HEADER + (b"(" * 117).ljust(118), "header is damaged"),
     ],
     ids=["zip", "pickle", "open bracket", "of Python 2, without data", "brackets"],

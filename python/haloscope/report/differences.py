@@ -295,6 +295,8 @@ def _mapped(path: Path) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about headers that Python 2 could have written
             return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, MemoryError, ValueError):
+        raise
     except Exception as error:  # NumPy parses the header as Python, with all errors of that
         raise ValueError(f"its header is damaged ({error})") from None
 
