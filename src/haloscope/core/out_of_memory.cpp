@@ -179,7 +179,7 @@ ShortText exhausted_memory(const char* purpose, std::int64_t bytes, std::int64_t
   else
     std::snprintf(there.data(), there.size(), "the system does not report how many it has");
   std::snprintf(text.data(), text.size(),
-                "memory is exhausted: %.40s %s %lld bytes%s%.50s, and %.44s; use a smaller grid, fewer layers or more "
+                "memory is exhausted: %.40s %s %lld bytes%s%.62s, and %.44s; use a smaller grid, fewer layers or more "
                 "ranks",
                 purpose, several ? "need" : "needs", static_cast<long long>(bytes), *where != '\0' ? " " : "", where,
                 there.data());

@@ -1,8 +1,10 @@
 #include "haloscope/device/host_stream.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "haloscope/core/names.hpp"
@@ -15,11 +17,12 @@ Imitation parse_imitation(const std::string& text) {
   for (const std::string& word : split(text, ',')) {
     const auto equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const char* const number = equals == std::string::npos ? "" : word.c_str() + equals + 1;
-    char* end = nullptr;
-    const double value = std::strtod(number, &end);
+    const char* const end = word.data() + word.size();
+    const char* const number = equals == std::string::npos ? end : word.data() + equals + 1;
+    double value = 0;
+    const auto [last, fault] = std::from_chars(number, end, value);  // in every locale alike
     const double least = name == "bytes" ? 0 : 1, most = name == "bytes" ? 1e15 : 64;
-    if (end == number || *end != '\0' || !(value >= least && value <= most) ||
+    if (fault != std::errc{} || last != end || !(value >= least && value <= most) ||
         !has({"devices", "bytes", "threads", "resident"}, name))
       throw UsageError("HALOSCOPE_HOST_DEVICE has '" + word +
                        "'; write devices=N, threads=N, resident=N (1 to 64) and bytes=N, separated by commas");

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -77,7 +76,8 @@ struct Exchange::State {
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.
-  void open_reverse(const std::function<void()>& check) {
+  template <class Check>
+  void open_reverse(const Check& check) {
     const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
     collectively(comm, "an accumulation", [&] {
@@ -90,7 +90,8 @@ struct Exchange::State {
     });
   }
   /// @param check  whether the call may be made.
-  void start_accumulate(const std::function<void()>& check, int slot, DeviceStream after = {}) {
+  template <class Check>
+  void start_accumulate(const Check& check, int slot, DeviceStream after = {}) {
     reverse ? check() : open_reverse(check);
     start(*reverse, slot, after);
   }
@@ -137,7 +138,8 @@ struct Exchange::State {
     });
   }
   /// agree() in a call that is collective; MPI may refuse it there on one rank alone.
-  void agree_in(Shared call, const std::function<void()>& check) const {
+  template <class Check>
+  void agree_in(Shared call, const Check& check) const {
     const MPI_Comm comm = comm_of(call);
     const char* const made = call == Shared::accumulate    ? "an accumulation"
                              : call == Shared::check_clean ? "a check of halos"
@@ -145,7 +147,8 @@ struct Exchange::State {
     collectively(comm, made, [&] { agree(comm, check); });
   }
   /// agree(), which a device's failure on another rank ends.
-  void agree_watched(const std::function<void()>& check) const {
+  template <class Check>
+  void agree_watched(const Check& check) const {
     const FailureWatch watch(device != nullptr);
     agree(forward->comm(), check);
   }
