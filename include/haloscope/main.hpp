@@ -12,6 +12,7 @@ namespace haloscope {
 /// The whole of a rank's main(): MPI_Init to MPI_Finalize. Knows the library's apps and the given ones; plain options
 /// in, records (JSON Lines) out, usable by hand under any launcher. A program for your own app is
 ///     int main(int argc, char** argv) { return haloscope::rank_main(argc, argv, {my_app()}); }
+/// MPI returns errors to calls on MPI_COMM_WORLD and MPI_COMM_SELF, those of apps too: they must read the codes.
 /// @return the exit code: 0 ok, 1 failed, 2 usage, 3 not available here. Errors are printed on standard error.
 int rank_main(int argc, char** argv, const std::vector<App>& apps = {});
 
