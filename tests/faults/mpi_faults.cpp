@@ -53,8 +53,8 @@ bool counts(void* caller, bool inner) {
   Dl_info info;
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
   const char* const slash = std::strrchr(info.dli_fname, '/');
-  const char* const file = slash ? slash + 1 : info.dli_fname;
-  if (inner) return std::strcmp(file, "haloscope-rank") == 0;
+  const char* const file = slash ? slash : info.dli_fname;
+  if (inner) return std::strcmp(file, "/haloscope-rank") == 0;
   const char* const asked = std::getenv("HALOSCOPE_TEST_CALLERS");
   return std::strstr(file, asked ? asked : "haloscope") != nullptr;
 }
