@@ -386,7 +386,10 @@ NPY_HEADER = b"\x93NUMPY\x01\x00v\x00"  # version 1, 118 bytes of header
         (b"PK\x03\x04 as a file of several arrays begins", "does not begin as such a file"),
         (b"\x80\x04 as pickled objects begin", "does not begin as such a file"),
         (NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2,".ljust(118), "header is damaged"),
-        (NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2L,), }".ljust(118), "cannot be read as .npy"),
+        (
+            NPY_HEADER + b"{'descr': '<f8', 'fortran_order': False, 'shape': (2L,), }".ljust(118),
+            "cannot be read as .npy",
+        ),
         (NPY_HEADER + (b"(" * 117).ljust(118), "header is damaged"),
     ],
     ids=["zip", "pickle", "open bracket", "of Python 2, without data", "brackets"],

@@ -307,7 +307,9 @@ def test_a_device_that_is_lost_ends_all_ranks_and_says_which_call_of_which_rank(
     run = Run(tmp_path, *ENDLESS, "--device", "host", "--program", with_faults, *words)
     code, text = run.end()
     assert code == 1
-    assert re.search(r"rank 1: call \w+ of back end host failed: the device is lost", text), text
+    assert re.search(
+        r"rank 1: (transport '\w+' has failed: )?call \w+ of back end host failed: the device is lost", text
+    ), text
     record = run.failed_record()
     assert record["rank"] == 1 and record["step"] > 0 and record["phase"] in faults.operations()
     assert "the device is lost" in record["reason"]

@@ -238,8 +238,8 @@ def try_faults(faults: list[str], start_with: Callable, judge: Callable, record_
     ("language", "function", "numbers"),
     [
         ("python", "MPI_Iallreduce", (1, 2)),  # of hs_agree_f()
-        ("python", "MPI_Ibarrier", (1,)),  # of hs_gather_f()
-        ("python", "MPI_Allgather", (1,)),
+        ("python", "MPI_Allgather", (1,)),  # of hs_gather_f()
+        pytest.param("python", "MPI_Ibarrier", (1,), marks=pytest.mark.long),
         ("mpi4py", "MPI_Comm_get_attr", (1,)),
         ("fortran", "MPI_Iallreduce", (4,)),  # of hs_grid_agree()
     ],

@@ -158,7 +158,9 @@ def test_ranks_that_take_exchanges_in_another_order_wait_for_each_other_and_repo
     assert "right" not in ended.stdout
 
 
-@pytest.mark.parametrize("strategy", [*POLLING, *(pytest.param(one, marks=pytest.mark.long) for one in LONG_POLLING)])
+@pytest.mark.parametrize(
+    "strategy", ["ordered/p2p", *(pytest.param(one, marks=pytest.mark.long) for one in [*POLLING[1:], *LONG_POLLING])]
+)
 def test_the_exchange_that_one_rank_makes_more_than_the_others_is_reported_at_the_end(strategy):
     ended = out_of_step(strategy, "more", HALOSCOPE_STALL="end")
     assert ended.returncode != 0

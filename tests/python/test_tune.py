@@ -251,6 +251,7 @@ def test_a_launch_that_takes_long_is_reported_and_not_ended_by_default(tmp_path,
             assert re.match(r"rank 0 is (during|in phase) ", rest)
 
 
+@pytest.mark.long
 def test_tuning_ends_no_launch_by_default(haloscope, monkeypatch):
     limits = []
 
