@@ -30,10 +30,8 @@ QUICK = [
     (("ordered/p2p", "guarded"), "once", "all", "kept", 53),
     (("ordered/p2p", "stepper"), "once", "all", "kept", 67),
     (("ordered/p2p", "stepper"), "once", "1", "kept", 211),
-    (("ordered/rma-fence", "guarded-stepper"), "on", "all", "kept", 139),
     (("ordered/p2p", "c"), "once", "all", "kept", 37),
     (("ordered/p2p", "fortran"), "once", "all", "kept", 11),
-    (("direct/shared:packed", "fortran"), "once", "1", "kept", 97),
 ]
 GUARDED = [("ordered/p2p", "guarded"), ("direct/auto", "guarded"), ("direct/rma-lock", "guarded")]
 GUARDED += [("ordered/p2p", "guarded-stepper"), ("ordered/rma-fence", "guarded-stepper")]

@@ -14,13 +14,11 @@ from pathlib import Path
 import pytest
 
 from haloscope.core import build
-from haloscope.measure import launch
 from long_run import LONG
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEAT = REPOSITORY / "examples" / "heat"
 CONSUMER = REPOSITORY / "tests" / "consumer"
-BIN = launch.mpiexec().parent
 TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
 PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks of 32 cubed, a halo of one layer
 ENVIRONMENT = {**os.environ, "PATH": TOOLS}
@@ -76,15 +74,6 @@ def test_pkg_config_says_how_to_compile_a_program_in_c(prefix, tmp_path):
     assert sorted(lines) == ["rank 0: right", "rank 1: right"]
 
 
-@pytest.mark.skipif(not (BIN / "mpicc_abi").exists(), reason="this MPI has no standard ABI")
-def test_programs_and_the_library_compile_for_the_abi_of_mpi(prefix):
-    """The libraries for it are built and run in long runs alone (test_mpi_abi.py)."""
-    run(BIN / "mpicc_abi", "-std=c99", "-fsyntax-only", "-Werror", f"-I{prefix / 'include'}", CONSUMER / "exchange.c")
-    places = (REPOSITORY / "include", REPOSITORY / "src", build.library().parent / "generated")
-    words = ["-std=c++20", "-fsyntax-only", "-Werror", "-DHALOSCOPE_FOR_ABI=1", *(f"-I{place}" for place in places)]
-    run(BIN / "mpicxx_abi", *words, REPOSITORY / "src" / "haloscope" / "c" / "mpi" / "grid.cpp")
-
-
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
     """Arrays of any bounds, types and widths; a wrong request is a status and a text."""
@@ -109,7 +98,9 @@ def test_copies_of_grids_and_exchanges_of_fortran_are_the_same_ones(consumer):
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("threads", [[], ["threads"]], ids=["one thread", "threads"])
+@pytest.mark.parametrize(
+    "threads", [[], pytest.param(["threads"], marks=pytest.mark.long)], ids=["one thread", "threads"]
+)
 @pytest.mark.parametrize("language", ["c", "f"])
 def test_misuse_in_c_and_fortran_is_refused_by_name(consumer, language, threads):
     """Arrays that share memory, communicators of graphs and of two groups, a second thread, calls after MPI's end."""

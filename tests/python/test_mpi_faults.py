@@ -237,8 +237,8 @@ def try_faults(faults: list[str], start_with: Callable, judge: Callable, record_
 @pytest.mark.parametrize(
     ("language", "function", "numbers"),
     [
-        ("python", "MPI_Iallreduce", (1, 2)),  # of hs_agree_f()
-        ("python", "MPI_Allgather", (1,)),  # of hs_gather_f()
+        ("python", "MPI_Iallreduce", (1,)),  # of hs_agree_f()
+        pytest.param("python", "MPI_Allgather", (1,), marks=pytest.mark.long),  # of hs_gather_f()
         pytest.param("python", "MPI_Ibarrier", (1,), marks=pytest.mark.long),
         ("mpi4py", "MPI_Comm_get_attr", (1,)),
         ("fortran", "MPI_Iallreduce", (4,)),  # of hs_grid_agree()
@@ -252,7 +252,7 @@ def test_a_call_of_a_binding_that_is_refused_on_one_rank_leaves_none_waiting(
 
 
 @pytest.mark.parametrize("call", ["check_clean", "rebind"])
-@pytest.mark.parametrize("ranks", ["", ":1"])
+@pytest.mark.parametrize("ranks", [":1", pytest.param("", marks=pytest.mark.long)])
 def test_a_collective_call_on_an_open_exchange_leaves_no_rank_waiting(call, ranks, record_property):
     case, faults = (call, "open"), [f"MPI_Iallreduce:1{ranks}"]
     try_faults(faults, functools.partial(run, case), functools.partial(wrong_end, case), record_property)

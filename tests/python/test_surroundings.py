@@ -92,6 +92,7 @@ def test_pkg_config_has_spaces_in_the_paths_that_it_prints(spaced, tmp_path):
     assert on_two_ranks(program) == RIGHT
 
 
+@pytest.mark.long
 def test_cmake_finds_and_builds_in_folders_with_spaces(spaced, tmp_path):
     source, binary = tmp_path / "s rc", tmp_path / "b ld"
     shutil.copytree(CONSUMER / "alone", source / "alone")
@@ -180,6 +181,7 @@ def test_a_kept_choice_is_known_in_every_locale(comma, tmp_path, monkeypatch):
     assert on_ranks(2, RANKS / "kept_choice.py", 1024) == ["known"]
 
 
+@pytest.mark.long
 def test_predictions_and_plans_are_the_same_in_every_locale(comma):
     for words in (
         ("predict", "laplace2d", "--cells", "2560", "--ranks", "4", "--depth", "1,2", "--profile", TOY, "--json"),
