@@ -12,13 +12,12 @@
 
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
+#include "points.hpp"
 #include "toy_profile.hpp"
 
 namespace {
 
 using haloscope::Box;
-
-double value_of(std::int64_t x, std::int64_t y) { return static_cast<double>(100 * ((y + 12) % 12) + (x + 10) % 10); }
 
 template <class Slot>
 void fill(const haloscope::Grid<2>& grid, const Slot& u) {
@@ -151,18 +150,6 @@ bool exchange_as_kept(const std::string& strategy) {
     std::printf("report: %s\n", halo.report().c_str());
   }
   return right;
-}
-
-/// Moves all values by one point in x, and adds them up.
-void move(const haloscope::SweepArgs& args) {
-  const auto from = args.read<double, 2>(0);
-  const auto to = args.write<double, 2>(0);
-  for (auto y = args.region.lo[1]; y < args.region.hi[1]; ++y)
-    for (auto x = args.region.lo[0]; x < args.region.hi[0]; ++x) {
-      to(x, y) = from(x - 1, y);
-      if (args.reduced != nullptr) *args.reduced += to(x, y);
-      if (args.numbers) args.numbers(x, y, 0, 0) = to(x, y);
-    }
 }
 
 haloscope::SweepSpec moving(const std::string& how) {

@@ -3,20 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static double value_of(int64_t x, int64_t y) { return (double)(100 * ((y + 12) % 12) + (x + 10) % 10); }
-
-/* Whether all points up to `margin` layers beyond the owned ones are right; sets them first where asked for. */
-static int visit(double* first, int64_t row, const hs_box* own, int64_t margin, int set) {
-  int64_t x, y;
-  int right = 1;
-  for (y = own->lo[1] - margin; y < own->hi[1] + margin; ++y)
-    for (x = own->lo[0] - margin; x < own->hi[0] + margin; ++x) {
-      double* const at = first + (y - own->lo[1]) * row + x - own->lo[0];
-      if (set) *at = value_of(x, y);
-      right = right && *at == value_of(x, y);
-    }
-  return right;
-}
+#include "points.h"
 
 /* 1: right, 0: wrong, -1: refused. */
 static int exchange_on(const hs_grid* grid, const char* strategy, double* memory, int64_t row, const hs_box* own,

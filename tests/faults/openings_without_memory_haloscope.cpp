@@ -20,6 +20,7 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
 #include "openings_without_memory.hpp"
+#include "points.hpp"
 
 namespace {
 
@@ -27,8 +28,6 @@ using haloscope::Box;
 using haloscope::Field;
 using haloscope::FieldRef;
 using haloscope::Grid;
-
-double value_of(std::int64_t x, std::int64_t y) { return static_cast<double>(100 * ((y + 12) % 12) + (x + 10) % 10); }
 
 constexpr std::int64_t margin = 1;
 
@@ -124,15 +123,7 @@ std::string exchange_on(const Setting& with) {
 /// Each step moves all values by one point in x; reductions add them up.
 std::vector<haloscope::Stage> moving() {
   haloscope::SweepSpec sweep{.name = "move", .reads = {{0, 1}}, .writes = {0}};
-  sweep.run = [](const haloscope::SweepArgs& args) {
-    const auto from = args.read<double, 2>(0);
-    const auto to = args.write<double, 2>(0);
-    for (auto y = args.region.lo[1]; y < args.region.hi[1]; ++y)
-      for (auto x = args.region.lo[0]; x < args.region.hi[0]; ++x) {
-        to(x, y) = from(x - 1, y);
-        if (args.reduced != nullptr) *args.reduced += to(x, y);
-      }
-  };
+  sweep.run = move;
   haloscope::Stage stage{.sweeps = {sweep}, .reductions = {{.name = "sum"}, {.name = "late sum"}}};
   stage.reductions[1].mode = haloscope::ReduceMode::nonblocking;
   return {stage};
