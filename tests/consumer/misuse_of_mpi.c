@@ -3,13 +3,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-static int to_fortran(MPI_Comm comm) {
-#ifdef MPI_ABI_VERSION /* where Fortran's integers are those of C */
-  return MPI_Comm_toint(comm);
-#else
-  return MPI_Comm_c2f(comm);
-#endif
-}
+#include "to_fortran.h"
 
 /* Whether MPI allows all threads, or the first one alone, as asked for. */
 int begin_mpi_with_threads(int all) {

@@ -2,15 +2,9 @@
 #include <mpi.h>
 #include <stddef.h>
 
-static MPI_Comm cart = MPI_COMM_NULL, plane = MPI_COMM_NULL;
+#include "to_fortran.h"
 
-static int to_fortran(MPI_Comm comm) {
-#ifdef MPI_ABI_VERSION /* where Fortran's integers are those of C */
-  return MPI_Comm_toint(comm);
-#else
-  return MPI_Comm_c2f(comm);
-#endif
-}
+static MPI_Comm cart = MPI_COMM_NULL, plane = MPI_COMM_NULL;
 
 void begin_mpi(void) { MPI_Init(NULL, NULL); }
 int world(void) { return to_fortran(MPI_COMM_WORLD); }
