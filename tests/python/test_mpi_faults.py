@@ -215,14 +215,17 @@ def faults_of(function: str, calls: int) -> list[str]:
     ],
 )
 def test_no_failed_call_passes_in_silence(case, tmp_path, record_property):
-    calls = calls_of(case, tmp_path)
-    check_faults(calls, functools.partial(run, case), functools.partial(wrong_end, case), record_property)
+    try_case(case, faults_in(calls_of(case, tmp_path)), record_property)
 
 
-def check_faults(calls: dict[str, int], start_with: Callable, judge: Callable, record_property: Callable) -> None:
-    """Let each function of `calls` fail."""
-    faults = [fault for function, number in sorted(calls.items()) for fault in faults_of(function, number)]
-    try_faults(faults, start_with, judge, record_property)
+def try_case(case: tuple[str, str], faults: list[str], record_property: Callable) -> None:
+    """Run a case with each fault, as try_faults does."""
+    try_faults(faults, functools.partial(run, case), functools.partial(wrong_end, case), record_property)
+
+
+def faults_in(calls: dict[str, int]) -> list[str]:
+    """Return which calls of each function of `calls` fail."""
+    return [fault for function, number in sorted(calls.items()) for fault in faults_of(function, number)]
 
 
 def try_faults(faults: list[str], start_with: Callable, judge: Callable, record_property: Callable) -> None:
@@ -248,14 +251,14 @@ def test_a_call_of_a_binding_that_is_refused_on_one_rank_leaves_none_waiting(
     language, function, numbers, record_property
 ):
     case, faults = ("ordered/p2p", language), [f"{function}:{n}:1" for n in (range(1, 13) if LONG else numbers)]
-    try_faults(faults, functools.partial(run, case), functools.partial(wrong_end, case), record_property)
+    try_case(case, faults, record_property)
 
 
 @pytest.mark.parametrize("call", ["check_clean", "rebind"])
 @pytest.mark.parametrize("ranks", [":1", pytest.param("", marks=pytest.mark.long)])
 def test_a_collective_call_on_an_open_exchange_leaves_no_rank_waiting(call, ranks, record_property):
     case, faults = (call, "open"), [f"MPI_Iallreduce:1{ranks}"]
-    try_faults(faults, functools.partial(run, case), functools.partial(wrong_end, case), record_property)
+    try_case(case, faults, record_property)
 
 
 def test_a_window_that_mpi_refuses_is_an_error_with_the_bytes_needed_and_available():

@@ -110,7 +110,8 @@ def calls_of(case: str, folder) -> dict[str, int]:
 )
 def test_no_failed_call_of_the_rank_program_passes_in_silence(case, tmp_path, monkeypatch, record_property):
     monkeypatch.chdir(tmp_path)
-    mpi_faults.check_faults(calls_of(case, tmp_path), functools.partial(run, case), wrong_end, record_property)
+    faults = mpi_faults.faults_in(calls_of(case, tmp_path))
+    mpi_faults.try_faults(faults, functools.partial(run, case), wrong_end, record_property)
 
 
 # Functions that the sources call and no program here reaches.
@@ -134,7 +135,7 @@ def test_more_than_two_thousand_failures_hit_every_function_of_mpi_that_the_libr
         folder.mkdir()
     with ThreadPoolExecutor(mpi_faults.JOBS) as pool:
         tables = list(pool.map(lambda calls, folder: calls(folder), programs, folders))
-    faults = [fault for calls in tables for item in calls.items() for fault in mpi_faults.faults_of(*item)]
+    faults = [fault for calls in tables for fault in mpi_faults.faults_in(calls)]
     called = {function.removesuffix("_c") for calls in tables for function in calls}
     functions = {function.removesuffix("_c") for function in re.findall(r"FAULTY\((\w+)", FUNCTIONS.read_text())}
     assert called == functions - UNREACHED.keys()
