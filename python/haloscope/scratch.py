@@ -20,7 +20,7 @@ def folder(prefix: str = RUN) -> Iterator[Path]:
         yield Path(name)
 
 
-def sweep(prefix: str, within: Path | None = None) -> list[Path]:
+def sweep(prefix: str) -> list[Path]:
     """Remove and return this user's folders whose processes were killed; the kernel has removed all else.
 
     Those whose processes have numbers of another machine or container stay. A folder has its name from the moment it is made,
@@ -30,7 +30,7 @@ def sweep(prefix: str, within: Path | None = None) -> list[Path]:
     if place is None:
         return []
     left, own = [], f"{prefix}{place}-"
-    for path in (within or Path(tempfile.gettempdir())).glob(f"{own}*"):
+    for path in Path(tempfile.gettempdir()).glob(f"{own}*"):
         number = path.name.removeprefix(own).split("-")[0]
         if _is_own(path) and number.isdecimal() and not _is_there(int(number)):
             shutil.rmtree(path, ignore_errors=True)

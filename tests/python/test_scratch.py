@@ -63,4 +63,4 @@ def test_where_the_system_shows_no_place_folders_are_made_all_the_same(tmp_path,
     monkeypatch.setattr(Path, "read_text", refuse)
     with scratch.folder() as own:
         assert own.is_dir()
-    assert scratch.sweep(scratch.RUN, tmp_path) == []
+    assert scratch.sweep(scratch.RUN) == []
