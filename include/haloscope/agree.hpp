@@ -14,7 +14,7 @@ namespace haloscope {
 /// Throws what `exit` says: UsageError, UnavailableError, Error.
 [[noreturn]] void fail(Exit exit, const std::string& message);
 
-/// agree() on a function and what it is called with: no memory is needed for that.
+/// agree() with a plain function and its argument, which needs no memory.
 void agree_on(MPI_Comm comm, void (*work)(const void* context), const void* context);
 
 /// Carry out local work on every rank of `comm`. If it throws on any of them, all throw: a rank whose own work failed its

@@ -78,12 +78,12 @@ hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
 /* How it is split, for the calls of hs_layout: neighbours, places, other ranks' cells. It belongs to the grid. NULL for a
  * grid that is NULL or was freed. */
 const hs_layout* hs_grid_layout(const hs_grid* grid);
-/* For what a binding checks itself before it opens an exchange: hs_agree_f() over the grid's communicator, without an order. */
+/* For a binding's own checks before it opens an exchange: hs_agree_f() over the grid's communicator, without an order. */
 hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* text);
 
 /* ---- bindings ---------------------------------------------------------------------------------------------------- */
 
-/* What bindings do on all ranks of a communicator, given as for hs_grid_create_f(). Where MPI refuses a call on all ranks, these
+/* Collective work of bindings on a communicator, which is given as for hs_grid_create_f(). Where MPI refuses a call on all ranks, these
  * fail on all of them; where on some, the job ends, since the others wait.
  * what  the ranks make: "a grid", "an exchange"; for reports of long waits. */
 
@@ -92,7 +92,7 @@ hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* text)
 hs_status hs_member_f(int comm, int32_t* rank, int32_t* size);
 /* HS_OK where every rank passes HS_OK, else on each rank its own failure or, with its number, that of the first rank that has
  * one. Collective; cost: a reduction, with an order two.
- * text   what is wrong on this rank; NULL with HS_OK.
+ * text   the error of this rank; NULL with HS_OK.
  * order  of the axes of what the ranks make, as "C"; NULL, on all ranks: none. Fails with HS_USAGE where ranks differ in it. */
 hs_status hs_agree_f(int comm, const char* what, hs_status status, const char* text, const char* order);
 /* As many numbers of each rank, on all of them by rank. Collective.

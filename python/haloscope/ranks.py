@@ -1,4 +1,4 @@
-"""The library of exchanges, for the MPI that mpi4py runs on, and what the ranks of a communicator do together by it.
+"""The library of exchanges for the MPI that mpi4py runs on, and its collective calls.
 
 The package makes no collective calls of mpi4py: the library checks its own, see `comm/mpi_call.hpp`. Local ones are `checked`
 in work that ranks agree on.
