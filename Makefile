@@ -15,9 +15,9 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts packaging
-# Tests of one process run side by side, those of several alone (tests/conftest.py).
+# Tests of one process run side by side, those of several alone (tests/conftest.py): three, as some only wait.
 # Where a test ends its process, so does the run: a new process would begin with the same test.
-PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .NOTPARALLEL:  # two goals would build in one folder at once
 .PHONY: demo test docs bench check-long build programs configure setup format lint clean

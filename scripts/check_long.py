@@ -32,7 +32,7 @@ RECORD = ROOT / "results" / "check-long.txt"
 TESTS = "tests"
 OVER = ("passed", "skipped")
 # A run ends with a process of its tests: a new one would begin with the same test.
-SIDE_BY_SIDE = ["-p", "xdist", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
+SIDE_BY_SIDE = ["-p", "xdist", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 
 
 def git(*words: str) -> str:
@@ -215,7 +215,7 @@ def main(words: list[str]) -> int:
 
 
 def run(journal: Journal, words: list[str]) -> int:
-    """Run the tests that are not over: two of one process side by side, those of several alone (tests/conftest.py)."""
+    """Run the tests that are not over: three of one process side by side, those of several alone (tests/conftest.py)."""
     if not (left := journal.left()):
         return pytest.ExitCode.OK
     names = JOURNAL.with_suffix(".txt")

@@ -36,10 +36,11 @@ def pytest_configure(config):
 
 # Most of their tests take all cores: last, when the other files have been run side by side.
 TAKE_ALL_CORES = {
-    "test_bench_gpu", "test_cg", "test_check", "test_coverage", "test_cpp_ranks", "test_davis2017_study", "test_demo",
-    "test_device_model", "test_device_runs", "test_docs", "test_doctor", "test_examples", "test_exchange",
-    "test_exchange_examples", "test_exhausted_memory", "test_faults", "test_hydro", "test_launch", "test_microbench", "test_mpi_faults",
-    "test_poisson", "test_probes", "test_rank_faults", "test_study", "test_surroundings", "test_tune",
+    "test_bench_gpu", "test_blocks_runs", "test_cg", "test_check", "test_checksums", "test_components", "test_coverage",
+    "test_cpp_ranks", "test_davis2017_cg", "test_davis2017_study", "test_demo", "test_device_model", "test_device_runs",
+    "test_docs", "test_doctor", "test_examples", "test_exchange", "test_exchange_examples", "test_hydro", "test_launch",
+    "test_microbench", "test_pace", "test_poisson", "test_probes", "test_reorder", "test_study", "test_surroundings",
+    "test_timeline", "test_trace", "test_tune",
 }  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items):
 
 
 class Cores:
-    """The cores, which all tests of a build folder share, those of other processes too (pytest -n 2).
+    """The cores, which all tests of a build folder share, those of other processes too (pytest -n 3).
 
     Tests of one process run side by side; a test runs alone from when it starts ranks until it ends, unless they sleep.
     """

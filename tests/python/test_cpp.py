@@ -38,7 +38,7 @@ MOST_RANKS = {
     **dict.fromkeys(ALONE, 1),
 }  # Auto: hundreds of exchanges a test
 # Slow ones: 1 rank and 3 ranks show in every test run what 2 ranks show in `make check-long`.
-NOT_ON_TWO_RANKS = {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "Poisson"}
+NOT_ON_TWO_RANKS = {"Devices", "DeviceHatch", "DeviceExchange", "Hydro", "OutOfStep", "Poisson"}
 NOT_ON_EIGHT_RANKS = {"UserExchange"}  # nine show what eight do
 # Seven ranks stand in a line, on which their grids have too few cells.
 NEVER_ON_SEVEN_RANKS = {"ConjugateGradients", "Decomposition", "DeviceHatch", "Hydro"}

@@ -16,6 +16,8 @@ from test_exchange import RANKS as RANKS_FOLDER
 from test_exchange import on_ranks
 from test_mpi_faults import CASES, JOBS, PROGRAMS
 
+pytestmark = pytest.mark.sleeps
+
 FAILS_ALLOCATIONS = PROGRAMS / "liballocation_faults.so"
 RANKS = 2
 # Case, what fails, on which ranks, whether openings share a communicator, and of how many allocations one fails: a sample in every

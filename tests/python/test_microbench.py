@@ -12,7 +12,7 @@ from haloscope.errors import UsageProblem
 from haloscope.measure import microbench as requests
 from haloscope.report import microbench, patterns, records
 
-SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.002", "--repetitions", 2, "--launches", 1, "--output", "m.jsonl")
+SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.0005", "--repetitions", 2, "--launches", 1, "--output", "m.jsonl")
 
 
 def write(found: list[dict], name: str = "m.jsonl") -> str:

@@ -19,6 +19,8 @@ import pytest
 from haloscope.measure import answers, launch
 from long_run import LONG
 
+pytestmark = pytest.mark.sleeps
+
 PROGRAMS = Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "cpp"
 PROGRAM, FAULTS = PROGRAMS / "exchanges_under_faults_haloscope", PROGRAMS / "libmpi_faults.so"
 SCRIPT = Path(__file__).with_name("ranks") / "exchanges_under_faults.py"

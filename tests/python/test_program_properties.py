@@ -99,7 +99,7 @@ def choices(draw, most_stages=99):
 @pytest.mark.ids("W12", "W13", "V9", "V11", "V23")
 @given(choices(), st.data())
 @settings(
-    max_examples=2000 if LONG else 200,
+    max_examples=2000 if LONG else 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -13,6 +13,8 @@ import pytest
 import test_mpi_faults as mpi_faults
 from haloscope.core import build
 
+pytestmark = pytest.mark.sleeps
+
 FUNCTIONS = mpi_faults.PROGRAMS.parents[1] / "generated" / "mpi_functions.inc"
 SHORT = ("--steps", "2", "--repetitions", "2")
 LAPLACE = ("laplace2d", "--cells", "24x24", *SHORT)

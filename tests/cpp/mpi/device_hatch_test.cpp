@@ -67,9 +67,9 @@ Choice device_choice(const AppProblem& problem, bool periodic, const char* sched
 TEST(DeviceHatch, ItsSizeChangesNoByteIn2d) {
   const Imitated slow("delay_us=5");
   for (const bool periodic : {true, false}) {
-    expect_same(device_choice({"laplace2d", "star", Real::f64, {29, 17, 1}}, periodic),
+    expect_same(device_choice({"laplace2d", "star", Real::f64, {15, 11, 1}}, periodic),
                 {8, 60, 1000, usual_hatch_bytes});
-    expect_same(device_choice({"laplace2d", "star", Real::f32, {23, 19, 1}}, periodic), {4, 130, usual_hatch_bytes});
+    expect_same(device_choice({"laplace2d", "star", Real::f32, {13, 9, 1}}, periodic), {4, 130, usual_hatch_bytes});
   }
 }
 

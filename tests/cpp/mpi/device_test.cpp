@@ -33,7 +33,7 @@ void check_on_devices(const AppProblem& problem) {
     expected[periodic] = result(reference);
   }
   int ran = 0, turn = static_cast<int>(problem.cells[0]);
-  const int stride = thorough() ? 1 : world_size() == 1 ? 11 : world_size() <= 3 ? 23 : 53;
+  const int stride = thorough() ? 1 : world_size() == 1 ? 17 : world_size() <= 3 ? 37 : 53;
   for (const auto& strategy : device_strategy_names())
     for (const char* schedule : {"bulk", "streams", "resident", "faces", "faces-overlap"})
       for (bool periodic : {true, false})
@@ -66,12 +66,13 @@ TEST(Devices, Laplace2dFloatIsByteIdentical) { check_on_devices({"laplace2d", "s
 TEST(Devices, Laplace2dDoubleIsByteIdentical) { check_on_devices({"laplace2d", "star", Real::f64, {29, 17, 1}}); }
 TEST(Devices, Laplace3dDoubleIsByteIdentical) { check_on_devices({"laplace3d", "star", Real::f64, {10, 12, 11}}); }
 
-/// All of these that are legal, on periodic and other grids, give the bytes of `reference`. @param walls  the thickest
-/// walls; all from 1 layer on are tried, with one thread and two in turn; 0: no box. @return how many ran.
+/// All of these that are legal, or every second one, on periodic and other grids, give the bytes of `reference`. @param walls
+/// the thickest walls; all from 1 layer on are tried, with one thread and two in turn; 0: no box. @return how many ran.
 int check_all(const std::vector<AppProblem>& problems, const std::vector<std::string>& schedules,
               const std::vector<std::string>& strategies, int walls = 0) {
   const Imitated slow("delay_us=20");
-  int ran = 0;
+  int ran = 0, turn = 0;
+  const int stride = thorough() ? 1 : 2;
   for (const AppProblem& problem : problems)
     for (bool periodic : {true, false}) {
       Choice c = choice_for(problem, periodic);
@@ -85,7 +86,7 @@ int check_all(const std::vector<AppProblem>& problems, const std::vector<std::st
             c.strategy = strategy;
             c.walls = std::max(layers, 1);
             c.threads = 1 + layers % 2;
-            if (!illegal(c).empty()) continue;
+            if (!illegal(c).empty() || turn++ % stride != 0) continue;
             EXPECT_EQ(result(c), expected) << problem.app << " " << schedule << " " << strategy << " " << layers;
             ++ran;
           }
@@ -101,7 +102,7 @@ TEST(Devices, W15_KernelsOfFacesGiveTheSameBytes) {
   const int ran = check_all(problems, {"faces", "faces-overlap"},
                             {"ordered/staged", "direct/staged", "direct:corners/staged:pageable", "direct:merged/aware",
                              "ordered:self-first/aware"});
-  EXPECT_GE(ran, 40);
+  EXPECT_GE(ran, 20);
 }
 
 TEST(Devices, FieldsThatChangeBetweenRunsAreWhatFacesSend) {
@@ -125,7 +126,7 @@ TEST(Devices, W17_W18_ABlockInABoxIsByteIdentical) {
                                          {"laplace3d", "star", Real::f64, {17, 21, 18}}};
   const int ran = check_all(problems, {"box", "box-overlap"},
                             {"ordered/p2p", "direct:merged/persistent", "ordered:self-first/p2p"}, 3);
-  EXPECT_GE(ran, 12);
+  EXPECT_GE(ran, 6);
 }
 
 TEST(Devices, AGraphIsCapturedWhateverThePattern) {

@@ -201,12 +201,12 @@ TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
           number_cells(grid, u[0], 1, tag);
           if (guard) halo.changed();
           halo.start();
-          while (!halo.progress()) continue;
+          while (!halo.progress()) std::this_thread::yield();
           expect_numbered(grid, u[0], 1, tag);
           if (HasFatalFailure()) return;
         }
         halo.start_accumulate();
-        while (!halo.progress()) continue;
+        while (!halo.progress()) std::this_thread::yield();
       } catch (const UnavailableError&) {
       }
 }
