@@ -1,7 +1,8 @@
 // Openings in which memory is exhausted, one after another in one process: see openings_without_memory.hpp.
 //   usage: openings_without_memory_haloscope STRATEGY own|shared|device|guarded|stepper|guarded-stepper
 //              FIRST STEP once|on|pinned all|RANK fresh|kept
-//          openings_without_memory_haloscope together|apart: all ranks fail in one collective call; apart: rank 0 has begun one of MPI
+//          openings_without_memory_haloscope together|apart|kept: all ranks fail in one collective call; apart: rank 0 alone has begun
+//              one of MPI; kept: rank 0 alone has left what later calls find
 //          openings_without_memory_haloscope windows: windows of rank 1 that no machine has memory for
 //          openings_without_memory_haloscope: fields that no machine has memory for
 //          openings_without_memory_haloscope STRATEGY own|shared: an exchange for which /dev/shm may be too small
@@ -202,10 +203,11 @@ void print_huge_windows(int rank) try {
   print_all(std::string("refused: ") + error.what());
 }
 
-void fail_in_one_call(bool begins) try {
+void fail_in_one_call(int rank, const std::string& how) try {
   MPI_Request barrier = MPI_REQUEST_NULL;
   haloscope::collectively(MPI_COMM_WORLD, "a test", [&] {
-    if (begins) CHECK_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &barrier));
+    if (rank == 0 && how == "kept") haloscope::note_kept();
+    if (rank == 0 || how != "apart") CHECK_MPI(MPI_Ibarrier(MPI_COMM_WORLD, &barrier));
     throw std::bad_alloc();
   });
 } catch (const haloscope::Error& error) {
@@ -230,7 +232,7 @@ int main(int argc, char** argv) {
   else if (argc == 2 && std::strcmp(argv[1], "windows") == 0)
     print_huge_windows(rank);
   else if (argc == 2)
-    fail_in_one_call(rank == 0 || std::strcmp(argv[1], "together") == 0);
+    fail_in_one_call(rank, argv[1]);
   else
     print_huge();
   PMPI_Finalize();

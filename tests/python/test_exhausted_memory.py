@@ -141,8 +141,9 @@ def test_ranks_that_fail_together_go_on():
     assert len(re.findall(r"^refused: memory is exhausted", ended.stdout, re.MULTILINE)) == RANKS, ended.stderr
 
 
-def test_ranks_that_fail_before_and_in_a_collective_call_of_mpi_end_the_job():
-    ended = run(["apart"])
+@pytest.mark.parametrize("how", ["apart", "kept"])
+def test_ranks_that_differ_in_what_they_did_before_they_failed_end_the_job(how):
+    ended = run([how])
     assert ended.returncode != 0 and "refused" not in ended.stdout
     assert re.search(r"^haloscope: rank \d: memory is exhausted", ended.stderr, re.MULTILINE), ended.stderr
 

@@ -83,18 +83,25 @@ std::shared_ptr<LibraryComm> LibraryComm::on(MPI_Comm users) {
   const std::shared_ptr<LibraryComm> made(new LibraryComm(users));
   set_attribute(made->comm(), {nullptr, made});
   set_attribute(users, {made, {}});
+  note_kept();
   return made;
 }
 
 const Node& LibraryComm::node(const std::vector<int>& nodes) {
   std::unique_ptr<Node>& known = nodes_[nodes];
-  if (!known) known = std::make_unique<Node>(comm(), nodes);
+  if (!known) {
+    known = std::make_unique<Node>(comm(), nodes);
+    note_kept();
+  }
   return *known;
 }
 
 bool LibraryComm::has_more_ranks_than_cores(int threads) {
   auto known = crowded_.find(threads);
-  if (known == crowded_.end()) known = crowded_.emplace(threads, more_ranks_than_cores(comm(), threads)).first;
+  if (known == crowded_.end()) {
+    known = crowded_.emplace(threads, more_ranks_than_cores(comm(), threads)).first;
+    note_kept();
+  }
   return known->second;
 }
 
@@ -129,7 +136,9 @@ TagRange::~TagRange() {
 }
 
 void TagRange::retire() {
-  if (of_) of_->itself_ = std::move(of_);
+  if (!of_) return;
+  of_->itself_ = std::move(of_);
+  note_kept();
 }
 
 int TagRange::first() const { return first_block_ * block; }

@@ -33,6 +33,7 @@ struct CallPlace {
   int begun = 0;        // in the outermost of them
   int companies = 0;    // require_company() since then
   int collectives = 0;  // of MPI since then: one that only some ranks have begun may stay open
+  int kept = 0;         // note_kept() in the outermost of them
   bool operator==(const CallPlace&) const = default;
 };
 
@@ -166,6 +167,8 @@ void fail_together(MPI_Comm comm) {
 }
 
 void begin_collective() noexcept { ++call_place.collectives; }
+
+void note_kept() noexcept { ++call_place.kept; }
 
 Collective::Collective() noexcept {
   if (call_place.depth == 0) {

@@ -118,6 +118,10 @@ class Collective {
 /// call, other ranks may have none, and never come: the job ends after patience_s() then. Costs nothing otherwise.
 void require_company(MPI_Comm comm);
 
+/// Called where a collective call has left what later ones find, as a communicator on another one. Ranks that have not all left the same
+/// do not match each other any more: where the call fails then, the job ends. Local.
+void note_kept() noexcept;
+
 /// Runs a collective call. What one rank alone can meet (MPI refuses, memory is exhausted) becomes an Error on all ranks
 /// where all met it; on some of them it ends the job. Costs nothing where nothing fails.
 /// @param what  it makes, "an exchange"; a literal. Reports of long waits and errors of exhausted memory name it.

@@ -93,6 +93,7 @@ SharedArena::Allocation SharedArena::allocate(const Node& node, std::size_t byte
   if (most[1] != 0) {
     slabs_.push_back(std::make_shared<Slab>(allocate_shared(node, next_bytes_), next_bytes_, node.size() > 1));
     next_bytes_ = std::min(2 * next_bytes_, largest_slab);
+    note_kept();
     slab = std::prev(slabs_.end());
   }
   const auto piece = std::make_shared<Piece>(*slab, size);

@@ -43,11 +43,15 @@ BoundStage::BoundStage(const StageContext& context, int number)
       plan_(make_plan(context.candidate.layout, rank_in(context.comm), exchange_spec(context.candidate, number))),
       tags_(std::make_unique<LinkTags>(context.own, plan_, context.candidate.step.slots())),
       scratch_(static_cast<std::size_t>(context.candidate.choice.threads)) {
+  tags_->open([this] { open(); });
+}
+
+void BoundStage::open() {
   const Candidate& c = context_.candidate;
   const int size = ranks_in(context_.comm);
   const bool on_device = messages_on_device(c.choice);
   const Views& fields = on_device ? context_.device->views() : context_.views;
-  for (int q : exchanged(c, number)) views_.push_back(fields[static_cast<std::size_t>(q)]);
+  for (int q : exchanged(c, number_)) views_.push_back(fields[static_cast<std::size_t>(q)]);
   for (const Quantity& q : c.step.quantities) centrings_.push_back(q.centring);
   const int slots = c.step.slots();
   for (std::size_t s = 0; s < stage().sweeps.size(); ++s) {
@@ -73,7 +77,7 @@ BoundStage::BoundStage(const StageContext& context, int number)
                          .device = on_device ? &context_.device->device() : nullptr,
                          .remembers = context_.remembers,
                          .tags = tags()};
-  tags_->open([&] { link_ = open_link(c.strategy(number), link); });
+  link_ = open_link(c.strategy(number_), link);
   partials_.resize(stage().sweeps.size());
   for (const Reduction& reduction : stage().reductions) {
     auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];

@@ -131,6 +131,7 @@ class BoundStage {
   };
   Bound& bound(const Key& key);
   std::unique_ptr<Bound> bind(const Key& key);
+  void open();
   void make_scratch(const Program& program);
   void bind_device(Bound& bound, bool on_device);
   const device::Buffer& cells_given(std::size_t place, std::size_t bytes);

@@ -76,12 +76,15 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
                .tags = held_->tags.tags()},
       device_(device) {
   const device::Current current(device_);
-  moved_.resize(plan_.spec.quantities.size());
-  if (plan_.spec.reverse) add_landings(open_landings(nodes));
-  program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
-  if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
-  open();
-  if (device != nullptr) shared_.emplace(own_->comm(), context_.tags.failure(), ranks_to_warn(own_->comm(), {&plan_}));
+  held_->tags.open([&] {
+    moved_.resize(plan_.spec.quantities.size());
+    if (plan_.spec.reverse) add_landings(open_landings(nodes));
+    program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
+    if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
+    open();
+    if (device != nullptr)
+      shared_.emplace(own_->comm(), context_.tags.failure(), ranks_to_warn(own_->comm(), {&plan_}));
+  });
   next_ = program_.ops.size();
 }
 
@@ -180,12 +183,10 @@ void Movement::add_landings(std::byte* line) {
 }
 
 void Movement::open() {
-  held_->tags.open([this] {
-    link_ = open_link(strategy_, context_);
-    const Views none;  // the device does the copies
-    ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
-    if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
-  });
+  link_ = open_link(strategy_, context_);
+  const Views none;  // the device does the copies
+  ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
+  if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
 }
 
 std::string Movement::name() const {
@@ -268,7 +269,7 @@ void Movement::follow(int slot, bool anew) {
     held_->tags = LinkTags(*own_, plan_, static_cast<int>(views_.front().size()));
     context_.tags = held_->tags.tags();
   }
-  open();
+  held_->tags.open([this] { open(); });
 }
 
 }  // namespace haloscope
