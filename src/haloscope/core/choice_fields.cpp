@@ -183,6 +183,7 @@ std::vector<ChoiceField> make_fields() {
   std::vector<ChoiceField> fields;
 #define CHOICE_FIELD(type_, name_, value_, group_, matters_, meaning_)                            \
   fields.push_back({#name_, Kind<type_>::type, #group_, meaning_, Kind<type_>::words(), false,    \
+                    !std::is_same_v<type_, StageStrategies>,                                      \
                     [](const Choice& c) { return Kind<type_>::get(c.name_); },                    \
                     [](Choice& c, const Json& json) { Kind<type_>::put(#name_, c.name_, json); }, \
                     []([[maybe_unused]] const Choice& c) -> bool { return matters_; }});
@@ -192,6 +193,7 @@ std::vector<ChoiceField> make_fields() {
                     #group_,                                                 \
                     meaning_,                                                \
                     {},                                                      \
+                    false,                                                   \
                     false,                                                   \
                     get_##name_,                                             \
                     put_##name_,                                             \

@@ -18,6 +18,7 @@ struct ChoiceField {
   std::string meaning;
   std::vector<std::string> words;  ///< the valid ones of type `word`
   bool of_schedules;               ///< only some schedules look at it: those that list it
+  bool is_scalar;                  ///< its JSON is neither a list nor an object
   nlohmann::json (*get)(const Choice&);
   void (*put)(Choice&, const nlohmann::json&);  ///< @throws UsageError for a value that cannot be
   bool (*matters)(const Choice&);

@@ -270,12 +270,24 @@ std::string text_of(const Stage& stage) {
   return text;
 }
 
+/// The fields of a choice that a Stepper takes from it, but the cells, which the layout has, and threads. Lists have no JSON here: its
+/// end takes memory, and ends the program where there is none.
+std::vector<Aspect> aspects_of(const Choice& choice) {
+  std::vector<Aspect> aspects;
+  for (const ChoiceField& field : choice_fields())
+    if (field.name != "threads" && field.is_scalar) aspects.push_back({field.name, field.get(choice).dump()});
+  std::string text;
+  for (const auto& [stage, strategy] : choice.stage_strategies) text += stage + "=" + to_string(strategy) + ";";
+  aspects.push_back({"stage_strategies", text});
+  return aspects;
+}
+
 /// Ranks that take other steps would wait for each other in calls that do not belong together. Collective.
 void require_same_steps(MPI_Comm comm, const Candidate& c, const std::vector<FieldRef>& fields,
                         const std::vector<int>& nodes, bool fused, bool guarded) {
   std::vector<Aspect> aspects = aspects_of(c.layout, nodes);
-  for (const ChoiceField& field : choice_fields())
-    if (field.name != "threads") aspects.push_back({field.name, field.get(c.choice).dump()});
+  const std::vector<Aspect> chosen = aspects_of(c.choice);
+  aspects.insert(aspects.end(), chosen.begin(), chosen.end());
   std::vector<std::string> names;
   for (const FieldRef& field : fields) names.push_back(field.quantity.name);
   aspects.push_back(fields_of(c.step.quantities));

@@ -5,25 +5,21 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/bounds.hpp"
 #include "haloscope/core/file.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/core/outline.hpp"
-#include "haloscope/core/parsed_json.hpp"
 #include "haloscope/core/text.hpp"
 #include "haloscope/device/device.hpp"
-#include "haloscope/error.hpp"
 
 namespace haloscope {
 namespace {
 
-using nlohmann::json;
-
-constexpr int format = 1;  // of keys and files
+constexpr int format = 2;  // of keys and files
 constexpr auto most_bytes = static_cast<std::size_t>(bound.kept_bytes.most);
 
 /// Where choices are kept; "": nowhere.
@@ -50,45 +46,34 @@ bool is_time(const std::string& text) {
          });
 }
 
-/// The object in an entry of a cache; empty where there is none.
-json object_of(const std::string& path) {
-  const std::optional<std::string> text = kept_text(path, most_bytes);
-  if (!text) return {};
-  try {
-    return parsed_json(*text, path);
-  } catch (const UsageError&) {
-    return {};
-  }
+/// A text as one line of a file.
+std::string line_of(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
 }
 
 }  // namespace
 
-ChoiceFile::ChoiceFile(std::string key) : key_(std::move(key)) {
+ChoiceFile::ChoiceFile(std::string key) : key_(line_of(std::move(key))) {
   const std::string in = folder();
   if (in.empty()) return;
   char name[32];
-  std::snprintf(name, sizeof name, "/auto-%016llx.json", static_cast<unsigned long long>(hash(key_)));
+  std::snprintf(name, sizeof name, "/auto-%016llx.txt", static_cast<unsigned long long>(hash(key_)));
   path_ = in + name;
 }
 
 std::optional<KeptChoice> ChoiceFile::read() const {
-  if (path_.empty()) return {};
-  const json kept = object_of(path_);
-  if (!kept.is_object()) return {};
-  const auto text = [&](const char* name) {
-    const auto found = kept.find(name);
-    return found != kept.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  if (text("key") != key_) return {};
-  const KeptChoice choice{text("chosen"), text("second"), text("since")};
-  if (choice.chosen.empty() || choice.second.empty() || !is_time(choice.since)) return {};
-  return choice;
+  const std::optional<std::string> text = path_.empty() ? std::nullopt : kept_text(path_, most_bytes);
+  if (!text) return {};
+  const std::vector<std::string> lines = split(*text, '\n');
+  if (lines.size() != 4 || lines[0] != key_ || lines[1].empty() || lines[2].empty() || !is_time(lines[3])) return {};
+  return KeptChoice{lines[1], lines[2], lines[3]};
 }
 
+/// Not as JSON, whose end takes memory: where there is none, it would end the program.
 void ChoiceFile::write(const KeptChoice& choice) const {
   if (path_.empty()) return;
-  const json text{{"key", key_}, {"chosen", choice.chosen}, {"second", choice.second}, {"since", choice.since}};
-  keep_text(path_, text.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+  keep_text(path_, join({key_, choice.chosen, choice.second, choice.since, ""}, "\n"));
 }
 
 void ChoiceFile::remove() const {

@@ -86,7 +86,11 @@ TEST(KeptChoice, WhatCannotBeReadOrWrittenIsNotThere) {
     file.remove();
   }
   const ChoiceFile file(in_the_way);
-  for (const char* text : {"", "{", "[]", "{\"key\": 3}", "{\"key\": \"another\", \"chosen\": \"p2p\"}"}) {
+  const std::string time = "\n2026-11-23T09:30:00Z\n";
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("\n\n\n\n"), in_the_way, in_the_way + "\np2p\n" + time,
+        in_the_way + "\n\np2p" + time, in_the_way + "\np2p\nrma-fence\nyesterday\n",
+        in_the_way + "\np2p\nrma-fence" + time + "more\n", "another\np2p\nrma-fence" + time}) {
     std::ofstream(file.path()) << text;
     EXPECT_EQ(file.read(), std::nullopt) << text;
   }
@@ -128,7 +132,7 @@ TEST(KeptChoice, ThatOthersMayHaveMadeIsNotThere) {
   spoilt("a large file", holds(whole + std::string(64 << 10, ' ')));
   spoilt("lists in lists", holds(std::string(300000, '[') + std::string(300000, ']')));
   std::string steering = whole;
-  steering.replace(steering.find(some.since), 4, "\\u001b[2J");
+  steering.replace(steering.find(some.since), 4, "\x1b[2J");
   spoilt("a time that steers a terminal", holds(steering));
   EXPECT_TRUE(std::filesystem::is_regular_file(elsewhere));  // nothing was written through the link
 }
