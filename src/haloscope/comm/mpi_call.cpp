@@ -40,13 +40,15 @@ struct CallPlace {
 thread_local CallPlace call_place;
 thread_local std::array<char, 1024> last_refusal{};  // by MPI, in the outermost of them
 
-std::string text_of(int code, const char* call) {
-  const std::string source = call;
-  char text[MPI_MAX_ERROR_STRING + 1] = "";
+/// Takes no memory: MPI refuses calls for want of it.
+std::array<char, MPI_MAX_ERROR_STRING + 200> text_of(int code, const char* call) noexcept {
+  char reason[MPI_MAX_ERROR_STRING + 1] = "";
   int length = 0;
-  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
-  const std::string reason = length > 0 ? std::string(text, static_cast<std::size_t>(length)) : "no text";
-  return source.substr(0, source.find('(')) + " failed (MPI error " + std::to_string(code) + "): " + reason;
+  if (MPI_Error_string(code, reason, &length) != MPI_SUCCESS || length <= 0) std::strcpy(reason, "no text");
+  std::array<char, MPI_MAX_ERROR_STRING + 200> text;
+  std::snprintf(text.data(), text.size(), "%.*s failed (MPI error %d): %s", static_cast<int>(std::strcspn(call, "(")),
+                call, code, reason);
+  return text;
 }
 
 /// @return whether the request completed in time. @throws MpiError where MPI refuses the test.
@@ -133,7 +135,7 @@ std::string own_name() {
   return "rank " + std::to_string(rank);
 }
 
-MpiError::MpiError(int code, const char* call) : Error(Exit::failed, text_of(code, call)) {}
+MpiError::MpiError(int code, const char* call) : Error(Exit::failed, text_of(code, call).data()) {}
 
 void throw_mpi_error(int code, const char* call) {
   const MpiError error(code, call);
@@ -146,9 +148,7 @@ void end_job(const char* text, const char* more) {
   abort_job();
 }
 
-void end_job(const std::string& text) { end_job(text.c_str(), ""); }
-
-void end_job(int code, const char* call) { end_job(text_of(code, call).c_str(), job_ends); }
+void end_job(int code, const char* call) { end_job(text_of(code, call).data(), job_ends); }
 
 void fail_together(MPI_Comm comm) {
   try {

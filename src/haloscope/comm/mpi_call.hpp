@@ -30,12 +30,10 @@ struct MpiError : Error {
 /// Ends all ranks, once the launcher has read what this one has printed.
 [[noreturn]] void abort_job();
 
-/// Prints rank, call and MPI's text for the code on standard error and ends the job.
+/// Prints rank, call and MPI's text for the code on standard error and ends the job. Takes no memory.
 [[noreturn]] void end_job(int code, const char* call);
-/// The same for any other reason.
-[[noreturn]] void end_job(const std::string& text);
-/// The same without memory. @param more  follows the text.
-[[noreturn]] void end_job(const char* text, const char* more);
+/// The same for any other reason. @param more  follows the text.
+[[noreturn]] void end_job(const char* text, const char* more = "");
 
 /// Whether all ranks of a communicator make a call of MPI, by its name.
 /// @param call  as in the source.

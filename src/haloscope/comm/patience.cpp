@@ -57,6 +57,7 @@ class Overseer {
   void add(WatchedWait* wait) {
     const std::lock_guard lock(mutex_);
     waits_.push_back(wait);
+    if (!runs_) runs_ = starts();
   }
   void remove(WatchedWait* wait) {
     const std::lock_guard lock(mutex_);
@@ -67,14 +68,20 @@ class Overseer {
   Overseer() {
     stay_loaded();
     waits_.reserve(64);
+  }
+  /// @return whether it could start its thread; where no threads or memory are left, the next wait tries again.
+  bool starts() {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
+    bool started = true;
     try {
       std::thread([this] { run(); }).detach();
-    } catch (const std::exception&) {  // no threads or memory are left: such waits are not reported
+    } catch (const std::exception&) {
+      started = false;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
   }
   void run() {
     oversees = true;
@@ -88,6 +95,7 @@ class Overseer {
 
   std::mutex mutex_;
   std::vector<WatchedWait*> waits_;
+  bool runs_ = false;
 };
 
 /// The name of this rank. Called first on a thread that may call MPI, which the overseer's may not.

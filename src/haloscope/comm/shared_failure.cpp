@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <memory>
+#include <cstring>
 #include <mutex>
 #include <new>
+#include <string_view>
 
 #include "haloscope/comm/mpi_call.hpp"
 
@@ -15,17 +16,16 @@ namespace {
 /// Bytes of a reason: MPI sends so few without waiting for the receiver, which may have no reason to look.
 constexpr std::size_t longest_reason = 1000;
 
-/// @return the text of a message that MPI_Iprobe() may find; empty: there is none.
-std::string received_text(MPI_Comm comm, int tag) {
+/// Receives a message that MPI_Iprobe() may find; takes no memory. @return its text, in `place`; empty: there is none.
+std::string_view receive_text(MPI_Comm comm, int tag, std::array<char, longest_reason>& place) {
   int there = 0, bytes = 0;
   MPI_Status status;
   REQUIRE_MPI(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, &status));
-  if (!there) return "";
+  if (!there) return {};
   REQUIRE_MPI(MPI_Get_count(&status, MPI_CHAR, &bytes));
-  if (bytes < 0 || bytes > static_cast<int>(longest_reason)) return "";  // not a reason
-  std::string text(static_cast<std::size_t>(bytes), ' ');
-  REQUIRE_MPI(MPI_Recv(text.data(), bytes, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, comm, MPI_STATUS_IGNORE));
-  return text;
+  if (bytes < 0 || bytes > static_cast<int>(longest_reason)) return {};  // not a reason
+  REQUIRE_MPI(MPI_Recv(place.data(), bytes, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG, comm, MPI_STATUS_IGNORE));
+  return {place.data(), static_cast<std::size_t>(bytes)};
 }
 
 /// Objects that have sent nothing.
@@ -54,8 +54,17 @@ void push(std::vector<MPI_Request>& requests) {
 
 }  // namespace
 
+/// Made before anything fails, which may be for want of memory.
+struct SharedFailure::Letter {
+  std::array<char, longest_reason> text;
+  std::vector<MPI_Request> requests;
+};
+
 SharedFailure::SharedFailure(MPI_Comm comm, int tag, std::vector<int> peers)
-    : comm_(comm), tag_(tag), peers_(std::move(peers)) {
+    : comm_(comm),
+      tag_(tag),
+      peers_(std::move(peers)),
+      letter_(new Letter{{}, std::vector<MPI_Request>(peers_.size())}) {
   const std::lock_guard lock(open_ones().mutex);
   open_ones().all.push_back(this);
 }
@@ -65,26 +74,28 @@ SharedFailure::~SharedFailure() {
   std::erase(open_ones().all, this);
 }
 
-void SharedFailure::send(const std::string& reason) {
+void SharedFailure::send(const char* reason) {
   const std::lock_guard lock(open_ones().mutex);
   if (std::erase(open_ones().all, this) == 0) return;
-  const auto* const text =
-      new std::string(reason.substr(0, longest_reason));  // MPI may read it as long as the program runs
-  std::vector<MPI_Request> requests(peers_.size());
+  Letter& letter = *letter_.release();  // MPI may read it as long as the program runs
+  const std::size_t bytes = std::min(std::strlen(reason), longest_reason);
+  std::copy_n(reason, bytes, letter.text.begin());
   for (std::size_t i = 0; i < peers_.size(); ++i)
     REQUIRE_MPI(
-        MPI_Isend(text->data(), static_cast<int>(text->size()), MPI_CHAR, peers_[i], tag_, comm_, &requests[i]));
-  push(requests);
+        MPI_Isend(letter.text.data(), static_cast<int>(bytes), MPI_CHAR, peers_[i], tag_, comm_, &letter.requests[i]));
+  push(letter.requests);
 }
 
 void SharedFailure::receive_the_rest(MPI_Comm comm) {
-  while (!received_text(comm, MPI_ANY_TAG).empty()) continue;
+  std::array<char, longest_reason> place;
+  while (!receive_text(comm, MPI_ANY_TAG, place).empty()) continue;
 }
 
 void SharedFailure::look() {
   const std::lock_guard lock(open_ones().mutex);
+  std::array<char, longest_reason> place;
   for (SharedFailure* const one : open_ones().all) {
-    if (one->reason_.empty()) one->reason_ = received_text(one->comm_, one->tag_);
+    if (one->reason_.empty()) one->reason_ = receive_text(one->comm_, one->tag_, place);
     if (!one->reason_.empty()) throw PeerFailure(one->reason_);
   }
 }

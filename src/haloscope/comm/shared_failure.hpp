@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +29,8 @@ class SharedFailure {
   SharedFailure(const SharedFailure&) = delete;
   SharedFailure& operator=(const SharedFailure&) = delete;
 
-  /// Sends the reason to all peers, the first time; what peers send is not received from here on. Local.
-  void send(const std::string& reason);
+  /// Sends the reason to all peers, the first time; what peers send is not received from here on. Local; takes no memory.
+  void send(const char* reason);
   /// Looks at all objects of this process that have sent nothing: a peer's device may have failed in another exchange than the
   /// one that this rank waits in. Local.
   /// @throws PeerFailure where a peer has sent a reason, each time.
@@ -44,6 +45,8 @@ class SharedFailure {
   int tag_;
   std::vector<int> peers_;
   std::string reason_;  // that a peer has sent
+  struct Letter;
+  std::unique_ptr<Letter> letter_;  // to the peers
 };
 
 /// While it lives, waits of this thread that last look for failures of peers, and end with a PeerFailure. Waits of

@@ -427,7 +427,7 @@ struct Stepper::State {
   /// awaited. An opening that is refused has none, and all ranks are here (see fail_together()).
   ~State() {
     const bool unwinds = exceptions && std::uncaught_exceptions() > *exceptions;
-    if (unwinds && !failed && failure) fail(name_step("an exception of the program"));
+    if (unwinds && !failed && failure) fail_in_step("an exception of the program");
     const bool abandons = failed || unwinds || (exceptions && !may_close());
     for (auto& stage : stages)
       if (abandons) stage->abandon();
@@ -467,28 +467,35 @@ struct Stepper::State {
     try {
       steps();
     } catch (const PeerFailure& error) {
-      const std::string text = name_step(error.what());
       fail(error.what());
-      throw Error(error.exit_code(), text);
+      throw Error(error.exit_code(), name_step(error.what()));
     } catch (const Error& error) {
       if (std::exchange(leaked, false)) throw;
-      const std::string text = name_step(error.what());
-      fail(text);
-      throw Error(error.exit_code(), text);
+      fail_in_step(error.what());
+      throw Error(error.exit_code(), name_step(error.what()));
     } catch (const std::exception& error) {
-      fail(name_step(error.what()));
+      fail_in_step(error.what());
       throw;
     } catch (...) {
-      fail(name_step("an exception that is not a std::exception"));
+      fail_in_step("an exception that is not a std::exception");
       throw;
     }
   }
   std::string name_step(const std::string& reason) const {
     return name_failure(comm.get(), stages.front()->plan(), "step " + std::to_string(time), reason);
   }
+  /// Others receive the step and the ranks as well, where there is memory for such a text.
+  void fail_in_step(const char* reason) {
+    std::string text;
+    try {
+      text = name_step(reason);
+    } catch (const std::bad_alloc&) {
+    }
+    fail(text.empty() ? reason : text.c_str());
+  }
   /// Streams and kernels of a device that wait for peers go on, so that memory can be freed.
   /// @param reason  as other ranks receive it.
-  void fail(const std::string& reason) {
+  void fail(const char* reason) {
     failed = true;
     if (!failure) return;
     failure->send(reason);

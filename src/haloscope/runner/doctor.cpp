@@ -146,16 +146,21 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
   require_communicator(comm);
-  const OwnComm own = collectively(comm, "a report of the doctor", [&] { return OwnComm(comm); });
   std::vector<Diagnosis> checks;
+  const OwnComm own = collectively(comm, "a report of the doctor", [&] {
+    checks.reserve(4);
+    return OwnComm(comm);
+  });
   const auto examine = [&](const char* name, const std::function<Diagnosis(MPI_Comm)>& check) {
-    Diagnosis mine;
-    try {
-      mine = collectively(own.get(), "a report of the doctor", [&] { return check(own.get()); });
-    } catch (const Error& error) {
-      mine = {name, Verdict::not_here, error.what(), ""};
-    }
-    checks.push_back(collectively(own.get(), "a report of the doctor", [&] { return gravest(own.get(), mine); }));
+    checks.push_back(collectively(own.get(), "a report of the doctor", [&] {
+      Diagnosis mine;
+      try {
+        mine = collectively(own.get(), "a report of the doctor", [&] { return check(own.get()); });
+      } catch (const Error& error) {
+        mine = {name, Verdict::not_here, error.what(), ""};
+      }
+      return gravest(own.get(), mine);
+    }));
   };
   examine("pinning", check_pinning);
   examine("/dev/shm", check_room);

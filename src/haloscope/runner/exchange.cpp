@@ -73,6 +73,7 @@ struct Exchange::State {
     for (Movement* one : {forward.get(), reverse.get()})
       if (one != nullptr) one->leave();
     static_cast<void>(guard_comm.release());
+    note_kept();
   }
   /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
   /// has none, by messages.

@@ -146,9 +146,13 @@ void Movement::close() {
 }
 
 /// Streams and kernels that wait for peers go on, so that memory can be freed.
-void Movement::fail(Exit exit, const std::string& reason, bool by_peer) {
-  failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), reason);
-  if (shared_) shared_->send(by_peer ? reason : failure_);
+void Movement::fail(Exit exit, const char* reason, bool by_peer) {
+  try {
+    failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), reason);
+  } catch (const std::bad_alloc&) {
+    failure_ = "out of memory";  // so short a text takes none
+  }
+  if (shared_) shared_->send(by_peer ? reason : failure_.c_str());
   link_->abandon();
   throw Error(exit, failure_);
 }

@@ -103,7 +103,7 @@ class Movement {
   template <class Work>
   auto use_device(Work work);
   /// @throws Error as all later calls do.
-  [[noreturn]] void fail(Exit exit, const std::string& reason, bool by_peer);
+  [[noreturn]] void fail(Exit exit, const char* reason, bool by_peer);
   void begin_on_device(DeviceStream after);
   void enqueue_ahead();
   bool progress_on_device();

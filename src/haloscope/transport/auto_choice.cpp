@@ -130,8 +130,9 @@ AutoChoice::~AutoChoice() {
   if (trying_ && next_ > trials() && !reducing_) reduce();  // others may have
 }
 
-void AutoChoice::keep() const {
+void AutoChoice::keep() const noexcept try {
   if (options_.keep && switched_at_ >= 0) options_.keep(leader_, race_.second());
+} catch (const std::exception&) {  // memory is exhausted: nothing is kept
 }
 
 void AutoChoice::begin(int slot) {

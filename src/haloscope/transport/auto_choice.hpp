@@ -133,7 +133,7 @@ class AutoChoice {
   /// Position of the candidate that is kept; -1 as long as it is not in use.
   int chosen() const { return switched_at_ >= 0 ? leader_ : -1; }
   /// Hands the choice to AutoOptions::keep, if there is one in use. Local, no MPI.
-  void keep() const;
+  void keep() const noexcept;
   /// Trials still open.
   int open() const;
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <thread>
 
+#include "allocation_counter.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
@@ -174,6 +175,7 @@ TEST(KeptChoice, IsReadWholeWhileOthersWriteIt) {
 struct Remembering {
   Rig rig;
   LinkContext context;
+  bool without_memory = false;  // when the link ends
 
   explicit Remembering(bool remembers = true) : rig(cube()), context(rig.context()) { context.remembers = remembers; }
   static Case cube() {
@@ -193,7 +195,9 @@ struct Remembering {
     for (std::int64_t e = 0; link.chosen() < 0 && e < most; ++e) rig.exchange(static_cast<int>(e % 2));
     if (chosen) *chosen = link.chosen();
     const std::string report = link.report();
+    refuse_allocations(without_memory);
     rig.link.reset();
+    refuse_allocations(false);
     MPI_Barrier(MPI_COMM_WORLD);
     return report;
   }
@@ -247,6 +251,18 @@ TEST(KeptChoice, IsLeftAloneByLinksThatDoNotRememberAndByFreshOnes) {
   EXPECT_FALSE(names_a_kept_choice(measured.decide("auto:quick")));
   EXPECT_FALSE(names_a_kept_choice(one.decide("auto:fresh,quick")));
   EXPECT_TRUE(names_a_kept_choice(one.decide("auto:quick")));
+}
+
+TEST(KeptChoice, IsNotKeptWhereALinkEndsWithoutMemory) {
+  const CacheFolder cache;
+  Remembering one;
+  if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
+  one.without_memory = true;
+  one.decide("auto:quick");
+  EXPECT_EQ(cache.files(), 0);
+  one.without_memory = false;
+  one.decide("auto:quick");
+  EXPECT_EQ(cache.files(), 1);
 }
 
 TEST(KeptChoice, OfTransportsThatAreNotHereDoesNotCount) {

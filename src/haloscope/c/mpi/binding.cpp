@@ -62,6 +62,6 @@ hs_status hs_gather_f(int comm, const char* what, const int64_t* mine, int32_t c
 hs_status hs_end_job(const char* reason) {
   return guarded([&] {
     require_mpi();
-    end_job(text(reason));
+    end_job(text(reason).c_str());
   });
 }
