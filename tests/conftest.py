@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -158,6 +159,14 @@ def segments() -> set[Path]:
 SEGMENTS = pytest.StashKey[set[Path]]()  # those from before all tests
 
 
+def is_old(file: Path) -> bool:
+    """Whether each rank of the job that made a segment has opened it, or none will."""
+    try:
+        return time.time() - file.stat().st_mtime > 60
+    except FileNotFoundError:
+        return False
+
+
 @pytest.fixture(autouse=True)
 def no_segments_of_killed_jobs(pytestconfig):
     """Removes what jobs that were killed leave in shared memory: MPICH's files alone fill it in a long run."""
@@ -165,8 +174,8 @@ def no_segments_of_killed_jobs(pytestconfig):
 
     before, cores = pytestconfig.stash.setdefault(SEGMENTS, segments()), pytestconfig.stash.get(CORES, None)
     yield
-    alone = cores is None or cores.held == fcntl.LOCK_EX  # other jobs may not have opened theirs yet
-    if left := alone and segments() - before:
+    alone = cores is None or cores.held == fcntl.LOCK_EX  # else other jobs may not have opened theirs yet
+    if left := {file for file in segments() - before if alone or is_old(file)}:
         used = process_view.mapped_files(process_view.SHARED_MEMORY)
         for file in left:
             if str(file) not in used:
