@@ -18,10 +18,12 @@ class SetUpMessages {
   explicit SetUpMessages(std::size_t count) : held_(count) {}
   const Value& operator[](std::size_t at) { return held_->values[at]; }
   void send(std::size_t at, const Value& value, int to, int tag, MPI_Comm comm) {
+    held_.begin();
     held_->values[at] = value;
     CHECK_MPI(MPI_Isend(&held_->values[at], sizeof(Value), MPI_BYTE, to, tag, comm, &held_->requests[at]));
   }
   void receive(std::size_t at, int from, int tag, MPI_Comm comm) {
+    held_.begin();
     CHECK_MPI(MPI_Irecv(&held_->values[at], sizeof(Value), MPI_BYTE, from, tag, comm, &held_->requests[at]));
   }
   /// Waits for all of them. @throws MpiError where MPI refuses.

@@ -15,17 +15,19 @@ class UntilComplete {
   explicit UntilComplete(Arguments&&... arguments)
       : memory_(std::make_unique<Memory>(std::forward<Arguments>(arguments)...)) {}
   ~UntilComplete() {
-    if (!complete_) static_cast<void>(memory_.release());
+    if (in_use_) static_cast<void>(memory_.release());
   }
   UntilComplete(const UntilComplete&) = delete;
   UntilComplete& operator=(const UntilComplete&) = delete;
   Memory* operator->() { return memory_.get(); }
+  /// Comes before the first call.
+  void begin() { in_use_ = true; }
   /// The calls have completed.
-  void completed() { complete_ = true; }
+  void completed() { in_use_ = false; }
 
  private:
   std::unique_ptr<Memory> memory_;
-  bool complete_ = false;
+  bool in_use_ = false;
 };
 
 }  // namespace haloscope

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "allocation_counter.hpp"
+#include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/stepper.hpp"
 #include "pmpi_counter.hpp"
@@ -194,6 +196,12 @@ TEST(RefusedOpenings, OneAfterTheOtherOfAStepperLeaveRoomForAnother) {
   for (int n = 0; n < how_many(); ++n) ASSERT_NE(error_of<Error>([&] { open("direct/shared"); }), "no error");
   EXPECT_EQ(test::held(), before);
   open("ordered/rma-fence");
+}
+
+TEST(RefusedOpenings, BeforeTheirFirstMessageLeaveNoMemoryBehind) {
+  const std::int64_t before = test::held_bytes();
+  { const SetUpMessages<int> none(100); }
+  EXPECT_EQ(test::held_bytes(), before);
 }
 
 }  // namespace
