@@ -25,7 +25,7 @@ from haloscope.measure import launch
 from haloscope.model import predict, profile
 from haloscope.report import records
 from haloscope.simulate import simulate
-from mutate import changed, document_of
+from mutate import changed, damaged, document_of
 from test_any_file import READERS, measured
 from toy import TOY
 
@@ -168,9 +168,8 @@ class Exchanges:
         variables = os.environ | {"HALOSCOPE_CACHE": self._cache.name}
         self._ranks = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
         atexit.register(self._ranks.stdin.close)
-        self.kept = json.loads(bytes.fromhex(self._ranks.stdout.readline()))
-
-        assert self.take(text(self.kept)) == "known"
+        self.kept = bytes.fromhex(self._ranks.stdout.readline())
+        assert self.take(self.kept) == "known"
 
     def take(self, choice: bytes) -> str:
         """Return whether the ranks took a file of a choice for one, "known" or "new"."""
@@ -186,7 +185,11 @@ def exchanges() -> Exchanges:
 
 
 def fuzz_auto(random: Random) -> None:
-    exchanges().take(document_of(random, exchanges().kept))
+    lines = exchanges().kept.split(b"\n")
+    if random.random() < 0.5:
+        lines[random.randrange(len(lines))] = random.choice((*lines, b"p2p", b"shared", b"carrier-pigeon"))
+    choice = b"\n".join(lines)
+    exchanges().take(damaged(random, choice) if random.random() < 0.7 else choice)
 
 
 def of_file(name: str) -> Callable[[Random], None]:

@@ -44,11 +44,25 @@ BoundStage::BoundStage(const StageContext& context, int number)
       tags_(std::make_unique<LinkTags>(context.own, plan_, context.candidate.step.slots())),
       scratch_(static_cast<std::size_t>(context.candidate.choice.threads)) {
   tags_->open([this] { open(); });
+  const Candidate& c = context_.candidate;
+  const int size = ranks_in(context_.comm);
+  partials_.resize(stage().sweeps.size());
+  for (const Reduction& reduction : stage().reductions) {
+    auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];
+    if (!partials) partials = std::make_unique<Partials>(c.choice.threads);
+    const MPI_Comm own = reduce_comms_.emplace_back(context_.comm).get();
+    Reduction mine = reduction;
+    if (size == 1) mine.mode = ReduceMode::blocking;
+    reducers_.push_back(std::make_unique<Reducer>(mine, *partials, own, context_.options.yield));
+  }
+  const bool pipelined = c.choice.schedule->in_place;
+  const bool fuses = c.app.open || !c.app.fused_forms.empty();  // functions of a user's do if they say so
+  whole_ = &bound({pipelined && size == 1 && fuses ? fused_in_place : c.choice.depth, false,
+                   pipelined ? Series::body : Series::whole});
 }
 
 void BoundStage::open() {
   const Candidate& c = context_.candidate;
-  const int size = ranks_in(context_.comm);
   const bool on_device = messages_on_device(c.choice);
   const Views& fields = on_device ? context_.device->views() : context_.views;
   for (int q : exchanged(c, number_)) views_.push_back(fields[static_cast<std::size_t>(q)]);
@@ -78,19 +92,6 @@ void BoundStage::open() {
                          .remembers = context_.remembers,
                          .tags = tags()};
   link_ = open_link(c.strategy(number_), link);
-  partials_.resize(stage().sweeps.size());
-  for (const Reduction& reduction : stage().reductions) {
-    auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];
-    if (!partials) partials = std::make_unique<Partials>(c.choice.threads);
-    const MPI_Comm own = reduce_comms_.emplace_back(context_.comm).get();
-    Reduction mine = reduction;
-    if (size == 1) mine.mode = ReduceMode::blocking;
-    reducers_.push_back(std::make_unique<Reducer>(mine, *partials, own, context_.options.yield));
-  }
-  const bool pipelined = c.choice.schedule->in_place;
-  const bool fuses = c.app.open || !c.app.fused_forms.empty();  // functions of a user's do if they say so
-  whole_ = &bound({pipelined && size == 1 && fuses ? fused_in_place : c.choice.depth, false,
-                   pipelined ? Series::body : Series::whole});
 }
 
 BoundStage::~BoundStage() {
