@@ -80,10 +80,16 @@ std::vector<std::string> candidate_names(const LinkContext& context) {
 struct Opened {
   std::vector<Trial> candidates;
   std::vector<std::string> left_out;
+  std::exception_ptr failure;  // of one that MPI refused, or for which memory was exhausted; null: none
 };
 
 /// A reason without what to do about it.
 std::string without_remedy(const std::string& reason) { return reason.substr(0, reason.find(';')); }
+
+/// Whether ranks agreed that something cannot be, so that no messages of it are under way.
+bool is_agreed(const Error& error) {
+  return dynamic_cast<const UnavailableError*>(&error) != nullptr || dynamic_cast<const UsageError*>(&error) != nullptr;
+}
 
 /// @throws what the first candidate throws, where none can be opened. Collective.
 Opened open_candidates(const LinkContext& context, const std::vector<std::string>& names,
@@ -96,6 +102,7 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
       opened.candidates.push_back({name, std::move(link), closes_alone(name), signals(strategy)});
     } catch (const Error& error) {  // on all ranks alike
       if (!first) first = std::current_exception();
+      if (!is_agreed(error)) opened.failure = std::current_exception();
       opened.left_out.push_back(name + " (" + without_remedy(error.what()) + ")");
     }
   if (opened.candidates.empty()) std::rethrow_exception(first);
@@ -114,12 +121,15 @@ std::optional<KeptChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, con
 }
 
 /// The two candidates of a kept choice; none where one of them cannot be opened any more. Collective.
+/// @throws Error where MPI refuses one: to open it again here would match messages that are under way.
 std::optional<Opened> open_kept(const LinkContext& context, const KeptChoice& kept,
                                 bool (*closes_alone)(const std::string&)) {
   try {
     Opened opened = open_candidates(context, {kept.chosen, kept.second}, closes_alone);
+    if (opened.failure) std::rethrow_exception(opened.failure);
     if (opened.left_out.empty()) return opened;
-  } catch (const Error&) {  // on all ranks alike
+  } catch (const Error& error) {
+    if (!is_agreed(error)) throw;
   }
   return {};
 }
