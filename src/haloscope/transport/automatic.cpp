@@ -11,6 +11,7 @@
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport/composite.hpp"
 #include "haloscope/transport/kept_choice.hpp"
+#include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
 
@@ -85,11 +86,6 @@ struct Opened {
 
 /// A reason without what to do about it.
 std::string without_remedy(const std::string& reason) { return reason.substr(0, reason.find(';')); }
-
-/// Whether ranks agreed that something cannot be, so that no messages of it are under way.
-bool is_agreed(const Error& error) {
-  return dynamic_cast<const UnavailableError*>(&error) != nullptr || dynamic_cast<const UsageError*>(&error) != nullptr;
-}
 
 /// @throws what the first candidate throws, where none can be opened. Collective.
 Opened open_candidates(const LinkContext& context, const std::vector<std::string>& names,

@@ -7,6 +7,11 @@
 
 namespace haloscope {
 
+/// Whether ranks agreed that something cannot be opened, so that no messages of it are under way.
+inline bool is_agreed(const Error& error) {
+  return dynamic_cast<const UnavailableError*>(&error) != nullptr || dynamic_cast<const UsageError*>(&error) != nullptr;
+}
+
 /// Tags that no other link on a communicator has until this object ends, and the only way to get some. Move-only.
 class LinkTags {
  public:
@@ -21,9 +26,8 @@ class LinkTags {
   void open(Work work) {
     try {
       work();
-    } catch (const UnavailableError&) {
-      throw;
-    } catch (const UsageError&) {
+    } catch (const Error& error) {
+      if (!is_agreed(error)) retire();
       throw;
     } catch (...) {
       retire();
