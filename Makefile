@@ -15,7 +15,7 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts packaging
-# Tests of one process run side by side, those of several alone (tests/conftest.py): three, as some only wait.
+# Three tests run at a time, since some only wait; those that keep all cores busy run alone (tests/conftest.py).
 # Where a test ends its process, so does the run: a new process would begin with the same test.
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 

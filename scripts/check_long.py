@@ -215,7 +215,7 @@ def main(words: list[str]) -> int:
 
 
 def run(journal: Journal, words: list[str]) -> int:
-    """Run the tests that are not over: three of one process side by side, those of several alone (tests/conftest.py)."""
+    """Run the tests that are left, three at a time; those that keep all cores busy run alone (tests/conftest.py)."""
     if not (left := journal.left()):
         return pytest.ExitCode.OK
     names = JOURNAL.with_suffix(".txt")

@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items):
 
 
 class Cores:
-    """The cores, which all tests of a build folder share, those of other processes too (pytest -n 3).
+    """The cores, shared by all tests of a build folder, in whatever pytest process they run (-n 3).
 
     Tests of one process run side by side; a test runs alone from when it starts ranks until it ends, unless they sleep.
     """
