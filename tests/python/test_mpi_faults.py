@@ -263,6 +263,12 @@ def test_a_collective_call_on_an_open_exchange_leaves_no_rank_waiting(call, rank
     try_case(case, faults, record_property)
 
 
+def test_a_guarded_step_that_mpi_refuses_on_one_rank_leaves_none_waiting(tmp_path, record_property):
+    case = ("direct/rma-fence", "stepper-guard")
+    last = calls_of(case, tmp_path)["MPI_Iallreduce"]
+    try_case(case, [f"MPI_Iallreduce:{last}:1"], record_property)
+
+
 def test_a_window_that_mpi_refuses_is_an_error_with_the_bytes_needed_and_available():
     ended = run(("ordered/rma-fence", "own"), HALOSCOPE_TEST_FAULT="MPI_Win_allocate:1")
     named = r"MPI_Win_allocate failed .*; the window needs \d+ bytes, and \d+ bytes of memory are available"

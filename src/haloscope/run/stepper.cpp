@@ -466,6 +466,8 @@ struct Stepper::State {
     const FailureWatch watch(failure.has_value());
     try {
       steps();
+    } catch (const MpiError& error) {
+      end_job(error.what());
     } catch (const PeerFailure& error) {
       fail(error.what());
       throw Error(error.exit_code(), name_step(error.what()));
