@@ -79,12 +79,13 @@ struct Exchange::State {
   /// has none, by messages.
   template <class Check>
   void open_reverse(const Check& check) {
-    const Strategy how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
     const MPI_Comm comm = forward->comm();
     collectively(comm, "an accumulation", [&] {
+      Strategy how;
       Plan plan;
       agree(comm, [&] {
         check();
+        how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
         plan = reverse_plan_of(comm, layout, spec, how);
       });
       reverse = std::make_unique<Movement>(comm, layout, plan, forward->views(), how, nodes, device.get());
