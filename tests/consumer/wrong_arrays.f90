@@ -16,6 +16,10 @@ program wrong_arrays
     real(4) :: a, b
   end type
 
+  type, extends(eight_bytes) :: twelve_bytes
+    real(4) :: c
+  end type
+
   character(*), parameter :: types_of_4(5) = &
     [character(12) :: 'integer', 'real', 'logical', 'character', 'derived type']
   character(*), parameter :: types_of_8(6) = [character(12) :: types_of_4, 'complex']
@@ -23,7 +27,7 @@ program wrong_arrays
   integer, parameter :: add = 1, add_slot = 2, rebind = 3
   type(halo_grid) :: grid
   type(halo_exchange) :: halo
-  integer :: what, stat, wrong = 0
+  integer :: what, stat, wrong = 0, sizes(1) = 0
   character(300) :: text
 
   call begin_mpi()
@@ -32,7 +36,12 @@ program wrong_arrays
   call refuse_other_types(types_of_8, 8)
   call refuse_arrays_without_memory()
   call refuse_arrays_without_points()
+  call refuse_arrays_of_assumed_size(sizes)
+  call forget_what_was_not_opened()
   call grid%free()
+  call refuse_copies([12, 10])
+  call refuse_copies([90, 70])
+  call refuse_copies([900, 800])  ! beyond what allocators keep
   if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
   call end_mpi()
 
@@ -214,6 +223,84 @@ contains
     call halo%add(array)
     call halo%open(grid, stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'array 1 has 0 points in dimension 1') > 0, trim(text))
+  end subroutine
+
+  subroutine refuse_arrays_of_assumed_size(array)
+    integer, intent(inout), target :: array(1, *)
+    call halo%add(array)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'an array of assumed size has no last extent') > 0, trim(text))
+  end subroutine
+
+  subroutine forget_what_was_not_opened()
+    real(8), allocatable, target :: u(:, :)
+    integer :: n(2)
+    n = grid%shape() + 2
+    allocate (u(n(1), n(2)))
+    call halo%add(u)
+    call halo%free()
+    call halo%add(u)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 0, 'an array that was added before free(): '//trim(text))
+    call halo%free()
+  end subroutine
+
+  !> Some compilers pass these as they are, others a copy, which is gone when the exchange is opened: right or refused.
+  subroutine refuse_copies(cells)
+    integer, intent(in) :: cells(2)
+    type(eight_bytes), allocatable, target :: points(:, :)
+    complex(4), allocatable, target :: waves(:, :)
+    character(4), allocatable, target :: words(:, :)
+    class(eight_bytes), allocatable, target :: longer(:, :)
+    real(4), allocatable, target :: sound(:, :)
+    real(4), pointer :: part(:, :)
+    integer :: n(2)
+    call grid%create(world(), cells, periodic=[.true., .true.])
+    n = grid%shape() + 2
+    allocate (points(n(1), n(2)), waves(n(1), n(2)), words(n(1), n(2)), sound(n(1), n(2)))
+    allocate (twelve_bytes :: longer(n(1), n(2)))
+    points%a = -1
+    points(2:n(1) - 1, 2:n(2) - 1)%a = own_rank()
+    call halo%add(points%a)
+    call halo%open(grid, stat=stat, errmsg=text)
+    if (stat == 0) call halo%run()
+    call expect_right_or_gone(points(2, 1)%a < 0 .or. points(1, 2)%a < 0)
+    call halo%add(points%b)
+    call halo%add(points%a)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect_right_or_gone(.false.)
+    waves = own_rank()
+    part => waves%im
+    call halo%add(part)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect_right_or_gone(.false.)
+    words = '....'
+    call halo%add(words(:, :) (2:3))
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect_right_or_gone(.false.)
+    call halo%add(longer)
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect(stat == 2 .and. index(text, 'a class() array of an extended type') > 0, trim(text))
+    sound = 0
+    call halo%add(sound)
+    call halo%open(grid, strategy='ordered/p2p')
+    call halo%rebind(points%a, stat=stat, errmsg=text)
+    if (stat == 0) call halo%run(stat=stat, errmsg=text)
+    call expect_right_or_gone(.false.)
+    call halo%rebind(sound)
+    call halo%run(stat=stat, errmsg=text)
+    call expect(stat == 0, 'after a copy: '//trim(text))
+    call halo%free()
+    call grid%free()
+  end subroutine
+
+  subroutine expect_right_or_gone(is_wrong)
+    logical, intent(in) :: is_wrong
+    logical :: gone
+    gone = index(text, 'no longer where it was') > 0 .or. index(text, 'share memory') > 0 .or. &
+           index(text, 'differs in shape') > 0
+    if (stat == 0) call expect(.not. is_wrong, 'halos of a copy')
+    if (stat /= 0) call expect(stat == 2 .and. gone, trim(text))
   end subroutine
 
   !> add(), add_slot() or rebind() of an array of any type.

@@ -1,6 +1,11 @@
 /* From an array of Fortran, as compilers describe it to C, to a field of an exchange. */
 #include <ISO_Fortran_binding.h>
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "haloscope/exchange.h"
 
@@ -17,6 +22,8 @@ static int32_t number_bytes(const CFI_cdesc_t* array) {
   }
 }
 
+static const char derived[] = "derived type";
+
 static const char* name_of_type(const CFI_cdesc_t* array) {
   switch (array->type & 0xff) {
     case CFI_type_Integer:
@@ -30,7 +37,7 @@ static const char* name_of_type(const CFI_cdesc_t* array) {
     case CFI_type_Character:
       return "character";
     default:
-      return "derived type";
+      return derived;
   }
 }
 
@@ -54,9 +61,21 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
     snprintf(text, (size_t)size, "an array is not allocated, or a pointer points to nothing; allocate it first");
     return HS_USAGE;
   }
+  if (array->rank > 0 && array->dim[array->rank - 1].extent < 0) {
+    snprintf(text, (size_t)size,
+             "an array of assumed size has no last extent; declare it with one, or name it by its bounds: u(:, 1:n)");
+    return HS_USAGE;
+  }
   if (dims < 1 || components < 0) {
     snprintf(text, (size_t)size, "an array of rank %d was added to an exchange on a grid of %d dimensions; its rank is %d, "
              "or more where its first axes are components of a point", (int)array->rank, (int)dims, (int)dims);
+    return HS_USAGE;
+  }
+  if (components == 0 && name_of_type(array) == derived && array->dim[0].extent > 1 && array->dim[0].sm % step != 0) {
+    snprintf(text, (size_t)size,
+             "points of a derived type have %lld bytes and lie %lld bytes apart, as in a class() array of an extended "
+             "type, whose own components would stay; name an array of the type itself, as in select type",
+             (long long)step, (long long)array->dim[0].sm);
     return HS_USAGE;
   }
   for (d = 0; d < components; ++d) {
@@ -88,4 +107,49 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
     *first = (char*)*first + field->low[d] * field->stride[d];
   }
   return HS_OK;
+}
+
+/* The memory of an array: `begin`, and as many bytes. 0 bytes where its points do not follow each other. */
+static int64_t bytes_of(const hs_field* field, const int64_t extent[3], const void* first, const char** begin) {
+  int64_t bytes = field->element_bytes;
+  int d;
+  *begin = (const char*)first;
+  for (d = 0; d < 3; ++d) {
+    if (extent[d] > 1 && field->stride[d] != bytes) return 0;
+    *begin -= field->low[d] * field->stride[d];
+    bytes *= extent[d];
+  }
+  return bytes;
+}
+
+/* Whether some of the memory belongs to no mapping: large blocks go back to the system when they are freed. */
+static int is_unmapped(const char* begin, int64_t bytes) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)begin / page * page;
+  return msync((void*)first, (size_t)((uintptr_t)begin + (uintptr_t)bytes - first), MS_ASYNC) != 0 && errno == ENOMEM;
+}
+
+/* Whether the host can read an array, so that hs_fortran_is_freed() finds out about it: memory of a device may not be mapped. */
+int32_t hs_fortran_is_on_host(const CFI_cdesc_t* array) {
+  return array->base_addr != NULL && !is_unmapped((const char*)array->base_addr, 1);
+}
+
+/* Whether an array that was described has been freed since, as the copies are that compilers pass in place of some arrays:
+ * 1 where its memory is unmapped, or the allocator hands it out again. 0 also for memory that something else has taken since,
+ * and for arrays whose points do not follow each other, which are no copies. Changes nothing. */
+int32_t hs_fortran_is_freed(const hs_field* field, const int64_t extent[3], const void* first) {
+  enum { most = 256, few = 4, many_bytes = 1 << 28 };
+  const char* begin;
+  const int64_t bytes = bytes_of(field, extent, first, &begin);
+  void* volatile blocks[most]; /* a compiler may drop blocks that nothing is written to */
+  const char* block = begin;
+  int found = 0, count = 0;
+  if (bytes <= 0) return 0;
+  if (is_unmapped(begin, bytes)) return 1;
+  while (!found && block != NULL && count < most && (count < few || count * bytes < many_bytes)) {
+    blocks[count] = malloc((size_t)bytes);
+    block = blocks[count++];
+    found = block != NULL && block < begin + bytes && begin < block + bytes;
+  }
+  while (count > 0) free(blocks[--count]);
+  return found;
 }

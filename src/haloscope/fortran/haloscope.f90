@@ -98,6 +98,7 @@ module haloscope
     type(c_ptr), allocatable :: first(:)
     integer(c_int64_t) :: extent(3) = 0
     integer(c_int32_t) :: dims = 0
+    logical :: on_host = .true.
   end type
 
   !> An exchange of some arrays: add() them, open() it, then run() it, or start() and finish(), as often as needed.
@@ -108,6 +109,7 @@ module haloscope
     type(added), allocatable :: bound(:)   ! those of the exchange that is open; the library knows where they lie
     integer(c_int32_t) :: slots = 0        ! of each of them
     integer :: dims = 0
+    logical :: moved = .false.             ! by rebind(), and not looked for since
     character(longest_text) :: problem = ''
     integer(c_int32_t) :: problem_status = usage
   contains
@@ -171,6 +173,16 @@ module haloscope
       type(hs_field), intent(inout) :: field
       integer(c_int64_t), intent(out) :: extent(3)
       character(kind=c_char), intent(inout) :: text(*)
+    end function
+    integer(c_int32_t) function hs_fortran_is_on_host(array) bind(c)
+      import :: c_int32_t
+      type(*), dimension(..), intent(in) :: array
+    end function
+    integer(c_int32_t) function hs_fortran_is_freed(field, extent, first) bind(c)
+      import :: c_int32_t, c_int64_t, c_ptr, hs_field
+      type(hs_field), intent(in) :: field
+      integer(c_int64_t), intent(in) :: extent(3)
+      type(c_ptr), value :: first
     end function
     subroutine hs_fortran_type(array, text, size) bind(c)
       import :: c_int32_t, c_char
@@ -568,6 +580,7 @@ contains
     to%type = from%type
     to%extent = from%extent
     to%dims = from%dims
+    to%on_host = from%on_host
     call move_alloc(from%first, to%first)
   end subroutine
 
@@ -627,6 +640,7 @@ contains
     first = c_null_ptr
     if (hs_fortran_field(array, one%dims, low, high, one%field%centring, first, one%field, one%extent, text, &
                          int(longest_text, c_int32_t)) /= ok .and. problem == '') call copy_letters(text, problem)
+    one%on_host = hs_fortran_is_on_host(array) /= 0
   end subroutine
 
   !> The same for an array that takes the place of `one`, or takes turns with it.
@@ -668,6 +682,7 @@ contains
     type(hs_field), allocatable :: fields(:)
     type(c_ptr), allocatable, target :: first(:, :)
     integer(c_int32_t) :: status
+    if (allocated(this%arrays)) call find_freed(this)
     call let_go(this, status, problem)
     if (this%problem == '') this%problem = problem
     call hs_exchange_init(options)
@@ -690,6 +705,32 @@ contains
     this%dims = 0
     call conclude(status, stat, errmsg)
   end subroutine
+
+  !> Find an array whose memory has been freed since it was added, before anything else takes that memory.
+  subroutine find_freed(this)
+    type(halo_exchange), intent(inout) :: this
+    integer :: n, slot
+    do n = 1, size(this%arrays)
+      do slot = 1, size(this%arrays(n)%first)
+        if (this%problem == '') this%problem = freed(this%arrays(n), this%arrays(n)%first(slot), n)
+      end do
+    end do
+  end subroutine
+
+  !> What is wrong where an array's memory has been freed; '' where it is there.
+  !! @param first  its first owned point. @param number  of the array, from 1.
+  function freed(array, first, number) result(problem)
+    type(added), intent(in) :: array
+    type(c_ptr), intent(in) :: first
+    integer, intent(in) :: number
+    character(longest_text) :: problem
+    problem = ''
+    if (.not. array%on_host) return
+    if (hs_fortran_is_freed(array%field, array%extent, first) /= 0) &
+      write (problem, '(a, i0, a)') 'array ', number, ' is no longer where it was: its memory has been freed. Compilers '// &
+        'pass a copy of members of derived types, of parts of complex numbers, of substrings and of pointers to such; '// &
+        'name the whole array, or an array of its own'
+  end function
 
   !> What the library is given: the arrays that were added, and where their slots lie. Local.
   subroutine list_fields(this, slots, fields, first)
@@ -874,6 +915,7 @@ contains
     status = hs_exchange_first(this%handle, place, all_first)
     all_first(which) = first
     if (status == ok) status = hs_exchange_rebind(this%handle, place, all_first)
+    this%moved = status == ok
     call conclude(status, stat, errmsg)
   end subroutine
 
@@ -881,7 +923,7 @@ contains
   !! @param slot  from 1; default 1. @param number  out: the same in C, from 0.
   !! @param call  that may be collective: the other ranks' fail then, too.
   logical function found_slot(this, slot, number, stat, errmsg, call) result(found)
-    class(halo_exchange), intent(in) :: this
+    class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot
     integer(c_int32_t), intent(out) :: number
     class(*), intent(out), optional :: stat
@@ -890,7 +932,10 @@ contains
     character(longest_text) :: problem
     problem = ''
     number = 1
-    if (c_associated(this%handle)) then
+    if (this%moved .and. call_of(call) /= call_rebind) call find_moved(this, problem)
+    if (problem /= '') then
+      continue
+    else if (c_associated(this%handle)) then
       call take(slot, 'slot', number, problem)
       if (problem == '' .and. (number < 1 .or. number > this%slots)) &
         write (problem, '(2(a, i0))') 'there is no slot ', number, '; slots are numbered from 1 to ', this%slots
@@ -906,6 +951,31 @@ contains
       call refuse(problem, stat, errmsg)
     end if
   end function
+
+  !> The call that may be collective; -1 where none is named.
+  pure integer(c_int32_t) function call_of(call)
+    integer(c_int32_t), intent(in), optional :: call
+    call_of = -1
+    if (present(call)) call_of = call
+  end function
+
+  !> Find an array of an open exchange whose memory has been freed since rebind().
+  subroutine find_moved(this, problem)
+    class(halo_exchange), intent(inout) :: this
+    character(*), intent(inout) :: problem
+    type(c_ptr), allocatable :: first(:)
+    integer :: n, lacking
+    integer(c_int32_t) :: slot
+    allocate (first(size(this%bound)), stat=lacking)
+    if (lacking /= 0) return
+    do slot = 0, this%slots - 1
+      if (hs_exchange_first(this%handle, slot, first) /= ok) return  ! which the call itself reports
+      do n = 1, size(this%bound)
+        if (problem == '') problem = freed(this%bound(n), first(n), n)
+      end do
+    end do
+    this%moved = problem /= ''
+  end subroutine
 
   !> The transpose of start(): what lies in the halos is added to the points that own it, and the halos are cleared. The
   !! boundary and the halos must not be touched before finish(). Nodes and faces that several ranks
@@ -1044,6 +1114,12 @@ contains
     character(longest_text) :: problem
     integer(c_int32_t) :: status
     call let_go(this, status, problem)
+    if (status == ok) then  ! what was added and not opened is forgotten, too
+      if (allocated(this%arrays)) deallocate (this%arrays)
+      this%problem = ''
+      this%problem_status = usage
+      this%dims = 0
+    end if
     call conclude(status, stat, errmsg, problem)
   end subroutine
 
