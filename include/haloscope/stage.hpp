@@ -68,8 +68,8 @@ HALOSCOPE_WORDS(NumberType, "type of a reduction's numbers", "real", "integer", 
 /// k numbers that a stage's sweeps gather over all points of all ranks.
 struct Reduction {
   std::string name;
-  ReduceOp op = ReduceOp::sum;
-  int numbers = 1;  ///< k >= 1
+  ReduceOp op = ReduceOp::sum;  ///< of whichever kind: a NaN of any sweep and rank stays, unless `type` has none
+  int numbers = 1;              ///< k >= 1
   ReduceMode mode = ReduceMode::blocking;
   int sweep = -1;       ///< the sweep of the stage that gathers them, perhaps for several reductions; -1: its last
   int collectives = 1;  ///< calls that the numbers are divided among evenly, as in codes that reduce them one by one

@@ -4,6 +4,8 @@
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/window_memory.hpp"
 #include "haloscope/comm/windows_apart.hpp"
+#include "haloscope/reduce/combine.hpp"
+#include "haloscope/reduce/keys.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
 namespace haloscope {
@@ -18,7 +20,9 @@ class Accumulate final : public PipelineReducer {
       : comm_(context.comm),
         op_(context.op),
         numbers_(context.numbers),
-        empty_(static_cast<std::size_t>(context.numbers), identity_of(context.op)) {
+        empty_(static_cast<std::size_t>(context.numbers), identity_of(context.op)),
+        keys_(empty_) {
+    to_keys(op_, empty_);
     require_windows_apart(comm_);
     int rank = 0, size = 1;
     CHECK_MPI(MPI_Comm_rank(comm_, &rank));
@@ -32,7 +36,7 @@ class Accumulate final : public PipelineReducer {
     allocate_window(comm_, bytes, sizeof(double), MPI_INFO_NULL, &memory, window_.address());
     if (rank == last_) {  // stores to the own window need an epoch too
       CHECK_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_.get()));
-      for (int s = 0; s < all; ++s) memory[s] = identity_of(op_);
+      for (int s = 0; s < all; ++s) memory[s] = empty_[0];
       CHECK_MPI(MPI_Win_unlock(rank, window_.get()));
     }
     CHECK_MPI(MPI_Barrier(comm_));
@@ -45,15 +49,19 @@ class Accumulate final : public PipelineReducer {
   }
   void contribute(std::span<const double> mine) override {
     const MPI_Aint at = contributed_++ % slots_ * numbers_;
-    REQUIRE_MPI(
-        MPI_Accumulate(mine.data(), numbers_, MPI_DOUBLE, last_, at, numbers_, MPI_DOUBLE, mpi_op(op_), window_.get()));
+    std::copy(mine.begin(), mine.end(), keys_.begin());
+    to_keys(op_, keys_);
+    REQUIRE_MPI(MPI_Accumulate(keys_.data(), numbers_, mpi_type(op_), last_, at, numbers_, mpi_type(op_), mpi_op(op_),
+                               window_.get()));
     REQUIRE_MPI(MPI_Win_flush(last_, window_.get()));
   }
   void collect(std::span<double> into) override {
     const MPI_Aint at = collected_++ % slots_ * numbers_;
-    REQUIRE_MPI(MPI_Get_accumulate(empty_.data(), numbers_, MPI_DOUBLE, into.data(), numbers_, MPI_DOUBLE, last_, at,
-                                   numbers_, MPI_DOUBLE, MPI_REPLACE, window_.get()));
+    const MPI_Datatype type = mpi_type(op_);
+    REQUIRE_MPI(MPI_Get_accumulate(empty_.data(), numbers_, type, into.data(), numbers_, type, last_, at, numbers_,
+                                   type, MPI_REPLACE, window_.get()));
     REQUIRE_MPI(MPI_Win_flush(last_, window_.get()));
+    from_keys(op_, into);
   }
   bool late() const override { return true; }
   void close() override { REQUIRE_MPI(MPI_Barrier(comm_)); }
@@ -62,7 +70,7 @@ class Accumulate final : public PipelineReducer {
   MPI_Comm comm_;
   ReduceOp op_;
   int numbers_;
-  std::vector<double> empty_;
+  std::vector<double> empty_, keys_;  // as to_keys() makes them
   OwnedWin window_;
   int last_ = 0, slots_ = 2;
   std::int64_t contributed_ = 0, collected_ = 0;

@@ -13,9 +13,10 @@ HALOSCOPE_ON_BOTH_SIDES inline double identity_of(ReduceOp op) {
   return op == ReduceOp::sum ? 0 : op == ReduceOp::max ? -INFINITY : INFINITY;
 }
 
+/// A NaN on either side stays.
 HALOSCOPE_ON_BOTH_SIDES inline double combined(ReduceOp op, double a, double b) {
   if (op == ReduceOp::sum) return a + b;
-  return (op == ReduceOp::max ? a < b : b < a) ? b : a;
+  return (op == ReduceOp::max ? a < b : b < a) || b != b ? b : a;
 }
 
 }  // namespace haloscope

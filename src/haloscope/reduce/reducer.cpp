@@ -7,14 +7,13 @@
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/reduce/keys.hpp"
 
 namespace haloscope {
 
 #define REDUCER(name, word, summary) std::unique_ptr<PipelineReducer> open_##name(const PipelineContext& context);
 #include "haloscope/reduce/reducers.def"
 #undef REDUCER
-
-MPI_Op mpi_op(ReduceOp op) { return op == ReduceOp::sum ? MPI_SUM : op == ReduceOp::max ? MPI_MAX : MPI_MIN; }
 
 std::size_t Partials::add(const Reduction& reduction) {
   const std::size_t first = ops_.size();
@@ -76,11 +75,12 @@ Reducer::Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, 
 void Reducer::start() {
   drop();  // MPI still writes the numbers of a reduction that nobody has awaited
   take(started_);
+  if (!gatherer_) to_keys(op_, started_);
   if (mode_ != ReduceMode::blocking) {
     if (gatherer_)
       gatherer_->start(started_, &request_);
     else
-      REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, started_.data(), static_cast<int>(started_.size()), MPI_DOUBLE,
+      REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, started_.data(), static_cast<int>(started_.size()), mpi_type(op_),
                                  mpi_op(op_), comm_, &request_));
     return;
   }
@@ -99,23 +99,24 @@ void Reducer::reduce() {
   const auto count = static_cast<int>(started_.size()), each = count / collectives_;
   for (int first = 0; first < count; first += each)
     reduce_now({started_.data() + first, static_cast<std::size_t>(each)});
+  from_keys(op_, started_);
 }
 
 void Reducer::reduce_now(std::span<double> numbers) {
   const auto count = static_cast<int>(numbers.size());
   if (!waits_are_watched()) {
-    REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), count, MPI_DOUBLE, mpi_op(op_), comm_));
+    REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), count, mpi_type(op_), mpi_op(op_), comm_));
     return;
   }
   MPI_Request request;
-  REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), count, MPI_DOUBLE, mpi_op(op_), comm_, &request));
+  REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), count, mpi_type(op_), mpi_op(op_), comm_, &request));
   settle(request, yield_);
 }
 
 void Reducer::settle_started() {
   const Waiting waiting;
   settle(request_, yield_);
-  if (gatherer_) gatherer_->finish(started_);
+  gatherer_ ? gatherer_->finish(started_) : from_keys(op_, started_);
 }
 
 void Reducer::wait() {

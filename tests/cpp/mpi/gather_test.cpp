@@ -1,7 +1,8 @@
-// Reductions whose numbers every rank gathers from all ranks: against a sum in the order of ranks, call by call.
+// Reductions over ranks. Those whose numbers every rank gathers: against a sum in the order of ranks, call by call.
 #include <bit>
 #include <random>
 
+#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/reduce/reducer.hpp"
 #include "pmpi_counter.hpp"
 #include "step_rig.hpp"
@@ -54,14 +55,18 @@ std::string words_of(const Reduction& r) {
          std::to_string(r.collectives);
 }
 
-/// @param beside  how many numbers of another reduction come first.
-void contribute(Partials& partials, const Reduction& r, int round, int beside) {
+int own_rank() {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+/// @param beside  how many numbers of another reduction come first.
+void contribute(Partials& partials, const Reduction& r, int round, int beside) {
   for (int t = 0; t < threads; ++t)
     for (int i = 0; i < r.numbers; ++i) {
       double& mine = partials.of(t)[beside + i];
-      mine = combined(r.op, mine, number_of(r.type, round, rank, t, i));
+      mine = combined(r.op, mine, number_of(r.type, round, own_rank(), t, i));
     }
 }
 
@@ -106,6 +111,84 @@ TEST(Gathers, HaveTheCallsAndBytesThatAreAskedFor) {
     } else {
       EXPECT_EQ(numbers(calls().gathers, size) - numbers(before.gathers, size), r.collectives);
     }
+  }
+}
+
+std::vector<Reduction> ways_to_reduce(int numbers) {
+  std::vector<Reduction> all;
+  for (ReduceBy by : {ReduceBy::reduce, ReduceBy::gather, ReduceBy::lists})
+    for (ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min})
+      for (ReduceMode mode : {ReduceMode::blocking, ReduceMode::nonblocking, ReduceMode::deferred})
+        if (mode == ReduceMode::blocking || by != ReduceBy::lists)
+          all.push_back({.name = "all", .op = op, .numbers = numbers, .mode = mode, .by = by});
+  return all;
+}
+
+/// What a reduction of `numbers` by each rank's one thread finds.
+std::vector<double> reduced(const Reduction& r, const std::vector<double>& numbers) {
+  Partials partials(1);
+  Reducer reducer(r, partials, MPI_COMM_WORLD, true);
+  std::copy(numbers.begin(), numbers.end(), partials.of(0));
+  reducer.start();
+  reducer.wait();
+  return {reducer.numbers().begin(), reducer.numbers().end()};
+}
+
+TEST(Reductions, KeepANumberThatIsNoneOfOneThreadOfOneRank) {
+  for (const Reduction& r : ways_to_reduce(2))
+    for (int place = 0; place < world_size(); ++place)
+      for (double nan : {std::nan(""), -std::nan("1")}) {
+        SCOPED_TRACE(words_of(r));
+        Partials partials(threads);
+        Reducer reducer(r, partials, MPI_COMM_WORLD, true);
+        for (int t = 0; t < threads; ++t) std::fill_n(partials.of(t), 2, t);
+        if (place == own_rank()) partials.of(1)[1] = nan;
+        reducer.start();
+        reducer.wait();
+        EXPECT_FALSE(std::isnan(reducer.numbers()[0]));
+        EXPECT_TRUE(std::isnan(reducer.numbers()[1])) << reducer.numbers()[1];
+      }
+}
+
+TEST(Reductions, OfAPipelineKeepANumberThatIsNone) {
+  for (const auto& [scheme, summary] : reduction_schemes())
+    for (ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min})
+      for (int place = 0; place < world_size(); ++place) {
+        SCOPED_TRACE(scheme + " " + to_word(op) + " of rank " + std::to_string(place));
+        OwnComm comm(MPI_COMM_WORLD);
+        const auto reducer = open_pipeline_reducer(scheme, {comm.get(), op, 2, true});
+        const std::array mine{1.0 + own_rank(), place == own_rank() ? std::nan("") : 1.0};
+        reducer->contribute(mine);
+        reducer->close();
+        if (own_rank() + 1 < world_size()) continue;
+        std::array<double, 2> found{};
+        reducer->collect(found);
+        const int n = world_size();
+        EXPECT_EQ(found[0], op == ReduceOp::sum ? n * (n + 1) / 2 : op == ReduceOp::max ? n : 1);
+        EXPECT_TRUE(std::isnan(found[1])) << found[1];
+      }
+}
+
+TEST(Reductions, FindTheLargestAndTheLeastOfAllRealNumbers) {
+  using Limits = std::numeric_limits<double>;
+  const std::vector<double> kinds{
+      -Limits::infinity(),  Limits::lowest(), -1.5, -Limits::denorm_min(), 0.0,
+      Limits::denorm_min(), Limits::min(),    2.25, Limits::max(),         Limits::infinity()};
+  const int count = static_cast<int>(kinds.size()), ranks = world_size();
+  for (const Reduction& r : ways_to_reduce(count)) {
+    if (r.op == ReduceOp::sum) continue;
+    SCOPED_TRACE(words_of(r));
+    std::vector<double> mine, expected;
+    for (int i = 0; i < count; ++i) {
+      mine.push_back(kinds[static_cast<std::size_t>((i + 3 * own_rank()) % count)]);
+      double all = kinds[static_cast<std::size_t>(i)];
+      for (int rank = 1; rank < ranks; ++rank) {
+        const double one = kinds[static_cast<std::size_t>((i + 3 * rank) % count)];
+        all = r.op == ReduceOp::max ? std::max(all, one) : std::min(all, one);
+      }
+      expected.push_back(all);
+    }
+    EXPECT_EQ(reduced(r, mine), expected);
   }
 }
 
