@@ -221,10 +221,17 @@ void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fie
         " share memory, so that a sweep that writes the one changes the other; give each memory of its own");
 }
 
-/// SweepArgs::read() and write() go from point to point in x.
-void check_rows(const std::vector<FieldRef>& fields) {
+/// SweepArgs::read() and write() go from point to point in x, and by whole points from row to row.
+void check_rows(const std::vector<FieldRef>& fields, int dims) {
   for (const FieldRef& field : fields)
-    for (const SlotView& slot : field.slots)
+    for (const SlotView& slot : field.slots) {
+      for (int d = 1; d < dims; ++d)
+        if (slot.stride[d] % field.quantity.element_bytes != 0)
+          throw UsageError("field '" + field.quantity.name + "' has " + std::to_string(slot.stride[d]) +
+                           " bytes between points that are neighbours in " + "xyz"[d] +
+                           ", and a Stepper's sweeps need a multiple of a point's " +
+                           std::to_string(field.quantity.element_bytes) +
+                           "; pad rows by whole points, or exchange such fields with an Exchange and sweep yourself");
       if (slot.stride[0] != field.quantity.element_bytes)
         throw UsageError(
             "field '" + field.quantity.name + "' has " + std::to_string(slot.stride[0]) +
@@ -232,6 +239,7 @@ void check_rows(const std::vector<FieldRef>& fields) {
             "other (" +
             std::to_string(field.quantity.element_bytes) +
             " bytes); make the contiguous axis x, or exchange such fields with an Exchange and sweep yourself");
+    }
 }
 
 std::string text_of(const Access& access) {
@@ -356,7 +364,7 @@ struct Stepper::State {
         sweeper(candidate.step, of.strip_bytes),
         views(views_of(fields, candidate.step.slots())) {
     check_slots(candidate.step);
-    check_rows(fields);
+    check_rows(fields, layout.dims());
     check_choice(candidate);
     check_room(candidate, fields);
     if (auto device = place.open()) {

@@ -596,6 +596,28 @@ TEST(Stepper, ChoicesThatCannotBeAreExplained) {
   expect(error_of([&] { Stepper(grid, {one}, two_threads, relax(1)); }), "use threads 1");
 }
 
+TEST(Stepper, RowsAndPlanesThatAreNoWholePointsApartAreRefused) {
+  const Grid<3> grid(MPI_COMM_WORLD, {.cells = {6, 6, 6}, .periodic = {true, true, true}});
+  const Index own = {grid.cells()[0], grid.cells()[1], grid.cells()[2]};
+  std::vector<std::byte> memory(static_cast<std::size_t>(64 * (own[0] + 3) * (own[1] + 3) * (own[2] + 3)));
+  const auto error = [&](std::int64_t row, std::int64_t plane) {
+    std::vector<double*> first;
+    for (int slot : {0, 1})
+      first.push_back(reinterpret_cast<double*>(memory.data() + plane + row + 8 + slot * 32 * plane));
+    return error_of([&] {
+      Stepper(grid, {view<double, 3>(grid, first, {.stride = {8, row, plane}, .low = {1, 1, 1}, .high = {1, 1, 1}})},
+              {}, SweepSpec{.name = "s", .reads = {{0, 1}}, .writes = {0}, .run = [](const SweepArgs&) {}});
+    });
+  };
+  const std::int64_t row = 8 * (own[0] + 2), plane = row * (own[1] + 2);
+  const std::string odd_row = error(row + 4, plane + 8 * (own[1] + 2)), odd_plane = error(row, plane + 12);
+  EXPECT_NE(odd_row.find(std::to_string(row + 4) + " bytes between points that are neighbours in y"), std::string::npos)
+      << odd_row;
+  EXPECT_NE(odd_plane.find(std::to_string(plane + 12) + " bytes between points that are neighbours in z"),
+            std::string::npos)
+      << odd_plane;
+}
+
 TEST(Stepper, WhatOneRankAsksWronglyFailsOnAll) {
   const auto grid = square();
   const bool last = grid.rank() + 1 == world_size();
