@@ -136,7 +136,7 @@ void hs_exchange_init(hs_exchange_options* options);
  * memory, within one or between two (naming both; in another slot the same array may come again), ranks that ask for
  * different things; HS_UNAVAILABLE for a strategy that this MPI cannot serve.
  * Cost: some reductions and what the transport opens; plans are made once, here. Large arrays are moved to huge pages where the
- * system has them for programs that ask; addresses and contents stay. */
+ * system has them for programs that ask and points lie on half of the pages or more; addresses and contents stay. */
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange);
 /* Send what can be sent. Boundary points of the slot must not change before hs_exchange_finish().

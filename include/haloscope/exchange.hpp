@@ -46,7 +46,8 @@ class Exchange {
   /// @param strategy  e.g. "ordered/persistent"; see strategy_names(). Where HALOSCOPE_STRATEGY is set in the environment
   ///                  of rank 0, all ranks use that instead, and rank 0 says so on standard error, once per strategy.
   /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives, or see rebind().
-  ///                  Large ones in private memory are moved to huge pages, where the system has them for programs that ask:
+  ///                  Large ones in private memory are moved to huge pages, where the system has them for programs that ask
+  ///                  and points lie on half of the pages or more:
   ///                  exchanges then take about as long as on fields of the library's. Contents stay.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @param guard   as ExchangeOptions::guard.

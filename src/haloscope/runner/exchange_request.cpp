@@ -95,8 +95,31 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
   return {view.at(first), view.at(last) + view.element_bytes()};
 }
 
+namespace {
+
+/// Memory of some points, with the gaps between them that are smaller than a page.
+std::int64_t bytes_in_use(const SlotView& view, const Box& points) {
+  constexpr std::int64_t page = 4096;
+  std::array<int, 3> order{0, 1, 2};
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return std::abs(view.stride[a]) < std::abs(view.stride[b]); });
+  std::int64_t run = view.element_bytes(), runs = 1;
+  for (const int d : order) {
+    const std::int64_t step = std::abs(view.stride[d]);
+    if (runs == 1 && step <= run + page)
+      run += (points.extent(d) - 1) * step;
+    else
+      runs *= points.extent(d);
+  }
+  return runs * run;
+}
+
+}  // namespace
+
 void improve_memory(const SlotView& view, const Box& points) {
-  if (!in_shared_memory(view.origin)) move_to_huge_pages(memory_of(view, points));
+  const std::span<std::byte> memory = memory_of(view, points);
+  const bool sparse = 2 * bytes_in_use(view, points) < static_cast<std::int64_t>(memory.size());
+  if (!sparse && !in_shared_memory(view.origin)) move_to_huge_pages(memory);
 }
 
 void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots,

@@ -30,7 +30,7 @@ Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, con
 /// The memory from the first to the last of some points.
 std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 /// Move a large array of the caller's to huge pages, as fields of the library's are from the beginning; those in memory that
-/// ranks share stay. Contents stay. Local.
+/// ranks share, and arrays most of whose pages hold no point, stay. Contents stay. Local.
 void improve_memory(const SlotView& view, const Box& points);
 
 /// @throws UsageError, on all ranks alike, where they ask for different exchanges, naming what differs and on which ranks.

@@ -1,6 +1,7 @@
 // The library call as a user meets it: fields, foreign arrays, several exchanges in flight, misuse.
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "haloscope/field/memory.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/stepper.hpp"
 #include "world.hpp"
@@ -101,6 +103,23 @@ std::vector<Strategy> own_memory_strategies() {
   for (const std::string& name : strategy_names())
     if (const Strategy strategy(name); !needs_shared_fields(strategy)) found.push_back(strategy);
   return found;
+}
+
+TEST(UserExchange, OpeningTakesNoMemoryForTheGapsOfASparseArray) {
+  constexpr std::int64_t row = 1 << 20;
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8, 8 * test::world_size()}, .process_grid = "slabs"});
+  const std::int64_t rows = grid.cells()[1] + 2;
+  const auto bytes = static_cast<std::size_t>(rows * row);
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const first = reinterpret_cast<double*>(static_cast<std::byte*>(memory) + row + 8);
+  for (std::int64_t y = 0; y < grid.cells()[1]; ++y) first[y * row / 8] = 1;
+  {
+    auto halo = make_exchange(grid, {view<double, 2>(grid, {first}, row / 8, 0, 1)}, "ordered/p2p");
+    halo.exchange();
+    EXPECT_LT(resident_bytes({static_cast<const std::byte*>(memory), bytes}), rows * 16 * 1024);
+  }
+  munmap(memory, bytes);
 }
 
 TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
