@@ -71,6 +71,8 @@ class Layout {
   Box owned(int rank) const;
   /// Cells owned by `rank`, per dimension.
   Index local_cells(int rank) const;
+  /// The first cell of each place of the process grid in dimension d, and the end.
+  const std::vector<std::int64_t>& cuts(int d) const { return cuts_[static_cast<std::size_t>(d)]; }
   /// Smallest local extent of any rank in dimension d.
   std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
   /// The rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge and in a hole. May be `rank` itself.

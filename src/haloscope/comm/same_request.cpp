@@ -48,12 +48,26 @@ Aspect rank_numbers_of(const Layout& layout) {
   return {"rank numbers", std::to_string(hash), shown};
 }
 
+/// Where blocks end. Shown in each dimension by the first places.
+Aspect cuts_of(const Layout& layout) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> texts, shown;
+  for (int d = 0; d < layout.dims(); ++d) {
+    const std::vector<std::int64_t>& cuts = layout.cuts(d);
+    texts.push_back(join_numbers(cuts, ","));
+    shown.push_back(join_numbers(std::vector(cuts.begin(), cuts.begin() + std::min(most, cuts.size())), ",") +
+                    (cuts.size() > most ? ",..." : ""));
+  }
+  return {"blocks begin at", join(texts, " x "), join(shown, " x ")};
+}
+
 }  // namespace
 
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes) {
   return {{"cells", join_numbers(layout.grid().cells, "x")},
           {"periodic dimensions", join_numbers(layout.grid().periodic, ",")},
           {"process grid", join_numbers(layout.ranks(), "x")},
+          cuts_of(layout),
           rank_numbers_of(layout),
           {"nodes", nodes.empty() ? "one per machine" : join_numbers(nodes, ",")}};
 }

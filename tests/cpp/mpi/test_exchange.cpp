@@ -486,6 +486,29 @@ TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
   EXPECT_NE(error.find("next in y 1 on rank 1"), std::string::npos) << error;
 }
 
+TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
+  const int ranks = test::world_size();
+  if (ranks == 1) return;
+  const GridSpec cells{.dims = 1, .cells = {24, 1, 1}};
+  const Layout even(cells, ProcessGrid{ranks, 1, 1});
+  std::vector<Box> boxes;
+  for (int rank = 0; rank < ranks; ++rank) boxes.push_back(even.owned(rank));
+  --boxes[0].hi[0], --boxes[1].lo[0];
+  const Layout uneven(cells, boxes);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Layout& mine = rank == 0 ? even : uneven;
+  std::vector<double> memory(static_cast<std::size_t>(mine.local_cells(rank)[0]) + 2);
+  FieldRef field;
+  field.quantity = {.name = "u", .element_bytes = 8};
+  field.low = field.high = {1, 0, 0};
+  field.slots = {{reinterpret_cast<std::byte*>(&memory[1]), {8, 8, 8}, 8}};
+  const int end = static_cast<int>(even.owned(0).hi[0]);
+  const std::string error = error_of([&] { Exchange(MPI_COMM_WORLD, mine, {field}, Strategy("ordered/p2p")); });
+  EXPECT_NE(error.find("blocks begin at: 0," + std::to_string(end)), std::string::npos) << error;
+  EXPECT_NE(error.find(" on rank 0, 0," + std::to_string(end - 1)), std::string::npos) << error;
+}
+
 TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
   if (test::world_size() == 1) return;
   const bool first = square().rank() == 0;

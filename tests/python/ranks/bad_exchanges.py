@@ -336,6 +336,17 @@ def check_lists() -> None:
     assert grid.zeros(np.array(2)).shape == (12, 13)
 
 
+def check_ranks_that_differ() -> None:
+    """Blocks of another split on one rank."""
+    cells = 24
+    even = make(COMM, (cells,), periodic=True)
+    end = cells if COMM.rank + 1 == COMM.size else 3 * (COMM.rank + 1) - 1
+    uneven = make(COMM, (cells,), periodic=True, owned=(slice(max(3 * COMM.rank - 1, 0), end),))
+    mine = even if FIRST else uneven
+    refused("different exchanges: blocks begin at: 0,", exchange, mine, [mine.zeros()])
+    exchange(even, [even.zeros()]).free()
+
+
 def main() -> None:
     grid = haloscope.Grid(COMM, (12, 6 * COMM.size), periodic=True)
     u = grid.zeros()
@@ -374,6 +385,7 @@ def main() -> None:
                 strategy="ordered/p2p" if FIRST else "direct/p2p")  # fmt: skip
         refused("both own cell (0, 0)", make, COMM, (8, 8), owned=(slice(0, 8), slice(0, 8)))
 
+        check_ranks_that_differ()
         refused("slots: 2 on rank 0, 1 on rank 1", exchange, grid, [(u, u.copy()) if FIRST else u])
 
     check_memory(grid)
