@@ -167,6 +167,9 @@ class Exchange {
   /// is collective, it fails on them too, with the number of this rank.
   /// @throws what `exit` says, with `text`.
   [[noreturn]] void refuse(Shared call, Exit exit, const std::string& text) const;
+  /// Ends the exchange as its destructor does. @throws UsageError where that cannot be: another thread is in a call on it, or
+  /// this one may not call MPI; it stays open then.
+  void free();
   const Plan& plan() const;
   /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as `auto`,
   /// has chosen, for accumulations too once one was made. One line.

@@ -360,6 +360,12 @@ void Exchange::refuse(Shared call, Exit exit, const std::string& text) const {
   fail(exit, text);
 }
 
+void Exchange::free() {
+  if (!state_) return;
+  { const Call call(state_->busy, "free"); }
+  state_.reset();
+}
+
 const Plan& Exchange::plan() const { return state("plan").forward->plan(); }
 
 std::string Exchange::report() const {

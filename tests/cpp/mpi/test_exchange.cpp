@@ -406,6 +406,7 @@ TEST_F(ExchangeByThreads, AThreadIsRefusedWhileAnotherOneIsInACall) {
     while (!started) continue;
     std::string error = "no error";
     while (error == "no error") error = error_of([&] { halo.progress(); });
+    EXPECT_NE(error_of([&] { halo.free(); }).find("another thread was in a call"), std::string::npos);
     EXPECT_NE(error.find("another thread was in a call"), std::string::npos) << error;
     MPI_Barrier(MPI_COMM_WORLD);
     waits.join();

@@ -188,8 +188,8 @@ hs_status hs_exchange_report(hs_exchange* exchange, const char** text) {
 hs_status hs_exchange_free(hs_exchange* exchange) {
   return guarded([&] {
     if (exchange == nullptr) return;
-    needed(exchange, "exchange");
-    if (!mpi_has_ended()) require_running("hs_exchange_free");
+    hs_exchange& ended = needed(exchange, "exchange");
+    if (!mpi_has_ended()) ended.exchange.free();
     release(exchange, "exchange");
   });
 }
