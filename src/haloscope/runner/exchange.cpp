@@ -188,7 +188,7 @@ struct Exchange::State {
     require_slot(slot);
   }
   void require_idle(const char* call) const {
-    if (!current->idle())
+    if (under_way)
       throw UsageError(std::string(call) + "() was called while " +
                        (current == forward.get() ? "the exchange" : "the accumulation") + " of slot " +
                        std::to_string(current->slot()) +

@@ -636,25 +636,29 @@ TEST(UserExchange, TheReportOfAutoSaysWhatItHasChosen) {
   EXPECT_NE(make_exchange(grid, {u}, "auto").report().find("; auto: "), std::string::npos);
 }
 
-TEST(UserExchange, StartingTwiceIsRefused) {
-  int ranks = 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (ranks == 1) return;  // nothing is ever in flight with one rank
+TEST(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHaveArrived) {
   const auto grid = square();
-  Field<double, 2> u{grid, {.halo = 1}};
-  auto halo = make_exchange(grid, {u}, "ordered/p2p");
-  number_cells(grid, u[0], 1, 0);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) {  // rank 0 cannot have finished while its neighbours have not even started
-    halo.start();
-    EXPECT_NE(error_of([&] { halo.start(); }).find("finish()"), std::string::npos);
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank != 0) halo.start();
-  halo.finish();
-  expect_numbered(grid, u[0], 1, 0);
+  for (const char* strategy : {"ordered/p2p", "direct/shared:packed", "direct/auto", "reference"})
+    for (const bool guard : {false, true}) {
+      SCOPED_TRACE(strategy);
+      Field<double, 2> u{grid, {.halo = 1}};
+      auto halo = make_exchange(grid, {u}, strategy, {.guard = guard});
+      for (int step = 0; step < 3; ++step) {
+        number_cells(grid, u[0], 1, step);
+        halo.changed(0, 0);
+        MPI_Barrier(MPI_COMM_WORLD);
+        halo.start();
+        MPI_Barrier(MPI_COMM_WORLD);
+        EXPECT_NE(error_of([&] { halo.start(); }).find("call finish() first"), std::string::npos);
+        EXPECT_NE(error_of([&] { halo.start_accumulate(0); }).find("call finish() first"), std::string::npos);
+        if (guard) {
+          EXPECT_NE(error_of([&] { halo.changed(0, 0); }).find("call finish() first"), std::string::npos);
+        }
+        halo.finish();
+        halo.require_fresh(1);
+        expect_numbered(grid, u[0], 1, step);
+      }
+    }
 }
 
 TEST(UserExchange, InteriorAndBoundaryTileTheBlock) {
