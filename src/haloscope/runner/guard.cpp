@@ -32,6 +32,7 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device:
     for (const Region& region : message.regions)
       if (!message.out) add(region.quantity, region.box);
   for (const Copy& copy : plan.copies) add(copy.quantity, copy.to);
+  find_stale();
   if (device == nullptr) return;
   const device::Current current(device);
   there_ = std::make_unique<There>(*device, plan.spec.quantities, views);
@@ -63,14 +64,23 @@ void Guard::moved(int slot) {
   if (there_) there_->poison.forget(slot);
 }
 
-/// The parts of halos beyond the layers that are left.
-std::vector<PoisonSpot> Guard::stale(int layers_left) const {
-  std::vector<PoisonSpot> spots;
-  const Widths kept{layers_left, layers_left, layers_left};
-  for (const Halo& halo : halos_)
-    for (const Box& part : subtract(halo.box, grown(plan_.owned(halo.quantity), kept, kept)))
-      spots.push_back({halo.quantity, part, halo.side});
-  return spots;
+/// Notes the parts of halos beyond any number of layers that are left, so that changed() needs no memory.
+void Guard::find_stale() {
+  int most = 0;
+  for (int q = 0; q < fields_; ++q)
+    for (int d = 0; d < plan_.dims; ++d)
+      for (int side : {0, 1}) most = std::max(most, width(q, d, side));
+  stale_.resize(static_cast<std::size_t>(most) + 1);
+  for (int layers_left = 0; layers_left < most; ++layers_left) {
+    const Widths kept{layers_left, layers_left, layers_left};
+    for (const Halo& halo : halos_)
+      for (const Box& part : subtract(halo.box, grown(plan_.owned(halo.quantity), kept, kept)))
+        stale_[static_cast<std::size_t>(layers_left)].push_back({halo.quantity, part, halo.side});
+  }
+}
+
+const std::vector<PoisonSpot>& Guard::stale(int layers_left) const {
+  return stale_[std::min(static_cast<std::size_t>(layers_left), stale_.size() - 1)];
 }
 
 void Guard::changed(int slot, int layers_left, DeviceStream after, bool waits) {

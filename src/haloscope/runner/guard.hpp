@@ -56,7 +56,9 @@ class Guard {
   };
 
   void age(int slot, int fresh);
-  std::vector<PoisonSpot> stale(int fresh) const;
+  void find_stale();
+  /// The parts of halos beyond the layers that are left.
+  const std::vector<PoisonSpot>& stale(int fresh) const;
   std::optional<Leak> find(int quantity, int slot) const;
   bool is_filled(int quantity, int dimension) const;
   Layers& fresh(int slot, int quantity) { return fresh_[static_cast<std::size_t>(slot) * fields_ + quantity]; }
@@ -71,8 +73,9 @@ class Guard {
   const Views& views_;
   int fields_;
   std::vector<Halo> halos_;
-  std::vector<Layers> fresh_;       // [slot][field]
-  std::vector<std::int64_t> last_;  // by slot: number of its last exchange, 0: none
+  std::vector<std::vector<PoisonSpot>> stale_;  // by layers that are left
+  std::vector<Layers> fresh_;                   // [slot][field]
+  std::vector<std::int64_t> last_;              // by slot: number of its last exchange, 0: none
   std::int64_t exchanges_ = 0;
   std::unique_ptr<There> there_;  // null: host memory
 };

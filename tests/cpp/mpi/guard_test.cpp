@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstring>
 
+#include "allocation_counter.hpp"
 #include "haloscope/haloscope.hpp"
 #include "random_case.hpp"
 
@@ -42,6 +43,23 @@ TEST(Guard, ChangedPoisonsTheLayersThatAreStaleAndNoOthers) {
     });
     halo.require_fresh(fresh, 1);
     EXPECT_EQ(error_of([&] { halo.require_fresh(fresh + 1, 1); }) == "no error", false);
+  }
+}
+
+TEST(Guard, NothingIsAllocatedInStepsWhateverIsStale) {
+  const auto grid = torus();
+  Field<double, 2> u{grid, {.halo = 3}};
+  for (const char* strategy : {"ordered/p2p", "direct/shared:packed", "direct/rma-fence"}) {
+    auto halo = make_exchange(grid, {u}, strategy, {.guard = true});
+    std::int64_t before = 0;
+    for (int step = 0; step < 10; ++step) {
+      halo.exchange();
+      halo.require_fresh(3);
+      halo.check_clean();
+      if (step == 0) before = allocations();
+      halo.changed(0, step % 4);
+    }
+    EXPECT_EQ(allocations(), before) << strategy;
   }
 }
 
