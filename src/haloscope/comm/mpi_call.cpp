@@ -197,6 +197,11 @@ int world_rank(MPI_Comm comm, int rank) {
   return found == MPI_UNDEFINED ? -1 : found;
 }
 
+std::string name_rank(MPI_Comm comm, int rank) {
+  const int known = world_rank(comm, rank);
+  return known >= 0 ? "rank " + std::to_string(known) : "rank " + std::to_string(rank) + " of its communicator";
+}
+
 void require_communicator_left(MPI_Comm comm) {
   BriefComm one;
   check_mpi(MPI_Comm_dup(comm, one.address()), "MPI_Comm_dup(");  // not counted: some windows have two ranks only

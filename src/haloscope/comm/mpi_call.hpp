@@ -77,6 +77,10 @@ std::string own_name();
 /// The number in MPI_COMM_WORLD of a rank of a communicator; -1: it is in another world. Local.
 int world_rank(MPI_Comm comm, int rank);
 
+/// "rank 3": a rank of a communicator, by its number in MPI_COMM_WORLD. Where that has it not, as after MPI_Comm_spawn, "rank 1
+/// of its communicator".
+std::string name_rank(MPI_Comm comm, int rank);
+
 /// Comes before a window is made, which takes a communicator: where none is left, MPICH 5 ends in a segmentation fault there, and
 /// returns an error for a duplicate, as this one makes and frees. Collective. @throws MpiError
 void require_communicator_left(MPI_Comm comm);

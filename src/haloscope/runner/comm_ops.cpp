@@ -27,8 +27,7 @@ class CommOps::Waiting final : public ReportedWait {
  private:
   std::string describe() const override {
     const int peer = ops_.blocks(op_) ? -1 : ops_.awaited(op_, slot_);
-    return (peer < 0 ? "other ranks have" : "rank " + std::to_string(world_rank(ops_.comm_, peer)) + " has") +
-           " not answered in " +
+    return (peer < 0 ? "other ranks have" : name_rank(ops_.comm_, peer) + " has") + " not answered in " +
            (ops_.number_ > 0 ? "exchange " + std::to_string(ops_.number_) + " of " : "the exchange of ") + ops_.name_;
   }
 

@@ -329,8 +329,7 @@ std::string Runner::describe_wait() const {
   const Op& op = program_.ops[comm_ops_[next_comm_]];
   const int peer = comm_.awaited(op, absolute(op.slot));
   return std::string("operation '") + to_string(op.kind) + "' of step " + std::to_string(step_) +
-         (peer >= 0 ? " exchanges messages with rank " + std::to_string(world_rank(comm_.comm(), peer))
-                    : " waits for its device");
+         (peer >= 0 ? " exchanges messages with " + name_rank(comm_.comm(), peer) : " waits for its device");
 }
 
 void Runner::run_with_device() {

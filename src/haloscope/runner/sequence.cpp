@@ -17,8 +17,8 @@ class Sequence::Waiting final : public ReportedWait {
   std::string describe() const override {
     for (std::size_t i = 0; i < of_.peers_.size(); ++i)
       if (of_.notes_->requests[i] != MPI_REQUEST_NULL)
-        return "rank " + std::to_string(world_rank(of_.comm_, of_.peers_[i])) + " has not begun exchange " +
-               std::to_string(of_.number_) + " of " + of_.name_;
+        return name_rank(of_.comm_, of_.peers_[i]) + " has not begun exchange " + std::to_string(of_.number_) + " of " +
+               of_.name_;
     return "other ranks have not begun exchange " + std::to_string(of_.number_) + " of " + of_.name_;
   }
   const Sequence& of_;

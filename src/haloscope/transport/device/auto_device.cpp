@@ -177,8 +177,7 @@ class AutoDeviceLink final : public DeviceLink {
   /// What a wait for messages waits for.
   std::string describe(Ids ids, int slot) const {
     const int peer = waiting_for(ids, slot);
-    return peer >= 0 ? "it exchanges messages with rank " + std::to_string(world_rank(comm_, peer))
-                     : "ranks choose a transport";
+    return peer >= 0 ? "it exchanges messages with " + name_rank(comm_, peer) : "ranks choose a transport";
   }
   /// Never waits.
   void send_packed(int slot) {
