@@ -337,14 +337,20 @@ def check_lists() -> None:
 
 
 def check_ranks_that_differ() -> None:
-    """Blocks of another split on one rank."""
+    """Blocks of another split on one rank; a grid on one rank and an exchange on the others."""
     cells = 24
-    even = make(COMM, (cells,), periodic=True)
+    even = haloscope.Grid(COMM, (cells,), periodic=True)
     end = cells if COMM.rank + 1 == COMM.size else 3 * (COMM.rank + 1) - 1
-    uneven = make(COMM, (cells,), periodic=True, owned=(slice(max(3 * COMM.rank - 1, 0), end),))
+    uneven = haloscope.Grid(COMM, (cells,), periodic=True, owned=(slice(max(3 * COMM.rank - 1, 0), end),))
     mine = even if FIRST else uneven
-    refused("different exchanges: blocks begin at: 0,", exchange, mine, [mine.zeros()])
-    exchange(even, [even.zeros()]).free()
+    refused("different exchanges: blocks begin at: 0,", haloscope.Exchange, mine, [mine.zeros()])
+    u = even.zeros()
+
+    def make_one():
+        return haloscope.Grid(COMM, (8,)) if FIRST else haloscope.Exchange(even, [u])
+
+    refused("do not make the same thing: this one makes", make_one)
+    haloscope.Exchange(even, [u]).free()
 
 
 def main() -> None:
