@@ -86,8 +86,8 @@ void require_mpi() {
   if (begun == 0 || is_finalized())
     throw UsageError("MPI is not running in " + mpi_library() +
                      ", which this library was built with (" HS_BUILT_FOR_THIS
-                     "); call MPI_Init first and MPI_Finalize last, and use the same "
-                     "MPI everywhere in the program");
+                     "); call MPI_Init first and MPI_Finalize last (a session is not enough), and use the "
+                     "same MPI everywhere in the program");
   std::call_once(looked, look_at_mpi);
   if (!thread_may_call()) refuse_thread("a call");
 }
