@@ -386,6 +386,19 @@ class Field:
     name: str = ""
 
 
+def _name(field: Field, number: int) -> str:
+    """Return what messages call a field."""
+    return field.name or f"array {number}"
+
+
+def _slots(field: Field, name: str) -> tuple[Array, ...]:
+    """Return the arrays of a field, one for each slot."""
+    arrays = field.arrays if isinstance(field.arrays, tuple) else (field.arrays,)
+    if not arrays:
+        raise UsageProblem(f"{name} has no arrays; pass one, or one for each slot")
+    return arrays
+
+
 def _number_bytes(dtype: np.dtype) -> int:
     """Return the bytes of each number of an element; -1 where it is not made of numbers as this machine has them."""
     if dtype.kind not in "iufc" or not dtype.isnative:
@@ -397,9 +410,9 @@ class _Described:
     """The C form of one field, with what it points to."""
 
     def __init__(self, grid: Grid, field: Field, number: int, halo: Halo, slots: int):
-        self.encoded = library()[0].new("char[]", text("name", field.name or f"array {number}"))
-        self.name = field.name or f"array {number}"
-        given = field.arrays if isinstance(field.arrays, tuple) else (field.arrays,)
+        self.name = _name(field, number)
+        self.encoded = library()[0].new("char[]", text("name", self.name))
+        given = _slots(field, self.name)
         if len(given) != slots:
             raise UsageProblem(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
         self.arrays = [memory.described(array, self.name) for array in given]
@@ -539,7 +552,7 @@ class Exchange(_Unique):
             raise UsageProblem("an exchange of no arrays; pass at least one")
         if axes is not None:
             raise UsageProblem("axes says how a communicator splits arrays; a Grid says that itself: leave axes out")
-        slots = len(fields[0].arrays) if isinstance(fields[0].arrays, tuple) else 1
+        slots = len(_slots(fields[0], _name(fields[0], 0)))
         described = [_Described(self.grid, field, number, halo, slots) for number, field in enumerate(fields)]
         structs = ffi.new("hs_field[]", len(described))
         for field, one, struct in zip(fields, described, structs, strict=True):
@@ -784,9 +797,8 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
     split = _split_axes(axes, cartesian[0])
     dims = 1 + max((axis for axis in split if axis is not None), default=0)
     field = fields[0]
-    array = memory.described(
-        field.arrays[0] if isinstance(field.arrays, tuple) and field.arrays else field.arrays, field.name or "array 0"
-    )
+    name = _name(field, 0)
+    array = memory.described(_slots(field, name)[0], name)
     sides = _sides(halo if field.halo is None else field.halo, dims)
     between = _between(field.centring, dims)
     shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, sides, between, strict=False))

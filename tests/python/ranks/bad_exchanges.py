@@ -137,6 +137,19 @@ def check_one_array() -> None:
     line.Free()
 
 
+def check_fields_of_no_arrays(grid: haloscope.Grid) -> None:
+    """A field of no arrays is refused by its name, wherever it stands."""
+    u, empty, cart = grid.zeros(), haloscope.Field((), name="t"), COMM.Create_cart((1, COMM.size))
+    for where in (grid, cart):
+        refused("array 0 has no arrays; pass one", haloscope.Exchange, where, [()])
+        refused("t has no arrays; pass one", haloscope.Exchange, where, empty)
+        refused("array 0 has no arrays; pass one", haloscope.Exchange, where, [haloscope.Field(()), u])
+        refused("t has no arrays; pass one", haloscope.Exchange, where, [u, empty])
+    if COMM.size > 1:
+        refused("t has no arrays; pass one", haloscope.Exchange, grid, [empty if FIRST else u])
+    cart.Free()
+
+
 def check_shared_memory(grid: haloscope.Grid) -> None:
     """The same points in two fields are refused, disjoint ones of one block are not."""
     u, exchange, field = grid.zeros(), haloscope.Exchange, haloscope.Field
@@ -396,6 +409,7 @@ def main() -> None:
 
     check_memory(grid)
     check_one_array()
+    check_fields_of_no_arrays(grid)
     check_shared_memory(grid)
     check_communicators()
     check_axes()
