@@ -24,6 +24,7 @@ class Dropped:
 
     def __init__(self) -> None:
         self._opened = 0
+        self._watched: dict[int, tuple[Any, Any, weakref.ref[Any]]] = {}
         self._waiting: dict[int, tuple[Any, Any]] = {}
         self._lock = threading.RLock()  # garbage may be found while a lock is held
 
@@ -39,10 +40,15 @@ class Dropped:
     def watch(self, exchange: Any, handle: Any, kept: Any) -> Callable[[], Any]:
         """Wait for the garbage collection of an exchange; return what ends the watch. Local.
 
+        Not by weakref.finalize(), which at exit drops all objects: handlers of the program's may come after that.
+
         kept: stays alive until the exchange is freed, as its arrays must.
         """
         self._opened += 1
-        return weakref.finalize(exchange, self._drop, self._opened, handle, kept).detach
+        number = self._opened
+        watch = weakref.ref(exchange, lambda _: self._drop(number))
+        self._watched[number] = (handle, kept, watch)
+        return lambda: self._watched.pop(number)
 
     def free(self, comm: MPI.Comm, free: Callable[[Any], object]) -> None:
         """Free what all ranks have dropped, in the order of opening. Collective; cost: a gather of a number from each rank.
@@ -60,7 +66,8 @@ class Dropped:
             with self._lock:
                 del self._waiting[number]
 
-    def _drop(self, number: int, handle: Any, kept: Any) -> None:
+    def _drop(self, number: int) -> None:
+        handle, kept, _ = self._watched.pop(number)
         with self._lock:
             self._waiting[number] = (handle, kept)
 

@@ -41,6 +41,11 @@ def test_dropped_exchanges_are_freed_by_all_ranks_together(ranks):
     assert on_ranks(ranks, RANKS / "dropped_exchanges.py") == ["right"]
 
 
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+def test_handlers_at_exit_use_drop_and_free_the_exchanges_that_a_program_still_has(ranks):
+    assert on_ranks(ranks, RANKS / "exchanges_at_exit.py") == ["later", "handlers", "earlier", "handlers"]
+
+
 @pytest.mark.parametrize("ranks", [1, 3, 4, pytest.param(6, marks=pytest.mark.long)])
 def test_ranks_take_places_beside_those_of_their_node(ranks):
     assert on_ranks(ranks, RANKS / "reordered_grids.py") == ["right"]
