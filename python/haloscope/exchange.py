@@ -39,8 +39,8 @@ Halo = int | Sequence[int | tuple[int, int]]
 Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
 
-def _cartesian(comm: Any) -> tuple[Sequence[int], Sequence[bool]] | None:
-    """Return ranks and periods by dimension of a communicator by its topology, whatever class it is shown by.
+def _cartesian(comm: Any) -> tuple[Sequence[int], Sequence[bool], Sequence[int]] | None:
+    """Return ranks, periods and this rank's place by dimension of a communicator by its topology, whatever its class.
 
     None where it has no Cartesian one. Local.
     """
@@ -48,8 +48,8 @@ def _cartesian(comm: Any) -> tuple[Sequence[int], Sequence[bool]] | None:
 
     if checked(comm.Get_topology) != MPI.CART:
         return None
-    split, periods, _ = checked(checked(MPI.Cartcomm, comm).Get_topo)
-    return split, periods
+    split, periods, place = checked(checked(MPI.Cartcomm, comm).Get_topo)
+    return split, periods, place
 
 
 def _split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
@@ -292,10 +292,11 @@ class Grid(_Unique):
 
     def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return the widths with 0 where the own cells end at an edge of the grid."""
-        kept = []
-        for (low, high), part, cells, wraps in zip(sides, self.owned, self.cells, self.periodic, strict=True):
-            kept.append((low if wraps or part.start > 0 else 0, high if wraps or part.stop < cells else 0))
-        return kept
+        ends = [
+            (not wraps and part.start <= 0, not wraps and part.stop >= cells)
+            for part, cells, wraps in zip(self.owned, self.cells, self.periodic, strict=True)
+        ]
+        return _without(ends, sides)
 
     def zeros(self, halo: Halo = 1, dtype: Any = float, centring: Centring = "cell") -> np.ndarray:
         """Return an array of zeros for this rank's points and their halo. Local."""
@@ -389,6 +390,11 @@ class Field:
 def _name(field: Field, number: int) -> str:
     """Return what messages call a field."""
     return field.name or f"array {number}"
+
+
+def _without(ends: Sequence[tuple[bool, bool]], sides: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the widths with 0 on the sides where the grid ends."""
+    return [(0 if first else low, 0 if last else high) for (first, last), (low, high) in zip(ends, sides, strict=True)]
 
 
 def _slots(field: Field, name: str) -> tuple[Array, ...]:
@@ -800,15 +806,30 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
     name = _name(field, 0)
     array = memory.described(_slots(field, name)[0], name)
     sides = _sides(halo if field.halo is None else field.halo, dims)
+    room = sides if flag("outer", field.outer) else _without(_ends(split, dims, *cartesian), sides)
     between = _between(field.centring, dims)
-    shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, sides, between, strict=False))
+    shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, room, between, strict=False))
     if len(shape) != dims or min(shape) < 1:
         raise UsageProblem(
-            f"the array has shape {array.shape}, the communicator splits axes {tuple(split)} and the halo is {sides}; pass an "
+            f"the array has shape {array.shape}, the communicator splits axes {tuple(split)} and the halo is {room}; pass an "
             f"array of {dims} axes or more, larger than its halo"
         )
     order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    return _Block(shape, order, split, *cartesian)
+    return _Block(shape, order, split, *cartesian[:2])
+
+
+def _ends(
+    axes: list[int | None], dims: int, split: Sequence[int], periods: Sequence[bool], place: Sequence[int]
+) -> list[tuple[bool, bool]]:
+    """Return for each axis of arrays whether the grid ends at the low and at the high side of this rank.
+
+    axes: which the dimensions of a communicator split. Others are whole and do not wrap around.
+    """
+    ends = [(True, True)] * dims
+    for axis, ranks, wraps, coord in zip(axes, split, periods, place, strict=True):
+        if axis is not None:
+            ends[axis] = (not wraps and coord == 0, not wraps and coord == ranks - 1)
+    return ends
 
 
 def _grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:

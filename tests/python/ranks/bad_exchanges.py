@@ -258,6 +258,32 @@ def check_axes() -> None:
     line.Free()
 
 
+def check_no_room_beyond_edges() -> None:
+    """Arrays of a Cartesian communicator that end at the edges of the grid are what those with room there are inside."""
+    split = MPI.Compute_dims(COMM.size, 2)
+    cart = COMM.Create_cart(split, periods=(True, False))
+    first, last = cart.coords[1] == 0, cart.coords[1] == split[1] - 1
+    for axes, centring in itertools.product(((0, 1), (1, 0), (1, 2), (2, 0)), ("cell", "node", "face-1")):
+        own = (4, 5, 6)[: 1 + max(axes)]
+        wide = np.zeros([n + 3 + (centring in ("node", f"face-{axis}")) for axis, n in enumerate(own)])
+        inside = []
+        for axis in range(len(own)):
+            begins = axis not in axes or (axis == axes[1] and first)
+            ends = axis not in axes or (axis == axes[1] and last)
+            inside.append(slice(1 if begins else 0, -2 if ends else None))
+        points = (slice(1, -2),) * len(own)
+        wide[points] = np.arange(wide[points].size).reshape(wide[points].shape) + 1000 * (1 + COMM.rank)
+        narrow = wide[tuple(inside)].copy()
+        for array, outer in ((wide, True), (narrow, False)):
+            field = haloscope.Field(array, halo=[(1, 2)] * len(own), centring=centring, outer=outer)
+            with haloscope.Exchange(cart, field, axes=axes) as halo:
+                assert halo.grid.shape == own
+                halo()
+        assert narrow.all()
+        assert (narrow == wide[tuple(inside)]).all()
+    cart.Free()
+
+
 def check_orders() -> None:
     """The order of axes is one for all ranks: each would name the library's dimensions after other axes."""
     if COMM.size == 1:
@@ -413,6 +439,7 @@ def main() -> None:
     check_shared_memory(grid)
     check_communicators()
     check_axes()
+    check_no_room_beyond_edges()
     check_orders()
     check_owned()
     check_process_grids()
