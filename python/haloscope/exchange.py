@@ -27,7 +27,7 @@ from haloscope import lifetimes, memory
 from haloscope.arguments import as_problem, count, each, flag, is_one, named, shown, text, whole
 from haloscope.core import capi
 from haloscope.errors import HaloscopeError, UsageProblem
-from haloscope.ranks import agree, call, checked, gather, library, member
+from haloscope.ranks import agree, call, checked, gather, library, mark, member, refuse_unlike
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -412,6 +412,28 @@ def _number_bytes(dtype: np.dtype) -> int:
     return dtype.itemsize // (2 if dtype.kind == "c" else 1)
 
 
+def _type_of(array: np.ndarray, dims: int) -> str:
+    """Return of what each point of an array is made: type, order of bytes, members of a struct, axes beyond the grid's."""
+    dtype = array.dtype if array.dtype.names is None else np.dtype((np.void, array.dtype))  # records are structs
+    components = f" with components {array.shape[dims:]}" if array.ndim > dims else ""
+    return f"{dtype}{components}"
+
+
+def _refuse_unlike_types(comm: Any, described: list[_Described], marks: np.ndarray) -> None:
+    """Raise UsageProblem on all ranks where they have arrays of other types, of which C compares the bytes alone.
+
+    marks: of each rank's types. Collective where they differ.
+    """
+    refuse_unlike(
+        comm,
+        "an exchange",
+        "types of the fields",
+        ", ".join(f"{one.name}: {one.type}" for one in described),
+        marks,
+        "give all of them fields of the same types and components, in the same order",
+    )
+
+
 class _Described:
     """The C form of one field, with what it points to."""
 
@@ -426,6 +448,7 @@ class _Described:
         self.room = self.sides if flag("outer", field.outer) else grid._inner_sides(self.sides)
         for array in self.arrays:
             self._check(grid, field, array)
+        self.type = _type_of(self.arrays[0], grid._dims)
         ffi, _ = library()
         self.first = ffi.new("void*[]", [ffi.cast("void*", self._first(array)) for array in self.arrays])
 
@@ -518,8 +541,8 @@ class Exchange(_Unique):
             can). Axes after the last one named are components of a point. Default: the first axes.
 
         Raises UsageProblem on all ranks for arrays that do not fit the grid, cannot be written to, share memory with each
-        other, or are more than memory (masks, units); NotAvailable for a strategy that this MPI cannot serve. Cost: some small
-        collective calls and what the transport opens.
+        other, are more than memory (masks, units), or are of other types on other ranks; NotAvailable for a strategy that
+        this MPI cannot serve. Cost: some small collective calls and what the transport opens.
         """
         if isinstance(grid, Grid):
             self.grid = grid
@@ -528,15 +551,18 @@ class Exchange(_Unique):
             axes = None
         comm = self.grid.comm
         member(comm)
-        (described, options, structs), dropped = agree(
+        (described, options, structs), types, dropped = agree(
             comm,
             "an exchange",
-            lambda: (self._describe(arrays, halo, strategy, corners, guard, axes), lifetimes.Dropped.on(comm)),
+            lambda: self._prepare(arrays, halo, strategy, corners, guard, axes),
             lambda: self.grid.order,
         )
+        waiting = dropped.waiting()
+        found = gather(comm, "an exchange", [len(waiting), types])
+        _refuse_unlike_types(comm, described, found[:, 1])
         ffi, _ = library()
         handle = ffi.new("hs_exchange**")
-        dropped.free(comm, lambda other: call("hs_exchange_free", other))
+        dropped.free(comm, waiting, found[:, 0], lambda other: call("hs_exchange_free", other))
         call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
         self._handle, self._described = handle[0], described
         self._forget = dropped.watch(self, self._handle, described)
@@ -549,6 +575,11 @@ class Exchange(_Unique):
             getattr(library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish", "start_accumulate")
         )
         self._done = ffi.new("int32_t*")
+
+    def _prepare(self, *arguments: Any) -> tuple:
+        """Return what the C library is to be told, what stands for the types of the fields, and what was dropped before."""
+        told = self._describe(*arguments)
+        return told, mark([one.type for one in told[0]]), lifetimes.Dropped.on(self.grid.comm)
 
     def _describe(self, arrays: Any, halo: Halo, strategy: Any, corners: Any, guard: Any, axes: Any) -> tuple:
         """Return what the C library is to be told: the fields, the options, the structs of the fields."""

@@ -13,6 +13,7 @@ from haloscope import ranks
 from haloscope.core.once import once
 
 if TYPE_CHECKING:
+    import numpy as np
     from mpi4py import MPI
 
 
@@ -50,14 +51,17 @@ class Dropped:
         self._watched[number] = (handle, kept, watch)
         return lambda: self._watched.pop(number)
 
-    def free(self, comm: MPI.Comm, free: Callable[[Any], object]) -> None:
-        """Free what all ranks have dropped, in the order of opening. Collective; cost: a gather of a number from each rank.
+    def waiting(self) -> dict[int, Any]:
+        """Return what waits now, by the number of its opening. Local."""
+        with self._lock:
+            return dict(self._waiting)
+
+    def free(self, comm: MPI.Comm, waiting: dict[int, Any], counts: np.ndarray, free: Callable[[Any], object]) -> None:
+        """Free what all ranks have dropped, in the order of opening. Collective.
 
         What cannot be freed, since `free` raises, goes on waiting.
+        waiting: as waiting() has returned it. counts: how many those are on each rank; where any is 0, nothing is done.
         """
-        with self._lock:
-            waiting = dict(self._waiting)
-        counts = ranks.gather(comm, "an exchange", [len(waiting)])
         if counts.min() == 0:
             return
         numbers = ranks.gather(comm, "an exchange", [*waiting, *[0] * (counts.max() - len(waiting))])  # 0: none

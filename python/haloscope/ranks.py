@@ -6,6 +6,7 @@ in work that ranks agree on.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 _HEADER = "exchange.h"
+_LONGEST = 2000  # bytes of a text that all ranks get
 _MPI_TYPES = "typedef void* MPI_Comm;\n"  # no call below passes an MPI_Comm
 
 
@@ -129,6 +131,31 @@ def gather(comm: MPI.Comm, what: str, numbers: Sequence[int]) -> np.ndarray:
     here, all_of = (ffi.from_buffer("int64_t[]", array) for array in (mine, found))
     call("hs_gather_f", comm.py2f(), what.encode(), here, mine.size, all_of)
     return found
+
+
+def mark(texts: Sequence[str]) -> int:
+    """Return a number of 64 bits for texts, by which ranks compare them. Local."""
+    digest = hashlib.blake2b("\n".join(texts).encode("utf-8", "backslashreplace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def refuse_unlike(comm: MPI.Comm, what: str, aspect: str, text: str, marks: np.ndarray, remedy: str) -> None:
+    """Raise UsageProblem on all ranks where the marks of two of them differ, with the texts of both.
+
+    what: as for agree(). aspect: of it, which is compared. text: this rank's. marks: those of all ranks, as from gather().
+    Nothing is sent where they are alike, else collective.
+    """
+    if (marks == marks[0]).all():
+        return
+    encoded = text.encode("utf-8", "backslashreplace")[:_LONGEST]
+    lengths = gather(comm, what, [len(encoded)])[:, 0]
+    padded = encoded.ljust(-(-int(lengths.max()) // 8) * 8)
+    texts = gather(comm, what, np.frombuffer(padded, "i8").tolist())
+    other = int(np.argmax(marks != marks[0]))
+    first, unlike = (texts[rank].tobytes()[: lengths[rank]].decode("utf-8", "replace") for rank in (0, other))
+    raise UsageProblem(
+        f"the ranks ask for different {what.split(' ', 1)[1]}s: {aspect}: {first} on rank 0, {unlike} on rank {other}; {remedy}"
+    )
 
 
 def end_job(text: str) -> None:

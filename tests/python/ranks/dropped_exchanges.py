@@ -6,6 +6,7 @@ usage: dropped_exchanges.py
 import contextlib
 import gc
 
+import numpy as np
 from mpi4py import MPI
 
 import haloscope
@@ -35,7 +36,7 @@ assert not dropped._waiting
 haloscope.Exchange(grid, [grid.zeros(halo=1)])
 gc.collect()
 with contextlib.suppress(ZeroDivisionError):  # what cannot be freed goes on waiting
-    dropped.free(comm, lambda _: 1 / 0)
+    dropped.free(comm, dropped.waiting(), np.ones(comm.size, "i8"), lambda _: 1 / 0)
 assert len(dropped._waiting) == 1
 haloscope.Exchange(grid, [grid.zeros(halo=1)]).free()
 assert not dropped._waiting
