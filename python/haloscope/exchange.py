@@ -434,6 +434,11 @@ def _refuse_unlike_types(comm: Any, described: list[_Described], marks: np.ndarr
     )
 
 
+def _can_be_added(dtype: np.dtype) -> bool:
+    """Return whether C adds such elements: integers, and reals and complex numbers of single or double precision."""
+    return _number_bytes(dtype) in ((1, 2, 4, 8) if dtype.kind in "iu" else (4, 8))
+
+
 class _Described:
     """The C form of one field, with what it points to."""
 
@@ -575,6 +580,7 @@ class Exchange(_Unique):
             getattr(library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish", "start_accumulate")
         )
         self._done = ffi.new("int32_t*")
+        self._not_added = next((one for one in described if not _can_be_added(one.arrays[0].dtype)), None)
 
     def _prepare(self, *arguments: Any) -> tuple:
         """Return what the C library is to be told, what stands for the types of the fields, and what was dropped before."""
@@ -665,6 +671,7 @@ class Exchange(_Unique):
         messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.
         """
         try:
+            self._require_addends()
             slot, on = whole("slot", slot), None if stream is None else self._stream(stream)
         except HaloscopeError as problem:
             self._refuse("ACCUMULATE", problem)
@@ -681,6 +688,7 @@ class Exchange(_Unique):
             self.start_accumulate(slot, stream)
             return self.finish(stream)
         try:
+            self._require_addends()
             slot = whole("slot", slot)
         except HaloscopeError as problem:
             self._refuse("ACCUMULATE", problem)
@@ -688,6 +696,14 @@ class Exchange(_Unique):
         if status:
             capi.check(library(), status)
         return None
+
+    def _require_addends(self) -> None:
+        if one := self._not_added:
+            raise UsageProblem(
+                f"{one.name} has elements of type {one.arrays[0].dtype}, which cannot be added: pass integers, or real or "
+                "complex numbers of single or double precision, in this machine's order of bytes, and the others to another "
+                "exchange"
+            )
 
     def changed(self, slot: int = 0, fresh: int = 0, stream: Stream | None = None) -> None:
         """Say that own points of a slot have changed: in a guarded exchange its halos are poisoned. Local.

@@ -150,15 +150,19 @@ def check_one(draw: random.Random) -> None:
 
 def check_refusals() -> None:
     grid = haloscope.Grid(COMM, (8 * COMM.size, 9), periodic=True)
-    for dtype in ("?", "V8", "S4", "f2", ">f8", [("a", "f4"), ("b", "i4")]):
+    odd = ("?", "V8", "S4", "f2", "longdouble", "clongdouble", ">f8", ">i4", "m8[s]", [("a", "f4"), ("b", "i4")])
+    for dtype in odd:
         array = grid.zeros(dtype=dtype)
-        with haloscope.Exchange(grid, [haloscope.Field(array, name="odd one")], strategy="ordered/p2p") as halo:
-            try:
-                halo.accumulate()
-            except UsageProblem as problem:
-                assert "odd one" in str(problem), problem  # noqa: PT017 (no pytest on these ranks)
-            else:
-                raise AssertionError(f"{dtype} was accumulated")
+        fields = [grid.zeros(), haloscope.Field(array, name="odd one")]
+        with haloscope.Exchange(grid, fields, strategy="ordered/p2p") as halo:
+            for call in (halo.accumulate, halo.start_accumulate):
+                try:
+                    call()
+                except UsageProblem as problem:
+                    text = f"odd one has elements of type {array.dtype}, which cannot be added"
+                    assert str(problem).startswith(text), problem  # noqa: PT017 (no pytest on these ranks)
+                else:
+                    raise AssertionError(f"{dtype} was accumulated")
             halo()
 
 
