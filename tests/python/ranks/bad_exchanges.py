@@ -374,6 +374,16 @@ def check_owned() -> None:
         assert haloscope.Grid(COMM, cells, owned=(whole, part)).owned == (slice(0, 8), part)
 
 
+def check_ways_to_split() -> None:
+    """All ranks split a grid in the same way."""
+    if COMM.size == 1:
+        return
+    cells, part = (8, 8 * COMM.size), slice(8 * COMM.rank, 8 * COMM.rank + 8)
+    for on_one in ({"owned": (slice(0, 8), part)}, {"reorder": True}):
+        options = on_one if FIRST else {}
+        refused("in different ways: by the cells that each owns", haloscope.Grid, COMM, cells, **options)
+
+
 def check_process_grids() -> None:
     """Numbers of ranks are those of axes in either order; texts of numbers, which C counts from x, are refused."""
     cells = (8 * COMM.size, 9 * COMM.size)
@@ -475,6 +485,7 @@ def main() -> None:
     check_no_room_beyond_edges()
     check_orders()
     check_owned()
+    check_ways_to_split()
     check_process_grids()
     check_lists()
     halo = exchange(grid, [u], strategy="ordered/p2p")

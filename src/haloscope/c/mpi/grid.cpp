@@ -68,7 +68,9 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
       throw UsageError("the grid's split says which rank has which cells; reorder is for HS_SPLIT_EVEN");
   });
   if (!same_everywhere(comm, 2 * static_cast<std::uint64_t>(split) + (options.reorder != 0)))
-    throw UsageError("the ranks split the grid in different ways; pass the same 'split' and 'reorder' on all of them");
+    throw UsageError(
+        "the ranks split the grid in different ways: by the cells that each owns, by the communicator's topology, or "
+        "evenly, with reorder or without; split it in the same way on all of them");
   const std::vector<int> nodes = nodes_of(comm, options);
   std::optional<Sites> sites;
   if (options.reorder != 0) sites = sites_of(comm, nodes);
