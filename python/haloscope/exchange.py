@@ -215,6 +215,10 @@ class Grid(_Unique):
         elif process_grid is not None:
             self._rule = ffi.new("char[]", self._rule_of(process_grid))
             options.process_grid = self._rule
+        if options.reorder and options.split != lib.HS_SPLIT_EVEN:
+            raise UsageProblem(
+                "owned and the Cartesian topology of a communicator say which rank has which cells; leave reorder out"
+            )
 
     def _set_axes(self, options: Any, split: Sequence[int], process_grid: Any, axes: Any) -> None:
         """Split the grid as a communicator is, which has `split` processes by dimension."""

@@ -41,9 +41,9 @@ def check(strategy: str, nodes: list[int]) -> tuple[int, int]:
     return between_nodes(plain, nodes), between_nodes(grid, nodes)
 
 
-def refused(**arguments: object) -> str:
+def refused(comm: MPI.Comm = COMM, **arguments: object) -> str:
     try:
-        haloscope.Grid(COMM, CELLS, **arguments)
+        haloscope.Grid(comm, CELLS, **arguments)
     except UsageProblem as problem:
         return str(problem)
     return ""
@@ -54,7 +54,10 @@ for strategy in ("ordered/p2p", "direct/shared:packed+p2p"):
     before, after = check(strategy, dealt)
     assert after < before if COMM.size in (4, 6) else after <= before, (before, after)
 owned = tuple(slice(0, n) for n in CELLS)
-assert "HS_SPLIT_EVEN" in refused(reorder=True, owned=owned)
+assert "leave reorder out" in refused(reorder=True, owned=owned)
+cart = COMM.Create_cart((1, COMM.size))
+assert "leave reorder out" in refused(reorder=True, comm=cart)
+cart.Free()
 assert "one for each" in refused(reorder=True, nodes=[0] * (COMM.size + 1))
 if COMM.rank == 0:
     print("right")
