@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,14 @@ def each(name: str, value: Any, wanted: str) -> list[Any]:
     raise UsageProblem(f"{name} is {shown(value)}, of type {type(value).__name__}; pass {wanted}, in a list or a tuple")
 
 
+def for_axes(name: str, value: Any, axes: int, check: Callable[[str, Any], Any], wanted: str) -> list[Any]:
+    """Return the values of an argument that gives one for each axis, or one for all, which is repeated.
+
+    check: returns one of the values, or raises UsageProblem. wanted: as for each(). How many a list has is not checked.
+    """
+    return [check(name, value)] * axes if is_one(value) else [check(name, one) for one in each(name, value, wanted)]
+
+
 def _is_list(value: Any) -> bool:
     """Return whether values come in the order of axes, each at its place, as in a list or an array of one axis."""
     indexed = all(hasattr(value, method) for method in ("__len__", "__getitem__"))
@@ -92,6 +100,14 @@ def whole(name: str, value: Any, most: int = _INT32 - 1) -> int:
 def count(name: str, value: Any) -> int:
     """Return a whole number of 64 bits."""
     return whole(name, value, _INT64 - 1)
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number as a float. Raises UsageProblem for what is none, texts among them."""
+    with named(name, value):
+        if not isinstance(value, str | _BYTES):
+            return float(value)
+    raise UsageProblem(f"{name} is {shown(value)}; it is a number")
 
 
 def flag(name: str, value: Any) -> bool:

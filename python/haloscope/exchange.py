@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 
 from haloscope import lifetimes, memory
-from haloscope.arguments import as_problem, count, each, flag, is_one, named, shown, text, whole
+from haloscope.arguments import as_problem, count, each, flag, for_axes, is_one, named, shown, text, whole
 from haloscope.core import capi
 from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.ranks import agree, call, checked, gather, library, mark, member, refuse_unlike
@@ -188,9 +188,7 @@ class Grid(_Unique):
 
     def _flags(self, periodic: Any) -> list[bool]:
         """Return one flag for each axis."""
-        if is_one(periodic):
-            return [flag("periodic", periodic)] * self._dims
-        flags = [flag("periodic", wraps) for wraps in each("periodic", periodic, "True or False for each axis")]
+        flags = for_axes("periodic", periodic, self._dims, flag, "True or False for each axis")
         if len(flags) != self._dims:
             raise UsageProblem(
                 f"periodic has {len(flags)} flags for {self._dims} axes; pass one for each, or one for all"

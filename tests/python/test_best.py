@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import haloscope as package
@@ -145,6 +147,57 @@ def test_what_cannot_be_right_is_refused(wrong, said):
     asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY} | wrong
     with pytest.raises(UsageProblem, match=said):
         package.best(**asked)
+
+
+WRONG = {
+    "app": (None, 2.0, [2], b"laplace2d", "laplace2d\0", "\udc80"),
+    "cells": (None, "64x64", 64.0, 0, (-4, 4), 2**62, 2**70, {0: 64, 1: 64}, np.ones((2, 2), int)),
+    "ranks": (None, "4", 4.0, 0, -4, 10**8, np.array([4])),
+    "profile": (None, {}, b"toy.json", "toy\0.json"),
+    "periodic": ("no", ("no", "no"), None, (2, 0), {0: True, 1: False}),
+    "process_grid": (None, 4, (2.0, 2), (-2, -2), "2x2\0", {0: 2, 1: 2}),
+    "threads": (None, "1", float("nan"), 0, 10**6),
+    "real": (None, 64, "f\0"),
+    "form": (None, 1),
+    "nodes": (None, "2", -1, 2**40),
+    "depths": (2, {1, 2}, "12", ("1",), (0,), (10**6,), np.array([], int), None),
+    "seconds_per_cell": ("1e-9", b"1", [1e-9], 1j, np.nan, 0, 10**400),
+    "fused": ("no", None, 2),
+    "halo": ("2", 1.5, 2**40, (1, 1)),
+    "shared_memory": ("no", None),
+    "samples": (None, "20", -1, 2.0, 10**7),
+    "here": (5, "cpu", {"cpu": 5}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_argument_that_cannot_be_right_is_named(name):
+    for value in WRONG[name]:
+        asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY, **FEW} | {name: value}
+        with pytest.raises(UsageProblem) as caught:
+            package.best(**asked)
+        assert re.search(rf"(?<!--)\b{name}\b", str(caught.value)), caught.value
+
+
+def test_every_argument_is_among_those_that_are_tried():
+    assert list(WRONG) == list(inspect.signature(package.best).parameters)
+
+
+def test_numbers_and_lists_of_numpy_are_as_good_as_those_of_python(toy):
+    own = {"app": 2, "cells": (64, 48), "ranks": 4, "periodic": (True, False), "process_grid": "4x1", "threads": 1, "nodes": 2,
+           "depths": (1, 2), "seconds_per_cell": 2.0**-30, "fused": True, "halo": 2, "shared_memory": False, "samples": 20}  # fmt: skip
+    theirs = {"app": np.int64(2), "cells": np.array([64, 48]), "ranks": np.int32(4), "periodic": np.array([True, False]),
+              "process_grid": np.array([4, 1]), "threads": np.uint8(1), "nodes": np.int64(2), "depths": np.arange(1, 3),
+              "seconds_per_cell": np.float32(2.0**-30), "fused": np.True_, "halo": np.int64(2), "shared_memory": np.False_,
+              "samples": np.int16(20)}  # fmt: skip
+    assert package.best(profile=toy, **theirs) == package.best(profile=toy, **own)
+
+
+def test_one_number_or_flag_stands_for_all_dimensions(toy):
+    for wraps in (True, False):
+        one = package.best("laplace2d", np.int64(64), 4, toy, periodic=wraps, **FEW)
+        assert one == package.best("laplace2d", (64, 64), 4, toy, periodic=[wraps, wraps], **FEW)
+        assert one.choice.periodic == (wraps, wraps)
 
 
 def test_a_profile_of_another_machine_is_said_to_be_one(toy):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from haloscope import core
 from haloscope.advice import advise
+from haloscope.arguments import count, each, flag, for_axes, named, number, shown, text, whole
 from haloscope.core import capi
 from haloscope.errors import UsageProblem
 from haloscope.model import predict
@@ -57,10 +58,10 @@ def best(
     app: str | int,
     cells: int | Sequence[int],
     ranks: int,
-    profile: str | Path | profiles.Profile,
+    profile: str | os.PathLike | profiles.Profile,
     *,
-    periodic: Sequence[bool] = (),
-    process_grid: str = "",
+    periodic: bool | Sequence[bool] = (),
+    process_grid: str | Sequence[int] = "",
     threads: int = 1,
     real: str = "f64",
     form: str = "",
@@ -77,8 +78,8 @@ def best(
 
     app: the app whose sweep is like yours, or the dimensions of the grid (2: laplace2d, 3: laplace3d). cells: global, per
     dimension or one number for all. ranks, threads per rank, nodes to split the ranks over (0: the profile's, filled one
-    after another). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per dimension, () = all.
-    process_grid: rule or "2x3", "" = the app's rule. depths: time steps per exchange to choose from, each >= 1.
+    after another). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per dimension or for all, () =
+    all True. process_grid: rule, "2x3" or (2, 3), "" = the app's rule. depths: time steps per exchange to choose from.
     seconds_per_cell: of your own sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
     profile's kernel. fused: your program can apply all sub-steps of a deep halo tile by tile in the cache (substeps
     blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory:
@@ -87,25 +88,31 @@ def best(
     Raises UsageProblem for a request or profile that cannot be right, NotAvailable when the profile lacks what all choices
     need. Cost: a prediction of every legal choice: a fraction of a second, or seconds for thousands of ranks.
     """
-    machine = profile if isinstance(profile, profiles.Profile) else profiles.load(profile)
-    choice = _asked(app, cells, periodic)
-    choice = replace(choice, ranks=ranks, process_grid=process_grid, threads=threads, real=real, form=form, nodes=nodes)
-    if not depths:
-        raise UsageProblem(f"depths {list(depths)} are not possible; give time steps per exchange, each >= 1")
-    if seconds_per_cell is not None and not 0 < seconds_per_cell < math.inf:
-        raise UsageProblem(f"seconds_per_cell {seconds_per_cell} is not possible; give the seconds of one cell, > 0")
-    among, _ = advise.own_candidates(choice, depths)
+    machine = _machine(profile)
+    choice = replace(
+        _asked(app, cells, periodic),
+        ranks=_whole("ranks", ranks),
+        process_grid=_process_grid(process_grid),
+        threads=_whole("threads", threads),
+        real=_text("real", real),
+        form=_text("form", form),
+        nodes=_whole("nodes", nodes),
+    )
+    steps = [whole("depths", depth) for depth in each("depths", depths, "time steps per exchange, as (1, 2)")]
+    if not steps:
+        raise UsageProblem("depths [] are not possible; give time steps per exchange, each >= 1")
+    among, _ = advise.own_candidates(choice, steps)
     question = {
         "choice": choice.to_json(),
-        "assumed_app": isinstance(app, int),
-        "depths": list(depths),
-        "seconds_per_cell": seconds_per_cell,
-        "fused": fused,
-        "halo": halo,
-        "shared_memory": shared_memory,
-        "samples": samples,
+        "assumed_app": not isinstance(app, str),
+        "depths": steps,
+        "seconds_per_cell": None if seconds_per_cell is None else _seconds(seconds_per_cell),
+        "fused": flag("fused", fused),
+        "halo": None if halo is None else whole("halo", halo),
+        "shared_memory": flag("shared_memory", shared_memory),
+        "samples": _whole("samples", samples, "draws"),
         "among": among,
-        **{key: (here or {}).get(key) or "" for key in ("cpu", "mpi_library")},
+        **_asking(here),
     }
     found = json.loads(capi.result_text("hs_best", json.dumps(question).encode(), machine.handle))
     return Best(
@@ -119,20 +126,69 @@ def best(
     )
 
 
-def _asked(app: str | int, cells: int | Sequence[int], periodic: Sequence[bool]) -> core.Choice:
+def _machine(profile: str | os.PathLike | profiles.Profile) -> profiles.Profile:
+    if isinstance(profile, profiles.Profile):
+        return profile
+    if not isinstance(profile, str | os.PathLike):
+        raise UsageProblem(f"profile is {shown(profile)}; pass a name, the path of a JSON file, or a loaded profile")
+    with named("profile", profile):
+        return profiles.load(profile)
+
+
+def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence[bool]) -> core.Choice:
     """Return a choice for the requested app and grid."""
-    if isinstance(app, int):
-        if app not in STANDARD:
-            raise UsageProblem(f"no app stands for grids of {app} dimensions; name one: {', '.join(core.app_names())}")
-        app = STANDARD[app]
+    app = _text("app", app) if isinstance(app, str) else _standard_app(app)
     dims = core.find_app(app).dims
-    shape = (cells,) * dims if isinstance(cells, int) else tuple(cells)
-    for what, given in (("cells", shape), ("periodic", tuple(periodic) or (True,) * dims)):
+    shape = for_axes("cells", cells, dims, _whole, "a number for each dimension, as (512, 512)")
+    wraps = for_axes("periodic", periodic, dims, flag, "True or False for each dimension") or [True] * dims
+    for what, given in (("cells", shape), ("periodic", wraps)):
         if len(given) != dims:
-            raise UsageProblem(
-                f"{app} has {dims} dimensions, {what} {list(given)} has {len(given)}; give {dims} values"
-            )
-    return core.Choice(app=app, cells=shape, periodic=tuple(map(bool, periodic)) or (True,) * dims)
+            raise UsageProblem(f"{app} has {dims} dimensions, {what} {given} has {len(given)}; give {dims} values")
+    return core.Choice(app=app, cells=tuple(shape), periodic=tuple(wraps))
+
+
+def _standard_app(app: int) -> str:
+    """Return the app that stands for grids of so many dimensions."""
+    try:
+        dims = whole("app", app)
+    except UsageProblem:
+        raise UsageProblem(f"app is {shown(app)}; pass the name of an app, or the dimensions of the grid") from None
+    if dims not in STANDARD:
+        raise UsageProblem(f"no app stands for grids of {dims} dimensions; name one: {', '.join(core.app_names())}")
+    return STANDARD[dims]
+
+
+def _whole(name: str, value: int, bound: str = "") -> int:
+    """Return a whole number within a range of the library's, by default that of the argument's name."""
+    found, limits = count(name, value), core.bounds()[bound or name]
+    if not limits.least <= found <= limits.most:
+        raise UsageProblem(f"{name} is {found}; it is a whole number from {limits.least:.0f} to {limits.most:.0f}")
+    return found
+
+
+def _text(name: str, value: str) -> str:
+    return text(name, value).decode()
+
+
+def _process_grid(value: str | Sequence[int]) -> str:
+    if isinstance(value, str):
+        return _text("process_grid", value)
+    numbers = each("process_grid", value, "a rule, as 'cubic', or a number of ranks for each axis, as (2, 1)")
+    return "x".join(str(_whole("process_grid", ranks, "ranks")) for ranks in numbers)
+
+
+def _seconds(value: float) -> float:
+    seconds = number("seconds_per_cell", value)
+    if not 0 < seconds < math.inf:
+        raise UsageProblem(f"seconds_per_cell {seconds} is not possible; give the seconds of one cell, > 0")
+    return seconds
+
+
+def _asking(here: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what is to be compared with the profile, "" for what is not given."""
+    if here is not None and not isinstance(here, Mapping):
+        raise UsageProblem(f"here is {shown(here)}; pass a mapping of 'cpu' and 'mpi_library' to their names")
+    return {key: _text("here", (here or {}).get(key) or "") for key in ("cpu", "mpi_library")}
 
 
 def _layers(choice: core.Choice) -> int:
