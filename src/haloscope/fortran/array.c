@@ -71,10 +71,11 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
              "or more where its first axes are components of a point", (int)array->rank, (int)dims, (int)dims);
     return HS_USAGE;
   }
-  if (components == 0 && name_of_type(array) == derived && array->dim[0].extent > 1 && array->dim[0].sm % step != 0) {
+  if (components == 0 && name_of_type(array) == derived && step > 0 && array->dim[0].extent > 1 &&
+      array->dim[0].sm % step != 0) {
     snprintf(text, (size_t)size,
              "points of a derived type have %lld bytes and lie %lld bytes apart, as in a class() array of an extended "
-             "type, whose own components would stay; name an array of the type itself, as in select type",
+             "type, whose own components would stay; name the array within select type, or add each component",
              (long long)step, (long long)array->dim[0].sm);
     return HS_USAGE;
   }
@@ -135,9 +136,9 @@ int32_t hs_fortran_is_on_host(const CFI_cdesc_t* array) {
 
 /* Whether an array that was described has been freed since, as the copies are that compilers pass in place of some arrays:
  * 1 where its memory is unmapped, or the allocator hands it out again. 0 also for memory that something else has taken since,
- * and for arrays whose points do not follow each other, which are no copies. Changes nothing. */
+ * and for arrays whose points do not follow each other, which are no copies. Writes to nothing of the program's. */
 int32_t hs_fortran_is_freed(const hs_field* field, const int64_t extent[3], const void* first) {
-  enum { most = 256, few = 4, many_bytes = 1 << 28 };
+  enum { most = 256, few = 4, many_bytes = 1 << 26 };
   const char* begin;
   const int64_t bytes = bytes_of(field, extent, first, &begin);
   void* volatile blocks[most]; /* a compiler may drop blocks that nothing is written to */

@@ -99,6 +99,9 @@ module haloscope
     integer(c_int64_t) :: extent(3) = 0
     integer(c_int32_t) :: dims = 0
     logical :: on_host = .true.
+    logical :: moved = .false.             ! by rebind(), and not looked for since
+    type(c_ptr) :: moved_to = c_null_ptr   ! its first owned point
+    type(c_ptr) :: alive(2) = c_null_ptr   ! where it was found last
   end type
 
   !> An exchange of some arrays: add() them, open() it, then run() it, or start() and finish(), as often as needed.
@@ -109,7 +112,6 @@ module haloscope
     type(added), allocatable :: bound(:)   ! those of the exchange that is open; the library knows where they lie
     integer(c_int32_t) :: slots = 0        ! of each of them
     integer :: dims = 0
-    logical :: moved = .false.             ! by rebind(), and not looked for since
     character(longest_text) :: problem = ''
     integer(c_int32_t) :: problem_status = usage
   contains
@@ -525,7 +527,8 @@ contains
 
   !> Name an array that takes part, before open(). Local.
   !! @param array     any type and rank, with its halo; its last axes are those of the grid, axes before them components of
-  !!                  a point, which must be contiguous. It has the attribute TARGET.
+  !!                  a point, which must be contiguous. It has the attribute TARGET. open() refuses a copy that a compiler
+  !!                  has passed in its place, see docs/languages.md, and an array of assumed size.
   !! @param halo      ghost layers on every side; default 1. @param low, high  by dimension, in its place.
   !! @param centring  halo_cell (default), halo_node, halo_face_1, ...: one point more in such dimensions.
   !! @param dims      of the grid; default: the rank of the array.
@@ -915,7 +918,10 @@ contains
     status = hs_exchange_first(this%handle, place, all_first)
     all_first(which) = first
     if (status == ok) status = hs_exchange_rebind(this%handle, place, all_first)
-    this%moved = status == ok
+    if (status == ok) then
+      this%bound(which)%moved = .not. any_is(this%bound(which)%alive, first)
+      this%bound(which)%moved_to = first
+    end if
     call conclude(status, stat, errmsg)
   end subroutine
 
@@ -932,7 +938,7 @@ contains
     character(longest_text) :: problem
     problem = ''
     number = 1
-    if (this%moved .and. call_of(call) /= call_rebind) call find_moved(this, problem)
+    if (c_associated(this%handle) .and. call_of(call) /= call_rebind) call find_moved(this, problem)
     if (problem /= '') then
       continue
     else if (c_associated(this%handle)) then
@@ -959,23 +965,30 @@ contains
     if (present(call)) call_of = call
   end function
 
-  !> Find an array of an open exchange whose memory has been freed since rebind().
+  !> Find an array whose memory has been freed since rebind(). Buffers that take turns are looked for once.
   subroutine find_moved(this, problem)
     class(halo_exchange), intent(inout) :: this
     character(*), intent(inout) :: problem
-    type(c_ptr), allocatable :: first(:)
-    integer :: n, lacking
-    integer(c_int32_t) :: slot
-    allocate (first(size(this%bound)), stat=lacking)
-    if (lacking /= 0) return
-    do slot = 0, this%slots - 1
-      if (hs_exchange_first(this%handle, slot, first) /= ok) return  ! which the call itself reports
-      do n = 1, size(this%bound)
-        if (problem == '') problem = freed(this%bound(n), first(n), n)
-      end do
+    integer :: n
+    do n = 1, size(this%bound)
+      associate (one => this%bound(n))
+        if (.not. one%moved .or. problem /= '') cycle
+        problem = freed(one, one%moved_to, n)
+        if (problem /= '') cycle
+        one%moved = .false.
+        one%alive = [one%moved_to, one%alive(1)]
+      end associate
     end do
-    this%moved = problem /= ''
   end subroutine
+
+  pure logical function any_is(places, place)
+    type(c_ptr), intent(in) :: places(:), place
+    integer :: n
+    any_is = .false.
+    do n = 1, size(places)
+      any_is = any_is .or. c_associated(places(n), place)
+    end do
+  end function
 
   !> The transpose of start(): what lies in the halos is added to the points that own it, and the halos are cleared. The
   !! boundary and the halos must not be touched before finish(). Nodes and faces that several ranks
