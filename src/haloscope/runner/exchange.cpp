@@ -40,8 +40,8 @@ struct Exchange::State {
   std::unique_ptr<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
   std::optional<Sequence> sequence;     // of a guarded exchange
   int exceptions = std::uncaught_exceptions();  // in flight when it was opened
-  std::atomic<bool> own_busy{false};
-  std::atomic<bool>& busy = busy_mark(own_busy);
+  std::shared_ptr<std::atomic<bool>> own_busy = std::make_shared<std::atomic<bool>>(false);  // free() holds it longer
+  std::atomic<bool>& busy = busy_mark(*own_busy);
 
   State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& asked, const Strategy& chosen,
         const Views& views, const std::vector<int>& nodes_of_ranks, bool guarded)
@@ -362,7 +362,8 @@ void Exchange::refuse(Shared call, Exit exit, const std::string& text) const {
 
 void Exchange::free() {
   if (!state_) return;
-  { const Call call(state_->busy, "free"); }
+  const std::shared_ptr<std::atomic<bool>> mark = state_->own_busy;
+  const Call call(state_->busy, "free");
   state_.reset();
 }
 
