@@ -188,11 +188,13 @@ struct Exchange::State {
     require_slot(slot);
   }
   void require_idle(const char* call) const {
-    if (under_way)
-      throw UsageError(std::string(call) + "() was called while " +
-                       (current == forward.get() ? "the exchange" : "the accumulation") + " of slot " +
-                       std::to_string(current->slot()) +
-                       " is still in flight; call finish() first, or use a second Exchange");
+    if (!under_way) return;
+    if (sequence) sequence->require_same();
+    current->require_sound();
+    throw UsageError(std::string(call) + "() was called while " +
+                     (current == forward.get() ? "the exchange" : "the accumulation") + " of slot " +
+                     std::to_string(current->slot()) +
+                     " is still in flight; call finish() first, or use a second Exchange");
   }
   void require_slot(int number) const {
     const std::size_t slots = forward->views().front().size();

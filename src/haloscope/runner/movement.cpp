@@ -118,7 +118,7 @@ void Movement::abandon() {
 /// work() for which the device is current.
 template <class Work>
 auto Movement::use_device(Work work) {
-  if (!failure_.empty()) throw Error(Exit::failed, failure_);
+  require_sound();
   try {
     const device::Current current(device_);
     const FailureWatch watch;

@@ -69,8 +69,10 @@ class Movement {
   }
   /// Fields of a device: later work of this stream finds the halos filled; what the device does is not awaited.
   void finish(DeviceStream before) { finish_on_device(&before); }
-  /// Nothing is left for the host to do.
-  bool idle() const { return next_ == program_.ops.size(); }
+  /// @throws the failure of an earlier call, as each call does.
+  void require_sound() const {
+    if (!failure_.empty()) throw Error(Exit::failed, failure_);
+  }
   int slot() const { return slot_; }
   /// Whether fields may lie elsewhere without a message to other ranks.
   bool follows() const { return link_->follows(); }
@@ -94,6 +96,8 @@ class Movement {
   const Link& link() const { return *link_; }
 
  private:
+  /// Nothing is left for the host to do.
+  bool idle() const { return next_ == program_.ops.size(); }
   std::byte* open_landings(const std::vector<int>& nodes);
   void add_landings(std::byte* line);
   void open();

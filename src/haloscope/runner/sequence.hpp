@@ -35,6 +35,8 @@ class Sequence {
   void check();
   /// Whether a difference was found. Messages of the exchange may then never be answered.
   bool differs() const { return !difference_.empty(); }
+  /// @throws UsageError that names it, where one was found.
+  void require_same() const;
 
  private:
   struct Note {
@@ -47,7 +49,6 @@ class Sequence {
     std::vector<MPI_Request> requests;
   };
   class Waiting;
-  void require_same() const;
   void compare();
   std::string difference(const Note& theirs, int peer) const;
 
