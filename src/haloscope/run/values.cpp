@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/reduce/combine.hpp"
+#include "haloscope/reduce/keys.hpp"
 #include "haloscope/run/run.hpp"
 
 namespace haloscope {
@@ -217,16 +219,28 @@ bool Run::has_exact_solution() const {
   return app.exact && app.exact(candidate_.problem, 0, Box{}, 0) != nullptr;
 }
 
+namespace {
+
+/// The largest or the least of the ranks' numbers; a NaN of any rank stays. Collective.
+double extreme_of(MPI_Comm comm, ReduceOp op, double number) {
+  to_keys(op, {&number, 1});
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &number, 1, mpi_type(op), mpi_op(op), comm));
+  from_keys(op, {&number, 1});
+  return number;
+}
+
+}  // namespace
+
 Run::Norms Run::error_norms() const {
   const auto exact = candidate_.app.exact(candidate_.problem, 0, candidate_.layout.owned(rank_), time_);
   double worst = 0, sum = 0;
   const Quantity& quantity = candidate_.step.quantities.front();
   for_owned_points(0, [&](const Index& point, const std::byte* at) {
     const double e = value_of(quantity, at) - exact(point);
-    worst = std::max(worst, std::abs(e));
+    worst = combined(ReduceOp::max, worst, std::abs(e));
     sum += e * e;
   });
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, comm_.get()));
+  worst = extreme_of(comm_.get(), ReduceOp::max, worst);
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, comm_.get()));
   const double cells = static_cast<double>(choice_.grid.cells[0] * choice_.grid.cells[1] * choice_.grid.cells[2]);
   return {worst, std::sqrt(sum / cells)};
@@ -258,10 +272,7 @@ class RunReader final : public FieldReader {
     CHECK_MPI(
         MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, comm_));
   }
-  double least(double number) const override {
-    CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_MIN, comm_));
-    return number;
-  }
+  double least(double number) const override { return extreme_of(comm_, ReduceOp::min, number); }
   double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const override {
     double all = run_.sum_of(quantity, term);
     sum({&all, 1});
