@@ -97,9 +97,9 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
 
 namespace {
 
-/// Memory of some points, with the gaps between them that are smaller than a page.
+/// Memory of some points and of the gaps that share pages with them, at most.
 std::int64_t bytes_in_use(const SlotView& view, const Box& points) {
-  constexpr std::int64_t page = 4096;
+  constexpr auto page = static_cast<std::int64_t>(small_page);
   std::array<int, 3> order{0, 1, 2};
   std::sort(order.begin(), order.end(),
             [&](int a, int b) { return std::abs(view.stride[a]) < std::abs(view.stride[b]); });
@@ -111,7 +111,7 @@ std::int64_t bytes_in_use(const SlotView& view, const Box& points) {
     else
       runs *= points.extent(d);
   }
-  return runs * run;
+  return runs * (run + page);
 }
 
 }  // namespace
