@@ -140,7 +140,7 @@ void hs_exchange_init(hs_exchange_options* options);
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange);
 /* Send what can be sent. Boundary points of the slot must not change before hs_exchange_finish().
- * Fails with HS_USAGE while another slot is under way, and for a slot that there is not. */
+ * Fails with HS_USAGE before the slot under way has been finished, and for a slot that there is not. */
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot);
 /* Let messages move on. done  out, may be NULL: 1 when everything has arrived. Does not wait; but with reference,
  * neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only in a call of MPI that waits, the 1000th call

@@ -68,7 +68,7 @@ HALOSCOPE_WORDS(NumberType, "type of a reduction's numbers", "real", "integer", 
 /// k numbers that a stage's sweeps gather over all points of all ranks.
 struct Reduction {
   std::string name;
-  ReduceOp op = ReduceOp::sum;  ///< of whichever kind: a NaN of any sweep and rank stays, unless `type` has none
+  ReduceOp op = ReduceOp::sum;  ///< a NaN of any sweep or rank makes the result one, but for integers and characters
   int numbers = 1;              ///< k >= 1
   ReduceMode mode = ReduceMode::blocking;
   int sweep = -1;       ///< the sweep of the stage that gathers them, perhaps for several reductions; -1: its last

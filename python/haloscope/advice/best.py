@@ -79,7 +79,7 @@ def best(
     app: the app whose sweep is like yours, or the dimensions of the grid (2: laplace2d, 3: laplace3d). cells: global, per
     dimension or one number for all. ranks, threads per rank, nodes to split the ranks over (0: the profile's, filled one
     after another). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per dimension or for all, () =
-    all True. process_grid: rule, "2x3" or (2, 3), "" = the app's rule. depths: time steps per exchange to choose from.
+    all True. process_grid: rule, "2x3" or (2, 3), x first, "" = the app's rule. depths: time steps per exchange to choose from.
     seconds_per_cell: of your own sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
     profile's kernel. fused: your program can apply all sub-steps of a deep halo tile by tile in the cache (substeps
     blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory:

@@ -51,7 +51,7 @@ int first_failed(MPI_Comm comm, bool failed) {
   if (least[1] != ~least[2])
     throw UsageError(std::string("the ranks do not make the same thing: this one makes ") +
                      (Making::current() != nullptr ? Making::current() : "nothing") +
-                     "; make grids, fields and exchanges on all ranks, in the same order");
+                     "; make the same calls on all ranks, in the same order");
   return static_cast<int>(least[0]);
 }
 

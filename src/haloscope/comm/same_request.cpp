@@ -48,7 +48,7 @@ Aspect rank_numbers_of(const Layout& layout) {
   return {"rank numbers", std::to_string(hash), shown};
 }
 
-/// Where blocks end. Shown in each dimension by the first places.
+/// Where blocks begin, and the grid's end. Shown in each dimension from the first place on.
 Aspect cuts_of(const Layout& layout) {
   constexpr std::size_t most = 8;
   std::vector<std::string> texts, shown;
