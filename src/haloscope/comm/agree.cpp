@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <string_view>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/together.hpp"
@@ -34,23 +36,15 @@ Outcome outcome_of(void (*work)(const void* context), const void* context) try {
   return {Exit::failed, "an exception that is not a std::exception"};
 }
 
-/// Of what this rank makes; takes no memory.
-std::int64_t hash_of_making() {
-  std::uint64_t hash = 0;
-  for (const char* at = Making::current(); at != nullptr && *at != '\0'; ++at)
-    hash = (hash ^ static_cast<unsigned char>(*at)) * 0x9E3779B97F4A7C15U;
-  return static_cast<std::int64_t>(hash);
-}
-
 /// The first rank where something failed; the number of ranks if there is none.
 /// @throws UsageError, on all ranks, where they do not make the same thing: their collective calls would not match.
 int first_failed(MPI_Comm comm, bool failed) {
-  const std::int64_t made = hash_of_making();
-  std::array<std::int64_t, 3> least{failed ? rank_in(comm) : ranks_in(comm), made, ~made};
+  const char* const made = Making::current() != nullptr ? Making::current() : "nothing";
+  const auto hash = static_cast<std::int64_t>(std::hash<std::string_view>{}(made));
+  std::array<std::int64_t, 3> least{failed ? rank_in(comm) : ranks_in(comm), hash, ~hash};
   reduce_together(comm, least, MPI_INT64_T, MPI_MIN);
   if (least[1] != ~least[2])
-    throw UsageError(std::string("the ranks do not make the same thing: this one makes ") +
-                     (Making::current() != nullptr ? Making::current() : "nothing") +
+    throw UsageError(std::string("the ranks do not make the same thing: this one makes ") + made +
                      "; make the same calls on all ranks, in the same order");
   return static_cast<int>(least[0]);
 }
