@@ -9,6 +9,7 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/field/memory.hpp"
+#include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 namespace {
@@ -100,11 +101,8 @@ namespace {
 /// Memory of some points and of the gaps that share pages with them, at most.
 std::int64_t bytes_in_use(const SlotView& view, const Box& points) {
   constexpr auto page = static_cast<std::int64_t>(small_page);
-  std::array<int, 3> order{0, 1, 2};
-  std::sort(order.begin(), order.end(),
-            [&](int a, int b) { return std::abs(view.stride[a]) < std::abs(view.stride[b]); });
   std::int64_t run = view.element_bytes(), runs = 1;
-  for (const int d : order) {
+  for (const int d : dims_by_stride(view)) {
     const std::int64_t step = std::abs(view.stride[d]);
     if (runs == 1 && step <= run + page)
       run += (points.extent(d) - 1) * step;

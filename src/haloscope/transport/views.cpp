@@ -11,15 +11,20 @@
 #include "haloscope/field/overlap.hpp"
 
 namespace haloscope {
+
+std::array<int, 3> dims_by_stride(const SlotView& view) {
+  std::array<int, 3> dims{0, 1, 2};
+  std::sort(dims.begin(), dims.end(),
+            [&](int a, int b) { return std::abs(view.stride[a]) < std::abs(view.stride[b]); });
+  return dims;
+}
+
 namespace {
 
 /// Whether different points have different bytes: each dimension steps over all that the closer ones reach.
 bool points_are_apart(const SlotView& view, const Box& points) {
-  std::array<int, 3> dims{0, 1, 2};
-  std::sort(dims.begin(), dims.end(),
-            [&](int a, int b) { return std::abs(view.stride[a]) < std::abs(view.stride[b]); });
   std::int64_t reach = view.element_bytes();
-  for (const int d : dims) {
+  for (const int d : dims_by_stride(view)) {
     if (points.extent(d) == 1) continue;
     if (std::abs(view.stride[d]) < reach) return false;
     reach += (points.extent(d) - 1) * std::abs(view.stride[d]);

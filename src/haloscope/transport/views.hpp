@@ -1,6 +1,7 @@
 // What the memory of fields must be like for a plan to move them.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,9 @@ Box points_moved(const Plan& plan, int q);
 
 /// Where contributions of one direction arrive, in coordinates of its own; one point where there are none.
 Box landing_box(const Plan& plan, int q);
+
+/// The dimensions of a view, the one whose points lie closest to each other first.
+std::array<int, 3> dims_by_stride(const SlotView& view);
 
 /// @throws UsageError for a null pointer. @param name  of the field.
 void require_memory(const SlotView& view, const std::string& name);
