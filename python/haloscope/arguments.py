@@ -103,7 +103,7 @@ def count(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number as a float. Raises UsageProblem for what is none, texts among them."""
+    """Return a number as a float. Raises UsageProblem for anything else, texts among them."""
     with named(name, value):
         if not isinstance(value, str | _BYTES):
             return float(value)

@@ -585,7 +585,7 @@ class Exchange(_Unique):
         self._not_added = next((one for one in described if not _can_be_added(one.arrays[0].dtype)), None)
 
     def _prepare(self, *arguments: Any) -> tuple:
-        """Return what the C library is to be told, what stands for the types of the fields, and what was dropped before."""
+        """Return the arguments for the C library, the mark of the fields' types, and the exchanges dropped before."""
         told = self._describe(*arguments)
         return told, mark([one.type for one in told[0]]), lifetimes.Dropped.on(self.grid.comm)
 

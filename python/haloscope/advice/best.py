@@ -148,7 +148,7 @@ def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence
 
 
 def _standard_app(app: int) -> str:
-    """Return the app that stands for grids of so many dimensions."""
+    """Return the app that represents grids of `app` dimensions."""
     try:
         dims = whole("app", app)
     except UsageProblem:
@@ -185,7 +185,7 @@ def _seconds(value: float) -> float:
 
 
 def _asking(here: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what is to be compared with the profile, "" for what is not given."""
+    """Return the names to compare with the profile's; "" where one is missing."""
     if here is not None and not isinstance(here, Mapping):
         raise UsageProblem(f"here is {shown(here)}; pass a mapping of 'cpu' and 'mpi_library' to their names")
     return {key: _text("here", (here or {}).get(key) or "") for key in ("cpu", "mpi_library")}
