@@ -5,7 +5,6 @@ It prints each seed before it uses it, so that the last one of a child that died
 
 from __future__ import annotations
 
-import atexit
 import functools
 import json
 import os
@@ -167,7 +166,6 @@ class Exchanges:
         words = [*launch.launcher_words(launch.mpiexec(), 2, 1), *build.python("-m", "mpi4py", str(program))]
         variables = os.environ | {"HALOSCOPE_CACHE": self._cache.name}
         self._ranks = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
-        atexit.register(self._ranks.stdin.close)
         self.kept = bytes.fromhex(self._ranks.stdout.readline())
         assert self.take(self.kept) == "known"
 
@@ -178,10 +176,22 @@ class Exchanges:
         assert answer in ("known", "new"), choice
         return answer
 
+    def end(self) -> None:
+        """Let the ranks end: those that wait for a choice spin."""
+        self._ranks.stdin.close()
+        self._ranks.wait()
+        self._cache.cleanup()
+
 
 @functools.cache
 def exchanges() -> Exchanges:
     return Exchanges()
+
+
+def end_exchanges() -> None:
+    if exchanges.cache_info().currsize:
+        exchanges().end()
+        exchanges.cache_clear()
 
 
 def fuzz_auto(random: Random) -> None:
@@ -222,6 +232,7 @@ def main(target: str, seed: int, count: int) -> int:
             if UNKNOWN in str(error):
                 raise
     signal.alarm(0)
+    end_exchanges()
     os.write(1, f"taken {taken}\n".encode())
     return 0
 
