@@ -1,6 +1,6 @@
 """Wrong documents end no process, keep none for long, and make no answer that is no number.
 
-The long form takes HALOSCOPE_FUZZ_S seconds in all (an hour by default), on the build with sanitizers where there is one.
+The long form takes HALOSCOPE_FUZZ_S seconds in all (an hour by default), on a build with sanitizers.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from pathlib import Path
 import pytest
 
 import fuzz
-from haloscope.core import build
+import test_sanitizers as sanitizers
 
 HERE = Path(__file__).resolve().parent
-SANITIZED = HERE.parents[1] / "build" / "asan"
 SECONDS = float(os.environ.get("HALOSCOPE_FUZZ_S", "3600"))
 BATCH = 200
+PARTS = ("haloscope_c", "haloscope_exchange", "haloscope-rank")  # that documents come to
 
 
-def environment() -> dict[str, str]:
-    """Variables of a child that uses the library with sanitizers, where it is built; else that of the tests."""
-    library = SANITIZED / build.library().name
-    if not library.exists():
-        return dict(os.environ)
-    preload = subprocess.run(
-        ["c++", "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
-    ).stdout.strip()
-    return os.environ | {"HALOSCOPE_BUILD": str(SANITIZED), "LD_PRELOAD": preload, "ASAN_OPTIONS": "detect_leaks=0",
-                         "UBSAN_OPTIONS": "halt_on_error=1"}  # fmt: skip
+@pytest.fixture(scope="module")
+def sanitized() -> dict[str, str]:
+    """Variables of a child that uses the library with sanitizers, whose interceptors ask for the C++ library's functions."""
+    runtimes = [
+        subprocess.run(["c++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+        for name in ("libasan.so", "libstdc++.so.6")
+    ]
+    return os.environ | {"HALOSCOPE_BUILD": str(sanitizers.build("asan", *PARTS)), "LD_PRELOAD": " ".join(runtimes),
+                         "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"}  # fmt: skip
 
 
 def feed(target: str, seed: int, count: int, variables: dict[str, str]) -> int:
@@ -51,9 +50,9 @@ def test_some_wrong_documents_are_answered(target, capfd):
 @pytest.mark.long
 @pytest.mark.timeout(SECONDS + 900)
 @pytest.mark.parametrize("target", fuzz.TARGETS)
-def test_wrong_documents_are_answered_for_long(target):
-    variables, begin, seed, taken = environment(), time.monotonic(), 10**6, 0
+def test_wrong_documents_are_answered_for_long(target, sanitized):
+    begin, seed, taken = time.monotonic(), 10**6, 0
     while time.monotonic() - begin < SECONDS / len(fuzz.TARGETS):
-        taken += feed(target, seed, BATCH, variables)
+        taken += feed(target, seed, BATCH, sanitized)
         seed += BATCH
     assert taken > 0
