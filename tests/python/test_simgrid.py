@@ -128,7 +128,7 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
     assert first == again
     expected = 2 * 1e-7 + 2 * 5e-7 + 64 * 8 / 1e10 + 1e-7
     assert first[0].own_s == pytest.approx(expected, rel=1e-6)
-    assert first[0].smpi_s == pytest.approx(expected, rel=0.03)
+    assert first[0].smpi_s == pytest.approx(expected, rel=0.005)
 
 
 @pytest.mark.long

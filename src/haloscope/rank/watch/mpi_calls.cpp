@@ -162,7 +162,7 @@ const char* MpiClock::name_of(const MpiSpan& span) { return known[span.function]
 
 // Weak, so that a program that brings its own profiling functions keeps them.
 #define HALOSCOPE_DEFINE(name, role, parameters, arguments)                                      \
-  extern "C" __attribute__((weak)) int MPI_##name parameters {                                   \
+  extern "C" __attribute__((weak)) int(MPI_##name) parameters {                                  \
     return haloscope::timed(haloscope::number_of_##name, [&] { return PMPI_##name arguments; }); \
   }
 HALOSCOPE_MPI_FUNCTIONS(HALOSCOPE_DEFINE)
