@@ -493,11 +493,16 @@ def test_it_takes_the_records_of_a_calibration_along(measured):
     assert found and all(r["verification"]["status"] != "failed" for r in found)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 8])
-def test_every_request_has_an_id_of_its_own(ranks):
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+def test_every_request_is_possible_and_has_an_id_of_its_own(ranks):
     for requests in (gpu_cases.verification(ranks, aware=True), gpu_cases.halo_path(ranks, small=False, aware=True)):
-        lines = [gpu_cases.line(request, ranks, "cuda") for request in requests]
+        lines = [gpu_cases.line(request, ranks, "host") for request in requests]
         assert len({line["id"] for line in lines}) == len({json.dumps(line["request"]) for line in lines}) == len(lines)
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        done = subprocess.run(
+            [build.rank_program(), "--check", "-"], input=text, capture_output=True, text=True, check=True
+        )
+        assert [json.loads(answer) for answer in done.stdout.splitlines()] == [""] * len(lines)
 
 
 # ---- its kernels -----------------------------------------------------------------------------------------------------
