@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
@@ -144,7 +145,8 @@ void ReportedWait::look() {
   report_due(clock_, [this] { return describe(); });
 }
 
-Overseen::Overseen(WatchedWait& wait) : wait_(patience_s() > 0 ? &wait : nullptr) {
+Overseen::Overseen(WatchedWait& wait)
+    : wait_(patience_s() > 0 && !mpi_traits.simulated ? &wait : nullptr) {  // SMPI's clock answers its own threads only
   if (wait_ == nullptr) return;
   static_cast<void>(reporter());
   try {

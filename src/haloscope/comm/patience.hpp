@@ -66,7 +66,7 @@ class ReportedWait : public WatchedWait {
 
 /// Has a thread of the library look at a wait that lasts inside a call of MPI, which itself cannot look: a fence, a
 /// blocking send. The wait's describe() must then be safe on any thread. Cost: a lock, twice. The first one starts the thread,
-/// which sleeps nearly always.
+/// which sleeps nearly always. Nothing looks where HALOSCOPE_PATIENCE is 0, memory is exhausted or MPI is simulated.
 class Overseen {
  public:
   explicit Overseen(WatchedWait& wait);
@@ -75,7 +75,7 @@ class Overseen {
   Overseen& operator=(const Overseen&) = delete;
 
  private:
-  WatchedWait* wait_;  // null: nothing looks, since HALOSCOPE_PATIENCE is 0 or memory is exhausted
+  WatchedWait* wait_;  // null: nothing looks
 };
 
 /// The wait for other ranks in collective calls of MPI that free something; it is reported, see Overseen.
