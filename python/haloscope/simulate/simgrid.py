@@ -26,11 +26,7 @@ from haloscope.simulate import simulate
 KINDS = ("torus", "fat-tree")
 PORTS = 8  # of a fat tree's switch towards the hosts
 SIZES = tuple(PORTS**levels for levels in range(1, 5))  # hosts: also cubes of powers of two, which the torus needs
-SHORT, LONG = (
-    8,
-    12,
-)  # steps of the two runs whose difference gives the time of a step: ranks leave a barrier apart, which
-# a few steps even out
+STEPS = (2, 6)  # of the two runs whose difference gives the time of a step: barriers and start drop out
 NEAR_TIE = 0.05  # two times that differ by less, as a part of the shorter, have no order
 NEAR = ("persistent", "p2p:datatype")  # transports that cost what p2p does: packing is free
 
@@ -241,20 +237,24 @@ def planned(request: Request) -> tuple[int, int]:
     return totals.messages, totals.bytes
 
 
-def compare(platform: Platform, place: Path, requests: Sequence[Request]) -> list[Pair]:
-    """Serve requests on the platform and simulate them with its profile. Raises as `run` and `simulate` do."""
-    twice = [timed(r, steps * r.choice.depth) for r in requests for steps in (SHORT, LONG)]
-    found = run(platform, place, twice)
-    how = simulate.How(steps=LONG, overhead_s=platform.overhead_s, by_itself=True)
+def compare(platform: Platform, place: Path, requests: Sequence[Request], steps: tuple[int, int] = STEPS) -> list[Pair]:
+    """Serve requests on the platform and simulate them with its profile. Raises as `run` and `simulate` do.
+
+    steps: of the two runs whose difference counts. Ranks leave a barrier apart, by up to the time of two messages; the
+    first eight steps even that out.
+    """
+    fewer, more = steps
+    found = run(platform, place, [timed(r, count * r.choice.depth) for r in requests for count in steps])
+    how = simulate.How(steps=more, overhead_s=platform.overhead_s, by_itself=True)
     profile, pairs = platform.profile(), []
     for request, short, long in zip(requests, found[::2], found[1::2], strict=True):
         choice, took = request.choice, [record["time_s"]["repetitions"][0] for record in (short, long)]
         counts, exchanges = long["counts"], long["counts"]["exchanges"]
-        own = simulate.simulate(choice, profile, how=replace(how, steps=LONG * choice.depth))
+        own = simulate.simulate(choice, profile, how=replace(how, steps=more * choice.depth))
         pairs.append(
             Pair(
                 request,
-                (took[1] - took[0]) / ((LONG - SHORT) * choice.depth),
+                (took[1] - took[0]) / ((more - fewer) * choice.depth),
                 own.time_s,
                 (counts["messages"] // exchanges, counts["message_bytes"] // exchanges),
                 planned(request),
