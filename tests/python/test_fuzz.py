@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 import fuzz
+import other_mpi
 import test_sanitizers as sanitizers
 
 HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("HALOSCOPE_FUZZ_S", "3600"))
 BATCH = 200
-PARTS = ("haloscope_c", "haloscope_exchange", "haloscope-rank")  # that documents come to
+PARTS = (*other_mpi.NEEDED, "haloscope_exchange")  # that read documents
 
 
 @pytest.fixture(scope="module")

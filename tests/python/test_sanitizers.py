@@ -1,6 +1,7 @@
 """Address-, UndefinedBehavior- and ThreadSanitizer. Each preset is built from scratch, so all are long."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -38,13 +39,16 @@ def expect_race(program: list, name: str, **environment: str) -> None:
 
 
 def build(preset: str, *targets: str) -> Path:
-    """Configure and build `targets` of a preset; returns its directory."""
+    """Configure and build `targets` of a preset, for one test at a time; returns its directory."""
     cmake = VENV / "cmake"
     directory = ROOT / "build" / preset
+    directory.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PATH": TOOLS}
     configure = [cmake, "--preset", preset, f"-DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}"]
-    subprocess.run(configure, cwd=ROOT, check=True, env=environment)
-    subprocess.run([cmake, "--build", directory, "--target", *targets], cwd=ROOT, check=True, env=environment)
+    with (directory / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(configure, cwd=ROOT, check=True, env=environment)
+        subprocess.run([cmake, "--build", directory, "--target", *targets], cwd=ROOT, check=True, env=environment)
     return directory
 
 
