@@ -2,7 +2,8 @@
    that replaces exit(x) by a macro, which CLI11's functions of this name do not survive. */
 #undef exit
 
-/* In SMPI a nonblocking collective call is a message from each rank to each other, which takes minutes for 512 ranks. */
+/* A nonblocking collective call of SMPI sends a message from every rank to every other one, which takes minutes with
+   512 ranks. These block. */
 #include <mpi.h>
 #define MPI_Ibarrier(comm, request) (*(request) = MPI_REQUEST_NULL, MPI_Barrier(comm))
 #define MPI_Ibcast(at, count, type, root, comm, request) \

@@ -240,8 +240,8 @@ def planned(request: Request) -> tuple[int, int]:
 def compare(platform: Platform, place: Path, requests: Sequence[Request], steps: tuple[int, int] = STEPS) -> list[Pair]:
     """Serve requests on the platform and simulate them with its profile. Raises as `run` and `simulate` do.
 
-    steps: of the two runs whose difference counts. Ranks leave a barrier apart, by up to the time of two messages; the
-    first eight steps even that out.
+    steps: of the two runs whose difference counts. Ranks leave a barrier at different times, up to two messages apart;
+    the first eight steps even that out.
     """
     fewer, more = steps
     found = run(platform, place, [timed(r, count * r.choice.depth) for r in requests for count in steps])
