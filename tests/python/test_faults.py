@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -129,9 +130,9 @@ def ranks_of(output: Path) -> list[psutil.Process]:
     ]
 
 
-def has_fields(rank: psutil.Process) -> bool:
-    """Whether a rank has memory of an imitated device."""
-    return "haloscope-device" in Path(f"/proc/{rank.pid}/maps").read_text()
+def is_stopped(rank: psutil.Process) -> bool:
+    """Whether a rank waits to be continued."""
+    return rank.status() == psutil.STATUS_STOPPED
 
 
 class Run:
@@ -150,19 +151,23 @@ class Run:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (nothing that takes a lock)
         )
 
-    def until_running(self, ranks: int, limit: float = 60, with_fields: bool = False) -> list[psutil.Process]:
-        """Wait until all ranks have used some processor time, so that they are measuring.
-
-        with_fields: and have fields on an imitated device, since MPI_Init may take long, and waits in it are not reported.
-        """
+    def until(self, all_of: Callable[[list[psutil.Process]], bool], limit: float = 60) -> list[psutil.Process]:
+        """Wait until something holds for the ranks, and return them."""
         end = time.monotonic() + limit
         while time.monotonic() < end:
             found = ranks_of(self.output)
-            begun = [p for p in found if p.cpu_times().user > 0.3 and (not with_fields or has_fields(p))]
-            if len(begun) == ranks:
+            if all_of(found):
                 return found
             time.sleep(0.05)
-        raise AssertionError(f"{ranks} ranks did not appear")
+        raise AssertionError(f"within {limit} s the ranks did not get there")
+
+    def until_running(self, ranks: int) -> list[psutil.Process]:
+        """Wait until all ranks have used some processor time, so that they are measuring."""
+        return self.until(lambda found: sum(p.cpu_times().user > 0.3 for p in found) == ranks)
+
+    def until_stopped(self) -> psutil.Process:
+        """Wait until a rank has stopped itself."""
+        return next(filter(is_stopped, self.until(lambda found: any(map(is_stopped, found)))))
 
     def end(self) -> tuple[int, str]:
         """Wait for the end and return exit code and error text; nothing may be left running."""
@@ -255,13 +260,6 @@ def test_a_rank_that_sticks_at_work_for_its_device_is_named_with_it(tmp_path):
     assert re.search(r"rank 1 \(process \d+\) made no progress for [\d.]+ s in phase d2h of step \d+", text), text
 
 
-def pause(rank: psutil.Process, seconds: float):
-    """Stop a rank, and continue it later."""
-    rank.send_signal(signal.SIGSTOP)
-    time.sleep(seconds)
-    rank.send_signal(signal.SIGCONT)
-
-
 DEVICE_STRATEGIES = ("direct/taskqueue", "direct/staged:stream", "ordered/staged", "ordered/ipc", "direct/aware")
 
 
@@ -275,8 +273,10 @@ DEVICE_STRATEGIES = ("direct/taskqueue", "direct/staged:stream", "ordered/staged
 def test_a_rank_that_was_stopped_for_a_while_has_changed_nothing(tmp_path, monkeypatch, strategy, seconds):
     monkeypatch.setenv("HALOSCOPE_PATIENCE", "1")
     run = Run(tmp_path, "--cells", "256", "--seconds", "2", "--launches", "1", "--repetitions", "1", "--warmup", "0",
-              "--device", "host", "--strategy", strategy)  # fmt: skip
-    pause(run.until_running(2, with_fields=True)[1], seconds)
+              "--device", "host", "--strategy", strategy, "--inject", "stop:rank=1,step=30")  # fmt: skip
+    rank = run.until_stopped()
+    time.sleep(seconds)
+    rank.send_signal(signal.SIGCONT)
     out, err = run.process.communicate(timeout=60)
     assert run.process.returncode == 0, out + err
     assert re.search(r"haloscope: rank [01] has waited for [\d.]+ s", err), err

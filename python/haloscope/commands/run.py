@@ -50,7 +50,7 @@ MEASURING = options_of(
     option("--watchdog", type=FiniteRange(0), default=0.0, group="measuring",
            help="Seconds without progress that end the run; 0: none do. [0]"),
     option("--inject", default="", metavar="KIND:rank=R,step=S[,seconds=X]", group="measuring",
-           help="Fault for tests: delay, hang, kill."),
+           help="Fault for tests: delay, hang, stop, kill."),
 )  # fmt: skip
 OUTPUT = options_of(
     option("--output", type=FileName(), help="Record file. [results/scratch/APP-TIME.jsonl]"),

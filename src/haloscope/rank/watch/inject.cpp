@@ -25,9 +25,11 @@ Fault Fault::parse(const std::string& text) {
   Fault fault;
   const auto colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  const std::vector<std::string> kinds{"delay", "hang", "kill", "fail"};
+  const std::vector<std::string> kinds{"delay", "hang", "stop", "kill", "fail"};
   if (kind == "hang")
     fault.kind = hang;
+  else if (kind == "stop")
+    fault.kind = stop;
   else if (kind == "kill")
     fault.kind = kill;
   else if (kind == "fail")
@@ -61,6 +63,7 @@ void Fault::before(void* context, const Op& op, std::int64_t step) {
   if ((fault.spent && !every) || step < fault.step || (fault.op && *fault.op != op.kind)) return;
   fault.spent = true;
   if (fault.kind == kill) raise(SIGKILL);
+  if (fault.kind == stop) raise(SIGSTOP);
   if (fault.kind == fail)
     throw Error(Exit::failed,
                 std::string("injected before operation '") + to_string(op.kind) + "' of step " + std::to_string(step));
