@@ -14,7 +14,7 @@ import pytest
 from haloscope.measure import launch
 from test_exchange import RANKS as RANKS_FOLDER
 from test_exchange import on_ranks
-from test_mpi_faults import CASES, JOBS, PROGRAMS
+from test_mpi_faults import CASES, JOBS, PROGRAMS, skip_without
 
 pytestmark = pytest.mark.sleeps
 
@@ -54,6 +54,7 @@ LINE = re.compile(r"^(\d+): (.*); again: (.*)$", re.MULTILINE)
 
 def run(words: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     language = words[1] if words[1:2] in (["c"], ["fortran"]) else "haloscope"
+    skip_without(language)
     program = PROGRAMS / f"openings_without_memory_{language}"
     command = [*launch.launcher_words(launch.mpiexec(), RANKS, 1), str(program), *words]
     variables = {**os.environ, "LD_PRELOAD": str(FAILS_ALLOCATIONS), "HALOSCOPE_PATIENCE": "0.5", **environment}

@@ -99,8 +99,15 @@ def ranks_of(case: tuple[str, str]) -> int:
     return 3 if case[1] == "boxes" else RANKS
 
 
+def skip_without(language: str):
+    """Skip where the build has no programs in a language: those in C and Fortran need a Fortran compiler for its MPI."""
+    if language in ("c", "fortran") and not list(PROGRAMS.parents[1].glob("libhaloscope_fortran.*")):
+        pytest.skip("the build has no Fortran module")
+
+
 def run(case: tuple[str, str], ranks: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
     strategy, memory = case
+    skip_without(memory)
     program = {
         "python": [sys.executable, str(SCRIPT), strategy],
         "halves": [sys.executable, str(SCRIPT), strategy, memory],

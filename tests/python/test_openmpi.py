@@ -72,5 +72,4 @@ def test_every_test_that_starts_ranks_passes_on(name, file):
     quick = ("-m", "not long") if file in QUICK_ON_BOTH else ()
     words = ("-m", "pytest", "-q", "-rs", "-o", "timeout=3600", *quick, other_mpi.ROOT / "tests" / "python" / file)
     done = mpi.python(*words, limit_s=7000, **environment)
-    print(done.stdout[-6000:])
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stdout[-6000:]
