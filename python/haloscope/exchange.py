@@ -27,7 +27,7 @@ from haloscope import lifetimes, memory
 from haloscope.arguments import as_problem, count, each, flag, for_axes, is_one, named, shown, text, whole
 from haloscope.core import capi
 from haloscope.errors import HaloscopeError, UsageProblem
-from haloscope.ranks import agree, call, checked, gather, library, mark, member, refuse_unlike
+from haloscope.ranks import agree, call, checked, gather, handle_of, library, mark, member, refuse_unlike
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -146,7 +146,7 @@ class Grid(_Unique):
         )
         ffi, lib = library()
         handle = ffi.new("hs_grid**")
-        call("hs_grid_create_f", comm.py2f(), options, handle)
+        call("hs_grid_create_f", handle_of(comm), options, handle)
         self._handle = ffi.gc(handle[0], lib.hs_grid_free)
         self._read()
 

@@ -66,6 +66,15 @@ def call(function: str, *arguments: object) -> None:
     capi.check(opened, getattr(opened[1], function)(*arguments))
 
 
+def handle_of(comm: MPI.Comm) -> int:
+    """Return a communicator as an integer of Fortran, for calls of the library. Local.
+
+    Raises UsageProblem where MPI does not run or this thread may not call it: Open MPI ends the job in py2f() then.
+    """
+    call("hs_require_mpi")
+    return int(comm.py2f())
+
+
 def member(comm: Any) -> tuple[int, int]:
     """Return this rank's number and the number of ranks. Local. Raises UsageProblem for what no grid can be split over."""
     from mpi4py import MPI
@@ -73,7 +82,7 @@ def member(comm: Any) -> tuple[int, int]:
     if not isinstance(comm, MPI.Comm):
         raise UsageProblem(f"{shown(comm)} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
     found = library()[0].new("int32_t[2]")
-    call("hs_member_f", comm.py2f(), found, found + 1)
+    call("hs_member_f", handle_of(comm), found, found + 1)
     return found[0], found[1]
 
 
@@ -95,7 +104,7 @@ def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[]
     ours = None if problem is None else as_problem(problem)
     status, told = (OK, "") if ours is None else (ours.exit_code, str(ours))
     try:
-        call("hs_agree_f", comm.py2f(), what.encode(), status, told.encode("utf-8", "backslashreplace"), axes)
+        call("hs_agree_f", handle_of(comm), what.encode(), status, told.encode("utf-8", "backslashreplace"), axes)
     except HaloscopeError:
         if ours is None:
             raise
@@ -129,7 +138,7 @@ def gather(comm: MPI.Comm, what: str, numbers: Sequence[int]) -> np.ndarray:
     mine = np.array(numbers, "i8")
     found = np.empty((member(comm)[1], mine.size), "i8")
     here, all_of = (ffi.from_buffer("int64_t[]", array) for array in (mine, found))
-    call("hs_gather_f", comm.py2f(), what.encode(), here, mine.size, all_of)
+    call("hs_gather_f", handle_of(comm), what.encode(), here, mine.size, all_of)
     return found
 
 

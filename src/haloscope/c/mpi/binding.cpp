@@ -39,6 +39,10 @@ void gather(MPI_Comm comm, const char* what, const int64_t* mine, int32_t count,
 using namespace haloscope;
 using namespace haloscope::c;
 
+hs_status hs_require_mpi(void) {
+  return guarded([] { require_mpi(); });
+}
+
 hs_status hs_member_f(int comm, int32_t* rank, int32_t* size) {
   return guarded([&] {
     const Member member = require_communicator(from_fortran(comm));

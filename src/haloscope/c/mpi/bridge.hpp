@@ -26,8 +26,10 @@ struct hs_exchange {
 
 namespace haloscope::c {
 
-/// The communicator that an integer of Fortran stands for. The standard ABI has integers of C in its place.
+/// The communicator of an integer of Fortran, or of C in the standard ABI.
+/// @throws UsageError as require_mpi(): before MPI's start and after its end Open MPI ends the job in this call.
 inline MPI_Comm from_fortran(int comm) {
+  require_mpi();
 #ifdef MPI_ABI_VERSION
   return MPI_Comm_fromint(comm);
 #else
