@@ -87,8 +87,8 @@ hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* text)
  * fail on all of them; where on some, the job ends, since the others wait.
  * what  the ranks make: "a grid", "an exchange"; for reports of long waits. */
 
-/* Fails with HS_USAGE where MPI does not run, is another one than the library's, or may not be called by this thread. For
- * bindings, before they convert a communicator: Open MPI ends the job where that comes before its start or after its end. Local. */
+/* Fails with HS_USAGE after MPI's end, where the library was used before. For bindings, before they convert a communicator:
+ * Open MPI ends the job where that comes after its end. Makes no call of MPI while it runs. Local. */
 hs_status hs_require_mpi(void);
 /* The calling rank, of a communicator that a grid can be split over. Fails with HS_USAGE as hs_grid_create() does for others.
  * Local. */

@@ -69,7 +69,7 @@ def call(function: str, *arguments: object) -> None:
 def handle_of(comm: MPI.Comm) -> int:
     """Return a communicator as an integer of Fortran, for calls of the library. Local.
 
-    Raises UsageProblem where MPI does not run or this thread may not call it: Open MPI ends the job in py2f() then.
+    Raises UsageProblem after MPI's end: Open MPI ends the job in py2f() then.
     """
     call("hs_require_mpi")
     return int(comm.py2f())

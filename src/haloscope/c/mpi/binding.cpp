@@ -40,7 +40,9 @@ using namespace haloscope;
 using namespace haloscope::c;
 
 hs_status hs_require_mpi(void) {
-  return guarded([] { require_mpi(); });
+  return guarded([] {
+    if (mpi_has_ended()) require_mpi();
+  });
 }
 
 hs_status hs_member_f(int comm, int32_t* rank, int32_t* size) {
