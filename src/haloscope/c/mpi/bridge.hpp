@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "haloscope/c/bridge.hpp"
+#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/exchange.h"
 #include "haloscope/exchange.hpp"
 
@@ -26,15 +27,24 @@ struct hs_exchange {
 
 namespace haloscope::c {
 
-/// The communicator of an integer of Fortran, or of C in the standard ABI.
-/// @throws UsageError as require_mpi(): before MPI's start and after its end Open MPI ends the job in this call.
-inline MPI_Comm from_fortran(int comm) {
-  require_mpi();
+/// MPI's conversion, which Open MPI answers before MPI's start and after its end by ending the job.
+inline MPI_Comm converted(int comm) {
 #ifdef MPI_ABI_VERSION
   return MPI_Comm_fromint(comm);
 #else
   return MPI_Comm_f2c(comm);
 #endif
+}
+
+/// The communicator of an integer of Fortran, or of C in the standard ABI.
+/// @throws UsageError as require_mpi(), and as require_communicator() where MPI refuses that on some ranks.
+inline MPI_Comm from_fortran(int comm) {
+  try {
+    require_mpi();
+  } catch (const MpiError&) {
+    fail_together(converted(comm));
+  }
+  return converted(comm);
 }
 
 }  // namespace haloscope::c
