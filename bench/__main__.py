@@ -140,11 +140,12 @@ def pairs_of(case: dict) -> list[float]:
 
 
 def judged(launches: list[dict]) -> dict:
-    """Turn one case's samples into the figure's value with interval, and say whether its bar is met (None: it has no bar).
+    """Turn one case's samples into the figure's value with interval, and say whether its bar is met (None: it has no
+    bar).
 
     launches: what each launch printed of the case. The value is the median over the pairs, or of several launches the
-    median of their medians; side `a` is named as in most launches. A program whose figure is no median of pairs prints value
-    and interval itself.
+    median of their medians; side `a` is named as in most launches. A program whose figure is no median of pairs prints
+    value and interval itself.
     """
     case = launches[0]
     pairs = [pairs_of(launch) for launch in launches] if isinstance(case["value"], str) else []
@@ -215,9 +216,20 @@ def table(results: list[dict]) -> str:
         unit = "" if r["unit"] == "ratio" else f" {r['unit']}"
         sides = " : ".join(filter(None, (r["a"], r["b"])))
         mpi = mpi_name(r["environment"])
-        lines.append([r["figure"], r["case"], mpi, sides, tables.number(r["value"]) + unit,
-                      f"{tables.number(low)} .. {tables.number(high)}", *verdict(r), r["pairs"], r.get("launches", 1),
-                      "; ".join(filter(None, (few, r["notes"])))])  # fmt: skip
+        lines.append(
+            [
+                r["figure"],
+                r["case"],
+                mpi,
+                sides,
+                tables.number(r["value"]) + unit,
+                f"{tables.number(low)} .. {tables.number(high)}",
+                *verdict(r),
+                r["pairs"],
+                r.get("launches", 1),
+                "; ".join(filter(None, (few, r["notes"]))),
+            ]
+        )
     return tables.markdown(lines, headers, right=("value", "bar", "pairs", "launches"))
 
 

@@ -1,8 +1,9 @@
 """Figure `accuracy`: what the model says of configurations that its calibration never ran, against what they take.
 
-Calibrates this machine, measures every held-out case with all of its choices, and measures the model's pick and the fastest
-again, interleaved. Everything is kept in results/accuracy/, with the held-out cases as the run before measured them, which tell
-how far the machine differs from itself: `python bench/accuracy.py --kept` prints the figures of that again.
+Calibrates this machine, measures every held-out case with all of its choices, and measures the model's pick and the
+fastest again, interleaved. Everything is kept in results/accuracy/, with the held-out cases as the run before measured
+them, which tell how far the machine differs from itself: `python bench/accuracy.py --kept` prints the figures of that
+again.
 """
 
 from __future__ import annotations
@@ -64,8 +65,18 @@ def held_out(quick: bool = False) -> Iterator[Request]:
     for app, form, real, sides, grid in GRIDS:
         for side in sides[:: 2 if quick else 1]:
             for strategy, schedule, depth, substeps in CHOICES:
-                choice = core.Choice(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, form=form, real=real,
-                                     strategy=strategy, schedule=schedule, depth=depth, substeps=substeps)  # fmt: skip
+                choice = core.Choice(
+                    app,
+                    (side,) * len(grid.split("x")),
+                    ranks=2,
+                    process_grid=grid,
+                    form=form,
+                    real=real,
+                    strategy=strategy,
+                    schedule=schedule,
+                    depth=depth,
+                    substeps=substeps,
+                )
                 if not core.illegal(choice):
                     yield Request(choice, **HOW)
 
@@ -90,8 +101,10 @@ Halves = tuple[list[validate.Pair], list[validate.Pair]]
 def halved(measured: Sequence[dict], machine: profiles.Profile) -> Halves:
     """Predict the records of every second launch, and those of the others."""
     names = sorted({r["launch"]["id"] for r in measured})
-    first, second = (validate.validate([r for r in measured if r["launch"]["id"] in names[side::2]], machine, samples=0).pairs
-                     for side in (0, 1))  # fmt: skip
+    first, second = (
+        validate.validate([r for r in measured if r["launch"]["id"] in names[side::2]], machine, samples=0).pairs
+        for side in (0, 1)
+    )
     return list(first), list(second)
 
 
@@ -104,8 +117,8 @@ def floor(halves: Halves, exchange: bool) -> float:
 
 
 def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exchange: bool) -> float:
-    """Return by how much an earlier run differs, as the median over the configurations, at equal pace: each is compared with
-    what the model says for its own pace."""
+    """Return by how much an earlier run differs, as the median over the configurations, at equal pace: each is compared
+    with what the model says for its own pace."""
     before = {pair.row.id: error_of(pair, exchange) for pair in earlier}
     both = [(error_of(pair, exchange), before.get(pair.row.id)) for pair in pairs]
     return float(np.median([abs(math.log((1 + a) / (1 + b))) for a, b in both if None not in (a, b)]))
@@ -114,21 +127,27 @@ def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exch
 def again(cases: Sequence[validate.Case], file: Path, asked: Iterable[Request] = ()) -> list[stats.Estimate | None]:
     """Return the ratio of the pick to the fastest of every case, both measured again together; None where they are one.
 
-    asked: requests to measure it with; with none of them what the file holds is taken, and cases that it lacks are left out.
+    asked: requests to measure it with; with none of them what the file holds is taken, and cases that it lacks are left
+    out.
     """
     pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
     wanted = {name for both in pairs.items() for name in both}
     if both := [request for request in asked if request.id in wanted]:
         Campaign(Space(both), file, launches=CONFIRMED, resume=True, what="confirming").run()
     rows = {row.id: row for row in tables.rows(records.read(file).records)} if pairs else {}
-    found = {pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches)
-             for pick, best in pairs.items() if pick in rows and best in rows}  # fmt: skip
+    found = {
+        pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches)
+        for pick, best in pairs.items()
+        if pick in rows and best in rows
+    }
     return [found.get(case.pick.row.id) for case in cases if case.pick is case.best or case.pick.row.id in found]
 
 
 @dataclasses.dataclass(frozen=True)
 class Bars:
-    """What a figure of held-out configurations has to reach: errors as (median, 90th percentile), regret as (mean, worst)."""
+    """What a figure of held-out configurations has to reach: errors as (median, 90th percentile), regret as (mean,
+    worst).
+    """
 
     exchange: tuple[float, float]
     step: tuple[float, float]
@@ -155,10 +174,22 @@ def report_errors(
         )
         if earlier:
             said += f", in another run by {drift(pairs, earlier, exchange):.1%}"
-        line(figure, f"{what} time, median error", resampled(errors, np.median, bars.launches), "<=",
-             max(median_bar, 1.2 * least), said)  # fmt: skip
-        line(figure, f"{what} time, 90th percentile", resampled(errors, lambda v: np.percentile(v, 90), bars.launches), "<=",
-             p90_bar, said)  # fmt: skip
+        line(
+            figure,
+            f"{what} time, median error",
+            resampled(errors, np.median, bars.launches),
+            "<=",
+            max(median_bar, 1.2 * least),
+            said,
+        )
+        line(
+            figure,
+            f"{what} time, 90th percentile",
+            resampled(errors, lambda v: np.percentile(v, 90), bars.launches),
+            "<=",
+            p90_bar,
+            said,
+        )
 
 
 def grid_of(pair: validate.Pair) -> str:
@@ -200,15 +231,24 @@ def report_regret(found: Sequence[stats.Estimate | None], bars: Bars = BARS, fig
     said = f"{len(found)} held-out cases, {len(fresh)} of them with another fastest than the pick, both measured again"
     mean = resampled(np.log(values), np.mean, CONFIRMED)
     ends = (math.exp(v) for v in (mean.value, mean.low, mean.high))
-    line(figure, "regret of the pick, geometric mean", stats.Estimate(*ends, len(values), CONFIRMED), "<=", bars.regret[0],
-         said)  # fmt: skip
+    line(
+        figure,
+        "regret of the pick, geometric mean",
+        stats.Estimate(*ends, len(values), CONFIRMED),
+        "<=",
+        bars.regret[0],
+        said,
+    )
     worst = max(fresh, key=lambda e: e.value, default=stats.Estimate(1.0, 1.0, 1.0, 0, CONFIRMED))
-    line(figure, "regret of the pick, worst", dataclasses.replace(worst, samples=len(values)), "<=", bars.regret[1],
-         said)  # fmt: skip
+    line(
+        figure, "regret of the pick, worst", dataclasses.replace(worst, samples=len(values)), "<=", bars.regret[1], said
+    )
 
 
 def main() -> None:
-    """Measure (or with --kept take what is in results/accuracy), keep the records and print one JSON line per figure."""
+    """Measure (or with --kept take what is in results/accuracy), keep the records and print one JSON line per
+    figure.
+    """
     quick, kept = "--quick" in sys.argv, "--kept" in sys.argv
     if kept:
         machine, measured = profiles.load(KEPT / "machine.json"), records.read(KEPT / HELD_OUT).records
@@ -239,7 +279,9 @@ def main() -> None:
 
 
 def keep(measured: Path, kept: Path) -> None:
-    """Put the profile of one folder and all records but the calibration's into another, where the repository has them."""
+    """Put the profile of one folder and all records but the calibration's into another, where the repository has
+    them.
+    """
     kept.mkdir(parents=True, exist_ok=True)
     (kept / "machine.json").write_bytes((measured / "machine.json").read_bytes())
     for file in measured.glob("*.jsonl"):

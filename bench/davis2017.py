@@ -1,8 +1,8 @@
-"""Figure `davis2017`: what the measured study of a hydrodynamics code reaches: how much of the time its timers name, how well the
-walltime is composed of components, and what its model says of sizes that no cost was fitted to.
+"""Figure `davis2017`: what the measured study of a hydrodynamics code reaches: how much of the time its timers name,
+how well the walltime is composed of components, and what its model says of sizes that no cost was fitted to.
 
-Measures the study's scaling runs and keeps the records in results/davis2017.jsonl.xz: `python bench/davis2017.py --kept` prints
-the figures of those again.
+Measures the study's scaling runs and keeps the records in results/davis2017.jsonl.xz: `python bench/davis2017.py
+--kept` prints the figures of those again.
 """
 
 from __future__ import annotations

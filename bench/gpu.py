@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Measure a device: `bench/gpu.py`, one command on a machine that has a device and Python and no network.
 
-What such a machine lacks is brought along: `bench/gpu.py --carry`, where there are nvcc and a network, puts both programs,
-MPICH, headers and the points of a calibration into build/carry; without it they are built where it runs.
+What such a machine lacks is brought along: `bench/gpu.py --carry`, where there are nvcc and a network, puts both
+programs, MPICH, headers and the points of a calibration into build/carry; without it they are built where it runs.
 
-A run has three stages, each for a command of ten minutes: `smoke` has one figure of every kernel, and every transport and
-schedule checked byte for byte against the CPU's reference; `bars` has what a card is expected to reach; `depth` has the
-calibration, steps to validate it with, every configuration checked, a search for faults of memory, and profiles of kernels.
-Kernels come first, they need no MPI. Every result is in the output folder as soon as it is there; a case that crashes or
-takes too long costs itself only, and `--resume` goes on where an earlier command ended, however it ended.
+A run has three stages, each for a command of ten minutes: `smoke` has one figure of every kernel, and every transport
+and schedule checked byte for byte against the CPU's reference; `bars` has what a card is expected to reach; `depth` has
+the calibration, steps to validate it with, every configuration checked, a search for faults of memory, and profiles of
+kernels. Kernels come first, they need no MPI. Every result is in the output folder as soon as it is there; a case that
+crashes or takes too long costs itself only, and `--resume` goes on where an earlier command ended, however it ended.
 
 Back home, `haloscope calibrate --from FOLDER/calibration.jsonl -o card.json` fits the profile, and `haloscope validate
 FOLDER/steps.jsonl --profile card.json` reports its error for steps that the fit has not seen.
@@ -48,8 +48,20 @@ STAGES = {"smoke": 4.0, "bars": 9.0, "depth": 9.0}  # minutes
 KERNEL_S = 40  # a kernel's case that takes longer is ended
 SHOWN_BAD = 10  # cases of a file that went wrong; all are in it
 TEST_S = 120  # a test program that takes longer is ended
-CARD = ("name", "driver_version", "clocks.sm", "clocks.mem", "power.draw", "power.limit", "temperature.gpu",
-        "clocks_event_reasons.active", "mig.mode.current", "compute_mode", "utilization.gpu", "memory.used")  # fmt: skip
+CARD = (
+    "name",
+    "driver_version",
+    "clocks.sm",
+    "clocks.mem",
+    "power.draw",
+    "power.limit",
+    "temperature.gpu",
+    "clocks_event_reasons.active",
+    "mig.mode.current",
+    "compute_mode",
+    "utilization.gpu",
+    "memory.used",
+)
 PROFILED = 8  # best kernels that are profiled
 
 
@@ -70,7 +82,7 @@ class Session:
         self._ranks: Ranks | None = None
         self._tried = False
 
-    # ---- the stages ----------------------------------------------------------------------------------------------------
+    # ---- the stages --------------------------------------------------------------------------------------------------
 
     def smoke(self) -> None:
         """One figure of every kernel; tests; every transport and schedule right, with one figure of its steps."""
@@ -103,7 +115,7 @@ class Session:
         for n in (1, 2, 4) if self.small else (1, 2, 8):
             self.verify(n, verification(n, self.aware()))
 
-    # ---- what they are made of -----------------------------------------------------------------------------------------
+    # ---- what they are made of ---------------------------------------------------------------------------------------
 
     def find(self) -> None:
         """Programs and device; refuses to go on with the results of another device."""
@@ -220,8 +232,11 @@ class Session:
                 {"case": name, "refused": f"nothing was carried for this Python; add --python {version} there"}
             )
             return
-        there = {"HALOSCOPE_BUILD": str(self.programs.library.parent), "MPI4PY_LIBMPI": str(mpi_library()),
-                 "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(packages())])}  # fmt: skip
+        there = {
+            "HALOSCOPE_BUILD": str(self.programs.library.parent),
+            "MPI4PY_LIBMPI": str(mpi_library()),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(packages())]),
+        }
         words = [self.programs.mpiexec, "-n", "2", sys.executable, ROOT / "tests/python/ranks/card_exchanges.py"]
         self.test(name, words, ranks.environment | there)
 
@@ -270,13 +285,27 @@ class Session:
         for name in (k["case"] for k in best):
             if f"profile {name}" in journal.done or self.deadline.left() <= 0:
                 continue
-            words = [tool, "--csv", "--clock-control", "none", "--kernel-name", "regex:run_body", "--launch-count", "1",
-                     self.programs.kernels, "--device", self.device, "--case", name, "--once"]  # fmt: skip
+            words = [
+                tool,
+                "--csv",
+                "--clock-control",
+                "none",
+                "--kernel-name",
+                "regex:run_body",
+                "--launch-count",
+                "1",
+                self.programs.kernels,
+                "--device",
+                self.device,
+                "--case",
+                name,
+                "--once",
+            ]
             ended = run(words, 60, {}, self.target, until=self.deadline)
             if not self.deadline.has_cut(ended):
                 journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.said})
 
-    # ---- the end -------------------------------------------------------------------------------------------------------
+    # ---- the end -----------------------------------------------------------------------------------------------------
 
     def write_table(self) -> list[str]:
         """The table of all that there is by now."""
@@ -311,7 +340,9 @@ def describe(record: dict) -> str:
 
 
 def take_over(options: argparse.Namespace, target: Path) -> None:
-    """Results of earlier commands: those in the target, or those of the folder that is named. Raises Trouble without leave."""
+    """Results of earlier commands: those in the target, or those of the folder that is named. Raises Trouble without
+    leave.
+    """
     there = any((target / f"{name}.jsonl").exists() for name in JOURNALS)
     if there and options.resume is None:
         raise Trouble(f"{target} has results; go on with --resume, or name another folder by --output")
@@ -367,8 +398,13 @@ def main() -> int:
     )
     parser.add_argument("--device", default="cuda", choices=("cuda", "hip", "host"), help="back end (default: cuda)")
     parser.add_argument("--stage", default="all", choices=("all", *STAGES), help="what to do (default: all)")
-    parser.add_argument("--resume", nargs="?", const="", metavar="FOLDER",
-                        help="go on with the results in the output folder, or with those of an earlier run's folder")  # fmt: skip
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="FOLDER",
+        help="go on with the results in the output folder, or with those of an earlier run's folder",
+    )
     parser.add_argument("--retry", action="store_true", help="with --resume: run again what failed")
     parser.add_argument("--small", action="store_true", help="small grids; the rule with --device host")
     parser.add_argument("--output", default="", help="folder of the results (default: $OUT, or results/gpu/DEVICE)")

@@ -28,12 +28,20 @@ CALIBRATION = "calibration.json"  # lines of requests by number of ranks
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
 ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
 # A carried program finds its MPI beside itself, and takes nothing else along that another system may have older.
-MOVABLE = ["-DHALOSCOPE_MPI_RUN_PATH=$ORIGIN/../mpi/lib",  # of haloscope-rank, and of bench_gpu:
-           "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
-           "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s"]  # fmt: skip
+MOVABLE = [
+    "-DHALOSCOPE_MPI_RUN_PATH=$ORIGIN/../mpi/lib",  # of haloscope-rank, and of bench_gpu:
+    "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
+    "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
+    "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s",
+]
 # What is carried, by target: its file in the build.
-CARRIED = {"bench_gpu": "bench/bench_gpu", "haloscope-rank": "haloscope-rank", "test_device": "tests/cpp/test_device",
-           "haloscope_c": "libhaloscope_c.so", "haloscope_exchange": "libhaloscope_exchange.so"}  # fmt: skip
+CARRIED = {
+    "bench_gpu": "bench/bench_gpu",
+    "haloscope-rank": "haloscope-rank",
+    "test_device": "tests/cpp/test_device",
+    "haloscope_c": "libhaloscope_c.so",
+    "haloscope_exchange": "libhaloscope_exchange.so",
+}
 MOST_MIB = 45  # beside a working tree, of 64 MiB in all
 # Kernels for several cards are most of what is carried, and some machines take little.
 COMPRESSED = "--compress-mode=size"
@@ -41,8 +49,8 @@ COMPRESSED = "--compress-mode=size"
 
 @dataclass
 class Programs:
-    """What is run. rank: None where it could not be built, or has still to be, in folder `unfinished`; mpiexec belongs to
-    its MPI."""
+    """What is run. rank: None where it could not be built, or has still to be, in folder `unfinished`; mpiexec belongs
+    to its MPI."""
 
     kernels: Path
     rank: Path | None
@@ -52,12 +60,13 @@ class Programs:
     library: Path | None = None  # of exchanges, for Python
 
 
-# ---- carrying ----------------------------------------------------------------------------------------------------------
+# ---- carrying --------------------------------------------------------------------------------------------------------
 
 
 def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY, python: str = "") -> None:
-    """Collect in a folder all that a machine with a device may lack: programs, tests, MPI, headers, packages of its Python
-    (a version, as "3.12"; default: this one's), points of a calibration. Raises Trouble where it is too large to carry."""
+    """Collect in a folder all that a machine with a device may lack: programs, tests, MPI, headers, packages of its
+    Python (a version, as "3.12"; default: this one's), points of a calibration. Raises Trouble where it is too large to
+    carry."""
     folder.mkdir(parents=True, exist_ok=True)
     fetch_mpi(folder)
     fetch_packages(folder, python)
@@ -87,9 +96,24 @@ def unpack(folder: Path = CARRY) -> None:
 
 
 def download(listed: Path, folder: Path, *options: str, into: str = "") -> None:
-    """Fetches the wheels that a file lists with their hashes into a folder, and unpacks them there, or `into` one inside."""
-    words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--require-hashes",
-             *options, "-d", str(folder), "-r", str(listed)]  # fmt: skip
+    """Fetches the wheels that a file lists with their hashes into a folder, and unpacks them there, or `into` one
+    inside.
+    """
+    words = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--require-hashes",
+        *options,
+        "-d",
+        str(folder),
+        "-r",
+        str(listed),
+    ]
     subprocess.run(words, check=True)
     for wheel in folder.glob("*.whl"):
         with zipfile.ZipFile(wheel) as packed:
@@ -182,7 +206,7 @@ def on_device(point: dict, device: str) -> dict:
     return point | {"id": name, "request": point["request"] | {"device": device}}
 
 
-# ---- finding or building -----------------------------------------------------------------------------------------------
+# ---- finding or building ---------------------------------------------------------------------------------------------
 
 
 def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
@@ -191,8 +215,12 @@ def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: P
     Raises Trouble where the device or its driver does not work, or nothing can be built.
     """
     if given:
-        programs = Programs(Path(given) / "bench" / "bench_gpu", Path(given) / "haloscope-rank",
-                            shutil.which("mpiexec") or mpiexec(CARRY), **tests_in(Path(given), "tests/cpp"))  # fmt: skip
+        programs = Programs(
+            Path(given) / "bench" / "bench_gpu",
+            Path(given) / "haloscope-rank",
+            shutil.which("mpiexec") or mpiexec(CARRY),
+            **tests_in(Path(given), "tests/cpp"),
+        )
         check_device(ask_device(programs.kernels, device, mark, deadline), deadline)
         return programs
     unpack()
@@ -239,15 +267,19 @@ def check_device(asked: Ended, deadline: Deadline) -> None:
 
 
 def is_too_old(said: str) -> bool:
-    """Whether there is a driver, of an older CUDA than the programs were built with: a build by the nvcc here may do."""
+    """Whether there is a driver, of an older CUDA than the programs were built with: a build by the nvcc here may
+    do.
+    """
     return "insufficient" in said and bool(shutil.which("nvidia-smi")) and Path(nvcc()).exists()
 
 
 def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
     """Configure, and build the kernels: they are measured before the rank program has to be there."""
     folder = ROOT / "build" / f"gpu-{device}"
-    steps = {"configuring": configuration(device, folder, CARRY, architecture()),
-             "building the kernels": compile_words(folder, "bench_gpu")}  # fmt: skip
+    steps = {
+        "configuring": configuration(device, folder, CARRY, architecture()),
+        "building the kernels": compile_words(folder, "bench_gpu"),
+    }
     for what, words in steps.items():
         if not run_step(what, words, log, deadline, mark):
             raise Trouble(f"{what} failed, see {log.path}")
@@ -288,8 +320,17 @@ def configuration(device: str, folder: Path, carried: Path, architectures: str) 
         options += [f"-DMPI_CXX_COMPILER={carried / 'mpi' / 'bin' / 'mpicxx'}"]
     if ninja := find_tool("ninja"):
         options += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
-    return [find_tool("cmake") or "cmake", "-S", str(ROOT), "-B", str(folder), f"-DCMAKE_PREFIX_PATH={carried}",
-            "-DCMAKE_BUILD_TYPE=Release", "-DHALOSCOPE_TESTS=OFF", *options]  # fmt: skip
+    return [
+        find_tool("cmake") or "cmake",
+        "-S",
+        str(ROOT),
+        "-B",
+        str(folder),
+        f"-DCMAKE_PREFIX_PATH={carried}",
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DHALOSCOPE_TESTS=OFF",
+        *options,
+    ]
 
 
 def compile_words(folder: Path, *targets: str) -> list[str]:

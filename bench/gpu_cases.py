@@ -64,8 +64,10 @@ def first_of_each(requests: Sequence[Mapping]) -> list[Mapping]:
     seen: set[tuple] = set()
     found = []
     for r in requests:
-        new = {("way", r["schedule"], r["strategy"], r.get("walls")),
-               ("kernel", r["app"], r.get("form"), r.get("real"), r.get("device_kernel"))} - seen  # fmt: skip
+        new = {
+            ("way", r["schedule"], r["strategy"], r.get("walls")),
+            ("kernel", r["app"], r.get("form"), r.get("real"), r.get("device_kernel")),
+        } - seen
         seen |= new
         found += [r] if new else []
     return found
@@ -105,30 +107,54 @@ def verification(ranks: int, aware: bool) -> list[dict]:
                     blocked, turn = substeps == "blocked", len(found)
                     if (blocked and "laplace" not in app["app"]) or (depth > 1 and schedule in FACES):
                         continue
-                    found.append(dict(
-                        app, strategy=strategy, schedule=schedule, depth=depth, substeps=substeps,
-                        device_kernel=("stream", "shared", "naive")[turn % 3], pack=("first", "beside")[turn // 2 % 2],
-                        periodic="all" if blocked else ("all", "y", "none", "x")[turn // 3 % 4], **CHECKED,
-                    ))  # fmt: skip
+                    found.append(
+                        dict(
+                            app,
+                            strategy=strategy,
+                            schedule=schedule,
+                            depth=depth,
+                            substeps=substeps,
+                            device_kernel=("stream", "shared", "naive")[turn % 3],
+                            pack=("first", "beside")[turn // 2 % 2],
+                            periodic="all" if blocked else ("all", "y", "none", "x")[turn // 3 % 4],
+                            **CHECKED,
+                        )
+                    )
         found += boxes(app, 1, (1, 2, 3, 6), CHECKED)
     return found + deep(several if ranks > 1 else STRATEGIES[:1], ranks)
 
 
 def deep(strategies: Sequence[str], ranks: int) -> list[dict]:
     """Halos as deep as in the 2023 study, and all steps of a depth captured as one graph, which needs a lone rank."""
-    found = [dict(LAPLACE2D, cells=(277, 263), strategy=strategy, schedule=schedule, depth=depth,
-                  **CHECKED | {"steps": depth, "verify": depth + 9})
-             for strategy in strategies for schedule in schedules(ranks) for depth in (16, 64)]  # fmt: skip
-    graphs = [dict(app, strategy=STRATEGIES[0], schedule=schedule, depth=depth, capture=True, **CHECKED)
-              for app in (LAPLACE2D | {"cells": (131, 90)}, DENSE | {"cells": (38, 33, 35)})
-              for schedule in schedules(1) for depth in (1, 4)]  # fmt: skip
+    found = [
+        dict(
+            LAPLACE2D,
+            cells=(277, 263),
+            strategy=strategy,
+            schedule=schedule,
+            depth=depth,
+            **CHECKED | {"steps": depth, "verify": depth + 9},
+        )
+        for strategy in strategies
+        for schedule in schedules(ranks)
+        for depth in (16, 64)
+    ]
+    graphs = [
+        dict(app, strategy=STRATEGIES[0], schedule=schedule, depth=depth, capture=True, **CHECKED)
+        for app in (LAPLACE2D | {"cells": (131, 90)}, DENSE | {"cells": (38, 33, 35)})
+        for schedule in schedules(1)
+        for depth in (1, 4)
+    ]
     return found + graphs * (ranks == 1)
 
 
 def boxes(app: Mapping, threads: int, thickness: Sequence[int], how: Mapping) -> list[dict]:
     """A device's block in a box of the host, both schedules, by thickness of its walls."""
-    return [dict(app, strategy="ordered/p2p", schedule=schedule, walls=layers, threads=threads, **how)
-            for layers in thickness for schedule in ("box", "box-overlap")]  # fmt: skip
+    return [
+        dict(app, strategy="ordered/p2p", schedule=schedule, walls=layers, threads=threads, **how)
+        for layers in thickness
+        for schedule in ("box", "box-overlap")
+    ]
 
 
 def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
@@ -149,31 +175,56 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
     )
     cube = {"cells": (24 if small else 420,) * 3}
     threads = max(1, len(os.sched_getaffinity(0)) // ranks)
-    found = [dict(form, **cube, strategy=strategy, schedule=schedule, **how)
-             for form in (DENSE, SEPARABLE)
-             for strategy in dict.fromkeys((strategies[0], strategies[-1], "ordered/staged:pageable",
-                                            *(() if alone else ("ordered/taskqueue", "ordered/taskqueue:device,chunks=4"))))
-             for schedule in schedules(ranks) if form is DENSE or strategy == strategies[0]]  # fmt: skip
+    found = [
+        dict(form, **cube, strategy=strategy, schedule=schedule, **how)
+        for form in (DENSE, SEPARABLE)
+        for strategy in dict.fromkeys(
+            (
+                strategies[0],
+                strategies[-1],
+                "ordered/staged:pageable",
+                *(() if alone else ("ordered/taskqueue", "ordered/taskqueue:device,chunks=4")),
+            )
+        )
+        for schedule in schedules(ranks)
+        if form is DENSE or strategy == strategies[0]
+    ]
     found += [
         dict(DENSE, **cube, strategy="direct/staged", schedule=schedule, **how) for schedule in FACES if not alone
     ]
     found += boxes(DENSE | cube, threads, (1, 3), how)
     side = min(depths)  # where a step is mostly exchange
-    found += [dict(LAPLACE2D, cells=(side, side), strategy="ordered/staged:stream", schedule=schedule, depth=1, **how)
-              for schedule in schedules(ranks) if not alone]  # fmt: skip
-    return found + [dict(LAPLACE2D, cells=(side, side), strategy=strategy, schedule=schedule, depth=depth, **how)
-                    for side in depths for strategy in strategies for depth in (depths[side][:1] if alone else depths[side])
-                    for schedule in (*schedules(ranks),
-                                     *(() if alone or depth > 1 else by_faces("laplace2d", strategy)))]  # fmt: skip
+    found += [
+        dict(LAPLACE2D, cells=(side, side), strategy="ordered/staged:stream", schedule=schedule, depth=1, **how)
+        for schedule in schedules(ranks)
+        if not alone
+    ]
+    return found + [
+        dict(LAPLACE2D, cells=(side, side), strategy=strategy, schedule=schedule, depth=depth, **how)
+        for side in depths
+        for strategy in strategies
+        for depth in (depths[side][:1] if alone else depths[side])
+        for schedule in (*schedules(ranks), *(() if alone or depth > 1 else by_faces("laplace2d", strategy)))
+    ]
 
 
-# ---- blocks that exchange buffers of their own ---------------------------------------------------------------------------
+# ---- blocks that exchange buffers of their own -----------------------------------------------------------------------
 
 BASELINES = tuple(f"baseline:{wait},{send}" for wait in ("waitall", "testany") for send in ("nonblocking", "blocking"))
-TASKQUEUES = tuple(f"taskqueue:{tasks},{buffer},{send}" for tasks in ("channel", "queue")
-                   for buffer in ("pinned", "device") for send in ("nonblocking", "blocking"))  # fmt: skip
-PROPOSED = ("kernels", "taskqueue:padded", "taskqueue:throttle=4", "taskqueue:dummy", "taskqueue:device,chunks=4",
-            "taskqueue:chunks=4")  # fmt: skip
+TASKQUEUES = tuple(
+    f"taskqueue:{tasks},{buffer},{send}"
+    for tasks in ("channel", "queue")
+    for buffer in ("pinned", "device")
+    for send in ("nonblocking", "blocking")
+)
+PROPOSED = (
+    "kernels",
+    "taskqueue:padded",
+    "taskqueue:throttle=4",
+    "taskqueue:dummy",
+    "taskqueue:device,chunks=4",
+    "taskqueue:chunks=4",
+)
 EQUAL = (1_000_000,) * 27  # bytes: where chunks can show what they bring
 CHUNKED = tuple(f"taskqueue:{buffer},chunks={n}" for buffer in ("pinned", "device") for n in (1, 4, 8))
 ROUNDS = 3  # tests of all variants in turn, so that those compared are close in time
@@ -184,8 +235,12 @@ def blocks(ranks: int, small: bool, device: str) -> list[dict]:
     workloads = ("XS",) if small else ("XL", "L", "M", "S", "XS")
     cases = [({"workload": name}, (*BASELINES, *TASKQUEUES, *PROPOSED)) for name in workloads]
     cases.insert(1, ({"workload": "L", "bytes": (EQUAL[:4] if small else EQUAL)}, CHUNKED))
-    return [block_line({**work, "variant": variant, "sides": 2 if ranks == 1 else 1, "device": device}, ranks, turn)
-            for work, variants in cases for turn in range(1 if small else ROUNDS) for variant in variants]  # fmt: skip
+    return [
+        block_line({**work, "variant": variant, "sides": 2 if ranks == 1 else 1, "device": device}, ranks, turn)
+        for work, variants in cases
+        for turn in range(1 if small else ROUNDS)
+        for variant in variants
+    ]
 
 
 def block_line(request: Mapping, ranks: int, turn: int) -> dict:

@@ -1,4 +1,5 @@
-"""The rank program on a device, as bench/gpu.py starts it: lists of requests, of which one that crashes costs itself only.
+"""The rank program on a device, as bench/gpu.py starts it: lists of requests, of which one that crashes costs itself
+only.
 
 Standard library only, because nothing else is where it runs.
 """
@@ -88,8 +89,14 @@ class SharedDevice:
 def tell_daemon(words: Sequence[str], said: str, environment: dict[str, str], log: Log, limit_s: float) -> bool:
     """Whether the control program of MPS did what it was told to, in time."""
     try:
-        done = subprocess.run(words, check=False, input=said.encode(), env=os.environ | environment,
-                              stdout=subprocess.DEVNULL, timeout=limit_s)  # fmt: skip
+        done = subprocess.run(
+            words,
+            check=False,
+            input=said.encode(),
+            env=os.environ | environment,
+            stdout=subprocess.DEVNULL,
+            timeout=limit_s,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         log.say(f"MPS: {error}")
         return False
@@ -120,7 +127,9 @@ class Ranks:
         return self.shared.environment | self.mpi
 
     def try_out(self) -> str:
-        """Finds an environment in which two ranks get the right bytes, with MPS if possible. Returns the fault, or ""."""
+        """Finds an environment in which two ranks get the right bytes, with MPS if possible. Returns the fault, or
+        "".
+        """
         said = self.try_mpi()
         if said and self.shared.environment:
             self.shared.end()
@@ -144,20 +153,34 @@ class Ranks:
         return said or "mpiexec starts nothing"
 
     def aware(self) -> bool | None:
-        """Whether this MPI sends device memory; one that crashes on it does not. None: there was no time to find out."""
+        """Whether this MPI sends device memory; one that crashes on it does not. None: there was no time to find
+        out.
+        """
         done = self.two([self.programs.rank, "--probe", "device-aware"], 30)
         return None if self.deadline.has_cut(done) else '"ok":true' in done.said.replace(" ", "")
 
     def memory_faults(self, lines: list[dict]) -> dict | None:
-        """What compute-sanitizer finds in a few requests of two ranks, as a line of a journal; None: its time was up."""
+        """What compute-sanitizer finds in a few requests of two ranks, as a line of a journal; None: its time was
+        up.
+        """
         beside = Path(nvcc()).with_name("compute-sanitizer")
         tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
         if tool is None or self.device != "cuda":
             return {"found": "not here"}
         with tempfile.TemporaryDirectory() as scratch:
             file = write_requests(Path(scratch), lines)
-            words = [tool, "--error-exitcode", str(FAULT), self.programs.rank, "--watchdog", "80",  # its first launches are slow
-                     "--requests", file, "--output", os.devnull]  # fmt: skip
+            words = [
+                tool,
+                "--error-exitcode",
+                str(FAULT),
+                self.programs.rank,
+                "--watchdog",
+                "80",  # its first launches are slow
+                "--requests",
+                file,
+                "--output",
+                os.devnull,
+            ]
             done = self.two(words, 90, self.mpi)  # the tool and MPS do not go together
         return None if done.code is None else faults_in(done)
 
@@ -173,8 +196,8 @@ class Ranks:
             return Ended(127, str(error))
 
     def run(self, ranks: int, lines: list[dict], journal: Journal, until: Deadline, every: bool = False) -> None:
-        """Have all requests that the journal lacks recorded, as many as there is time for; ways take turns. Ways that are
-        given up are left out, unless `every` way is asked for."""
+        """Have all requests that the journal lacks recorded, as many as there is time for; ways take turns. Ways that
+        are given up are left out, unless `every` way is asked for."""
         while until.left() > 0:
             lost = set() if every else given_up(journal)
             todo = [asked for asked in in_turn(lines) if asked["id"] not in journal.done and way(asked) not in lost]
@@ -203,9 +226,18 @@ class Ranks:
         """One launch; it ends by itself, or when no record has come for `case_s`, or at the deadline."""
         self.launches += 1
         with tempfile.TemporaryDirectory() as scratch:
-            words = [self.programs.mpiexec, "-n", str(ranks), str(self.programs.rank), "--requests",
-                     str(write_requests(Path(scratch), lines)), "--output", str(journal.path),
-                     "--launch-id", f"{self.started}-{self.launches}"]  # fmt: skip
+            words = [
+                self.programs.mpiexec,
+                "-n",
+                str(ranks),
+                str(self.programs.rank),
+                "--requests",
+                str(write_requests(Path(scratch), lines)),
+                "--output",
+                str(journal.path),
+                "--launch-id",
+                f"{self.started}-{self.launches}",
+            ]
             ended = run(words, case_s, self.environment, self.mark, journal.size, until or self.deadline)
         journal.refresh()
         return ended

@@ -42,7 +42,9 @@ class Deadline:
 
 
 class Log:
-    """What a run says, also kept in a file; what programs say goes to the file alone, its end is shown where one fails."""
+    """What a run says, also kept in a file; what programs say goes to the file alone, its end is shown where one
+    fails.
+    """
 
     def __init__(self, path: Path):
         self.begin = time.monotonic()
@@ -65,7 +67,7 @@ class Log:
         print("\n".join(text.splitlines()[-SHOWN:]), file=sys.stderr, flush=True)
 
 
-# ---- processes ---------------------------------------------------------------------------------------------------------
+# ---- processes -------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -87,16 +89,28 @@ class Ended:
         return [json.loads(text) for text in self.said.splitlines() if text.startswith("{")]
 
 
-def run(words: Iterable[str | Path], limit_s: float, environment: Mapping[str, str], mark: Path,
-        progress: Callable[[], object] = lambda: None, until: Deadline | None = None) -> Ended:  # fmt: skip
+def run(
+    words: Iterable[str | Path],
+    limit_s: float,
+    environment: Mapping[str, str],
+    mark: Path,
+    progress: Callable[[], object] = lambda: None,
+    until: Deadline | None = None,
+) -> Ended:
     """Run a program, and end all that it started.
 
     limit_s: seconds from the start, or from the last time that progress() changed; until: the latest in any case.
     """
     with tempfile.TemporaryFile() as said:
         whole = os.environ | environment | {MARK: str(mark)}
-        process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=whole,
-                                   start_new_session=True)  # fmt: skip
+        process = subprocess.Popen(
+            [str(word) for word in words],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env=whole,
+            start_new_session=True,
+        )
         try:
             code = wait(process, limit_s, progress, until)
         finally:
@@ -135,7 +149,9 @@ def end_group(process: subprocess.Popen) -> None:
 
 
 def end_leftovers(mark: Path, name: str = MARK) -> None:
-    """End processes that nobody waits for any more, as ranks whose mpiexec was killed: those of a run, or with such a variable."""
+    """End processes that nobody waits for any more, as ranks whose mpiexec was killed: those of a run, or with such a
+    variable.
+    """
     until = time.monotonic() + 5
     while kill_leftovers(f"{name}={mark}".encode()) and time.monotonic() < until:
         time.sleep(0.005)
@@ -155,11 +171,13 @@ def kill_leftovers(sign: bytes) -> bool:
     return found
 
 
-# ---- results -----------------------------------------------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------------------------------------
 
 
 class Journal:
-    """A file of results, a line each, that only grows. Programs append to it too; whoever is killed leaves whole lines."""
+    """A file of results, a line each, that only grows. Programs append to it too; whoever is killed leaves whole
+    lines.
+    """
 
     def __init__(self, path: Path, key: str, mends: bool = True):
         self.path, self.key = path, key

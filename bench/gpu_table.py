@@ -11,8 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 # Least share of a device-to-device copy's rate that the best kernel of a form must reach, one step a launch.
-SWEEP_BARS = {("laplace2d", "star", "f32"): 0.95, ("laplace3d", "star", "f32"): 0.92, ("laplace3d", "star", "f64"): 0.92,
-              ("advection3d", "dense", "f64"): 0.88, ("advection3d", "separable", "f64"): 0.88}  # fmt: skip
+SWEEP_BARS = {
+    ("laplace2d", "star", "f32"): 0.95,
+    ("laplace3d", "star", "f32"): 0.92,
+    ("laplace3d", "star", "f64"): 0.92,
+    ("advection3d", "dense", "f64"): 0.88,
+    ("advection3d", "separable", "f64"): 0.88,
+}
 FUSED = ("laplace2d", "star", "f32")
 FUSED_BAR, PACK_BAR, HIDDEN_BAR, BEST_BAR = 2.4, 0.8, 0.9, 1.17
 HIDDEN = ("laplace2d", "f32")  # whose exchange is short enough to be hidden whole
@@ -44,9 +49,20 @@ def table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[di
     """All of it, best block shapes only."""
     imitated = any(line.get("imitated") for line in kernels)
     measured = measurements(steps)
-    return [*([IMITATED, ""] if imitated else []), *kernel_lines(best_shapes(kernels), packs_of(kernels), copies_of(kernels)), "",
-            *overlap_lines(overlaps_of(kernels)), "", *step_lines(measured), "", *comparison_lines(comparisons(measured)), "",
-            *queue_lines(queue_gains(exchanged)), "", *bar_lines(all_bars(kernels, steps, exchanged))]  # fmt: skip
+    return [
+        *([IMITATED, ""] if imitated else []),
+        *kernel_lines(best_shapes(kernels), packs_of(kernels), copies_of(kernels)),
+        "",
+        *overlap_lines(overlaps_of(kernels)),
+        "",
+        *step_lines(measured),
+        "",
+        *comparison_lines(comparisons(measured)),
+        "",
+        *queue_lines(queue_gains(exchanged)),
+        "",
+        *bar_lines(all_bars(kernels, steps, exchanged)),
+    ]
 
 
 def card_table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[str]:
@@ -84,7 +100,7 @@ def overlaps_of(kernels: Sequence[dict]) -> list[Overlap]:
     return [overlap_of(line) for line in kernels if line.get("figure") == "gpu-overlap"]
 
 
-# ---- kernels -----------------------------------------------------------------------------------------------------------
+# ---- kernels ---------------------------------------------------------------------------------------------------------
 
 
 def best_shapes(kernels: Sequence[dict]) -> dict[tuple, dict]:
@@ -108,19 +124,31 @@ def kernel_lines(best: dict[tuple, dict], packs: list[dict], copies: list[dict])
         out.append(
             f"| {app} {form} {real} | {variant}{extra} | {block} | {share_of_copy(line):.3f} | {copy_rate(line)} |"
         )
-    out += [f"| copy of {line['bytes'] // 2**21} MiB | copy kernel of packing | | {share_of_copy(line):.3f} | {copy_rate(line)} |"
-            for line in copies]  # fmt: skip
-    return out + [f"| pack, 6 faces of 4 fields of {line['cells']}^3 | one launch | | {share_of_copy(line):.3f} "
-                  f"(launch floor {launch_floor(line):.2f} of it) | {copy_rate(line)} |" for line in packs]  # fmt: skip
+    out += [
+        f"| copy of {line['bytes'] // 2**21} MiB | copy kernel of packing | | {share_of_copy(line):.3f} | "
+        f"{copy_rate(line)} |"
+        for line in copies
+    ]
+    return out + [
+        f"| pack, 6 faces of 4 fields of {line['cells']}^3 | one launch | | {share_of_copy(line):.3f} "
+        f"(launch floor {launch_floor(line):.2f} of it) | {copy_rate(line)} |"
+        for line in packs
+    ]
 
 
 def best_rate(best: dict[tuple, dict], swept: tuple[str, str, str], fused: bool) -> float:
     """Steps in the time of one copy, by the best kernel that fuses steps or that does not."""
-    return max((share_of_copy(line) * levels for (*of, _, levels), line in best.items()
-                if tuple(of) == swept and (levels > 1) == fused), default=0.0)  # fmt: skip
+    return max(
+        (
+            share_of_copy(line) * levels
+            for (*of, _, levels), line in best.items()
+            if tuple(of) == swept and (levels > 1) == fused
+        ),
+        default=0.0,
+    )
 
 
-# ---- overlap in one process --------------------------------------------------------------------------------------------
+# ---- overlap in one process ------------------------------------------------------------------------------------------
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -158,8 +186,13 @@ def overlap_of(line: dict) -> Overlap:
     hidden = [(serial - together) / (serial - alone) if serial > alone else 0.0 for serial, together, alone in pairs]
     usual = statistics.median(exchange)
     cells = "x".join(str(n) for n in line["cells"] if n > 1)
-    return Overlap(f"{line['app']} {line['real']} {cells}", line["app"], line["real"], hidden,
-                   min(1.0, interior / usual) if usual > 0 else 1.0)  # fmt: skip
+    return Overlap(
+        f"{line['app']} {line['real']} {cells}",
+        line["app"],
+        line["real"],
+        hidden,
+        min(1.0, interior / usual) if usual > 0 else 1.0,
+    )
 
 
 def overlap_lines(overlaps: Sequence[Overlap]) -> list[str]:
@@ -171,7 +204,7 @@ def overlap_lines(overlaps: Sequence[Overlap]) -> list[str]:
     return out
 
 
-# ---- steps -------------------------------------------------------------------------------------------------------------
+# ---- steps -----------------------------------------------------------------------------------------------------------
 
 
 def step_lines(measured: list[dict]) -> list[str]:
@@ -198,8 +231,8 @@ def step_s(record: dict) -> float:
 
 @dataclass
 class Comparison:
-    """What of the exchange the streams hide, and how much better than plain the best run, the box and the exchange alone by streams
-    that wait for messages are; None: not measured."""
+    """What of the exchange the streams hide, and how much better than plain the best run, the box and the exchange
+    alone by streams that wait for messages are; None: not measured."""
 
     problem: str
     app: str
@@ -220,17 +253,26 @@ def compare(same: list[dict]) -> Comparison:
         key = (q["schedule"], q["strategy"], q["depth"])
         step[key] = min(step_s(record), step.get(key, step_s(record)))
         swept[key] = record["phases_s"]["compute"]["max"]
-    hidden = [(bulk - step["streams", *way]) / (bulk - swept[schedule, *way]) for (schedule, *way), bulk in step.items()
-              if schedule == "bulk" and ("streams", *way) in step and bulk > swept[schedule, *way]]  # fmt: skip
+    hidden = [
+        (bulk - step["streams", *way]) / (bulk - swept[schedule, *way])
+        for (schedule, *way), bulk in step.items()
+        if schedule == "bulk" and ("streams", *way) in step and bulk > swept[schedule, *way]
+    ]
     ways = [("bulk", strategy, 1) for strategy in ("ordered/staged", "ordered/staged:stream")]
     plain = step.get(ways[0])
     exchange = [step[way] - swept[way] for way in ways if way in step]
     boxed = [t for (schedule, *_), t in step.items() if schedule == "box-overlap"]
     request = same[0]["request"]
-    return Comparison(problem(same[0]), request["app"], math.prod(request["cells"]), request["ranks"], max(hidden, default=None),
-                      plain / min(step.values()) if plain else None,
-                      plain / min(boxed) if plain and boxed else None,
-                      exchange[0] / exchange[1] if len(exchange) == 2 and min(exchange) > 0 else None)  # fmt: skip
+    return Comparison(
+        problem(same[0]),
+        request["app"],
+        math.prod(request["cells"]),
+        request["ranks"],
+        max(hidden, default=None),
+        plain / min(step.values()) if plain else None,
+        plain / min(boxed) if plain and boxed else None,
+        exchange[0] / exchange[1] if len(exchange) == 2 and min(exchange) > 0 else None,
+    )
 
 
 def comparisons(measured: list[dict]) -> list[Comparison]:
@@ -250,7 +292,8 @@ def shown(value: float | None) -> str:
 def comparison_lines(compared: list[Comparison]) -> list[str]:
     """A line per problem."""
     out = [
-        "| problem | ranks | exchange hidden by streams, while ranks share the card | plain over best | plain over box-overlap "
+        "| problem | ranks | exchange hidden by streams, while ranks share the card | plain over best | plain over "
+        "box-overlap "
         "| exchange, staged over staged:stream |",
         "|---|---|---|---|---|---|",
     ]
@@ -260,12 +303,14 @@ def comparison_lines(compared: list[Comparison]) -> list[str]:
     ]
 
 
-# ---- blocks ------------------------------------------------------------------------------------------------------------
+# ---- blocks ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class QueueGain:
-    """Median and ends of the ratios, test by test, of two variants' times; `which`: the workload, or "equal" blocks in chunks."""
+    """Median and ends of the ratios, test by test, of two variants' times; `which`: the workload, or "equal" blocks in
+    chunks.
+    """
 
     which: str
     ranks: int
@@ -320,26 +365,40 @@ def queue_gains(exchanged: Sequence[dict]) -> list[QueueGain]:
 
 def queue_lines(gains: Sequence[QueueGain]) -> list[str]:
     """A line per workload and number of ranks; one rank has both sides, its messages stay in the process."""
-    out = ["| blocks | ranks | best baseline, or whole | best task queue, or in chunks | ratio | least to most |",
-           "|---|---|---|---|---|---|"]  # fmt: skip
-    return out + [f"| {g.which} | {g.ranks} | {g.slower} | {g.faster} | {g.median:.3f} | "
-                  f"{min(g.ratios):.3f} to {max(g.ratios):.3f} |" for g in gains]  # fmt: skip
+    out = [
+        "| blocks | ranks | best baseline, or whole | best task queue, or in chunks | ratio | least to most |",
+        "|---|---|---|---|---|---|",
+    ]
+    return out + [
+        f"| {g.which} | {g.ranks} | {g.slower} | {g.faster} | {g.median:.3f} | "
+        f"{min(g.ratios):.3f} to {max(g.ratios):.3f} |"
+        for g in gains
+    ]
 
 
 def queue_bars(gains: Sequence[QueueGain]) -> list[Bar]:
     """Bars are those of two ranks; a workload that only one rank has exchanged is named so."""
     asked = {**QUEUE_BARS, "equal": CHUNK_BAR}
-    return [Bar(f"blocks {g.which}, {'in chunks over whole' if g.which == 'equal' else 'task queue over baseline'}, "
-                f"{'2 ranks' if g.ranks == 2 else 'both sides in one rank'}", asked[g.which], g.median)
-            for g in gains if g.which in asked]  # fmt: skip
+    return [
+        Bar(
+            f"blocks {g.which}, {'in chunks over whole' if g.which == 'equal' else 'task queue over baseline'}, "
+            f"{'2 ranks' if g.ranks == 2 else 'both sides in one rank'}",
+            asked[g.which],
+            g.median,
+        )
+        for g in gains
+        if g.which in asked
+    ]
 
 
-# ---- bars --------------------------------------------------------------------------------------------------------------
+# ---- bars ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Bar:
-    """What a card must reach, and what it did; None: not measured. holds: where reaching the number is not all there is to it."""
+    """What a card must reach, and what it did; None: not measured. holds: where reaching the number is not all there is
+    to it.
+    """
 
     what: str
     asked: float
@@ -353,26 +412,47 @@ class Bar:
         return "yes" if (self.reached >= self.asked if self.holds is None else self.holds) else "no"
 
 
-def bars(best: dict[tuple, dict], packs: Sequence[dict], overlaps: Sequence[Overlap],
-         compared: Sequence[Comparison]) -> list[Bar]:  # fmt: skip
+def bars(
+    best: dict[tuple, dict], packs: Sequence[dict], overlaps: Sequence[Overlap], compared: Sequence[Comparison]
+) -> list[Bar]:
     """Every bar but that of predictions, which need a fitted profile: `haloscope validate` has it."""
-    found = [Bar(f"{' '.join(swept)}: share of the copy's rate", asked, best_rate(best, swept, False) or None)
-             for swept, asked in SWEEP_BARS.items()]  # fmt: skip
+    found = [
+        Bar(f"{' '.join(swept)}: share of the copy's rate", asked, best_rate(best, swept, False) or None)
+        for swept, asked in SWEEP_BARS.items()
+    ]
     one, fused = (best_rate(best, FUSED, several) for several in (False, True))
-    found.append(Bar(f"{' '.join(FUSED)}: steps a second, fused over one by one", FUSED_BAR,
-                     fused / one if one and fused else None))  # fmt: skip
-    found += [Bar(f"{o.problem}: share of the exchange hidden", HIDDEN_BAR, o.median)
-              for o in overlaps if (o.app, o.real) == HIDDEN]  # fmt: skip
+    found.append(
+        Bar(
+            f"{' '.join(FUSED)}: steps a second, fused over one by one",
+            FUSED_BAR,
+            fused / one if one and fused else None,
+        )
+    )
+    found += [
+        Bar(f"{o.problem}: share of the exchange hidden", HIDDEN_BAR, o.median)
+        for o in overlaps
+        if (o.app, o.real) == HIDDEN
+    ]
     for line in packs:
         share = share_of_copy(line)
-        found.append(Bar("pack: share of the copy's rate, or at the floor of a launch", PACK_BAR, share,
-                         share >= PACK_BAR or launch_floor(line) >= LAUNCH_FLOOR))  # fmt: skip
+        found.append(
+            Bar(
+                "pack: share of the copy's rate, or at the floor of a launch",
+                PACK_BAR,
+                share,
+                share >= PACK_BAR or launch_floor(line) >= LAUNCH_FLOOR,
+            )
+        )
     flat = [c for c in compared if c.app == "laplace2d" and c.ranks > 1]
     largest = max((c.cells for c in flat), default=0)
-    found += [Bar(f"{c.problem}, {c.ranks} ranks: exchange, staged over staged:stream", STREAM_BAR, c.stream)
-              for c in flat if c.cells == min(f.cells for f in flat)]  # fmt: skip
-    return found + [Bar(f"{c.problem}, {c.ranks} ranks: plain over best", BEST_BAR, c.best)
-                    for c in flat if c.cells == largest]  # fmt: skip
+    found += [
+        Bar(f"{c.problem}, {c.ranks} ranks: exchange, staged over staged:stream", STREAM_BAR, c.stream)
+        for c in flat
+        if c.cells == min(f.cells for f in flat)
+    ]
+    return found + [
+        Bar(f"{c.problem}, {c.ranks} ranks: plain over best", BEST_BAR, c.best) for c in flat if c.cells == largest
+    ]
 
 
 def bar_lines(found: Sequence[Bar]) -> list[str]:

@@ -1,7 +1,8 @@
 """Figure `lab`: what the model says of held-out configurations on emulated networks, against what they take there.
 
-Each network is calibrated, then all choices of every held-out case are measured in it, then the model's pick and the fastest again,
-interleaved. Everything is kept in results/lab/: `python bench/lab.py --kept` prints the figures of that again.
+Each network is calibrated, then all choices of every held-out case are measured in it, then the model's pick and the
+fastest again, interleaved. Everything is kept in results/lab/: `python bench/lab.py --kept` prints the figures of that
+again.
 """
 
 from __future__ import annotations
@@ -65,16 +66,27 @@ GRIDS = (
 # The places of the map of docs/lab.md: cells of a rank in each dimension, and what may win there.
 MAP_BANDWIDTH = "1Gbit"
 BLOCKS = (32, 128, 512)
-RIVALS = tuple((strategy, schedule, depth) for strategy in ("ordered/p2p", "direct:merged/p2p") for schedule in ("bulk", "split")
-               for depth in (1, 4, 16))  # fmt: skip
+RIVALS = tuple(
+    (strategy, schedule, depth)
+    for strategy in ("ordered/p2p", "direct:merged/p2p")
+    for schedule in ("bulk", "split")
+    for depth in (1, 4, 16)
+)
 
 
 def of_map() -> Iterator[Request]:
     """Yield every rival of every size of block."""
     for block in BLOCKS:
         for strategy, schedule, depth in RIVALS:
-            choice = core.Choice("laplace2d", (block, 2 * block), ranks=2, process_grid="1x2", strategy=strategy,
-                                 schedule=schedule, depth=depth)  # fmt: skip
+            choice = core.Choice(
+                "laplace2d",
+                (block, 2 * block),
+                ranks=2,
+                process_grid="1x2",
+                strategy=strategy,
+                schedule=schedule,
+                depth=depth,
+            )
             yield Request(choice, seconds=0.05, repetitions=2)
 
 
@@ -98,8 +110,16 @@ def held_out() -> Iterator[Request]:
     for app, form, sides, grid, choices in GRIDS:
         for side in sides:
             for strategy, schedule, depth in choices:
-                choice = core.Choice(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, form=form,
-                                     strategy=strategy, schedule=schedule, depth=depth)  # fmt: skip
+                choice = core.Choice(
+                    app,
+                    (side,) * len(grid.split("x")),
+                    ranks=2,
+                    process_grid=grid,
+                    form=form,
+                    strategy=strategy,
+                    schedule=schedule,
+                    depth=depth,
+                )
                 if not core.illegal(choice):
                     yield Request(choice, seconds=0.05, repetitions=2)
 
@@ -149,8 +169,8 @@ def measure(quick: bool) -> None:
 
 @dataclasses.dataclass
 class Found:
-    """What was measured in one network, with predictions from its own calibration; halves: of the launches; crossed: with
-    intervals from other grids."""
+    """What was measured in one network, with predictions from its own calibration; halves: of the launches; crossed:
+    with intervals from other grids."""
 
     pairs: tuple[validate.Pair, ...]
     halves: Halves

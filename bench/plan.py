@@ -1,4 +1,6 @@
-"""Figure `plan`: how long the whole process `haloscope plan ... --ranks 2048` takes, and how much of that is start-up."""
+"""Figure `plan`: how long the whole process `haloscope plan ... --ranks 2048` takes, and how much of that is
+start-up.
+"""
 
 from processes import HALOSCOPE, report
 

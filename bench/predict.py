@@ -30,8 +30,23 @@ def walltime(ranks: int) -> None:
 
 UNEVEN = ("--cells", "1111x1001x999")
 IN_TURN = ("--cells", "420", "--strategy", "direct/p2p", "--mapping", "round-robin")
-SIMULATED = [HALOSCOPE, "simulate", "advection3d", "--cells", "1600x1600x1280", "--ranks", "100000", "--process-grid",
-             "50x50x40", "--steps", "2", "--noise", "1%", "--profile", PROFILE]  # fmt: skip
+SIMULATED = [
+    HALOSCOPE,
+    "simulate",
+    "advection3d",
+    "--cells",
+    "1600x1600x1280",
+    "--ranks",
+    "100000",
+    "--process-grid",
+    "50x50x40",
+    "--steps",
+    "2",
+    "--noise",
+    "1%",
+    "--profile",
+    PROFILE,
+]
 OWN = [sys.executable, __file__, "--walltime"]
 CASES = {
     "2048 ranks, ordered": (predict(2048, *UNEVEN), FEW_S),

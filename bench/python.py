@@ -28,8 +28,17 @@ def main() -> None:
 
     for name, call in {"call": halo, "start and finish": start_and_finish}.items():
         samples = [seconds_per_call(call) * 1e6 for _ in range(5 if "--quick" in sys.argv else 41)]
-        case = {"figure": "python", "case": f"128^3 doubles, {name}", "a": "haloscope.Exchange", "value": "a", "unit": "us",
-                "bar": 10, "direction": "<=", "samples_a": samples, "notes": "no neighbours: nothing moves"}  # fmt: skip
+        case = {
+            "figure": "python",
+            "case": f"128^3 doubles, {name}",
+            "a": "haloscope.Exchange",
+            "value": "a",
+            "unit": "us",
+            "bar": 10,
+            "direction": "<=",
+            "samples_a": samples,
+            "notes": "no neighbours: nothing moves",
+        }
         print(json.dumps(case), flush=True)
 
 

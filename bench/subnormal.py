@@ -40,8 +40,18 @@ class Case:
         """Run it once, alone on one core, and return what each of its windows gives. Raises CalledProcessError."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "r.jsonl"
-            asked = {"interlines": self.interlines, "steps": self.steps, "work-blocks": self.blocks, "output": file,
-                     "work-window": self.window, "ranks": 1, "launches": 1, "repetitions": 1, "warmup": 0, "verify": 0}  # fmt: skip
+            asked = {
+                "interlines": self.interlines,
+                "steps": self.steps,
+                "work-blocks": self.blocks,
+                "output": file,
+                "work-window": self.window,
+                "ranks": 1,
+                "launches": 1,
+                "repetitions": 1,
+                "warmup": 0,
+                "verify": 0,
+            }
             options = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
             command = [sys.executable, "-m", "haloscope.cli", "run", "poisson2d", *options, *words]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

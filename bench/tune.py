@@ -1,8 +1,9 @@
-"""Figure `tune`: what the pick of `haloscope tune` costs, found in a tenth of the time that measuring every candidate takes.
+"""Figure `tune`: what the pick of `haloscope tune` costs, found in a tenth of the time that measuring every candidate
+takes.
 
 For every case all candidates are enumerated and a search goes through them as `haloscope tune` does, without its last
-re-run; then each candidate is measured, and the pick and the three fastest again, interleaved; the regret is the time of the pick
-over that of the one that is then the fastest, so it is never below 1. Records and decisions are kept in
+re-run; then each candidate is measured, and the pick and the three fastest again, interleaved; the regret is the time
+of the pick over that of the one that is then the fastest, so it is never below 1. Records and decisions are kept in
 results/tune/: `python bench/tune.py --kept` prints the figures of that again. `--cases N`: only N cases.
 """
 
@@ -34,14 +35,30 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "tune"
 SCRATCH = ROOT / "out" / "tune"
 # App and side, sizes that no calibration has.
-CASES = (("laplace2d", 140), ("advection3d", 44), ("laplace3d", 112), ("laplace2d", 720), ("advection3d", 20),
-         ("laplace3d", 30))  # fmt: skip
+CASES = (
+    ("laplace2d", 140),
+    ("advection3d", 44),
+    ("laplace3d", 112),
+    ("laplace2d", 720),
+    ("advection3d", 20),
+    ("laplace3d", 30),
+)
 STRATEGIES = (
-    "ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw", "ordered/neighbor",
+    "ordered/p2p",
+    "ordered:merged,self-first/persistent",
+    "ordered/shared",
+    "ordered/rma-pscw",
+    "ordered/neighbor",
     "direct:merged/p2p",
-)  # fmt: skip
-SPACE = {"ranks": "2", "strategy": ",".join(STRATEGIES), "schedule": "bulk,split", "depth": "1,2,4,8", "substeps": "*",
-         "given_set": ()}  # fmt: skip
+)
+SPACE = {
+    "ranks": "2",
+    "strategy": ",".join(STRATEGIES),
+    "schedule": "bulk,split",
+    "depth": "1,2,4,8",
+    "substeps": "*",
+    "given_set": (),
+}
 RUNGS = (tune.Length(0.02, 3), tune.Length(0.05, 3), tune.Length(0.1, 3))  # shorter than usual: all are measured too
 FINALISTS = 3  # fastest of all, measured again with the pick: the fastest once may have been lucky
 CONFIRMED = tune.Length(0.1, 5), 5  # how long that is, and in how many launches
@@ -97,7 +114,9 @@ def regret(outcome: Outcome, rows: dict[str, tables.Row]) -> float:
 
 
 def report(outcomes: list[Outcome], again: list[dict]) -> None:
-    """Print the regret over all cases and the part of the time that was spent. again: records of what was measured again."""
+    """Print the regret over all cases and the part of the time that was spent. again: records of what was measured
+    again.
+    """
     rows = {row.id: row for row in tables.rows(again)}
     regrets = [regret(o, rows) for o in outcomes]
     launches = CONFIRMED[1]
@@ -126,8 +145,13 @@ def keep() -> None:
 @click.command()
 @click.option("--kept", is_flag=True, help="Measure nothing: print the figures of results/tune again.")
 @click.option("--quick", is_flag=True, help="One case, not kept.")
-@click.option("--cases", "count", type=click.IntRange(1, len(CASES)), default=len(CASES), help="How many; fewer than all "
-              "are not kept.")  # fmt: skip
+@click.option(
+    "--cases",
+    "count",
+    type=click.IntRange(1, len(CASES)),
+    default=len(CASES),
+    help="How many; fewer than all are not kept.",
+)
 def main(kept: bool, quick: bool, count: int) -> None:
     """Measure (or take what is kept) and print one JSON line per figure."""
     if kept:

@@ -81,8 +81,10 @@ def sentence(cards: Sequence[Card]) -> str:
         bars = card.bars()
         held = sum(bar.verdict() == "yes" for bar in bars)
         right = sum(outcome(record, verified=True) == "good" for record in card.verified)
-        said.append(f"On a card, {card.name}, {right} of {len(card.verified)} configurations gave the reference's bytes, "
-                    f"and {held} of {len(bars)} bars held: [docs/measured.md](docs/measured.md#on-cards).")  # fmt: skip
+        said.append(
+            f"On a card, {card.name}, {right} of {len(card.verified)} configurations gave the reference's bytes, "
+            f"and {held} of {len(bars)} bars held: [docs/measured.md](docs/measured.md#on-cards)."
+        )
     return " ".join(said) or NONE
 
 
@@ -122,8 +124,11 @@ def marked(text: str, body: str, inline: bool = False) -> str:
 
 def pages(cards: Sequence[Card], root: Path = ROOT) -> dict[Path, str]:
     """The three pages as they should be."""
-    parts = {"README.md": (sentence(cards), True), "docs/measured.md": (tables(cards), False),
-             "docs/coverage.md": (coverage(cards), False)}  # fmt: skip
+    parts = {
+        "README.md": (sentence(cards), True),
+        "docs/measured.md": (tables(cards), False),
+        "docs/coverage.md": (coverage(cards), False),
+    }
     return {root / name: marked((root / name).read_text(), *part) for name, part in parts.items()}
 
 

@@ -3,11 +3,11 @@
 
 usage: .venv/bin/python scripts/check_long.py [--keep] [WORDS FOR PYTEST...]
 
-Each test's outcome is noted in build/check-long.jsonl as soon as it is there. The next run on the same sources leaves out
-tests that passed or were skipped; on other sources it begins anew. With --keep it goes on there as well, from the record
-of another machine too, and the record counts the tests of each commit. At the end, and after Ctrl-C, a run of all tests
-writes results/check-long.txt (commit, date, machine, counts, failures, skipped tests with reasons, tests that have not
-run yet) and results/check-long.xml (JUnit, for scripts/coverage.py and --keep). Returns what pytest does.
+Each test's outcome is noted in build/check-long.jsonl as soon as it is there. The next run on the same sources leaves
+out tests that passed or were skipped; on other sources it begins anew. With --keep it goes on there as well, from the
+record of another machine too, and the record counts the tests of each commit. At the end, and after Ctrl-C, a run of
+all tests writes results/check-long.txt (commit, date, machine, counts, failures, skipped tests with reasons, tests that
+have not run yet) and results/check-long.xml (JUnit, for scripts/coverage.py and --keep). Returns what pytest does.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Collection:
 class Journal:
     """A pytest plugin that notes outcomes; tests run in other processes.
 
-    outcomes: by test id, the noted facts. wanted: ids of all tests there are, in order. interrupted: Ctrl-C was pressed.
+    outcomes: by test id, the noted facts. wanted: ids of all tests there are, in order. interrupted: Ctrl-C was
+    pressed.
     """
 
     def __init__(self, of: str, keep: bool, wanted: list[str]) -> None:
@@ -128,8 +129,16 @@ def junit(journal: Journal) -> xml.ElementTree:
     suite = xml.Element("testsuite", name="check-long", tests=str(len(journal.outcomes)))
     for one in journal.outcomes.values():
         path, _, name = one["id"].partition("::")
-        case = xml.SubElement(suite, "testcase", classname=path.removesuffix(".py").replace("/", "."), name=name,
-                              time=str(one["seconds"]), file=path, state=one["state"], at=str(one["at"]))  # fmt: skip
+        case = xml.SubElement(
+            suite,
+            "testcase",
+            classname=path.removesuffix(".py").replace("/", "."),
+            name=name,
+            time=str(one["seconds"]),
+            file=path,
+            state=one["state"],
+            at=str(one["at"]),
+        )
         if one["properties"]:
             properties = xml.SubElement(case, "properties")
             for key, value in one["properties"]:
@@ -182,8 +191,9 @@ def record(journal: Journal) -> str:
     hours = sum(one["seconds"] for one in journal.outcomes.values()) / 3600
     lines = [
         f"commit {journal.state}, {time.strftime('%Y-%m-%d', time.gmtime())}, written on {machine()}",
-        f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped, {len(not_run)} not run; {hours:.1f} h",
-    ]  # fmt: skip
+        f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped, {len(not_run)} not run; "
+        f"{hours:.1f} h",
+    ]
     earlier = Counter(one["state"] for one in journal.outcomes.values() if one["state"] != journal.state)
     lines += [f"of them at commit {state}: {count}" for state, count in earlier.items()]
     reasons = defaultdict(list)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write docs/coverage.md: which checklist rows of the studies hold, from the checklists and JUnit reports of a test run.
+"""Write docs/coverage.md: which checklist rows of the studies hold, from the checklists and JUnit reports of a test
+run.
 
     python -m pytest --junitxml=build/tests.xml tests && scripts/coverage.py build/tests.xml
 
@@ -8,8 +9,8 @@ python/haloscope/data/checklists/, a file per study. A test names the rows that 
 (`@pytest.mark.ids("W8")`) or at the start of its GoogleTest name (`W8_...`). What the tests found:
 
 - `holds`: assessed as such, a test that names the row passed, and none failed;
-- `weaker`: a test passed, but the tests assert less than the acceptance test, ran at fewer rank counts than it asks for,
-  or left out the case that it asks for;
+- `weaker`: a test passed, but the tests assert less than the acceptance test, ran at fewer rank counts than it asks
+  for, or left out the case that it asks for;
 - `open`: anything else, whatever the assessment says.
 
 Skipped and deselected cases do not count as run. An id that no checklist has is an error: no page is written.
@@ -36,16 +37,22 @@ CHECKLISTS = ROOT / "python" / "haloscope" / "data" / "checklists"
 STATES = ("holds", "weaker", "open")
 HEADINGS = {"holds": "holds", "weaker": "weaker than it says", "open": "open"}
 STUDIES = {
-    "white2011": "White and Dongarra 2011: overlap in 3D advection on hybrid machines. *Equal* means a relative difference "
+    "white2011": "White and Dongarra 2011: overlap in 3D advection on hybrid machines. *Equal* means a relative "
+    "difference "
     "of at most 1e-14 from implementation A with one thread, or the same bytes where sums have the same order.",
-    "valen2023": "Valen 2023: deep halos, exchanges and overlap in 2D on GPUs. *Bit-exact* means the bytes of one rank with "
+    "valen2023": "Valen 2023: deep halos, exchanges and overlap in 2D on GPUs. *Bit-exact* means the bytes of one "
+    "rank with "
     "one full periodic sweep per iteration, in all own points, from random data.",
-    "schroeter2021": "Schroeter 2021: one-sided, two-sided and shared-memory MPI for a Poisson solver. *Bit-exact* means the "
-    "bytes of the sequential program in the whole field. Parallel rows ask for 1, 2, 3, 4, 7 and 8 ranks at least, with lines "
+    "schroeter2021": "Schroeter 2021: one-sided, two-sided and shared-memory MPI for a Poisson solver. *Bit-exact* "
+    "means the "
+    "bytes of the sequential program in the whole field. Parallel rows ask for 1, 2, 3, 4, 7 and 8 ranks at least, "
+    "with lines "
     "that do not divide evenly.",
-    "vanecek2020": "Vanecek 2020: blocks of a GPU that tell the CPU when to send. Rows NX1 to NX7 are ideas that the thesis "
+    "vanecek2020": "Vanecek 2020: blocks of a GPU that tell the CPU when to send. Rows NX1 to NX7 are ideas that the "
+    "thesis "
     "proposes and does not implement.",
-    "davis2017": "Davis 2017: a performance model of a hydrodynamics code, its optimisations, and a linear solver. Rows DC, "
+    "davis2017": "Davis 2017: a performance model of a hydrodynamics code, its optimisations, and a linear solver. "
+    "Rows DC, "
     "DD1, DD3, DF and DH2 need printed data only.",
 }
 INTRODUCTION = """# What the studies' checklists ask for, and what holds
@@ -60,13 +67,13 @@ Each row has an acceptance test. Its tests were read against it:
 
 *Tests* counts those that passed of those that name the row. *Ranks* are the numbers of MPI ranks at which they ran,
 where the report has any; skipped and deselected cases did not run. A rank count says that a test ran there, not that it
-tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* says whether a card took
-part or only an imitation of one, for rows of which that matters.
+tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* says whether a card
+took part or only an imitation of one, for rows of which that matters.
 """
 
 
-CARDS = """Configurations that `bench/gpu.py` has compared with the CPU's reference, byte for byte, by the rows that they show.
-They count for no state above, which tests alone give."""
+CARDS = """Configurations that `bench/gpu.py` has compared with the CPU's reference, byte for byte, by the rows they
+show. They count for no state above, which tests alone give."""
 
 
 @dataclass(frozen=True)
@@ -218,8 +225,17 @@ def overview(rows: Sequence[Judged]) -> str:
     lines = [["id", "row", "acceptance test", "state", "tests", "ranks", *(["device"] if devices else [])]]
     for r in rows:
         count = f"{len(r.passed)}" if len(r.passed) == len(r.tests) else f"{len(r.passed)} of {len(r.tests)}"
-        lines.append([r.row.id, r.row.title, r.row.acceptance, HEADINGS[r.state], count if r.tests else "-",
-                      ranges(r.ranks) or "-", *([_device(r)] if devices else [])])  # fmt: skip
+        lines.append(
+            [
+                r.row.id,
+                r.row.title,
+                r.row.acceptance,
+                HEADINGS[r.state],
+                count if r.tests else "-",
+                ranges(r.ranks) or "-",
+                *([_device(r)] if devices else []),
+            ]
+        )
     return _table(lines, *[":---"] * len(lines[0]))
 
 

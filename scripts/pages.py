@@ -2,10 +2,10 @@
 
 usage: .venv/bin/python scripts/pages.py [--check]
 
-Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of each
-case the newest line), results/accuracy/ and results/lab/ (what figures `accuracy` and `lab` measured) and results/transports.jsonl
-(scripts/transports.py), and the two programs of examples/replaced. --check writes nothing: the exit code is 1 where the
-pages are not what they give.
+Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of
+each case the newest line), results/accuracy/ and results/lab/ (what figures `accuracy` and `lab` measured) and
+results/transports.jsonl (scripts/transports.py), and the two programs of examples/replaced. --check writes nothing: the
+exit code is 1 where the pages are not what they give.
 """
 
 import difflib
@@ -74,9 +74,13 @@ def newest() -> list[dict]:
 def figures() -> str:
     """All figures' cases as a table, and where they were measured."""
     results = newest()
-    places = sorted({f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
-                     f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
-                     for r in results})  # fmt: skip
+    places = sorted(
+        {
+            f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
+            f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
+            for r in results
+        }
+    )
     return f"{table(results)}\n\nMeasured, not simulated: {'; '.join(places)}. Records in results/bench.jsonl."
 
 
@@ -104,7 +108,8 @@ WHAT = {
     "simulate": "events per second of the simulator",
     "subnormal": "blocks of lines whose numbers are below the normal range, over the median block",
     "sweep": "one-step sweeps against the best copy of the same bytes",
-    "tune": "what `haloscope tune` finds in a tenth of the time, against the best of all; and that time over measuring all",
+    "tune": "what `haloscope tune` finds in a tenth of the time, against the best of all; and that time over "
+    "measuring all",
 }
 
 
@@ -117,8 +122,11 @@ def bench() -> str:
         ends = sorted(cases, key=lambda r: r["value"])
         unit = "" if cases[0]["unit"] == "ratio" else f" {cases[0]['unit']}"
         held = [r["holds"] for r in cases if r["holds"] is not None]
-        missed = "; ".join(f"{r['case']} {tables.number(r['value'])} ({r['direction']} {r['bar']:g})"
-                           for r in cases if r["holds"] is False)  # fmt: skip
+        missed = "; ".join(
+            f"{r['case']} {tables.number(r['value'])} ({r['direction']} {r['bar']:g})"
+            for r in cases
+            if r["holds"] is False
+        )
         values = f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}"
         reached = f"{sum(held)} of {len(held)}" if held else ""
         lines.append([figure, tables.Markup(WHAT[figure]), mpi, values, reached, missed])
@@ -146,8 +154,10 @@ def accuracy() -> str:
     judged = [r for r in newest() if r["figure"] == "accuracy"]
     where = judged[0]["environment"]
     said = (
-        f"Measured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {mpi_name(where)}; calibration in full, then "
-        f"{len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, and the pick and the "
+        f"Measured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {mpi_name(where)}; calibration in "
+        "full, then "
+        f"{len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, and the pick "
+        "and the "
         f"fastest of each case again; `make bench FIGURE=accuracy`, records in results/accuracy. "
         "A case that misses its bar says NO."
     )
@@ -166,7 +176,9 @@ def accuracy() -> str:
 
 
 def lab() -> str:
-    """The same on emulated networks, where techniques win and lose there, and the plot docs/figures/lab.svg and .png."""
+    """The same on emulated networks, where techniques win and lose there, and the plot docs/figures/lab.svg and
+    .png.
+    """
     import lab
 
     from haloscope.advice import validate
@@ -183,13 +195,16 @@ def lab() -> str:
     said = (
         f"Measured on an emulated network, not simulated: {where['cpu']}, {where['cores']} cores, 2 hosts of 1 rank, "
         f"{mpi_name(where)} over TCP; a quick calibration in each of {len(folders)} networks, then {len(pairs)} "
-        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the pick and the fastest of each case again; "
+        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the pick and the fastest of each "
+        "case again; "
         "`make bench FIGURE=lab`, records in results/lab. A case that misses its bar says NO."
     )
     counts = [[t.name, t.wins, t.loses, f"{t.right} of {t.told_apart}"] for t in lab.techniques(found)]
     headers = ["technique", "wins", "loses", "predicted the right way"]
-    rows = [[folder.name.replace("-", ", "), *(f"{e.median:.1%}" for e in errors_of(one))]
-            for folder, one in zip(folders, found, strict=True)]  # fmt: skip
+    rows = [
+        [folder.name.replace("-", ", "), *(f"{e.median:.1%}" for e in errors_of(one))]
+        for folder, one in zip(folders, found, strict=True)
+    ]
     parts = (
         said,
         table(judged),

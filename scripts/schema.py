@@ -26,14 +26,30 @@ TYPES = {
 }
 SPECIAL = {
     "app": {"type": "string", "description": "What is computed."},
-    "process_grid": {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 1, "maxItems": 3,
-                     "description": "Ranks per dimension."},
+    "process_grid": {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 1},
+        "minItems": 1,
+        "maxItems": 3,
+        "description": "Ranks per dimension.",
+    },
     "set": {"type": "object", "description": "Parameters of the app that are not its defaults."},
     "steps": {"type": "integer", "minimum": 1, "description": "Time steps of one repetition."},
     "repetitions": {"type": "integer", "minimum": 1, "description": "Measured repetitions."},
-}  # fmt: skip
-REQUIRED = ("app", "cells", "periodic", "ranks", "process_grid", "threads", "strategy", "schedule", "depth", "steps",
-            "repetitions")  # fmt: skip
+}
+REQUIRED = (
+    "app",
+    "cells",
+    "periodic",
+    "ranks",
+    "process_grid",
+    "threads",
+    "strategy",
+    "schedule",
+    "depth",
+    "steps",
+    "repetitions",
+)
 
 
 def request_schema() -> dict:

@@ -37,7 +37,8 @@ ROOT = Path(__file__).resolve().parents[1]
     "--write",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Only write platform.xml, hostfile and profile.json into a new folder, and say how to run the program on them.",
+    help="Only write platform.xml, hostfile and profile.json into a new folder, and say how to run the program on "
+    "them.",
 )
 def main(kind, app, ranks, cells, strategy, depth, process_grid, place, write):
     """Run APP's exchanges on a torus or fat tree, computing free; time by SimGrid and by haloscope simulate."""
@@ -92,9 +93,12 @@ def markdown(platform: simgrid.Platform, app: str, pairs: list[simgrid.Pair]) ->
     ]
     found = simgrid.agreement(simgrid.cases(pairs))
     return (
-        f"# Simulated: {app} on a {platform.kind} of {platform.hosts} hosts\n\nTime per step, computing free; messages and "
-        f"bytes of one exchange, all ranks.\n\n{tables.markdown(rows, headers, right=(*headers[2:5], *headers[6:]))}\n\n"
-        f"Order: Kendall's tau {found.tau:.2f} over {found.pairs} pairs of equal cells ({found.near_ties} near-ties apart)."
+        f"# Simulated: {app} on a {platform.kind} of {platform.hosts} hosts\n\nTime per step, computing free; "
+        "messages and "
+        f"bytes of one exchange, all "
+        f"ranks.\n\n{tables.markdown(rows, headers, right=(*headers[2:5], *headers[6:]))}\n\n"
+        f"Order: Kendall's tau {found.tau:.2f} over {found.pairs} pairs of equal cells ({found.near_ties} near-ties "
+        "apart)."
     )
 
 

@@ -15,11 +15,35 @@ from haloscope.report import records, stats, tables
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results" / "transports.jsonl"
 LAUNCHES = 5
-TRANSPORTS = ("p2p", "p2p:datatype", "persistent", "partitioned", "neighbor", "neighbor:persistent,packed", "rma-fence",
-              "rma-fence:get", "rma-pscw", "rma-lock", "rma-lockall", "rma-lockall:flag", "shared", "shared:pull",
-              "shared:packed")  # fmt: skip
-SINGLE = ("p2p", "persistent", "partitioned", "rma-pscw:per-message", "rma-lock", "rma-lockall", "rma-lockall:flag",
-          "shared", "shared:pull", "shared:packed")  # fmt: skip
+TRANSPORTS = (
+    "p2p",
+    "p2p:datatype",
+    "persistent",
+    "partitioned",
+    "neighbor",
+    "neighbor:persistent,packed",
+    "rma-fence",
+    "rma-fence:get",
+    "rma-pscw",
+    "rma-lock",
+    "rma-lockall",
+    "rma-lockall:flag",
+    "shared",
+    "shared:pull",
+    "shared:packed",
+)
+SINGLE = (
+    "p2p",
+    "persistent",
+    "partitioned",
+    "rma-pscw:per-message",
+    "rma-lock",
+    "rma-lockall",
+    "rma-lockall:flag",
+    "shared",
+    "shared:pull",
+    "shared:packed",
+)
 CASES = {
     "3D star 32^3 a rank, split in z": ("laplace3d", "32x32x64", "1x1x2", ()),
     "3D star 64^3 a rank, split in z": ("laplace3d", "64x64x128", "1x1x2", ()),
@@ -43,9 +67,26 @@ def measure() -> None:
     RECORDS.unlink(missing_ok=True)
     for app, cells, grid, more in CASES.values():
         names = SINGLE if "pipeline" in more else TRANSPORTS
-        command = [ROOT / ".venv/bin/haloscope", "run", app, "--cells", cells, "--ranks", "2", "--launches", LAUNCHES,
-                   "--strategy", ",".join(f"ordered/{name}" for name in names), "--seconds", "0.03", "--resume",
-                   "--output", RECORDS, *(["--process-grid", grid] if grid else []), *more]  # fmt: skip
+        command = [
+            ROOT / ".venv/bin/haloscope",
+            "run",
+            app,
+            "--cells",
+            cells,
+            "--ranks",
+            "2",
+            "--launches",
+            LAUNCHES,
+            "--strategy",
+            ",".join(f"ordered/{name}" for name in names),
+            "--seconds",
+            "0.03",
+            "--resume",
+            "--output",
+            RECORDS,
+            *(["--process-grid", grid] if grid else []),
+            *more,
+        ]
         subprocess.run(list(map(str, command)), check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
@@ -76,9 +117,14 @@ def line(title: str, rows: list[tables.Row]) -> list[str]:
         fastest = f"none faster than p2p within the interval ({len(equal)} of {len(rows)} alike)"
     else:
         fastest = ", ".join(short)
-    return [title, fastest, f"{gain.value:.2f} ({tables.interval(gain, '{:.2f}'.format)})", f"{cost.value:.2f}",
-            slow.request["strategy"].removeprefix("ordered/"),
-            f"{loss.value:.2f} ({tables.interval(loss, '{:.2f}'.format)})"]  # fmt: skip
+    return [
+        title,
+        fastest,
+        f"{gain.value:.2f} ({tables.interval(gain, '{:.2f}'.format)})",
+        f"{cost.value:.2f}",
+        slow.request["strategy"].removeprefix("ordered/"),
+        f"{loss.value:.2f} ({tables.interval(loss, '{:.2f}'.format)})",
+    ]
 
 
 def table() -> str:
@@ -89,16 +135,29 @@ def table() -> str:
     for title, (app, cells, _, more) in CASES.items():
         form = "gauss-seidel" if "pipeline" in more else "jacobi" if app == "poisson2d" else None
         wanted = [int(n) for n in cells.split("x")]
-        rows = [r for r in ranked if r.request["app"] == app and list(r.request["cells"])[: len(wanted)] == wanted
-                and (form is None or r.request["form"] == form)]  # fmt: skip
+        rows = [
+            r
+            for r in ranked
+            if r.request["app"] == app
+            and list(r.request["cells"])[: len(wanted)] == wanted
+            and (form is None or r.request["form"] == form)
+        ]
         if rows:
             lines.append(line(title, rows))
     where = found[0]["environment"]
-    headers = ["case", "fastest, and what cannot be told apart from it", "best : p2p, step (95 %)", "best : p2p, exchange",
-               "slowest", "slowest : p2p, step (95 %)"]  # fmt: skip
-    return (f"{tables.markdown(lines, headers)}\n\nMeasured: {where['cpu']}, 2 ranks on 2 cores, {LAUNCHES} launches, "
-            f"{' '.join(where['mpi_library'].split()[:3])}; ordered pattern, bulk schedule, depth 1; every configuration "
-            "verified. Ratios of medians, paired by launch; records in results/transports.jsonl.")  # fmt: skip
+    headers = [
+        "case",
+        "fastest, and what cannot be told apart from it",
+        "best : p2p, step (95 %)",
+        "best : p2p, exchange",
+        "slowest",
+        "slowest : p2p, step (95 %)",
+    ]
+    return (
+        f"{tables.markdown(lines, headers)}\n\nMeasured: {where['cpu']}, 2 ranks on 2 cores, {LAUNCHES} launches, "
+        f"{' '.join(where['mpi_library'].split()[:3])}; ordered pattern, bulk schedule, depth 1; every configuration "
+        "verified. Ratios of medians, paired by launch; records in results/transports.jsonl."
+    )
 
 
 if __name__ == "__main__":

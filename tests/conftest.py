@@ -37,12 +37,37 @@ def pytest_configure(config):
 
 # Most of their tests take all cores: last, when the other files have been run side by side.
 TAKE_ALL_CORES = {
-    "test_bench_gpu", "test_blocks_runs", "test_cg", "test_check", "test_checksums", "test_components", "test_coverage",
-    "test_cpp_ranks", "test_davis2017_cg", "test_davis2017_study", "test_demo", "test_device_model", "test_device_runs",
-    "test_docs", "test_doctor", "test_examples", "test_exchange", "test_exchange_examples", "test_hydro", "test_launch",
-    "test_microbench", "test_pace", "test_poisson", "test_probes", "test_reorder", "test_study", "test_surroundings",
-    "test_timeline", "test_trace", "test_tune",
-}  # fmt: skip
+    "test_bench_gpu",
+    "test_blocks_runs",
+    "test_cg",
+    "test_check",
+    "test_checksums",
+    "test_components",
+    "test_coverage",
+    "test_cpp_ranks",
+    "test_davis2017_cg",
+    "test_davis2017_study",
+    "test_demo",
+    "test_device_model",
+    "test_device_runs",
+    "test_docs",
+    "test_doctor",
+    "test_examples",
+    "test_exchange",
+    "test_exchange_examples",
+    "test_hydro",
+    "test_launch",
+    "test_microbench",
+    "test_pace",
+    "test_poisson",
+    "test_probes",
+    "test_reorder",
+    "test_study",
+    "test_surroundings",
+    "test_timeline",
+    "test_trace",
+    "test_tune",
+}
 
 
 def pytest_collection_modifyitems(items):
@@ -233,8 +258,22 @@ def calibrated_device(tmp_path_factory) -> Path:
     from haloscope import cli
 
     file = tmp_path_factory.mktemp("card") / "card.json"
-    words = ("calibrate", "-o", str(file), "--quick", "--device", "host", "--launches", "1", "--sections", "network,device",
-             "--ranks", "2", "--apps", "laplace2d,hydro3d")  # fmt: skip
+    words = (
+        "calibrate",
+        "-o",
+        str(file),
+        "--quick",
+        "--device",
+        "host",
+        "--launches",
+        "1",
+        "--sections",
+        "network,device",
+        "--ranks",
+        "2",
+        "--apps",
+        "laplace2d,hydro3d",
+    )
     assert cli.main(list(words)) == 0
     return file
 

@@ -4,8 +4,8 @@ pip install veros pytest 'PATH_OF_HALOSCOPE[exchange]'
 git clone https://github.com/team-ocean/veros
 python own_tests.py veros                   # further words go to pytest
 
-Ends with 0 where each test that passes with Veros' exchange also passes with this one, and every exchange in it was this
-library's, of which there was at least one.
+Ends with 0 where each test that passes with Veros' exchange also passes with this one, and every exchange in it was
+this library's, of which there was at least one.
 """
 
 import json

@@ -13,8 +13,27 @@ from haloscope.terminal import say
 
 TRACE = "HALOSCOPE_TRACE"  # set: show where a fault of the program is
 # Subcommands, those that a newcomer needs first.
-COMMANDS = ("demo", "info", "doctor", "plan", "run", "check", "microbench", "blocks", "calibrate", "predict", "whatif", "map",
-            "advise", "tune", "validate", "simulate", "study", "compare", "lab")  # fmt: skip
+COMMANDS = (
+    "demo",
+    "info",
+    "doctor",
+    "plan",
+    "run",
+    "check",
+    "microbench",
+    "blocks",
+    "calibrate",
+    "predict",
+    "whatif",
+    "map",
+    "advise",
+    "tune",
+    "validate",
+    "simulate",
+    "study",
+    "compare",
+    "lab",
+)
 
 
 class LazyGroup(click.Group):

@@ -69,29 +69,31 @@ def _split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
             or not all(0 <= a < 3 for a in split_ones)
         ):
             raise UsageProblem(
-                f"axes is {shown(axes)}; the communicator has a Cartesian topology of {tuple(split)} ranks: pass for each "
-                "of its dimensions the axis of arrays that it splits, from 0, each once, as axes=(1, 2)"
+                f"axes is {shown(axes)}; the communicator has a Cartesian topology of {tuple(split)} ranks: pass for "
+                "each of its dimensions the axis of arrays that it splits, from 0, each once, as axes=(1, 2)"
             )
     return found
 
 
 class _Unique:
-    """What belongs to its process and its communicator: other copies of it than references would share what it holds."""
+    """What belongs to its process and its communicator: other copies of it than references would share what it
+    holds.
+    """
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse: copy.copy(), copy.deepcopy() and pickle come here."""
         what = type(self).__name__
         raise UsageProblem(
-            f"{what} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on as it is, "
-            "or make another one on all ranks"
+            f"{what} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on "
+            "as it is, or make another one on all ranks"
         )
 
 
 class Grid(_Unique):
     """A grid of cells, split over the ranks of a communicator.
 
-    Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid) and `shape` (this rank's cells) per axis; `owned`,
-    this rank's cells as global slices; `order`.
+    Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid) and `shape` (this rank's cells) per axis;
+    `owned`, this rank's cells as global slices; `order`.
     """
 
     def __init__(
@@ -112,9 +114,9 @@ class Grid(_Unique):
 
         What has a value for each axis or rank is a list, a tuple or an array of one axis, here and in all calls.
 
-        A communicator with a Cartesian topology of as many dimensions as there are axes says itself how it is split, and
-        what is periodic: its dimensions are the axes. Where it has fewer, `axes` names those that it splits. Others are split
-        into blocks as even as can be, rank numbers run along the last axis first (with order "F": the first).
+        A communicator with a Cartesian topology of as many dimensions as there are axes says itself how it is split,
+        and what is periodic: its dimensions are the axes. Where it has fewer, `axes` names those that it splits. Others
+        are split into blocks as even as can be, rank numbers run along the last axis first (with order "F": the first).
 
         periodic: per axis or for all; not looked at where the communicator says it.
         process_grid: ranks per axis, as (2, 1), or a rule: "cubic", "square", "prime-factors", "slabs". Default: as
@@ -124,17 +126,17 @@ class Grid(_Unique):
         holes: with `owned`, whether cells may belong to no rank.
         order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous, on all ranks alike.
             Other arrays work too, only slower.
-        reorder: ranks may take other places of the process grid, so that neighbours share nodes and sockets: `owned` then
-            says where this one is. `comm` stays as it is. Not with a Cartesian topology, and not with `owned`.
+        reorder: ranks may take other places of the process grid, so that neighbours share nodes and sockets: `owned`
+            then says where this one is. `comm` stays as it is. Not with a Cartesian topology, and not with `owned`.
         nodes: the node of each rank, on all ranks alike, to emulate nodes on one machine. Default: machines are nodes.
-        axes: of a communicator with a Cartesian topology, the axis that each of its dimensions splits: (1, 2) for arrays
-            [z, y, x] in columns. The other axes are not split, and periodic where `periodic` says so. None: a dimension of 1
-            rank that splits none.
+        axes: of a communicator with a Cartesian topology, the axis that each of its dimensions splits: (1, 2) for
+            arrays [z, y, x] in columns. The other axes are not split, and periodic where `periodic` says so. None: a
+            dimension of 1 rank that splits none.
 
-        Raises UsageProblem on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap (naming
-        the cell), a topology with other places or periods, a graph, another order on another rank; on the ranks that
-        pass it, for what is no communicator of one group of ranks. Cost: five reductions; with `owned`, 48 bytes from
-        each rank to all, with `reorder` 8.
+        Raises UsageProblem on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap
+        (naming the cell), a topology with other places or periods, a graph, another order on another rank; on the ranks
+        that pass it, for what is no communicator of one group of ranks. Cost: five reductions; with `owned`, 48 bytes
+        from each rank to all, with `reorder` 8.
         """
         self.comm = comm
         self._rank, self._size = member(comm)
@@ -200,8 +202,8 @@ class Grid(_Unique):
         cartesian = _cartesian(self.comm)
         if axes is not None and (owned is not None or cartesian is None):
             raise UsageProblem(
-                "axes says which axes a communicator with a Cartesian topology splits; leave it out where owned says what "
-                "each rank has, and where the communicator has no such topology"
+                "axes says which axes a communicator with a Cartesian topology splits; leave it out where owned says "
+                "what each rank has, and where the communicator has no such topology"
             )
         if process_grid is not None and (owned is not None or axes is not None):
             raise UsageProblem("owned and axes say where each rank is; leave process_grid out")
@@ -281,7 +283,9 @@ class Grid(_Unique):
         self.shape = tuple(part.stop - part.start for part in self.owned)
 
     def neighbour(self, offset: Sequence[int]) -> int:
-        """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one. Local."""
+        """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one.
+        Local.
+        """
         ffi, _ = library()
         found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
         steps = [whole("offset", step) for step in each("offset", offset, "-1, 0 or 1 for each axis, as (0, 1)")]
@@ -309,7 +313,9 @@ class Grid(_Unique):
         return np.zeros(wanted, element, order=self.order)
 
     def inner(self, halo: Halo = 1) -> tuple[slice, ...]:
-        """Return the slices of an array with this halo that hold the rank's own points, as in u[grid.inner()]. Local."""
+        """Return the slices of an array with this halo that hold the rank's own points, as in u[grid.inner()].
+        Local.
+        """
         return tuple(slice(low, -high or None) for low, high in _sides(halo, self._dims))
 
     def points(self, centring: Centring = "cell") -> tuple[int, ...]:
@@ -373,12 +379,12 @@ def _sides(halo: Halo, dims: int) -> list[tuple[int, int]]:
 class Field:
     """One field of an exchange.
 
-    arrays: an array, or one for each slot, buffers that take turns; axes beyond the grid's are components of a point and
-        must be contiguous in memory.
+    arrays: an array, or one for each slot, buffers that take turns; axes beyond the grid's are components of a point
+        and must be contiguous in memory.
     halo: ghost layers on every side, or per axis a number or (low, high); None: those of the exchange.
     centring: "cell", "node", or "face-0", "face-1", "face-2" for faces that are normal to this axis.
-    outer: whether arrays have room for ghost layers beyond the edges of a grid that does not wrap around, where nothing is
-        exchanged.
+    outer: whether arrays have room for ghost layers beyond the edges of a grid that does not wrap around, where nothing
+        is exchanged.
     name: for messages.
     """
 
@@ -415,7 +421,9 @@ def _number_bytes(dtype: np.dtype) -> int:
 
 
 def _type_of(array: np.ndarray, dims: int) -> str:
-    """Return of what each point of an array is made: type, order of bytes, members of a struct, axes beyond the grid's."""
+    """Return of what each point of an array is made: type, order of bytes, members of a struct, axes beyond the
+    grid's.
+    """
     dtype = array.dtype if array.dtype.names is None else np.dtype((np.void, array.dtype))  # records are structs
     components = f" with components {array.shape[dims:]}" if array.ndim > dims else ""
     return f"{dtype}{components}"
@@ -464,8 +472,8 @@ class _Described:
         wanted = tuple(n + low + high for n, (low, high) in zip(grid.points(field.centring), self.room, strict=True))
         if array.shape[:dims] != wanted:
             raise UsageProblem(
-                f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} points "
-                f"and a halo of {self.room}. Make it with grid.zeros(), or give its halo"
+                f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} "
+                f"points and a halo of {self.room}. Make it with grid.zeros(), or give its halo"
             )
         if (array.strides, array.dtype, array.shape) != (one.strides, one.dtype, one.shape):
             raise UsageProblem(f"{self.name} has slots of different types, shapes or strides; make them alike")
@@ -518,7 +526,9 @@ class _Described:
 
 
 class Exchange(_Unique):
-    """An exchange of some arrays, prepared once, then carried out as often as needed: call it, or start() and finish()."""
+    """An exchange of some arrays, prepared once, then carried out as often as needed: call it, or start() and
+    finish().
+    """
 
     def __init__(
         self,
@@ -541,15 +551,15 @@ class Exchange(_Unique):
         strategy: as "ordered/p2p"; `haloscope advise` names good ones. None: "auto", which tries them while it runs.
             HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
         corners: also fill edges and corners; a star does not read them.
-        guard: track how many layers of each halo are fresh and poison the others, see changed(). HALOSCOPE_GUARD=1 or 0 in the
-            environment of rank 0 overrides it.
-        axes: of a communicator with a Cartesian topology, the axis of arrays that each of its dimensions splits: (1, 2) for
-            arrays [z, y, x] in columns, whose axis 0 has a halo too where `halo` says so, and does not wrap around (a Grid
-            can). Axes after the last one named are components of a point. Default: the first axes.
+        guard: track how many layers of each halo are fresh and poison the others, see changed(). HALOSCOPE_GUARD=1 or 0
+            in the environment of rank 0 overrides it.
+        axes: of a communicator with a Cartesian topology, the axis of arrays that each of its dimensions splits: (1, 2)
+            for arrays [z, y, x] in columns, whose axis 0 has a halo too where `halo` says so, and does not wrap around
+            (a Grid can). Axes after the last one named are components of a point. Default: the first axes.
 
-        Raises UsageProblem on all ranks for arrays that do not fit the grid, cannot be written to, share memory with each
-        other, are more than memory (masks, units), or are of other types on other ranks; NotAvailable for a strategy that
-        this MPI cannot serve. Cost: some small collective calls and what the transport opens.
+        Raises UsageProblem on all ranks for arrays that do not fit the grid, cannot be written to, share memory with
+        each other, are more than memory (masks, units), or are of other types on other ranks; NotAvailable for a
+        strategy that this MPI cannot serve. Cost: some small collective calls and what the transport opens.
         """
         if isinstance(grid, Grid):
             self.grid = grid
@@ -613,9 +623,11 @@ class Exchange(_Unique):
     def start(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Send what can be sent. The outermost owned points must not change before finish().
 
-        stream: arrays on a device: packing comes after what this stream has been given (CuPy's or PyTorch's, or its address).
+        stream: arrays on a device: packing comes after what this stream has been given (CuPy's or PyTorch's, or its
+            address).
             None: after what the default stream has been given.
-        Raises UsageProblem while another slot is under way, for a slot that there is not, and a stream for arrays of the host.
+        Raises UsageProblem while another slot is under way, for a slot that there is not, and a stream for arrays of
+        the host.
         """
         if type(slot) is not int or slot >> 31:  # in place, since it is called in each step
             slot = whole("slot", slot)
@@ -629,8 +641,8 @@ class Exchange(_Unique):
     def progress(self) -> bool:
         """Let messages move on; return whether everything has arrived.
 
-        Does not wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only
-        in a call of MPI that waits, the 1000th call of an exchange makes that call, so that a loop ends.
+        Does not wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete
+        only in a call of MPI that waits, the 1000th call of an exchange makes that call, so that a loop ends.
         """
         capi.check(library(), self._progress(self._open(), self._done))
         return bool(self._done[0])
@@ -638,7 +650,8 @@ class Exchange(_Unique):
     def finish(self, stream: Stream | None = None) -> None:
         """Wait until all halos of the started slot are filled.
 
-        stream: arrays on a device: the host does not wait for the device; what this stream is given later finds the halos filled.
+        stream: arrays on a device: the host does not wait for the device; what this stream is given later finds the
+        halos filled.
         """
         if stream is None:
             capi.check(library(), self._finish(self._open()))
@@ -664,8 +677,8 @@ class Exchange(_Unique):
     def start_accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.
 
-        finish() ends it, and has cleared the halos then. The outermost owned points and the halos must not be touched before.
-        Results have the same bits by every strategy. Points of nodes and faces that several ranks
+        finish() ends it, and has cleared the halos then. The outermost owned points and the halos must not be touched
+        before. Results have the same bits by every strategy. Points of nodes and faces that several ranks
         hold get the sum of all of them, in halos of no layers too, as the assembly of finite elements needs it.
 
         stream: arrays on a device: see start().
@@ -702,9 +715,9 @@ class Exchange(_Unique):
     def _require_addends(self) -> None:
         if one := self._not_added:
             raise UsageProblem(
-                f"{one.name} has elements of type {one.arrays[0].dtype}, which cannot be added: pass integers, or real or "
-                "complex numbers of single or double precision, in this machine's order of bytes, and the others to another "
-                "exchange"
+                f"{one.name} has elements of type {one.arrays[0].dtype}, which cannot be added: pass integers, or "
+                "real or complex numbers of single or double precision, in this machine's order of bytes, and the "
+                "others to another exchange"
             )
 
     def changed(self, slot: int = 0, fresh: int = 0, stream: Stream | None = None) -> None:
@@ -713,8 +726,8 @@ class Exchange(_Unique):
         fresh: layers that stay fresh, since the sweep has computed them too. Reals of 4 and 8
             bytes become NaNs that carry their side on, anything else bytes DB. Without guard nothing happens; with it
             one store for each number in the halos.
-        stream: arrays on a device: after what it has been given, and the poison before what it is given next. None: after what the
-            default stream has been given, and the host waits.
+        stream: arrays on a device: after what it has been given, and the poison before what it is given next. None:
+            after what the default stream has been given, and the host waits.
         Raises UsageProblem for a slot that there is not, a negative number, and while an exchange is under way.
         """
         slot, fresh = whole("slot", slot), whole("fresh", fresh)
@@ -726,13 +739,14 @@ class Exchange(_Unique):
     def require_fresh(self, depth: int, slot: int = 0) -> None:
         """Raise UsageProblem, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
 
-        The text names the field, the side, the layers and the number of the last exchange. Sides that the exchange does not
-        fill are not looked at.
+        The text names the field, the side, the layers and the number of the last exchange. Sides that the exchange does
+        not fill are not looked at.
         """
         call("hs_exchange_require_fresh", self._open(), whole("depth", depth), whole("slot", slot))
 
     def check_clean(self, slot: int = 0, stream: Stream | None = None) -> None:
-        """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale. Collective.
+        """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale.
+        Collective.
 
         The text names the first such point of a rank and the side. Finds reals of 4 and 8 bytes, complex numbers of two
         of them, and copies of integers of 4 or 8 bytes; no half, no long double, and no number in another byte
@@ -750,7 +764,8 @@ class Exchange(_Unique):
             call("hs_exchange_check_clean_on", self._open(), slot, on)
 
     def rebind(self, arrays: Array | Sequence[Array], slot: int = 0) -> None:
-        """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each step.
+        """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each
+        step.
 
         arrays: one for each field, in their order, in a list or a tuple; anything else is one array. Raises
         UsageProblem for arrays that are not alike, and while an exchange is under way; the next start() for arrays that
@@ -826,7 +841,9 @@ def _several(arrays: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Block:
-    """What a rank's first array says: its cells per axis and the order of arrays; and the communicator, by its dimensions."""
+    """What a rank's first array says: its cells per axis and the order of arrays; and the communicator, by its
+    dimensions.
+    """
 
     shape: tuple[int, ...]
     order: Literal["C", "F"]
@@ -860,8 +877,8 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
     shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, room, between, strict=False))
     if len(shape) != dims or min(shape) < 1:
         raise UsageProblem(
-            f"the array has shape {array.shape}, the communicator splits axes {tuple(split)} and the halo is {room}; pass an "
-            f"array of {dims} axes or more, larger than its halo"
+            f"the array has shape {array.shape}, the communicator splits axes {tuple(split)} and the halo is {room}; "
+            f"pass an array of {dims} axes or more, larger than its halo"
         )
     order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     return _Block(shape, order, split, *cartesian[:2])

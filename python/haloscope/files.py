@@ -1,4 +1,5 @@
-"""Files that others may have written: read within bounds or refused with the reason; drafts of files; the files of a cache.
+"""Files that others may have written: read within bounds or refused with the reason; drafts of files; the files of a
+cache.
 
 What is read is a regular file of bounded size. JSON has bounded depth and numbers. A cache's entry is this user's own.
 """
@@ -35,9 +36,9 @@ class Unfit(ValueError):
 def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, strict: bool = False) -> str:
     """Return the text of a file, unpacked where its name ends in .xz.
 
-    what: the file in words, "the profile"; remedy: what to do, for errors. most: bytes. strict: refuse what is no UTF-8,
-    which is replaced otherwise. Raises UsageProblem for a file that is none, too large, or not readable. Cost: at most
-    three times the text's memory.
+    what: the file in words, "the profile"; remedy: what to do, for errors. most: bytes. strict: refuse what is no
+    UTF-8, which is replaced otherwise. Raises UsageProblem for a file that is none, too large, or not readable. Cost:
+    at most three times the text's memory.
     """
     try:
         return bytes_of(Path(path), most).decode("utf-8-sig", errors="strict" if strict else "replace")
@@ -51,7 +52,9 @@ def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, st
 
 
 def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file, unpacked where its name ends in .xz. Raises OSError, or Unfit with the reason."""
+    """Return the bytes of a regular file, unpacked where its name ends in .xz. Raises OSError, or Unfit with the
+    reason.
+    """
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         if path.suffix == COMPRESSED:
@@ -100,7 +103,9 @@ def _unpacked(file: BinaryIO, most: int) -> bytes:
 
 
 def refuse_additions(path: Path) -> None:
-    """Raise UsageProblem for what records cannot be added to: a compressed file, or what is there and no regular file."""
+    """Raise UsageProblem for what records cannot be added to: a compressed file, or what is there and no regular
+    file.
+    """
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.stat().st_mode):
             raise UsageProblem(
@@ -117,7 +122,9 @@ def refuse_additions(path: Path) -> None:
 
 
 def json_of(text: str) -> Any:
-    """Return the value of a JSON text. Raises Unfit for text that is none, is nested too deep, or has numbers beyond all use."""
+    """Return the value of a JSON text. Raises Unfit for text that is none, is nested too deep, or has numbers beyond
+    all use.
+    """
     try:
         value = json.loads(text, parse_constant=_refuse_constant, parse_int=_whole, parse_float=number_of)
     except RecursionError:

@@ -89,7 +89,8 @@ _open: weakref.WeakSet[Any] = weakref.WeakSet()
 def end_job_where_a_rank_fails(exchange: Any) -> None:
     """From now on an uncaught exception ends the job while this exchange is open, if it has more ranks than one. Local.
 
-    Other ranks would wait for the messages of the rank that leaves. The traceback is printed first. Interactive sessions go on.
+    Other ranks would wait for the messages of the rank that leaves. The traceback is printed first. Interactive
+    sessions go on.
     """
     if exchange.grid._size > 1:
         _install()
@@ -110,8 +111,8 @@ def _install() -> None:
         if _open and not hasattr(sys, "ps1"):
             sys.stderr.flush()
             ranks.end_job(
-                "an exception leaves this rank while exchanges are open; the job ends here, since other ranks may wait for "
-                "this one"
+                "an exception leaves this rank while exchanges are open; the job ends here, since other ranks may "
+                "wait for this one"
             )
 
     sys.excepthook = end_job

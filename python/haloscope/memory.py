@@ -10,8 +10,8 @@ import numpy as np
 from haloscope.arguments import count, named, shown
 from haloscope.errors import UsageProblem
 
-# Kinds of devices of DLPack: memory that the host reads as its own, also where it is pinned, and such as it does not simply
-# read: CUDA, ROCm, another one, managed memory of CUDA.
+# Kinds of devices of DLPack: memory that the host reads as its own, also where it is pinned, and such as it does not
+# simply read: CUDA, ROCm, another one, managed memory of CUDA.
 _HOSTS, _DEVICES = {1, 3, 11}, {2, 10, 12, 13}
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}  # of numbers, by DLPack's code; 6: Booleans
 _VERSION = (1, 0)  # of DLPack, the newest whose structures are those below
@@ -24,20 +24,30 @@ class _Tensor(ctypes.Structure):
     """DLTensor, which a capsule named "dltensor" points to."""
 
     _fields_ = [
-        ("data", ctypes.c_void_p), ("device", ctypes.c_int32), ("number", ctypes.c_int32), ("dims", ctypes.c_int32),
-        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32),
+        ("number", ctypes.c_int32),
+        ("dims", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("offset", ctypes.c_uint64),
-    ]  # fmt: skip
+    ]
 
 
 class _Versioned(ctypes.Structure):
     """DLManagedTensorVersioned, which a capsule named "dltensor_versioned" points to."""
 
     _fields_ = [
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor),
-    ]  # fmt: skip
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    ]
 
 
 class _Described:
@@ -51,8 +61,8 @@ class _Described:
 def described(array: Any, name: str) -> np.ndarray:
     """Return the same memory as one of NumPy's plain arrays. Elements of one on a device must not be touched.
 
-    Raises UsageProblem for what is more than memory (masks, units, names of axes), what cannot be written to, what shows
-    its memory in no way that is known here, and types that NumPy does not have. Cost: microseconds.
+    Raises UsageProblem for what is more than memory (masks, units, names of axes), what cannot be written to, what
+    shows its memory in no way that is known here, and types that NumPy does not have. Cost: microseconds.
     """
     with named(name, array):
         found = _described(array, name)
@@ -86,17 +96,21 @@ def _described(array: Any, name: str) -> np.ndarray:
 
 
 def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
-    """Let NumPy's own kinds of arrays pass, as memory maps and records, and subclasses that add neither data nor rules."""
+    """Let NumPy's own kinds of arrays pass, as memory maps and records, and subclasses that add neither data nor
+    rules.
+    """
     if isinstance(array, np.ma.MaskedArray):
         raise UsageProblem(
-            f"{name} is a masked array, whose mask would stay as it is; pass its .data and its .mask as two arrays (a mask "
+            f"{name} is a masked array, whose mask would stay as it is; pass its .data and its .mask as two arrays (a "
+            "mask "
             "that is one: numpy.ma.getmaskarray)"
         )
     own = [cls for cls in type(array).__mro__ if cls.__module__.partition(".")[0] != "numpy" and cls is not object]
     carries = any(_HOOKS & vars(cls).keys() for cls in own)
     if carries or (own and not isinstance(array, np.memmap) and getattr(array, "__dict__", None)):
         raise UsageProblem(
-            f"{name} is of type {type(array).__name__}, which carries more than its memory, as units or a mask, that would "
+            f"{name} is of type {type(array).__name__}, which carries more than its memory, as units or a mask, that "
+            "would "
             "not be exchanged; pass .view(numpy.ndarray), and what else is to be exchanged as an array of its own"
         )
 
@@ -106,7 +120,8 @@ def _refuse_mask_and_units(array: Any, name: str) -> None:
         carried = getattr(array, what, None)
         if carried is not None and not callable(carried):
             raise UsageProblem(
-                f"{name} is of type {type(array).__name__} and has a {what.rstrip('s')}, which an exchange does not move; "
+                f"{name} is of type {type(array).__name__} and has a {what.rstrip('s')}, which an exchange does not "
+                "move; "
                 f"pass {_inside(array)}, and a mask as another array"
             )
 
@@ -120,7 +135,9 @@ def _inside(array: Any) -> str:
 
 
 def _of_interface(interface: Any, name: str) -> dict:
-    """Return the description by __array_interface__ or __cuda_array_interface__, without what an array has no use for."""
+    """Return the description by __array_interface__ or __cuda_array_interface__, without what an array has no use
+    for.
+    """
     shown_by = dict(interface)
     if shown_by.pop("mask", None) is not None:
         raise UsageProblem(f"{name} has a mask, which an exchange does not move; pass an array without")
@@ -199,6 +216,7 @@ def _address_of(stream: Any) -> int:
     if isinstance(stream, int):
         return stream
     raise UsageProblem(
-        f"{shown(stream)} is no stream of a device; pass one of CuPy or PyTorch, or its address as a number (0: the default "
+        f"{shown(stream)} is no stream of a device; pass one of CuPy or PyTorch, or its address as a number (0: the "
+        "default "
         "stream)"
     )

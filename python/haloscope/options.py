@@ -30,8 +30,17 @@ GROUPS = {
 }
 RENAMED = {"--region": "--substeps", "--box": "--walls", "--graph": "--capture"}
 SHORT = {"ranks": "-n", "depth": "-d"}
-METAVARS = {"cells": "XxYxZ", "integer": "N", "word": "WORD", "schedule": "NAME", "strategy": "STRATEGY", "flag": "on|off",
-            "dimensions": "DIMS", "shape": "XxYxZ", "stage-strategies": "STAGE=STRATEGY;..."}  # fmt: skip
+METAVARS = {
+    "cells": "XxYxZ",
+    "integer": "N",
+    "word": "WORD",
+    "schedule": "NAME",
+    "strategy": "STRATEGY",
+    "flag": "on|off",
+    "dimensions": "DIMS",
+    "shape": "XxYxZ",
+    "stage-strategies": "STAGE=STRATEGY;...",
+}
 
 
 class FiniteRange(click.FloatRange):
@@ -109,10 +118,22 @@ class ChoiceOptions:
         from haloscope import core
 
         made = [self._option(f) for f in core.fields() if f.name not in self.without]
-        made.append(Option(["--set", "given_set"], multiple=True, metavar="NAME=VALUE",
-                           help="A parameter of the app; --help-all lists them."))  # fmt: skip
-        made.append(Option(["--program"], type=click.Path(path_type=Path), metavar="PATH",
-                           help="Program with its own app, linked with haloscope::rank_main."))  # fmt: skip
+        made.append(
+            Option(
+                ["--set", "given_set"],
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="A parameter of the app; --help-all lists them.",
+            )
+        )
+        made.append(
+            Option(
+                ["--program"],
+                type=click.Path(path_type=Path),
+                metavar="PATH",
+                help="Program with its own app, linked with haloscope::rank_main.",
+            )
+        )
         return made
 
     def _option(self, f) -> Option:
@@ -189,8 +210,14 @@ def _help_all() -> Option:
             terminal.echo(ctx.get_help())
             ctx.exit()
 
-    return Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show,
-                  help="All options, by group, and the apps' parameters.")  # fmt: skip
+    return Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="All options, by group, and the apps' parameters.",
+    )
 
 
 def _write_parameters(formatter) -> None:
@@ -399,20 +426,43 @@ _READERS: dict[str, Callable[[str, Any, Any], Sequence]] = {
 
 
 def link_options(hosts: str, usual: int | None = None):
-    """Return the decorator that adds the options of an emulated cluster. hosts: name of the one that says how many hosts."""
+    """Return the decorator that adds the options of an emulated cluster. hosts: name of the one that says how many
+    hosts.
+    """
     from haloscope.lab.link import MOST_HOSTS
 
     number = f" [{usual}]" if usual else ""
     return options_of(
-        option(hosts, "lab", type=click.IntRange(2, MOST_HOSTS), default=usual, group="machine",
-               help=f"An emulated cluster of so many hosts on this machine.{number}"),
-        option("--latency", default="0", metavar="TIME", group="machine",
-               help="Of its network, one way, beside that of the system: 50us, 1ms. [0]"),
-        option("--bandwidth", default="0", metavar="RATE", group="machine",
-               help="Of each host's line, each way: 1Gbit, 100MB. [what the machine carries]"),
-        option("--jitter", default="0", metavar="TIME", group="machine",
-               help="Mean of what each frame is late at random. [0]"),
-    )  # fmt: skip
+        option(
+            hosts,
+            "lab",
+            type=click.IntRange(2, MOST_HOSTS),
+            default=usual,
+            group="machine",
+            help=f"An emulated cluster of so many hosts on this machine.{number}",
+        ),
+        option(
+            "--latency",
+            default="0",
+            metavar="TIME",
+            group="machine",
+            help="Of its network, one way, beside that of the system: 50us, 1ms. [0]",
+        ),
+        option(
+            "--bandwidth",
+            default="0",
+            metavar="RATE",
+            group="machine",
+            help="Of each host's line, each way: 1Gbit, 100MB. [what the machine carries]",
+        ),
+        option(
+            "--jitter",
+            default="0",
+            metavar="TIME",
+            group="machine",
+            help="Mean of what each frame is late at random. [0]",
+        ),
+    )
 
 
 def link_of(options: Mapping):
@@ -445,8 +495,12 @@ def starts_ranks(function):
         with where.used(hosts):
             return function(*arguments, **options)
 
-    of_hosts = option("--hosts", metavar="A,B|FILE", group="machine",
-                      help="Hosts of a cluster to spread the ranks over. [this machine, or those of the batch job]")  # fmt: skip
+    of_hosts = option(
+        "--hosts",
+        metavar="A,B|FILE",
+        group="machine",
+        help="Hosts of a cluster to spread the ranks over. [this machine, or those of the batch job]",
+    )
     return of_hosts(link_options("--lab")(wrapped))
 
 

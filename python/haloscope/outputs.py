@@ -1,7 +1,8 @@
-"""Files that a command was told to write: each is whole or as it was before, and none replaces what Haloscope did not write.
+"""Files that a command was told to write: each is whole or as it was before, and none replaces what Haloscope did not
+write.
 
-All that the package writes over existing files goes through `writing`, `write` and `move`; records are added to files by
-report/records.py.
+All that the package writes over existing files goes through `writing`, `write` and `move`; records are added to files
+by report/records.py.
 """
 
 from __future__ import annotations
@@ -105,7 +106,9 @@ def write_report(path: Path, text: str) -> None:
 
 
 def move(path: Path, target: Path, kind: Kind) -> None:
-    """Give a file another name. Raises UsageProblem as `refuse_foreign` does, HaloscopeError when that cannot be done."""
+    """Give a file another name. Raises UsageProblem as `refuse_foreign` does, HaloscopeError when that cannot be
+    done.
+    """
     refuse_foreign(target, kind)
     with _explained(target):
         path.replace(target)

@@ -1,4 +1,6 @@
-"""Waits for programs that are late: reported, never cut short. As `comm/patience.hpp` of the library waits for ranks."""
+"""Waits for programs that are late: reported, never cut short. As `comm/patience.hpp` of the library waits for
+ranks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _SHORT_S = 1  # before its limit, nothing is reported of a wait
 
 
 def patience_s() -> float:
-    """Return the seconds between two reports: HALOSCOPE_PATIENCE, where it is a number of seconds; 0: there are none."""
+    """Return the seconds between two reports: HALOSCOPE_PATIENCE, where it is a number of seconds; 0: there are
+    none.
+    """
     try:
         seconds = float(os.environ.get("HALOSCOPE_PATIENCE") or DEFAULT_S)
     except ValueError:

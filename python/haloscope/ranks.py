@@ -1,7 +1,7 @@
 """The library of exchanges for the MPI that mpi4py runs on, and its collective calls.
 
-The package makes no collective calls of mpi4py: the library checks its own, see `comm/mpi_call.hpp`. Local ones are `checked`
-in work that ranks agree on.
+The package makes no collective calls of mpi4py: the library checks its own, see `comm/mpi_call.hpp`. Local ones are
+`checked` in work that ranks agree on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _MPI_TYPES = "typedef void* MPI_Comm;\n"  # no call below passes an MPI_Comm
 
 
 def library_name() -> str:
-    """Return which library of exchanges is for the MPI that mpi4py runs on: that of the standard ABI, or that of one MPI."""
+    """Return which library of exchanges is for the MPI that mpi4py runs on: that of the standard ABI, or that of one
+    MPI.
+    """
     from mpi4py import MPI
 
     version = getattr(MPI, "Get_abi_version", lambda: (-1, -1))()  # new in mpi4py 4.1
@@ -55,8 +57,10 @@ def require_its_mpi(built_for: str) -> None:
         return
     raise NotAvailable(
         f"mpi4py ({MPI.__file__}) runs on {vendor} {'.'.join(map(str, version))}, but this Haloscope was built for "
-        f"{built_for}: use an mpi4py for {built_for.rsplit(' ', 1)[0]}, or build Haloscope with mpicxx of {vendor}, or build it "
-        "with HALOSCOPE_MPI_ABI=ON and mpi4py for the standard ABI (MPICC=mpicc_abi pip install --no-binary mpi4py mpi4py)"
+        f"{built_for}: use an mpi4py for {built_for.rsplit(' ', 1)[0]}, or build Haloscope with mpicxx of {vendor}, "
+        "or build it "
+        "with HALOSCOPE_MPI_ABI=ON and mpi4py for the standard ABI (MPICC=mpicc_abi pip install --no-binary mpi4py "
+        "mpi4py)"
     )
 
 
@@ -76,7 +80,9 @@ def handle_of(comm: MPI.Comm) -> int:
 
 
 def member(comm: Any) -> tuple[int, int]:
-    """Return this rank's number and the number of ranks. Local. Raises UsageProblem for what no grid can be split over."""
+    """Return this rank's number and the number of ranks. Local. Raises UsageProblem for what no grid can be split
+    over.
+    """
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):
@@ -151,8 +157,8 @@ def mark(texts: Sequence[str]) -> int:
 def refuse_unlike(comm: MPI.Comm, what: str, aspect: str, text: str, marks: np.ndarray, remedy: str) -> None:
     """Raise UsageProblem on all ranks where the marks of two of them differ, with the texts of both.
 
-    what: as for agree(). aspect: of it, which is compared. text: this rank's. marks: those of all ranks, as from gather().
-    Nothing is sent where they are alike, else collective.
+    what: as for agree(). aspect: of it, which is compared. text: this rank's. marks: those of all ranks, as from
+    gather(). Nothing is sent where they are alike, else collective.
     """
     if (marks == marks[0]).all():
         return
@@ -163,7 +169,8 @@ def refuse_unlike(comm: MPI.Comm, what: str, aspect: str, text: str, marks: np.n
     other = int(np.argmax(marks != marks[0]))
     first, unlike = (texts[rank].tobytes()[: lengths[rank]].decode("utf-8", "replace") for rank in (0, other))
     raise UsageProblem(
-        f"the ranks ask for different {what.split(' ', 1)[1]}s: {aspect}: {first} on rank 0, {unlike} on rank {other}; {remedy}"
+        f"the ranks ask for different {what.split(' ', 1)[1]}s: {aspect}: {first} on rank 0, {unlike} on rank "
+        f"{other}; {remedy}"
     )
 
 

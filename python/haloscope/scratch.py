@@ -14,7 +14,9 @@ RUN, LAB = "haloscope-run-", "haloscope-lab-"  # how names begin: of runs of any
 
 @contextlib.contextmanager
 def folder(prefix: str = RUN) -> Iterator[Path]:
-    """Yield a new temporary folder, and remove it. Its name holds the process, so that `sweep` finds folders of dead ones."""
+    """Yield a new temporary folder, and remove it. Its name holds the process, so that `sweep` finds folders of dead
+    ones.
+    """
     sweep(prefix)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{_place() or 'here'}-{os.getpid()}-") as name:
         yield Path(name)
@@ -23,8 +25,8 @@ def folder(prefix: str = RUN) -> Iterator[Path]:
 def sweep(prefix: str) -> list[Path]:
     """Remove and return this user's folders whose processes were killed; the kernel has removed all else.
 
-    Those whose processes have numbers of another machine or container stay. A folder has its name from the moment it is made,
-    so none of a living process is taken.
+    Those whose processes have numbers of another machine or container stay. A folder has its name from the moment it is
+    made, so none of a living process is taken.
     """
     place = _place()
     if place is None:

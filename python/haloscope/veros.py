@@ -3,8 +3,8 @@
     import haloscope.veros
     haloscope.veros.install()  # then set up and run a model as ever
 
-Veros exchanges one array at a time (veros.distributed.exchange_overlap, 28 call sites): up to eight blocking messages, each
-of which copies the whole array. Here an exchange is opened once for each shape and type of array and used again.
+Veros exchanges one array at a time (veros.distributed.exchange_overlap, 28 call sites): up to eight blocking messages,
+each of which copies the whole array. Here an exchange is opened once for each shape and type of array and used again.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _exchanges: dict[tuple, Exchange] = {}
 def install() -> None:
     """Have Veros exchange halos by this library from now on, in all models of this process.
 
-    Results have the same bits. Raises NotAvailable where Veros is not installed or computes with JAX, whose arrays cannot be
-    exchanged in place.
+    Results have the same bits. Raises NotAvailable where Veros is not installed or computes with JAX, whose arrays
+    cannot be exchanged in place.
     """
     global _original  # noqa: PLW0603 (what uninstall() puts back)
     if _original is not None:
@@ -96,8 +96,8 @@ def _exchange_overlap(arr: np.ndarray, var_grid: Sequence[str], cyclic: bool) ->
 def _open(array: np.ndarray, axes: tuple[int, ...], cyclic: bool) -> Exchange:
     """Open an exchange of an array [x, y, ...] over x, y or both (0, 1). Collective.
 
-    Veros also sends what lies beyond the edges of its grid, so that counts as the outermost ranks' own. Along an axis over which
-    nothing is exchanged, each rank has one cell.
+    Veros also sends what lies beyond the edges of its grid, so that counts as the outermost ranks' own. Along an axis
+    over which nothing is exchanged, each rank has one cell.
     """
     from veros import runtime_settings
 

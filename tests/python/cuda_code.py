@@ -37,7 +37,9 @@ class Loop:
     divisions: int
 
     def cells(self, real: int) -> float:
-        """Cells of an iteration: each is stored once, by the widest stores where there are others for what is left over."""
+        """Cells of an iteration: each is stored once, by the widest stores where there are others for what is left
+        over.
+        """
         widest = max(self.stores)
         return self.stores.count(widest) * widest / real
 

@@ -1,4 +1,5 @@
-"""A child process that feeds wrong documents to one reader, to predictions, simulations or advice: `fuzz.py TARGET SEED COUNT`.
+"""A child process that feeds wrong documents to one reader, to predictions, simulations or advice: `fuzz.py TARGET SEED
+COUNT`.
 
 It prints each seed before it uses it, so that the last one of a child that died or stuck is known.
 """
@@ -107,8 +108,17 @@ def fuzz_advice(random: Random) -> None:
     among = [{"depth": depth, "strategy": "ordered/p2p"} for depth in (1, 2, 4)]
     if random.random() < 0.7:
         among = changed(random, among)
-    advice = capi.handle("hs_advice_create", "hs_advice", choice, wrong_profile(random), predict.PLAINLY.to_c(), capi.load()[0].NULL, 0,
-                         text(among), random.choice((0, 10)))  # fmt: skip
+    advice = capi.handle(
+        "hs_advice_create",
+        "hs_advice",
+        choice,
+        wrong_profile(random),
+        predict.PLAINLY.to_c(),
+        capi.load()[0].NULL,
+        0,
+        text(among),
+        random.choice((0, 10)),
+    )
     capi.result_text("hs_advice_json", advice)
 
 
@@ -209,13 +219,24 @@ def of_file(name: str) -> Callable[[Random], None]:
     return fuzz
 
 
-TARGETS = {"choice": fuzz_choice, "prediction": fuzz_prediction, "simulation": fuzz_simulation, "advice": fuzz_advice,
-           "question": fuzz_question, "app": fuzz_app, "pace": fuzz_pace, "auto": fuzz_auto, "validation": fuzz_validation, "library": fuzz_profile,
-           } | {name: of_file(name) for name in READERS}  # fmt: skip
+TARGETS = {
+    "choice": fuzz_choice,
+    "prediction": fuzz_prediction,
+    "simulation": fuzz_simulation,
+    "advice": fuzz_advice,
+    "question": fuzz_question,
+    "app": fuzz_app,
+    "pace": fuzz_pace,
+    "auto": fuzz_auto,
+    "validation": fuzz_validation,
+    "library": fuzz_profile,
+} | {name: of_file(name) for name in READERS}
 
 
 def main(target: str, seed: int, count: int) -> int:
-    """Feed `count` documents; returns how many were taken. A document that takes longer than LIMIT_S ends the process."""
+    """Feed `count` documents; returns how many were taken. A document that takes longer than LIMIT_S ends the
+    process.
+    """
     taken = 0
     for number in range(seed, seed + count):
         os.write(1, f"{number}\n".encode())

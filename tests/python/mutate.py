@@ -8,8 +8,34 @@ from random import Random
 from typing import Any
 
 EVIL = "\x1b]0;x\x07\u202e|`<b>$\\frac{$"
-VALUES = (None, True, False, 0, -1, 1, 2, 3, 0.5, 1e308, -1e308, 1e-320, 1e18, 2**31, 2**63, 10**7, 65536, "", "x", EVIL, "9" * 300, [], {}, [[]],
-          [1] * 50, {"x": 1})  # fmt: skip
+VALUES = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    3,
+    0.5,
+    1e308,
+    -1e308,
+    1e-320,
+    1e18,
+    2**31,
+    2**63,
+    10**7,
+    65536,
+    "",
+    "x",
+    EVIL,
+    "9" * 300,
+    [],
+    {},
+    [[]],
+    [1] * 50,
+    {"x": 1},
+)
 WORDS = (
     b"NaN",
     b"1e999",

@@ -1,4 +1,6 @@
-"""Builds of Haloscope on other MPI libraries, for the tests: fetched and built on first use, a skip with the reason if not."""
+"""Builds of Haloscope on other MPI libraries, for the tests: fetched and built on first use, a skip with the reason if
+not.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,9 @@ class OtherMpi:
     def python(self, *words, limit_s: float = 200, **more: str) -> subprocess.CompletedProcess:
         """Run Python with this build as Haloscope's."""
         command = [sys.executable, *map(str, words)]
-        return subprocess.run(command, env=self.environment | more, check=False, capture_output=True, text=True,
-                              timeout=limit_s)  # fmt: skip
+        return subprocess.run(
+            command, env=self.environment | more, check=False, capture_output=True, text=True, timeout=limit_s
+        )
 
 
 def get(name: str, *targets: str) -> OtherMpi:

@@ -49,7 +49,9 @@ def test_there_is_no_winner_among_candidates_within_the_margin(toy):
 
 
 def test_intervals_decide_what_can_be_told_apart(toy):
-    """An uncertain latency that all candidates pay alike leaves their order certain; one that only some pay does not."""
+    """An uncertain latency that all candidates pay alike leaves their order certain; one that only some pay does
+    not.
+    """
 
     def sure(data):
         row = data["kernels"]["laplace2d/star/f64"]["4"][0]

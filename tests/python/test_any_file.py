@@ -1,4 +1,6 @@
-"""Whatever a file holds: an exit code from 0 to 3, one line of error that says what to do, and no fault of the program."""
+"""Whatever a file holds: an exit code from 0 to 3, one line of error that says what to do, and no fault of the
+program.
+"""
 
 from __future__ import annotations
 

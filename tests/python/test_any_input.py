@@ -1,4 +1,6 @@
-"""Whatever is typed: an exit code from 0 to 3, one line that says what to do, no traceback, no file touched that is not ours."""
+"""Whatever is typed: an exit code from 0 to 3, one line that says what to do, no traceback, no file touched that is not
+ours.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,66 @@ PRICED = ("--profile", TOY)
 
 # A command line for each command that works, to which one option is added.
 WORKING = {
-    "demo": (), "info": (), "doctor": (), "plan": GRID, "run": GRID, "microbench": (), "blocks": ("XS", "--device", "host"), "calibrate": ("-o", "new.json"),
-    "predict": (*GRID, *PRICED), "whatif": (*GRID, *PRICED), "map": ("laplace2d", *PRICED), "advise": (*GRID, *PRICED), "tune": (*GRID, *ONE, *PRICED),
-    "validate": ("r.jsonl", *PRICED), "simulate": (*GRID, *PRICED), "study": ("valen2023", "--quick"),
-    "compare": ("r.jsonl", "r.jsonl"), "check": (), "lab": (),
-}  # fmt: skip
+    "demo": (),
+    "info": (),
+    "doctor": (),
+    "plan": GRID,
+    "run": GRID,
+    "microbench": (),
+    "blocks": ("XS", "--device", "host"),
+    "calibrate": ("-o", "new.json"),
+    "predict": (*GRID, *PRICED),
+    "whatif": (*GRID, *PRICED),
+    "map": ("laplace2d", *PRICED),
+    "advise": (*GRID, *PRICED),
+    "tune": (*GRID, *ONE, *PRICED),
+    "validate": ("r.jsonl", *PRICED),
+    "simulate": (*GRID, *PRICED),
+    "study": ("valen2023", "--quick"),
+    "compare": ("r.jsonl", "r.jsonl"),
+    "check": (),
+    "lab": (),
+}
 ENDS = {"check": ("--", "true"), "lab": ("--", "true")}  # what follows the added option
-TEXTS = ("nan", "inf", "-inf", "-1", "0", "1e30", "1000000000000", "10000000000000000000000000", "", " ", ",", "x", "ä", "1,,2",
-         "1..", "8..4", "1..9+0", "1..9*1", "*", "on,off", "none", "=", "a=b=c", "1x2x3x4", "0x0", "-5x3", "ordered/nope",
-         "kill:rank=99", ".", "/", "README.md", "notes.json", "picture.svg", "r.jsonl", "/dev/null", "/proc/nope", "no/such/x")  # fmt: skip
+TEXTS = (
+    "nan",
+    "inf",
+    "-inf",
+    "-1",
+    "0",
+    "1e30",
+    "1000000000000",
+    "10000000000000000000000000",
+    "",
+    " ",
+    ",",
+    "x",
+    "ä",
+    "1,,2",
+    "1..",
+    "8..4",
+    "1..9+0",
+    "1..9*1",
+    "*",
+    "on,off",
+    "none",
+    "=",
+    "a=b=c",
+    "1x2x3x4",
+    "0x0",
+    "-5x3",
+    "ordered/nope",
+    "kill:rank=99",
+    ".",
+    "/",
+    "README.md",
+    "notes.json",
+    "picture.svg",
+    "r.jsonl",
+    "/dev/null",
+    "/proc/nope",
+    "no/such/x",
+)
 
 
 def options(name: str) -> list[click.Option]:
@@ -73,8 +126,14 @@ def furnish(folder: Path) -> dict[Path, bytes]:
     """Put files of a user's into a folder, one with a record, and nothing else; returns what they hold."""
     for file in sorted(folder.rglob("*"), reverse=True):
         file.rmdir() if file.is_dir() else file.unlink()
-    for name, text in {"README.md": "# Mine\n", "notes.json": '{"mine": 1}\n', "picture.svg": "<svg/>", "new.md": "mine",
-                       "README.svg": "<svg/>", "x": "mine\n"}.items():  # fmt: skip
+    for name, text in {
+        "README.md": "# Mine\n",
+        "notes.json": '{"mine": 1}\n',
+        "picture.svg": "<svg/>",
+        "new.md": "mine",
+        "README.svg": "<svg/>",
+        "x": "mine\n",
+    }.items():
         (folder / name).write_text(text)
     write(folder / "r.jsonl", measurement())
     return {file: file.read_bytes() for file in folder.iterdir() if file.name != "r.jsonl"}
@@ -161,8 +220,17 @@ def test_any_value_of_any_option_gets_an_answer_and_touches_nothing(name, nothin
 
 
 @settings(max_examples=300 if LONG else 60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-@given(words=st.lists(st.one_of(st.sampled_from(TEXTS), st.sampled_from(("laplace2d", "--cells", "--ranks", "-n", "--set", "--json", "--")),
-                                st.text(max_size=5)), max_size=6), name=st.sampled_from(cli.COMMANDS))  # fmt: skip
+@given(
+    words=st.lists(
+        st.one_of(
+            st.sampled_from(TEXTS),
+            st.sampled_from(("laplace2d", "--cells", "--ranks", "-n", "--set", "--json", "--")),
+            st.text(max_size=5),
+        ),
+        max_size=6,
+    ),
+    name=st.sampled_from(cli.COMMANDS),
+)
 def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, capsys):
     words = [word.replace("\0", "") for word in words]
     if name == "study" and "--replay" in words:
@@ -185,7 +253,7 @@ def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, 
         (("run", *GRID, "--region", "full"), "--region is called --substeps now"),
         (("run", *GRID, "--strategy", "zzz"), "more"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_with_a_remedy_before_anything_starts(words, said, nothing_starts, capsys):
     mine = furnish(nothing_starts)
     code = cli.main(list(map(str, words)))

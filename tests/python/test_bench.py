@@ -16,8 +16,20 @@ from test_launch import executable
 
 def case(**changes) -> dict:
     samples = {"samples_a": [2.0 + k / 100 for k in range(21)], "samples_b": [1.0] * 21}
-    return {"figure": "f", "case": "c", "unit": "ratio", "a": "ours", "b": "theirs", "value": "a/b", "bar": 2.05,
-            "direction": ">="} | samples | changes  # fmt: skip
+    return (
+        {
+            "figure": "f",
+            "case": "c",
+            "unit": "ratio",
+            "a": "ours",
+            "b": "theirs",
+            "value": "a/b",
+            "bar": 2.05,
+            "direction": ">=",
+        }
+        | samples
+        | changes
+    )
 
 
 def test_the_value_is_the_median_of_paired_quotients_with_its_interval():
@@ -73,10 +85,12 @@ def test_few_pairs_and_missed_bars_show_in_the_table():
 
 @pytest.mark.parametrize(
     ("said", "name"),
-    [("MPICH Version: 5.0.2 MPICH Release date: x", "MPICH 5.0.2"),
-     ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", "Open MPI 4.1.4"),
-     ("Open MPI 4.1.4 (Debian), PETSc 3.18.5 (Debian)", "Open MPI 4.1.4")],
-)  # fmt: skip
+    [
+        ("MPICH Version: 5.0.2 MPICH Release date: x", "MPICH 5.0.2"),
+        ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", "Open MPI 4.1.4"),
+        ("Open MPI 4.1.4 (Debian), PETSc 3.18.5 (Debian)", "Open MPI 4.1.4"),
+    ],
+)
 def test_figures_on_several_mpis_are_told_apart_by_name_and_version(said, name):
     assert bench.mpi_name({"mpi_library": said}) == name
 

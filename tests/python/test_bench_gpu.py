@@ -141,8 +141,13 @@ def kill_when(words: list[str], file: Path, lines: int, how: signal.Signals) -> 
         return run.wait(60)
 
 
-@pytest.mark.parametrize("stages", [pytest.param(("--stage", "smoke", "--every", "9"), id="smoke"),
-                                    pytest.param(("--every", EVERY), id="all", marks=pytest.mark.long)])  # fmt: skip
+@pytest.mark.parametrize(
+    "stages",
+    [
+        pytest.param(("--stage", "smoke", "--every", "9"), id="smoke"),
+        pytest.param(("--every", EVERY), id="all", marks=pytest.mark.long),
+    ],
+)
 def test_crashes_cost_their_own_cases_only_and_a_killed_run_goes_on(stages, tmp_path):
     clean = tmp_path / "clean"
     assert ended(command(*stages, "--output", clean)).returncode == 0
@@ -243,9 +248,14 @@ def test_what_others_say_between_lines_of_json_is_left_out():
     assert gpu_run.Ended(0, 'a warning\n{"case": "a"}\n\n{"case": "b"}\n').lines() == [{"case": "a"}, {"case": "b"}]
 
 
-@pytest.mark.parametrize(("driver", "said", "builds"), [(True, "driver version is insufficient", True),
-                                                       (False, "driver version is insufficient", False),
-                                                       (True, "no device", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("driver", "said", "builds"),
+    [
+        (True, "driver version is insufficient", True),
+        (False, "driver version is insufficient", False),
+        (True, "no device", False),
+    ],
+)
 def test_only_an_older_driver_makes_it_build_again(driver, said, builds, tmp_path, monkeypatch):
     for program in ["nvcc"] + ["nvidia-smi"] * driver:
         (tmp_path / program).write_text("#!/bin/sh\n")
@@ -282,7 +292,7 @@ def test_ways_take_turns_and_one_that_never_works_is_left_alone(tmp_path):
     assert not gpu_ranks.given_up(journal)
 
 
-# ---- in place of programs that are not here ----------------------------------------------------------------------------
+# ---- in place of programs that are not here --------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -327,8 +337,10 @@ def test_a_daemon_that_hangs_or_fails_costs_its_patience_only_and_leaves_nothing
     monkeypatch.setattr(gpu_ranks, "DAEMON_S", 0.3)
     monkeypatch.setattr(gpu_ranks, "QUITTING_S", 0.3)
     seen = tmp_path / "seen"
-    control = tools("nvidia-cuda-mps-control", f'echo "$CUDA_MPS_PIPE_DIRECTORY" > {seen}\n'
-                                               f'if [ "$1" = -d ]; then {starts}; fi\nexec sleep 1000')  # fmt: skip
+    control = tools(
+        "nvidia-cuda-mps-control",
+        f'echo "$CUDA_MPS_PIPE_DIRECTORY" > {seen}\nif [ "$1" = -d ]; then {starts}; fi\nexec sleep 1000',
+    )
     shared = share_device("/bin/true", tmp_path)
     assert bool(shared.environment) == ("setsid" in starts)
     shared.end()
@@ -363,9 +375,16 @@ def ranks_of(tools, folder: Path, rank: str, seconds: float = 100) -> gpu_ranks.
     return gpu_ranks.Ranks(programs, "cuda", gpu_run.Log(folder / "log"), gpu_run.Deadline(seconds), folder)
 
 
-@pytest.mark.parametrize(("code", "said", "outcome"), [
-    (0, "ERROR SUMMARY: 0 errors", "good"), (3, "no ipc here", "refused"), (77, "Invalid __global__ read", "failed"),
-    (79, "ERROR SUMMARY: 2 errors", "failed"), (1, "no such driver", "failed")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "said", "outcome"),
+    [
+        (0, "ERROR SUMMARY: 0 errors", "good"),
+        (3, "no ipc here", "refused"),
+        (77, "Invalid __global__ read", "failed"),
+        (79, "ERROR SUMMARY: 2 errors", "failed"),
+        (1, "no such driver", "failed"),
+    ],
+)
 def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, said, outcome, tools, tmp_path):
     tools("compute-sanitizer", f'echo "========= {said}"; exit {code}')
     found = ranks_of(tools, tmp_path, "exit 0").memory_faults([])
@@ -540,16 +559,36 @@ def test_a_case_that_does_not_exist_is_named_with_those_near_it():
 
 def sweep_line(app: str, form: str, share: float, levels: int = 1, real: str = "f32") -> dict:
     """A kernel that takes 1/share of its copy's time."""
-    return {"figure": "gpu-sweep", "app": app, "form": form, "real": real, "variant": "fused" if levels > 1 else "stream",
-            "block": [0, 0, 0], "levels": levels, "seconds": [1.0], "copy_seconds": [share]}  # fmt: skip
+    return {
+        "figure": "gpu-sweep",
+        "app": app,
+        "form": form,
+        "real": real,
+        "variant": "fused" if levels > 1 else "stream",
+        "block": [0, 0, 0],
+        "levels": levels,
+        "seconds": [1.0],
+        "copy_seconds": [share],
+    }
 
 
 def step_record(schedule: str, depth: int, step: float, cells: int = 16384, strategy: str = "ordered/staged") -> dict:
     """A measurement of two ranks whose sweeps take a second a step."""
-    request = {"app": "laplace2d", "form": "star", "cells": [cells, cells], "ranks": 2, "strategy": strategy,
-               "schedule": schedule, "depth": depth}  # fmt: skip
-    return {"kind": "measurement", "request": request, "time_s": {"step": {"median": step}},
-            "phases_s": {"compute": {"max": 1.0}}}  # fmt: skip
+    request = {
+        "app": "laplace2d",
+        "form": "star",
+        "cells": [cells, cells],
+        "ranks": 2,
+        "strategy": strategy,
+        "schedule": schedule,
+        "depth": depth,
+    }
+    return {
+        "kind": "measurement",
+        "request": request,
+        "time_s": {"step": {"median": step}},
+        "phases_s": {"compute": {"max": 1.0}},
+    }
 
 
 def verdicts(kernels: list[dict], steps: list[dict]) -> dict[str, str]:
@@ -560,11 +599,19 @@ def verdicts(kernels: list[dict], steps: list[dict]) -> dict[str, str]:
 
 
 def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
-    good = [sweep_line("laplace2d", "star", 0.95), sweep_line("laplace2d", "star", 0.95 * 2.4 / 4 + 1e-9, 4),
-            sweep_line("laplace3d", "star", 0.92), sweep_line("laplace3d", "star", 0.91, real="f64"),
-            sweep_line("advection3d", "dense", 0.87, real="f64")]  # fmt: skip
-    steps = [step_record("bulk", 1, 2.0), step_record("streams", 1, 1.2), step_record("bulk", 1, 9.0, cells=512),
-             step_record("bulk", 1, 7.0, 512, "ordered/staged:stream")]  # fmt: skip
+    good = [
+        sweep_line("laplace2d", "star", 0.95),
+        sweep_line("laplace2d", "star", 0.95 * 2.4 / 4 + 1e-9, 4),
+        sweep_line("laplace3d", "star", 0.92),
+        sweep_line("laplace3d", "star", 0.91, real="f64"),
+        sweep_line("advection3d", "dense", 0.87, real="f64"),
+    ]
+    steps = [
+        step_record("bulk", 1, 2.0),
+        step_record("streams", 1, 1.2),
+        step_record("bulk", 1, 9.0, cells=512),
+        step_record("bulk", 1, 7.0, 512, "ordered/staged:stream"),
+    ]
     found = verdicts(good, steps)
     assert found.pop("laplace2d star f32: share of the copy's rate") == "yes"
     assert found.pop("laplace2d star f32: steps a second, fused over one by one") == "yes"
@@ -574,16 +621,30 @@ def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
     assert found.pop("laplace2d star 16384x16384, 2 ranks: plain over best") == "yes"  # 2 / 1.2
     assert found.pop("laplace2d star 512x512, 2 ranks: exchange, staged over staged:stream") == "yes"  # 8 / 6
     assert set(found.values()) == {"not measured"} and len(found) == 1  # the other kernel
-    slow = verdicts([*good[:1], sweep_line("laplace2d", "star", 0.3, 4)],
-                    [*steps[:1], step_record("streams", 1, 1.8), steps[2], step_record("bulk", 1, 7.5, 512, "ordered/staged:stream")])  # fmt: skip
+    slow = verdicts(
+        [*good[:1], sweep_line("laplace2d", "star", 0.3, 4)],
+        [
+            *steps[:1],
+            step_record("streams", 1, 1.8),
+            steps[2],
+            step_record("bulk", 1, 7.5, 512, "ordered/staged:stream"),
+        ],
+    )
     assert [slow[what] for what in slow if "ranks" in what or "fused" in what] == ["no", "no", "no"]
 
 
 def overlap_line(serial: list[float], together: list[float], interior: float) -> dict:
     """A step of one process."""
-    return {"figure": "gpu-overlap", "app": "laplace2d", "form": "star", "real": "f32", "cells": [16384, 16384, 1],
-            "serial_seconds": serial, "together_seconds": together,
-            "interior_seconds": [interior] * len(serial)}  # fmt: skip
+    return {
+        "figure": "gpu-overlap",
+        "app": "laplace2d",
+        "form": "star",
+        "real": "f32",
+        "cells": [16384, 16384, 1],
+        "serial_seconds": serial,
+        "together_seconds": together,
+        "interior_seconds": [interior] * len(serial),
+    }
 
 
 def test_what_is_hidden_of_an_exchange_is_the_median_of_pairs_with_its_interval():
@@ -604,10 +665,16 @@ def block_record(variant: str, means: list[float], workload: str = "XL", ranks: 
 
 
 def test_task_queues_are_compared_with_the_best_baseline_test_by_test():
-    exchanged = [block_record("baseline:a", [1.3, 1.5]), block_record("baseline:b", [2.0, 2.0]),
-                 block_record("taskqueue:c", [1.0, 1.0]), block_record("kernels:d", [0.1, 0.1]),
-                 block_record("taskqueue:e", [4.0], workload="M"), {"kind": "failed"},
-                 block_record("taskqueue:w", [3.0], ""), block_record("taskqueue:chunks=4", [2.0], "")]  # fmt: skip
+    exchanged = [
+        block_record("baseline:a", [1.3, 1.5]),
+        block_record("baseline:b", [2.0, 2.0]),
+        block_record("taskqueue:c", [1.0, 1.0]),
+        block_record("kernels:d", [0.1, 0.1]),
+        block_record("taskqueue:e", [4.0], workload="M"),
+        {"kind": "failed"},
+        block_record("taskqueue:w", [3.0], ""),
+        block_record("taskqueue:chunks=4", [2.0], ""),
+    ]
     gains = {g.which: g for g in gpu_table.queue_gains(exchanged)}
     assert set(gains) == {"XL", "equal"}  # of M no baseline was measured
     assert (gains["XL"].slower, gains["XL"].faster) == ("baseline:a", "taskqueue:c")

@@ -184,12 +184,36 @@ def test_every_argument_is_among_those_that_are_tried():
 
 
 def test_numbers_and_lists_of_numpy_are_as_good_as_those_of_python(toy):
-    own = {"app": 2, "cells": (64, 48), "ranks": 4, "periodic": (True, False), "process_grid": "4x1", "threads": 1, "nodes": 2,
-           "depths": (1, 2), "seconds_per_cell": 2.0**-30, "fused": True, "halo": 2, "shared_memory": False, "samples": 20}  # fmt: skip
-    theirs = {"app": np.int64(2), "cells": np.array([64, 48]), "ranks": np.int32(4), "periodic": np.array([True, False]),
-              "process_grid": np.array([4, 1]), "threads": np.uint8(1), "nodes": np.int64(2), "depths": np.arange(1, 3),
-              "seconds_per_cell": np.float32(2.0**-30), "fused": np.True_, "halo": np.int64(2), "shared_memory": np.False_,
-              "samples": np.int16(20)}  # fmt: skip
+    own = {
+        "app": 2,
+        "cells": (64, 48),
+        "ranks": 4,
+        "periodic": (True, False),
+        "process_grid": "4x1",
+        "threads": 1,
+        "nodes": 2,
+        "depths": (1, 2),
+        "seconds_per_cell": 2.0**-30,
+        "fused": True,
+        "halo": 2,
+        "shared_memory": False,
+        "samples": 20,
+    }
+    theirs = {
+        "app": np.int64(2),
+        "cells": np.array([64, 48]),
+        "ranks": np.int32(4),
+        "periodic": np.array([True, False]),
+        "process_grid": np.array([4, 1]),
+        "threads": np.uint8(1),
+        "nodes": np.int64(2),
+        "depths": np.arange(1, 3),
+        "seconds_per_cell": np.float32(2.0**-30),
+        "fused": np.True_,
+        "halo": np.int64(2),
+        "shared_memory": np.False_,
+        "samples": np.int16(20),
+    }
     assert package.best(profile=toy, **theirs) == package.best(profile=toy, **own)
 
 

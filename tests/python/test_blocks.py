@@ -11,28 +11,66 @@ from haloscope import errors
 from haloscope.measure import blocks as requests
 from haloscope.report import blocks, blocks_timeline, records, variants
 
-SHORT = ("--device", "host", "--ranks", 1, "--warmup", 1, "--iterations", 2, "--repetitions", 2, "--launches", 1,
-         "--output", "b.jsonl")  # fmt: skip
+SHORT = (
+    "--device",
+    "host",
+    "--ranks",
+    1,
+    "--warmup",
+    1,
+    "--iterations",
+    2,
+    "--repetitions",
+    2,
+    "--launches",
+    1,
+    "--output",
+    "b.jsonl",
+)
 BASE = "baseline:waitall,nonblocking,coherent"
 QUEUE = "taskqueue:channel,pinned,nonblocking"
 
 
 def record(variant: str, *tests: list[float], launch: str = "launch-1", **changes) -> dict:
-    """A complete record, as `haloscope-rank` writes it; tests: microseconds of each iteration, three of them warm-up."""
+    """A complete record, as `haloscope-rank` writes it; tests: microseconds of each iteration, three of them
+    warm-up.
+    """
     name = variants.canonical(variant)
     request = {
-        "ranks": 1, "workload": "XS", "bytes": [8, 120, 240, 360], "grid": [4, 1, 1], "threads": 16, "scheme": "pairs", "sides": 2,
-        "variant": name, "device": "host", "check": "sampled", "detail": "off", "warmup": 3, "iterations": 10,
+        "ranks": 1,
+        "workload": "XS",
+        "bytes": [8, 120, 240, 360],
+        "grid": [4, 1, 1],
+        "threads": 16,
+        "scheme": "pairs",
+        "sides": 2,
+        "variant": name,
+        "device": "host",
+        "check": "sampled",
+        "detail": "off",
+        "warmup": 3,
+        "iterations": 10,
         "repetitions": len(tests),
-    } | {k: changes.pop(k) for k in list(changes) if k in ("workload", "bytes", "detail", "device", "threads")}  # fmt: skip
+    } | {k: changes.pop(k) for k in list(changes) if k in ("workload", "bytes", "detail", "device", "threads")}
     about = [name, request["workload"], request["bytes"], request["detail"], changes.get("timeline") is not None]
     found = {
-        "schema": "haloscope.record", "schema_version": records.SCHEMA_VERSION, "kind": "blocks", "id": json.dumps(about),
-        "launch": {"id": launch}, "request": request,
-        "environment": {"compiler": "GNU", "mpi_library": "MPICH 5", "cpu": "CPU", "device": {"name": "imitated", "total_bytes": 1}},
-        "iterations_s": [[1e-6 * us for us in test] for test in tests], "events": {"launches": 1},
-        "profile": {"hits": 0, "after_a_hit": 0.0, "longest_run": 0}, "verification": {"status": "passed"},
-    } | changes  # fmt: skip
+        "schema": "haloscope.record",
+        "schema_version": records.SCHEMA_VERSION,
+        "kind": "blocks",
+        "id": json.dumps(about),
+        "launch": {"id": launch},
+        "request": request,
+        "environment": {
+            "compiler": "GNU",
+            "mpi_library": "MPICH 5",
+            "cpu": "CPU",
+            "device": {"name": "imitated", "total_bytes": 1},
+        },
+        "iterations_s": [[1e-6 * us for us in test] for test in tests],
+        "events": {"launches": 1},
+        "profile": {"hits": 0, "after_a_hit": 0.0, "longest_run": 0},
+        "verification": {"status": "passed"},
+    } | changes
     assert records.fault_of(found) == ""
     return found
 
@@ -50,8 +88,14 @@ def test_a_record_whose_iterations_all_warm_up_is_refused():
 
 @pytest.mark.ids("NC9", "NX7")
 def test_every_variant_runs_checks_all_it_gets_and_has_the_name_that_its_record_has(haloscope):
-    ideas = ("taskqueue:chunks=2,padded", "taskqueue:queue,device,threads=3", "taskqueue:throttle=1,threads=2",
-             "taskqueue:dummy,backoff=5", "baseline:dummy", "kernels:backoff=5,noncoherent")  # fmt: skip
+    ideas = (
+        "taskqueue:chunks=2,padded",
+        "taskqueue:queue,device,threads=3",
+        "taskqueue:throttle=1,threads=2",
+        "taskqueue:dummy,backoff=5",
+        "baseline:dummy",
+        "kernels:backoff=5,noncoherent",
+    )
     result = haloscope("blocks", "XS", *SHORT, "--check", "full", "--variant", "all", "--variant", ";".join(ideas))
     assert result.code == 0, result.err
     file = records.read("b.jsonl")
@@ -72,8 +116,10 @@ def test_the_matrix_of_the_thesis_is_8_baselines_8_task_queues_and_kernels_per_b
     usual = requests.variant_list(["baseline:*,coherent;taskqueue:*"])
     assert len(usual) == 12 and BASE in usual and QUEUE in usual and not any("noncoherent" in name for name in usual)
     assert requests.variant_list(["taskqueue", QUEUE]) == [QUEUE]
-    assert variants.canonical("taskqueue:chunks=4,device,chunks=4".replace(",chunks=4", "", 1)) == \
-        "taskqueue:channel,device,nonblocking,chunks=4"  # fmt: skip
+    assert (
+        variants.canonical("taskqueue:chunks=4,device,chunks=4".replace(",chunks=4", "", 1))
+        == "taskqueue:channel,device,nonblocking,chunks=4"
+    )
     assert variants.canonical("taskqueue:chunks=1,throttle=0") == QUEUE
 
 
@@ -119,8 +165,14 @@ def test_a_test_is_the_mean_of_its_ten_iterations_and_the_discarded_ones_are_kep
 
 @pytest.mark.ids("NE1")
 def test_speed_ups_are_over_the_fastest_baseline_and_the_fastest_with_the_same_sends():
-    times = {BASE: 100, "baseline:waitall,blocking,coherent": 120, "baseline:testany,blocking,coherent": 110,
-             "baseline:waitall,nonblocking,noncoherent": 50, "taskqueue:channel,pinned,blocking": 100, QUEUE: 80}  # fmt: skip
+    times = {
+        BASE: 100,
+        "baseline:waitall,blocking,coherent": 120,
+        "baseline:testany,blocking,coherent": 110,
+        "baseline:waitall,nonblocking,noncoherent": 50,
+        "taskqueue:channel,pinned,blocking": 100,
+        QUEUE: 80,
+    }
     found = [
         record(name, around(us), around(us + 2), launch=f"launch-{k}") for name, us in times.items() for k in range(3)
     ]
@@ -152,8 +204,10 @@ def test_a_single_test_has_no_interval_and_no_deviation():
 
 
 def test_shares_of_hits_and_their_longest_run_come_from_all_launches():
-    found = [record(QUEUE, around(9), launch=f"launch-{k}", profile={"hits": 8, "after_a_hit": share, "longest_run": run})
-             for k, (share, run) in enumerate([(0.25, 3), (0.5, 7), (0.75, 4)])]  # fmt: skip
+    found = [
+        record(QUEUE, around(9), launch=f"launch-{k}", profile={"hits": 8, "after_a_hit": share, "longest_run": run})
+        for k, (share, run) in enumerate([(0.25, 3), (0.5, 7), (0.75, 4)])
+    ]
     [row] = blocks.rows(found)
     assert row.profile == (0.5, 7) and blocks.profile_cells(row) == ["50 %", "7"]
     assert blocks.rows([record(BASE, around(9))])[0].profile is None
@@ -171,8 +225,11 @@ EVENTS = [
 
 @pytest.mark.ids("NI3")
 def test_a_trace_has_a_process_for_each_variant_and_lines_for_each_block_from_the_beginning_on():
-    events = [{"kind": kind, "block": block, "chunk": 0, "begin_s": 50 + 1e-6 * a, "end_s": 50 + 1e-6 * b, "rank": rank}
-              for rank in (0, 1) for kind, block, a, b in EVENTS]  # fmt: skip
+    events = [
+        {"kind": kind, "block": block, "chunk": 0, "begin_s": 50 + 1e-6 * a, "end_s": 50 + 1e-6 * b, "rank": rank}
+        for rank in (0, 1)
+        for kind, block, a, b in EVENTS
+    ]
     table = blocks.rows(
         [
             record(name, around(9), detail="on", timeline=events, clock={"ticks_per_s": 1e9, "precision_s": 1.5e-6})
@@ -187,8 +244,15 @@ def test_a_trace_has_a_process_for_each_variant_and_lines_for_each_block_from_th
     lanes = {e["tid"]: e["args"]["name"] for e in made if e["name"] == "thread_name"}
     assert lanes == {0: "CPU", 1: "side 0, block 0, CPU", 2: "side 0, block 0, device"}
     timed = [(e["name"], lanes[e["tid"]], e["ts"], e["dur"]) for e in made if e["ph"] == "X" and e["pid"] == 3]
-    assert timed == [(kind, "CPU" if block < 0 else f"side 0, block 0, {'CPU' if kind in ('send', 'receive', 'notify') else 'device'}",
-                      pytest.approx(a, abs=1e-6), pytest.approx(b - a, abs=1e-6)) for kind, block, a, b in EVENTS]  # fmt: skip
+    assert timed == [
+        (
+            kind,
+            "CPU" if block < 0 else f"side 0, block 0, {'CPU' if kind in ('send', 'receive', 'notify') else 'device'}",
+            pytest.approx(a, abs=1e-6),
+            pytest.approx(b - a, abs=1e-6),
+        )
+        for kind, block, a, b in EVENTS
+    ]
 
 
 @pytest.mark.ids("NI3")
@@ -210,8 +274,10 @@ def test_timelines_of_a_run_become_a_trace_and_a_figure_whose_segments_fill_the_
 
 @pytest.mark.ids("NE2")
 def test_times_of_a_block_are_means_over_launches_and_sides():
-    made = [{name: [1.0 * k, 2, 3, 4, 3.0 * k, 4, 5, 6] for name in ("packing_s", "posting_s", "sending_s", "unpacking_s")}
-            for k in (1, 2)]  # fmt: skip
+    made = [
+        {name: [1.0 * k, 2, 3, 4, 3.0 * k, 4, 5, 6] for name in ("packing_s", "posting_s", "sending_s", "unpacking_s")}
+        for k in (1, 2)
+    ]
     found = [record(QUEUE, around(9), launch=f"launch-{k}", detail="on", blocks=one) for k, one in enumerate(made)]
     assert blocks.rows(found)[0].per_block("packing_s") == [3, 3, 4, 5]
 
@@ -236,8 +302,11 @@ def test_sizes_may_repeat_and_ranks_without_a_card_each_have_both_sides(monkeypa
     assert command._sizes("8,8,16..32+8") == (8, 8, 16, 24, 32)
     with pytest.raises(errors.UsageProblem, match="multiples of 8"):
         command._sizes("8,9")
-    cards = [{"name": "cuda", "absent": "", "devices": [{}]}, {"name": "hip", "absent": "", "devices": [{}, {}]},
-             {"name": "host", "absent": "", "devices": [{}]}]  # fmt: skip
+    cards = [
+        {"name": "cuda", "absent": "", "devices": [{}]},
+        {"name": "hip", "absent": "", "devices": [{}, {}]},
+        {"name": "host", "absent": "", "devices": [{}]},
+    ]
     monkeypatch.setattr(devices, "backends", lambda: cards)
     for cores, expected in ((1, 1), (8, 2)):
         monkeypatch.setattr(launch, "cores", lambda cores=cores: cores)

@@ -1,4 +1,6 @@
-"""Exchanges of blocks by the rank program: several threads of the CPU, long runs, runs that are stuck, ThreadSanitizer."""
+"""Exchanges of blocks by the rank program: several threads of the CPU, long runs, runs that are stuck,
+ThreadSanitizer.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,21 @@ TASKQUEUES = [
     for send in ("nonblocking", "blocking")
 ]
 PROPOSED = [
-    *("taskqueue:chunks=3", "taskqueue:queue,device,chunks=3", "taskqueue:padded", "taskqueue:throttle=2", "taskqueue:dummy"),
-    *("taskqueue:backoff=20", "taskqueue:threads=2", "taskqueue:queue,device,threads=3", "taskqueue:device,chunks=2,threads=3"),
+    *(
+        "taskqueue:chunks=3",
+        "taskqueue:queue,device,chunks=3",
+        "taskqueue:padded",
+        "taskqueue:throttle=2",
+        "taskqueue:dummy",
+    ),
+    *(
+        "taskqueue:backoff=20",
+        "taskqueue:threads=2",
+        "taskqueue:queue,device,threads=3",
+        "taskqueue:device,chunks=2,threads=3",
+    ),
     *("kernels", "kernels:blocking,noncoherent"),
-]  # fmt: skip
+]
 THREADED = [v for v in PROPOSED if "threads" in v]
 SIZES = [8, 800, 16, 160]
 

@@ -1,4 +1,6 @@
-"""Numbers and texts without bounds in profiles, records and questions: refused in words, by Python and by the C interface."""
+"""Numbers and texts without bounds in profiles, records and questions: refused in words, by Python and by the C
+interface.
+"""
 
 from __future__ import annotations
 
@@ -174,9 +176,16 @@ def test_every_number_of_the_schemas_has_two_ends():
 
 @pytest.mark.parametrize(
     "request_",
-    [{"ranks": 10**9}, {"depth": 10**9}, {"cells": [10**18, 4]}, {"threads": 10**6}, {"nodes": 10**9}, {"steps": 10**18},
-     {"tiles": 10**12}],
-)  # fmt: skip
+    [
+        {"ranks": 10**9},
+        {"depth": 10**9},
+        {"cells": [10**18, 4]},
+        {"threads": 10**6},
+        {"nodes": 10**9},
+        {"steps": 10**18},
+        {"tiles": 10**12},
+    ],
+)
 def test_a_record_of_something_too_large_for_any_machine_is_left_out(request_, tmp_path):
     found = records.read(write(tmp_path / "r.jsonl", measurement(**request_)))
     assert found.records == []
@@ -225,9 +234,18 @@ CALLS = {
     "an app's parameters": lambda: capi.result_text("hs_app_describe", b"laplace2d", DEEP.encode()),
     "an app": lambda: capi.call("hs_app_declare", DEEP.encode()),
     "a question": lambda: capi.result_text("hs_best", question(among=["DEEP"]), TOY_C["profile"]()),
-    "candidates": lambda: capi.handle("hs_advice_create", "hs_advice", TOY_C["choice"](), TOY_C["profile"](), predict.PLAINLY.to_c(),
-                                      capi.load()[0].NULL, 0, DEEP.encode(), 0),
-}  # fmt: skip
+    "candidates": lambda: capi.handle(
+        "hs_advice_create",
+        "hs_advice",
+        TOY_C["choice"](),
+        TOY_C["profile"](),
+        predict.PLAINLY.to_c(),
+        capi.load()[0].NULL,
+        0,
+        DEEP.encode(),
+        0,
+    ),
+}
 
 
 @pytest.mark.parametrize("what", CALLS)
@@ -267,9 +285,13 @@ def layout(cells, ranks):
 
 @pytest.mark.parametrize(
     ("cells", "ranks", "words"),
-    [((2**31, 2**31, 1), (10**5, 10**5, 1), r"10\^15 cells"), ((2**62, 1, 1), (1, 1, 1), r"10\^15 cells"),
-     ((2**62, 2**62, 2**62), (1, 1, 1), r"10\^15 cells"), ((10**5, 10**5, 10**5), (10**4, 10**4, 10**3), "more ranks")],
-)  # fmt: skip
+    [
+        ((2**31, 2**31, 1), (10**5, 10**5, 1), r"10\^15 cells"),
+        ((2**62, 1, 1), (1, 1, 1), r"10\^15 cells"),
+        ((2**62, 2**62, 2**62), (1, 1, 1), r"10\^15 cells"),
+        ((10**5, 10**5, 10**5), (10**4, 10**4, 10**3), "more ranks"),
+    ],
+)
 def test_layouts_whose_numbers_do_not_fit_are_refused(cells, ranks, words):
     with pytest.raises(UsageProblem, match=words):
         layout(cells, ranks)

@@ -1,4 +1,6 @@
-"""Where the compiled parts are looked for: where the package is installed or checked out, never in folders above that."""
+"""Where the compiled parts are looked for: where the package is installed or checked out, never in folders above
+that.
+"""
 
 from __future__ import annotations
 

@@ -48,8 +48,14 @@ def freed_handles(c) -> dict:
     assert lib.hs_plan_create(layout[0], 0, spec, plan) == 0
     assert lib.hs_program_create_exchange(plan[0], 0, program) == 0
     assert lib.hs_profile_create(TOY.read_bytes(), profile) == 0
-    found = {"choice": choice[0], "layout": layout[0], "plan": plan[0], "program": program[0], "step": step[0],
-             "profile": profile[0]}  # fmt: skip
+    found = {
+        "choice": choice[0],
+        "layout": layout[0],
+        "plan": plan[0],
+        "program": program[0],
+        "step": step[0],
+        "profile": profile[0],
+    }
     for kind, handle in found.items():
         assert getattr(lib, f"hs_{kind}_free")(handle) == 0
     return found

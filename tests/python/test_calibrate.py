@@ -36,14 +36,28 @@ class Maker:
 
     def environment(self, ranks: int) -> dict:
         """What records say of the machine."""
-        return {"oversubscribed": False, "compiler": "GNU", "mpi_library": "MPI 1", "cpu": self.cpu, "cores": 4,
-                "sockets": 2, "hosts": ["here"] * ranks}  # fmt: skip
+        return {
+            "oversubscribed": False,
+            "compiler": "GNU",
+            "mpi_library": "MPI 1",
+            "cpu": self.cpu,
+            "cores": 4,
+            "sockets": 2,
+            "hosts": ["here"] * ranks,
+        }
 
     def add(self, kind: str, name: str, launch: int, request: dict, **rest) -> None:
         """Add one record."""
-        record = {"schema": "haloscope.record", "schema_version": records.SCHEMA_VERSION, "kind": kind, "id": name,
-                  "launch": {"id": f"launch-{launch}"}, "request": request, "verification": {"status": "passed"},
-                  "environment": self.environment(request["ranks"])}  # fmt: skip
+        record = {
+            "schema": "haloscope.record",
+            "schema_version": records.SCHEMA_VERSION,
+            "kind": kind,
+            "id": name,
+            "launch": {"id": f"launch-{launch}"},
+            "request": request,
+            "verification": {"status": "passed"},
+            "environment": self.environment(request["ranks"]),
+        }
         self.made.append(record | rest)
         assert records.fault_of(self.made[-1]) == ""
 
@@ -53,7 +67,9 @@ class Maker:
         self.add("calibration", name, launch, asked, points=[point])
 
     def network(self, cost, shared: float = 0.5, duplex: float = 1.25, gap: float | None = None) -> Maker:
-        """Messages that cost `cost(bytes)` and occupy their way for that, or for the gap in place of the cost of none."""
+        """Messages that cost `cost(bytes)` and occupy their way for that, or for the gap in place of the cost of
+        none.
+        """
 
         def batch(size: int, count: int) -> float:
             occupied = cost(size) if gap is None else cost(size) - cost(0) + gap
@@ -65,9 +81,16 @@ class Maker:
             sizes = []
             for size in (1, *(2**k for k in range(6, 23))):
                 one = cost(size)
-                sizes.append({"bytes": size, "window": 4, "latency_s": self.samples(one),
-                              "exchange_s": self.samples(batch(size, 1)), "batch_s": self.samples(4 * one),
-                              "both_batch_s": self.samples(4 * duplex * one)})  # fmt: skip
+                sizes.append(
+                    {
+                        "bytes": size,
+                        "window": 4,
+                        "latency_s": self.samples(one),
+                        "exchange_s": self.samples(batch(size, 1)),
+                        "batch_s": self.samples(4 * one),
+                        "both_batch_s": self.samples(4 * duplex * one),
+                    }
+                )
             self.add("microbench", "m", launch, request, sizes=sizes)
             for size, count in ((64, 2), (64, 8), (65536, 2), (65536, 8)):
                 self.exchange("p2p", launch, batch(size, count), messages=count, size=size)
@@ -76,10 +99,25 @@ class Maker:
     def exchange(self, transport: str, launch: int, seconds: float, messages: int, size: int, run: int = 0) -> None:
         """An exchange of equal messages, of one stretch each or of stretches of `run` bytes."""
         total = messages * size
-        point = {"messages": messages, "bytes": total, "rows": total // run if run else messages, "rounds": 1,
-                 "gapped_bytes": total if run else 0, "exchange_s": self.samples(seconds)}  # fmt: skip
-        self.point("exchange", f"e,{transport},{messages},{size},{run}", launch, point, cells=[size, messages],
-                   strategy=f"ordered/{transport}", periodic=[run > 0, True], depth=1, fields=1)  # fmt: skip
+        point = {
+            "messages": messages,
+            "bytes": total,
+            "rows": total // run if run else messages,
+            "rounds": 1,
+            "gapped_bytes": total if run else 0,
+            "exchange_s": self.samples(seconds),
+        }
+        self.point(
+            "exchange",
+            f"e,{transport},{messages},{size},{run}",
+            launch,
+            point,
+            cells=[size, messages],
+            strategy=f"ordered/{transport}",
+            periodic=[run > 0, True],
+            depth=1,
+            fields=1,
+        )
 
     def kernel(self, name: str, cost, ranks: int = 1) -> Maker:
         """Sweeps of blocks that cost `cost(cells)`."""
@@ -87,8 +125,17 @@ class Maker:
         for launch in range(LAUNCHES):
             for side in (16, 32, 48, 64, 96, 128, 256, 512, 768, 896, 1024, 2048):
                 point = {"cells": side * side, "swept_cells": side * side, "sweep_s": self.samples(cost(side * side))}
-                self.point("kernel", f"k,{name},{side},{ranks}", launch, point, app=app, form=form, real=real, ranks=ranks,
-                           cells=[side, side])  # fmt: skip
+                self.point(
+                    "kernel",
+                    f"k,{name},{side},{ranks}",
+                    launch,
+                    point,
+                    app=app,
+                    form=form,
+                    real=real,
+                    ranks=ranks,
+                    cells=[side, side],
+                )
         return self
 
     def pack(self, near: float, far: float) -> Maker:
@@ -96,9 +143,16 @@ class Maker:
         for launch in range(LAUNCHES):
             for block, row_s in ((1e5, near), (4e5, near), (4e6, far), (1.6e7, far)):
                 for row_bytes, rows in ((8, 256), (8, 2048), (32, 512)):
-                    point = {"dimension": 0, "bytes": rows * row_bytes, "row_bytes": row_bytes, "block_bytes": block,
-                             "copy_bytes": 2 * rows * row_bytes, "copy_s": self.samples(4 * rows * row_s),
-                             "pack_s": self.samples(1.5 * rows * row_s), "unpack_s": self.samples(0.5 * rows * row_s)}  # fmt: skip
+                    point = {
+                        "dimension": 0,
+                        "bytes": rows * row_bytes,
+                        "row_bytes": row_bytes,
+                        "block_bytes": block,
+                        "copy_bytes": 2 * rows * row_bytes,
+                        "copy_s": self.samples(4 * rows * row_s),
+                        "pack_s": self.samples(1.5 * rows * row_s),
+                        "unpack_s": self.samples(0.5 * rows * row_s),
+                    }
                     self.point("pack", f"p,{block},{row_bytes},{rows}", launch, point)
         return self
 
@@ -113,7 +167,7 @@ def cached(cells: float) -> float:
     return 1e-7 + 4e-10 * cells if cells < 2**18 else 8e-10 * cells
 
 
-# ---- fits --------------------------------------------------------------------------------------------------------------
+# ---- fits ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.ids("DC6", "DC7")
@@ -160,9 +214,16 @@ def test_a_launch_with_few_points_makes_few_samples_alone():
 def test_what_a_row_of_a_kernel_costs_is_found(lanes, of_a_vector, seed):
     """Cubes whose rows cost some vectors more than their begun ones."""
     noise = np.random.default_rng(seed).normal(0, 0.003, 100)
-    rows = [laws.Row(f"launch-{launch}", side**3, (1e-7 + side**2 * 3e-9 * (of_a_vector + np.ceil(side / lanes)))
-                     * float(np.exp(noise[10 * launch + k])), side**2)
-            for launch in range(3) for k, side in enumerate((8, 11, 14, 17, 21, 24, 30, 39))]  # fmt: skip
+    rows = [
+        laws.Row(
+            f"launch-{launch}",
+            side**3,
+            (1e-7 + side**2 * 3e-9 * (of_a_vector + np.ceil(side / lanes))) * float(np.exp(noise[10 * launch + k])),
+            side**2,
+        )
+        for launch in range(3)
+        for k, side in enumerate((8, 11, 14, 17, 21, 24, 30, 39))
+    ]
     found = laws.fit_row_cost(rows)
     assert found.lanes == lanes
     assert found.cells == pytest.approx(of_a_vector * lanes, rel=0.15, abs=0.1 * lanes)
@@ -225,8 +286,12 @@ def test_rows_decide_what_strided_packing_costs_and_larger_blocks_cost_more():
     ("fixed", "per_row", "per_byte"), [(1e-7, 2e-9, 3e-11), (0, 1e-8, 0), (0, 0, 2e-10), (1e-6, 0, 0)]
 )
 def test_what_copies_cost_for_themselves_per_row_and_per_byte_is_found(fixed, per_row, per_byte):
-    rows = [laws.Row(f"launch-{launch}", size, (fixed + per_row * number + per_byte * size) * factor, number)
-            for launch, factor in enumerate((0.99, 1.0, 1.01)) for number in (8, 100, 1000) for size in (100, 1e4, 1e5)]  # fmt: skip
+    rows = [
+        laws.Row(f"launch-{launch}", size, (fixed + per_row * number + per_byte * size) * factor, number)
+        for launch, factor in enumerate((0.99, 1.0, 1.01))
+        for number in (8, 100, 1000)
+        for size in (100, 1e4, 1e5)
+    ]
     law = laws.fit_rows("copies", rows)
     [segment] = segments.from_json(segments.to_json(law.segments))
     for row in rows:
@@ -255,8 +320,11 @@ def test_a_fixed_time_that_is_known_is_not_fitted_and_bytes_alone_may_be_asked_f
 def test_amounts_that_are_about_equal_are_not_taken_for_a_fixed_time():
     """It would be ten times too much for a tenth of the amount."""
     random = np.random.default_rng(3)
-    rows = [laws.Row(f"launch-{k}", size, float(3e-9 * size * np.exp(random.normal(0, 0.3))), size / 8)
-            for k in range(5) for size in (1e5, 1.3e5)]  # fmt: skip
+    rows = [
+        laws.Row(f"launch-{k}", size, float(3e-9 * size * np.exp(random.normal(0, 0.3))), size / 8)
+        for k in range(5)
+        for size in (1e5, 1.3e5)
+    ]
     [segment] = laws.fit_rows("copies", rows).segments
     assert segment.fixed < 1e-4
     assert segment.per_row * 125 + segment.slope * 1000 + segment.fixed == pytest.approx(3e-6, rel=0.5)
@@ -276,8 +344,15 @@ def test_short_rows_of_which_no_two_lie_in_one_page_have_a_cost_of_their_own():
     for launch in range(LAUNCHES):
         for pitch, row_s in ((1024, 1e-9), (8192, 3e-9)):
             for rows in (256, 1024, 4096):
-                point = {"dimension": 0, "bytes": 8 * rows, "row_bytes": 8, "pitch_bytes": pitch, "block_bytes": 1e5,
-                         "copy_bytes": 16 * rows, "copy_s": made.samples(2 * rows * row_s)}  # fmt: skip
+                point = {
+                    "dimension": 0,
+                    "bytes": 8 * rows,
+                    "row_bytes": 8,
+                    "pitch_bytes": pitch,
+                    "block_bytes": 1e5,
+                    "copy_bytes": 16 * rows,
+                    "copy_s": made.samples(2 * rows * row_s),
+                }
                 made.point("pack", f"p,{pitch},{rows}", launch, point)
     found = calibrate.fit_profile(made.made).data["copy"]
     assert found["strided"]["1"][0]["per_row_s"] == pytest.approx(1e-9, rel=0.05)
@@ -369,7 +444,7 @@ def test_failed_checks_do_not_count():
         calibrate.fit_profile(maker.made)
 
 
-# ---- states of the machine ----------------------------------------------------------------------------------------------
+# ---- states of the machine -------------------------------------------------------------------------------------------
 
 
 def beside(records: list[dict], bandwidth_s: float) -> list[dict]:
@@ -401,9 +476,10 @@ def test_a_machine_that_had_two_states_has_costs_for_both_and_says_so():
 
 
 @pytest.mark.parametrize(
-    "times", [[2e-5] * 30, np.geomspace(1e-5, 4e-5, 30), [2e-5] * 15 + [2.6e-5] * 15, [2e-5] * 29 + [8e-5]],
+    "times",
+    [[2e-5] * 30, np.geomspace(1e-5, 4e-5, 30), [2e-5] * 15 + [2.6e-5] * 15, [2e-5] * 29 + [8e-5]],
     ids=["steady", "wandering", "nearly the same", "once"],
-)  # fmt: skip
+)
 def test_a_machine_without_two_clear_states_has_one(times):
     found = [{"pace": {"ranks": 2, "bandwidth_s": float(time)}} for time in times]
     assert states.split(found) == [found]
@@ -433,7 +509,7 @@ def test_records_beside_which_no_message_was_timed_count_in_every_state():
     assert len(found) == 2 and all(record in state for state in found for record in alone)
 
 
-# ---- what is measured --------------------------------------------------------------------------------------------------
+# ---- what is measured ------------------------------------------------------------------------------------------------
 
 
 def test_one_rank_has_nothing_to_say_of_messages():
@@ -458,7 +534,7 @@ def test_every_point_has_a_name_of_its_own_and_is_legal():
             assert p.line()["id"] == p.id and core.illegal(p.choice) == "", p.line()
 
 
-# ---- the command -------------------------------------------------------------------------------------------------------
+# ---- the command -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("asked", [("laplace2d",), ("advection3d",), ("hydro3d", "laplace3d")])

@@ -22,9 +22,20 @@ def device(name: str, imitated: bool = False) -> dict:
 
 def kernel(share: float) -> dict:
     """A sweep that takes 1/share of its copy's time."""
-    return {"figure": "gpu-sweep", "case": "sweep", "app": "laplace2d", "form": "star", "real": "f32", "variant": "stream", "levels": 1,
-            "block": [128, 1, 128], "seconds": [1.0], "copy_seconds": [share], "gb_per_s": 4000 * share,
-            "copy_gb_per_s": 4000.0}  # fmt: skip
+    return {
+        "figure": "gpu-sweep",
+        "case": "sweep",
+        "app": "laplace2d",
+        "form": "star",
+        "real": "f32",
+        "variant": "stream",
+        "levels": 1,
+        "block": [128, 1, 128],
+        "seconds": [1.0],
+        "copy_seconds": [share],
+        "gb_per_s": 4000 * share,
+        "copy_gb_per_s": 4000.0,
+    }
 
 
 def checked(schedule: str, status: str = "passed") -> dict:
@@ -64,8 +75,16 @@ def test_without_a_card_all_pages_say_so_whatever_was_imitated(root):
 
 
 def test_a_cards_results_come_into_all_pages_with_its_name(root):
-    put(root / "results" / "big", kernels=[device("NVIDIA H100"), kernel(0.96)],
-        verified=[checked("streams"), checked("box"), checked("faces", "failed"), {**checked("resident"), "kind": "skipped"}])  # fmt: skip
+    put(
+        root / "results" / "big",
+        kernels=[device("NVIDIA H100"), kernel(0.96)],
+        verified=[
+            checked("streams"),
+            checked("box"),
+            checked("faces", "failed"),
+            {**checked("resident"), "kind": "skipped"},
+        ],
+    )
     (root / "results" / "big" / "steps.jsonl").write_text('{"half a li')  # as a lost machine leaves it
     found = rewritten(root)
     assert not [text for text in found.values() if cards.NONE in text]

@@ -1,4 +1,6 @@
-"""cg3d from the command line: verified, ended by its tolerance, the same on any number of ranks, and priced by what is calibrated."""
+"""cg3d from the command line: verified, ended by its tolerance, the same on any number of ranks, and priced by what is
+calibrated.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`haloscope check`: results that depend on the number of ranks are found, placed, and told from what else goes wrong."""
+"""`haloscope check`: results that depend on the number of ranks are found, placed, and told from what else goes
+wrong.
+"""
 
 from __future__ import annotations
 

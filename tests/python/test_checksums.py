@@ -1,4 +1,6 @@
-"""Results stay what they were: checksums of 50 configurations, recorded at commit 4dd6244, before apps became a type."""
+"""Results stay what they were: checksums of 50 configurations, recorded at commit 4dd6244, before apps became a
+type.
+"""
 
 from __future__ import annotations
 

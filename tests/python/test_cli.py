@@ -227,11 +227,17 @@ def test_options_of_measuring_mean_the_fields_of_a_request(words, expected):
 @pytest.mark.parametrize(
     "words",
     [
-        ["-h", "0", "-l", "8"], ["-h", "8"], ["-h", "8", "-l", "8", "-d", "0"], ["-h", "8", "-l", "8", "-i", "0"],
-        ["-h", "x", "-l", "8"], ["-h", "8", "-l", "8", "-s", "2"], ["-h", "8", "-l", "8", "--exchange", "none"],
-        ["-h", "8", "-l", "8", "-d", "5"], ["-h", "8", "-l", "8", "--cells", "8"],
+        ["-h", "0", "-l", "8"],
+        ["-h", "8"],
+        ["-h", "8", "-l", "8", "-d", "0"],
+        ["-h", "8", "-l", "8", "-i", "0"],
+        ["-h", "x", "-l", "8"],
+        ["-h", "8", "-l", "8", "-s", "2"],
+        ["-h", "8", "-l", "8", "--exchange", "none"],
+        ["-h", "8", "-l", "8", "-d", "5"],
+        ["-h", "8", "-l", "8", "--cells", "8"],
     ],
-)  # fmt: skip
+)
 def test_bad_values_of_the_thesis_flags_are_refused(haloscope, words):
     result = haloscope("run", "laplace2d", *words)
     assert result.code == 2

@@ -46,8 +46,23 @@ def test_the_named_share_is_what_is_not_rest():
 
 @pytest.mark.ids("DB1", "DB2")
 def test_a_run_names_every_sweep_reduction_and_operation_and_adds_them_up(haloscope):
-    result = haloscope("run", "cg3d", "--cells", "24", "--ranks", "2", "--steps", "6", "--launches", "1", "--components",
-                       "--repetitions", "2", "--output", "r.jsonl")  # fmt: skip
+    result = haloscope(
+        "run",
+        "cg3d",
+        "--cells",
+        "24",
+        "--ranks",
+        "2",
+        "--steps",
+        "6",
+        "--launches",
+        "1",
+        "--components",
+        "--repetitions",
+        "2",
+        "--output",
+        "r.jsonl",
+    )
     assert result.code == 0, result.err
     [found] = records.read("r.jsonl").records
     timers = {(t["stage"], t["name"]): t for t in found["timers"]}
@@ -67,8 +82,24 @@ def test_a_run_names_every_sweep_reduction_and_operation_and_adds_them_up(halosc
 
 @pytest.mark.ids("DB3", "DB5")
 def test_events_are_counted_in_each_timer_or_said_to_be_absent_and_the_clock_is_sampled(haloscope):
-    result = haloscope("run", "laplace2d", "--cells", "64", "--ranks", "2", "--steps", "5", "--launches", "1", "--events",
-                       "--components", "--repetitions", "1", "--output", "r.jsonl")  # fmt: skip
+    result = haloscope(
+        "run",
+        "laplace2d",
+        "--cells",
+        "64",
+        "--ranks",
+        "2",
+        "--steps",
+        "5",
+        "--launches",
+        "1",
+        "--events",
+        "--components",
+        "--repetitions",
+        "1",
+        "--output",
+        "r.jsonl",
+    )
     assert result.code == 0, result.err
     [found] = records.read("r.jsonl").records
     counted = set(found["timers"][0].get("events", {}))
@@ -89,15 +120,36 @@ def test_events_need_timers(haloscope):
 def test_a_table_of_timers_leaves_out_what_never_ran():
     ran = dict.fromkeys(components.OVER_RANKS, 0.001)
     never = dict.fromkeys(components.OVER_RANKS, 0.0)
-    found = [record({"compute": [1e-3]}, step_s=1e-3) | {"timers": [
-        {"stage": "a", "name": "sweep", "component": "compute", "calls": 1.0, "seconds": ran},
-        {"stage": "b", "name": "loop", "component": "compute", "calls": 0.0, "seconds": never}]}]  # fmt: skip
+    found = [
+        record({"compute": [1e-3]}, step_s=1e-3)
+        | {
+            "timers": [
+                {"stage": "a", "name": "sweep", "component": "compute", "calls": 1.0, "seconds": ran},
+                {"stage": "b", "name": "loop", "component": "compute", "calls": 0.0, "seconds": never},
+            ]
+        }
+    ]
     text = components.timers(found)
     assert "sweep" in text and "loop" not in text and "100.0%" in text
 
 
 def test_rows_without_timers_are_told_apart(haloscope):
-    result = haloscope("run", "laplace2d", "--cells", "64", "--ranks", "1", "--timers", "off", "--steps", "2",
-                       "--components", "--launches", "1", "--repetitions", "1")  # fmt: skip
+    result = haloscope(
+        "run",
+        "laplace2d",
+        "--cells",
+        "64",
+        "--ranks",
+        "1",
+        "--timers",
+        "off",
+        "--steps",
+        "2",
+        "--components",
+        "--launches",
+        "1",
+        "--repetitions",
+        "1",
+    )
     assert result.code == 0 and "Nothing was timed" in result.out
     assert tables.rows([]) == []

@@ -12,7 +12,9 @@ LAUNCHES = 8
 
 
 def group(cells, *, launches=LAUNCHES, crowded=(), failed=(), **choices):
-    """Return a table and its base: `plain` takes 1 s a step; choices: how many times as fast, and the request's parts."""
+    """Return a table and its base: `plain` takes 1 s a step; choices: how many times as fast, and the request's
+    parts.
+    """
     found = []
     for k in range(launches):
         drift = 1 + 0.1 * (k % 3)  # of the machine: common to all choices of a launch
@@ -33,8 +35,10 @@ DEEP = {"depth": 8, "substeps": "blocked"}
 
 
 def test_winners_are_named_with_their_grids_and_what_they_gain():
-    groups = [group([24, 24, 24], a=(2.31, SHARED), b=(1.5, {"strategy": "ordered/persistent"})),
-              group([2048, 2048], a=(1.9, DEEP), b=(1.3, {"schedule": "split"}))]  # fmt: skip
+    groups = [
+        group([24, 24, 24], a=(2.31, SHARED), b=(1.5, {"strategy": "ordered/persistent"})),
+        group([2048, 2048], a=(1.9, DEEP), b=(1.3, {"schedule": "split"})),
+    ]
     assert conclusion.conclude(groups) == (
         "Here, use direct:merged/shared for small 3D grids like 24x24x24 (2.31 times as fast as ordered/p2p) "
         "and --depth 8 --substeps blocked for large 2D grids like 2048x2048 (1.90 times as fast)."
@@ -56,8 +60,10 @@ def test_where_nothing_is_surely_faster_the_simplest_exchange_is_advised():
         "Here, the simplest exchange, ordered/p2p, is as good as any, as far as this can tell."
     )
     said = conclusion.conclude([slower, group([2048, 2048], a=(1.9, DEEP))])
-    assert said.endswith("; for small 3D grids like 24x24x24 the simplest exchange, ordered/p2p, is as good as any, "
-                         "as far as this can tell.")  # fmt: skip
+    assert said.endswith(
+        "; for small 3D grids like 24x24x24 the simplest exchange, ordered/p2p, is as good as any, "
+        "as far as this can tell."
+    )
 
 
 def test_the_largest_of_many_lucky_ones_is_not_sure():

@@ -78,7 +78,7 @@ def reason(page: str, row: str) -> str:
     return found[1] if found else ""
 
 
-# ---- rules -------------------------------------------------------------------------------------------------------------
+# ---- rules -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_holds_when_it_is_assessed_so_and_a_test_that_names_it_passed(written):
@@ -174,7 +174,7 @@ def test_a_row_that_no_checklist_has_is_an_error_and_no_page_is_written(tmp_path
     assert script.main([str(tmp_path / "absent.xml"), "-o", str(tmp_path / "page.md")]) == 2
 
 
-# ---- what tests write into the report ----------------------------------------------------------------------------------
+# ---- what tests write into the report --------------------------------------------------------------------------------
 
 
 def test_a_googletest_names_rows_at_its_start_and_at_that_of_its_parameter():
@@ -202,8 +202,21 @@ def test_the_report_says_on_how_many_ranks_a_test_ran_and_whether_on_a_card(tmp_
         "def test_runs():\n    [launch.launcher_words(pathlib.Path('none'), n, 1) for n in (2, 5, 2)]\n"
         "def test_runs_nothing():\n    pass\n"
     )
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest", "-c", os.devnull,
-             "--junitxml", "r.xml", "test_it.py"]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "conftest",
+        "-c",
+        os.devnull,
+        "--junitxml",
+        "r.xml",
+        "test_it.py",
+    ]
     paths = os.pathsep.join([str(ROOT / "tests"), *sys.path])
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": paths})
     cases = {case.get("name"): case for case in xml.parse(tmp_path / "r.xml").iter("testcase")}
@@ -211,7 +224,7 @@ def test_the_report_says_on_how_many_ranks_a_test_ran_and_whether_on_a_card(tmp_
     assert said == {"test_runs": {"ids": "W3", "device": "card", "ranks": "2 5"}, "test_runs_nothing": {}}
 
 
-# ---- data, tests and page agree ----------------------------------------------------------------------------------------
+# ---- data, tests and page agree --------------------------------------------------------------------------------------
 
 
 def test_all_rows_of_the_five_studies_are_there_with_acceptance_tests_and_verdicts():

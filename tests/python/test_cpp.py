@@ -1,5 +1,5 @@
-"""Runs the GoogleTest programs of the build, so that one pytest run holds everything: one item per suite, here without ranks
-or on one, in test_cpp_ranks.py per suite and number of ranks."""
+"""Runs the GoogleTest programs of the build, so that one pytest run holds everything: one item per suite, here without
+ranks or on one, in test_cpp_ranks.py per suite and number of ranks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BUILD = Path(os.environ["HALOSCOPE_BUILD"])
 SOURCES = Path(__file__).resolve().parents[1] / "cpp"  # one folder per program
 RANK_COUNTS = {"test_mpi": (1, 2, 3, 4, 6, 7, 8, 9)}  # the others run without mpiexec
 RARE_RANKS = (4, 6, 7)  # of all suites in `make check-long` only, but where a suite asks for them
-# With many more ranks than cores a spinning MPI takes seconds for what takes milliseconds otherwise; the suites of single
-# transports run on so many in `make check-long` only.
+# With many more ranks than cores a spinning MPI takes seconds for what takes milliseconds otherwise; the suites of
+# single transports run on so many in `make check-long` only.
 FEW_RANKS = 3
 ALONE = (
     "BlockSetup",
@@ -100,7 +100,9 @@ def rows_of(name: str) -> list[str]:
 
 
 def outcomes(report: Path, code: int, path: Path, suite: str) -> list[tuple[str, str]]:
-    """Name and state of each test; all failed where the program died, or failed on another rank than the reporting one."""
+    """Name and state of each test; all failed where the program died, or failed on another rank than the reporting
+    one.
+    """
     found = states(report)
     if code != 0 and "failed" not in {outcome for _, outcome in found}:
         return [(name, "failed") for name in names_of(path, suite)]
@@ -116,8 +118,15 @@ def names_of(path: Path, suite: str) -> list[str]:
 
 def run_group(command: list, folder: Path) -> tuple[int, str]:
     """Run in a process group of its own, which is ended as a whole when it takes too long (a deadlock)."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          cwd=folder, start_new_session=True) as process:  # fmt: skip
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        cwd=folder,
+        start_new_session=True,
+    ) as process:
         try:
             said, _ = process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:

@@ -33,13 +33,21 @@ def solve(**changes) -> dict:
         "PCApply": {"calls": 22, "time_s": spread(0.2, 0.25, 0.3)},
         "VecScatterBegin": {"calls": 20, "time_s": spread(0.1, 0.2, 0.3)},
         "VecScatterEnd": {"calls": 20, "time_s": spread(0.2, 0.4, 0.6)},
-    }  # fmt: skip
+    }
     functions["VecNorm"]["allreduce"] = {"calls": 22, "time_s": spread(0.1, 0.22, 0.3)}
     functions["VecTDot"]["allreduce"] = {"calls": 40, "time_s": spread(0.2, 0.4, 0.6)}
     return {
-        "kind": "cg-solve", "code": "petsc", "method": "standard", "form": "aij", "ranks": 2, "side": 50,
-        "iterations": 10, "solve_s": [5.0, 5.0], "launch": "launch-1", "functions": functions,
-    } | changes  # fmt: skip
+        "kind": "cg-solve",
+        "code": "petsc",
+        "method": "standard",
+        "form": "aij",
+        "ranks": 2,
+        "side": 50,
+        "iterations": 10,
+        "solve_s": [5.0, 5.0],
+        "launch": "launch-1",
+        "functions": functions,
+    } | changes
 
 
 ALONE = {"kind": "cg-allreduce", "ranks": 2, "side": 50, "bytes": 8, "time_s": spread(0.003, 0.004, 0.005)}
@@ -176,9 +184,19 @@ def test_every_kept_record_satisfies_the_schema_and_other_lines_do_not():
 
 
 @pytest.mark.parametrize(
-    "line", ["[]", "1", "null", '{"kind": "cg-solve"}', '{"kind": "cg-solve", "solve_s": []}', '{"kind": "cg-allreduce"}',
-             '{"kind": "cg-missing", "what": 1, "reason": ""}', '{"kind": "measurement"}', "{"]
-)  # fmt: skip
+    "line",
+    [
+        "[]",
+        "1",
+        "null",
+        '{"kind": "cg-solve"}',
+        '{"kind": "cg-solve", "solve_s": []}',
+        '{"kind": "cg-allreduce"}',
+        '{"kind": "cg-missing", "what": 1, "reason": ""}',
+        '{"kind": "measurement"}',
+        "{",
+    ],
+)
 def test_a_line_that_is_no_record_is_named_once_and_left_out(line, haloscope, tmp_path):
     write(tmp_path / "r.jsonl", measurement())
     write(tmp_path / "r-cg.jsonl", f"{line}\n", solve(mpi_library="MPICH"))

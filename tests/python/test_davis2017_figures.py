@@ -31,13 +31,24 @@ PRINTED = {
     "mapping": ("mapping", "pes", ["time_s"], 1, {}),
     "barriers": ("barriered", "pes", ["original_s", "barriered_s"], 1, {}),
     "serial errors": ("validation", "cells_per_side", ["error_recomputed_percent"], 1, {"scaling": "serial"}),
-    "errors": ("validation", "pes", ["error_recomputed_percent"], 1, {"machine": "minerva", "scaling": ("weak", "strong")}),
+    "errors": (
+        "validation",
+        "pes",
+        ["error_recomputed_percent"],
+        1,
+        {"machine": "minerva", "scaling": ("weak", "strong")},
+    ),
     "other errors": ("validation", "pes", ["error_recomputed_percent"], 1, {"machine": ("hera", "dawndev")}),
     "weak model": ("validation_components", "pes", ["measured_s", "model_s"], 1, {"scaling": "weak"}),
     "strong model": ("validation_components", "pes", ["measured_s", "model_s"], 1, {"scaling": "strong"}),
     "sockets": ("cores_per_socket", "pes", ["time_s"], 1, {}),
-    "thread": ("overlap_functions", "pes", ["time_s"], 1,
-               {"statistic": "mean", "variant": ("K", "L"), "function": ("Madvmx", "Madvmx1", "MadvmxExch")}),
+    "thread": (
+        "overlap_functions",
+        "pes",
+        ["time_s"],
+        1,
+        {"statistic": "mean", "variant": ("K", "L"), "function": ("Madvmx", "Madvmx1", "MadvmxExch")},
+    ),
     "overlap": ("overlap_functions", "function", ["time_s"], 1, {"statistic": "mean", "variant": ("F", "G", "H")}),
     "iteration": ("cg_iteration_time", "pes", ["time_per_iteration_s"], 1e3, {}),
     "shares": ("cg_shares", "pes", ["share_percent"], 1, {}),
@@ -45,7 +56,7 @@ PRINTED = {
     "dots": ("cg_calls", "pes", ["time_s"], 1e6, {"solver": ("base", "none"), "statistic": ("mean", "isolated")}),
     "messages": ("pingpong", "message_bytes", ["time_us"], 1, {"quantity": "half_round_trip", "pairs": "1"}),
     "all-reduce": ("allreduce", "processes", ["time_us"], 1, {}),
-}  # fmt: skip
+}
 DERIVED = {"serial", "weak variants", "strong variants", "blocks"}
 
 
@@ -60,8 +71,11 @@ def key(text: str) -> float | str:
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_panel_has_every_point_of_its_table(name):
     table, x, columns, factor, wanted = PRINTED[name]
-    found = [r for r in published("davis2017", table)
-             if all(r[column] in (value if isinstance(value, tuple) else (value,)) for column, value in wanted.items())]  # fmt: skip
+    found = [
+        r
+        for r in published("davis2017", table)
+        if all(r[column] in (value if isinstance(value, tuple) else (value,)) for column, value in wanted.items())
+    ]
     expected = sorted((key(r[x]), factor * float(r[y])) for r in found for y in columns)
     drawn = [s for s in PANELS[name].series if s.source != panels.OURS]
     assert sorted((x, y) for s in drawn for x, y in s.points.items()) == expected

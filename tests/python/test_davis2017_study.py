@@ -36,11 +36,16 @@ def made_up(choice: core.Choice, law, noise: float = 1.0, launches: int = 2) -> 
             spread = dict.fromkeys(("rank0", "min", "mean", "max"), seconds)
             timers.append({"stage": stage.name, "name": name, "component": component, "calls": 1.0, "seconds": spread})
     record = {
-        "kind": "measurement", "id": str(choice), "request": choice.to_json() | {"steps": 1}, "timers": timers,
+        "kind": "measurement",
+        "id": str(choice),
+        "request": choice.to_json() | {"steps": 1},
+        "timers": timers,
         "components_s": {name: dict.fromkeys(("min", "mean", "max"), s) for name, s in sums.items()},
-        "time_s": {"repetitions": [sum(sums.values())]}, "environment": {"oversubscribed": False},
-        "verification": {"status": "passed"}, "counts": {"resident_bytes": 1},
-    }  # fmt: skip
+        "time_s": {"repetitions": [sum(sums.values())]},
+        "environment": {"oversubscribed": False},
+        "verification": {"status": "passed"},
+        "counts": {"resident_bytes": 1},
+    }
     return tables.rows([record | {"launch": {"id": f"launch-{i}"}} for i in range(launches)])[0]
 
 

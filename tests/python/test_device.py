@@ -1,5 +1,5 @@
-"""The back ends of real devices compile where their compilers are; no kernel spills registers, and those that must keep up
-with the memory execute no more instructions a cell than it has time for. No card is needed.
+"""The back ends of real devices compile where their compilers are; no kernel spills registers, and those that must keep
+up with the memory execute no more instructions a cell than it has time for. No card is needed.
 """
 
 from __future__ import annotations
@@ -194,8 +194,17 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
         "-Rpass-analysis=kernel-resource-usage",
     ]
     hipcc = compiler("hipcc", "install package hipcc (Debian)")
-    said = run(hipcc, f"--offload-arch={HIP_ARCHITECTURE}", *flags, "-x", "hip", "-c", SOURCES / "hip.hip", "-o",
-               tmp_path / "hip.o")  # fmt: skip
+    said = run(
+        hipcc,
+        f"--offload-arch={HIP_ARCHITECTURE}",
+        *flags,
+        "-x",
+        "hip",
+        "-c",
+        SOURCES / "hip.hip",
+        "-o",
+        tmp_path / "hip.o",
+    )
     compiled = re.findall(r"remark: Function Name: (\w+)", said)
     assert variants(compiled) == SWEEPS
     # Scalar registers may be spilled: to vector registers, not to memory. Threads of passes keep what they need of
@@ -211,8 +220,13 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
 @pytest.mark.timeout(3000)
 def test_a_build_with_cuda_and_hip_runs_where_there_is_no_card(tmp_path):
     hipcc = compiler("hipcc", "install package hipcc (Debian)")
-    options = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}", f"-DCMAKE_CUDA_COMPILER={nvcc()}",
-               f"-DHALOSCOPE_HIPCC={hipcc}"]  # fmt: skip
+    options = [
+        "-G",
+        "Ninja",
+        f"-DCMAKE_MAKE_PROGRAM={VENV / 'ninja'}",
+        f"-DCMAKE_CUDA_COMPILER={nvcc()}",
+        f"-DHALOSCOPE_HIPCC={hipcc}",
+    ]
     parts = ["-DHALOSCOPE_RANK=OFF", "-DHALOSCOPE_BENCH=OFF", "-DHALOSCOPE_CUDA=ON", "-DHALOSCOPE_HIP=ON"]
     run(VENV / "cmake", "-S", ROOT, "-B", tmp_path, *options, *parts)
     run(VENV / "cmake", "--build", tmp_path, "--target", "haloscope", "test_device")

@@ -31,12 +31,19 @@ def machine(toy):
     """The toy machine with two devices a node; two ranks on one take twice as long."""
     copies = {memory: {"1": line(1e-5, 1e-10)} for memory in ("pinned", "pageable")}
     device = {
-        "backend": "host", "name": "toy device", "per_node": 2, "operation_s": 1e-6, "notice_s": 2e-6,
-        "signal_s": 1.5e-6, "conflict": 0.5,
-        "pack": {"1": line(5e-6, 1e-12)}, "d2h": copies, "h2d": {**copies, "pageable": {"1": line(4e-5, 4e-10)}},
+        "backend": "host",
+        "name": "toy device",
+        "per_node": 2,
+        "operation_s": 1e-6,
+        "notice_s": 2e-6,
+        "signal_s": 1.5e-6,
+        "conflict": 0.5,
+        "pack": {"1": line(5e-6, 1e-12)},
+        "d2h": copies,
+        "h2d": {**copies, "pageable": {"1": line(4e-5, 4e-10)}},
         "kernels": {"laplace2d/star/f64": {"1": line(4e-6, 1e-11, True), "2": line(8e-6, 2e-11, True)}},
         "fused": {"laplace2d/star/f64": {"4": {"1": line(4e-6, 5e-12, True)}}},
-    }  # fmt: skip
+    }
     return changed(toy, lambda data: data.update(device=device))
 
 
@@ -262,8 +269,12 @@ def test_a_faster_shape_of_blocks_is_named_where_every_launch_found_it_so():
             "substeps": "full",
             **shape,
         }
-        return {"launch": {"id": launch}, "request": request, "environment": {"device": {"on_node": 1}},
-                "points": [{"cells": 100, "sweep_s": [seconds]}]}  # fmt: skip
+        return {
+            "launch": {"id": launch},
+            "request": request,
+            "environment": {"device": {"on_node": 1}},
+            "points": [{"cells": 100, "sweep_s": [seconds]}],
+        }
 
     own = [record("1", 1.0), record("2", 2.0)]
     wide, tall = ({"device_kernel": "stream", "device_block": block} for block in ("64x1x8", "8x8x8"))

@@ -19,7 +19,9 @@ QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--ou
 
 @pytest.fixture
 def measured(haloscope):
-    """Return a function that runs `haloscope run WORDS...` on devices of the host, all well, and returns its records."""
+    """Return a function that runs `haloscope run WORDS...` on devices of the host, all well, and returns its
+    records.
+    """
 
     def run(*words) -> list[dict]:
         result = haloscope("run", *words, "--device", "host", *QUICK)
@@ -37,7 +39,7 @@ def passed(found: list[dict]) -> bool:
     return states == {"passed"}
 
 
-# ---- same bytes --------------------------------------------------------------------------------------------------------
+# ---- same bytes ------------------------------------------------------------------------------------------------------
 
 
 MIXED = "ordered/staged,direct:merged/staged:pageable,direct/aware"
@@ -57,8 +59,17 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
 ):
     slow_streams(5)
     schedules = ("bulk", "streams", "faces", "faces-overlap")
-    found = measured(app, "--cells", cells, "--ranks", ",".join(map(str, ranks)), "--schedule", ",".join(schedules),
-                     "--strategy", strategies)  # fmt: skip
+    found = measured(
+        app,
+        "--cells",
+        cells,
+        "--ranks",
+        ",".join(map(str, ranks)),
+        "--schedule",
+        ",".join(schedules),
+        "--strategy",
+        strategies,
+    )
     assert passed(found)
     plain = core.Choice(app=app, cells=tuple(map(int, cells.split("x"))), device="host")
     wanted = {
@@ -75,12 +86,17 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
 @pytest.mark.parametrize("schedule", ["bulk", "streams", "resident"])
 def test_a_program_launched_as_a_graph_gives_the_same_bytes(measured, slow_streams, schedule):
     slow_streams(20)
-    found = measured("laplace2d", "--cells", "15x13", "--ranks", 1, "--schedule", schedule, "--depth", "1,3",
-                     "--capture", "off,on")  # fmt: skip
+    found = measured(
+        "laplace2d", "--cells", "15x13", "--ranks", 1, "--schedule", schedule, "--depth", "1,3", "--capture", "off,on"
+    )
     assert passed(found)
     assert len({(r["request"]["depth"], r["verification"]["checksum"]) for r in found}) == 2
     assert sorted((r["request"]["depth"], r["request"]["capture"]) for r in found) == [
-        (1, False), (1, True), (3, False), (3, True)]  # fmt: skip
+        (1, False),
+        (1, True),
+        (3, False),
+        (3, True),
+    ]
     graphed = [r["phases_s"] for r in found if r["request"]["capture"]]
     assert all(phases["compute"]["max"] + phases["inner"]["max"] > 0 for phases in graphed)
 
@@ -94,8 +110,9 @@ def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, slo
     assert all(found["counts"][name] == 0 for name in ("exchanges", "messages", "copied_bytes"))
     idle = {name for name, spread in found["phases_s"].items() if spread["max"] == 0}
     assert idle >= {"pack", "d2h", "send", "wait", "h2d", "unpack", "copy"} and "compute" not in idle
-    choice = core.Choice(app=app, cells=tuple(found["request"]["cells"]), schedule="resident", device="host",
-                         strategy="ordered/staged")  # fmt: skip
+    choice = core.Choice(
+        app=app, cells=tuple(found["request"]["cells"]), schedule="resident", device="host", strategy="ordered/staged"
+    )
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
     assert [
         op.kind for op in core.make_program("resident", core.step_of(choice), plan, core.schedule_options(choice)).ops
@@ -105,8 +122,9 @@ def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, slo
 @pytest.mark.ids("W15")
 @pytest.mark.parametrize("schedule", ["bulk", "streams"])
 def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule):
-    choice = core.Choice(app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host",
-                         strategy="ordered/staged")  # fmt: skip
+    choice = core.Choice(
+        app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host", strategy="ordered/staged"
+    )
     layout = core.make_layout(choice)
     plan = core.make_plan(layout, 0, core.exchange_spec(choice))
     kinds = [
@@ -118,8 +136,9 @@ def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule
 @pytest.mark.ids("W15")
 @pytest.mark.parametrize(("schedule", "first"), [("faces", "outer"), ("faces-overlap", "inner")])
 def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first):
-    choice = core.Choice(app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host",
-                         strategy="direct/staged")  # fmt: skip
+    choice = core.Choice(
+        app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host", strategy="direct/staged"
+    )
     assert core.illegal(choice) == ""
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
     program = core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice))
@@ -136,14 +155,30 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "29x23"), ("laplace3d", "14x13x12")])
 def test_deep_halos_of_all_substeps_and_schedules_give_the_same_bytes(measured, slow_streams, app, cells):
     slow_streams(5)
-    found = measured(app, "--cells", cells, "--ranks", "1,2", "--schedule", "bulk,streams,resident",
-                     "--depth", 3, "--substeps", "*", "--pack", "first,beside")  # fmt: skip
+    found = measured(
+        app,
+        "--cells",
+        cells,
+        "--ranks",
+        "1,2",
+        "--schedule",
+        "bulk,streams,resident",
+        "--depth",
+        3,
+        "--substeps",
+        "*",
+        "--pack",
+        "first,beside",
+    )
     assert passed(found)
     good = [r["request"] for r in found if r["kind"] == "measurement"]
     assert {r["substeps"] for r in good} == {"full", "shrink", "blocked"}
     assert {(r["schedule"], r.get("pack")) for r in good} == {
-        ("bulk", None), ("resident", None), ("streams", "first"), ("streams", "beside")
-    }  # fmt: skip
+        ("bulk", None),
+        ("resident", None),
+        ("streams", "first"),
+        ("streams", "beside"),
+    }
     assert len(good) == 3 * (4 + 3)  # resident on one rank only
     assert len({r["verification"]["checksum"] for r in found if r["kind"] == "measurement"}) == 1
 
@@ -158,15 +193,26 @@ def test_every_kernel_gives_the_same_bytes_in_both_precisions(measured):
 
 @pytest.mark.ids("V24")
 def test_kernels_in_three_dimensions_take_blocks_of_other_shapes(measured):
-    found = measured("advection3d", "--cells", "14x10x9", "--ranks", 2, "--form", "*", "--device-kernel", "naive,shared",
-                     "--device-block", "8x4x3,32x8")  # fmt: skip
+    found = measured(
+        "advection3d",
+        "--cells",
+        "14x10x9",
+        "--ranks",
+        2,
+        "--form",
+        "*",
+        "--device-kernel",
+        "naive,shared",
+        "--device-block",
+        "8x4x3,32x8",
+    )
     assert passed(found) and len(found) == 8
     assert {r["request"]["device_block"] for r in found} == {"8x4x3", "32x8"}
     table = tables.rows(found)
     assert {"device_kernel", "device_block"} <= set(tables.varied(table)) and len(table) == 8
 
 
-# ---- a block of the device in a box of the CPU -------------------------------------------------------------------------
+# ---- a block of the device in a box of the CPU -----------------------------------------------------------------------
 
 
 def boxed(schedule: str, thickness: int, ranks: int = 8) -> core.Choice:
@@ -180,8 +226,19 @@ def boxed(schedule: str, thickness: int, ranks: int = 8) -> core.Choice:
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "25x23"), ("advection3d", "16x15x14")])
 def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(measured, slow_streams, app, cells):
     slow_streams(20)
-    found = measured(app, "--cells", cells, "--ranks", "1,2", "--schedule", "box,box-overlap", "--walls", "1,2,3",
-                     "--strategy", "ordered/p2p,direct/persistent")  # fmt: skip
+    found = measured(
+        app,
+        "--cells",
+        cells,
+        "--ranks",
+        "1,2",
+        "--schedule",
+        "box,box-overlap",
+        "--walls",
+        "1,2,3",
+        "--strategy",
+        "ordered/p2p,direct/persistent",
+    )
     assert passed(found) and len(found) == 2 * 2 * 3 * 2
     assert {r["request"]["walls"] for r in found} == {1, 2, 3}
     assert len({r["id"] for r in found}) == len(found)
@@ -196,8 +253,14 @@ def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickne
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
     program = core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice))
     on_cpu = [op.lane in ("main", "comm") for op in program.ops]
-    swept = {cpu: sum(program.sweeps[op.target].region.volume for op, lane in zip(program.ops, on_cpu, strict=True)
-                      if op.kind == "sweep" and lane == cpu) for cpu in (True, False)}  # fmt: skip
+    swept = {
+        cpu: sum(
+            program.sweeps[op.target].region.volume
+            for op, lane in zip(program.ops, on_cpu, strict=True)
+            if op.kind == "sweep" and lane == cpu
+        )
+        for cpu in (True, False)
+    }
     assert swept[False] == program.block.volume == (12 - 2 * thickness) ** 3
     assert swept[True] == 12**3 - (12 - 2 * thickness) ** 3
 
@@ -229,12 +292,13 @@ def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
     ],
 )
 def test_a_box_that_cannot_be_is_refused(haloscope, words, said):
-    result = haloscope("run", "laplace2d", "--cells", 12, "--ranks", 1, "--device", "host", "--schedule", "box", *words,
-                       *QUICK)  # fmt: skip
+    result = haloscope(
+        "run", "laplace2d", "--cells", 12, "--ranks", 1, "--device", "host", "--schedule", "box", *words, *QUICK
+    )
     assert result.code == 2 and said in result.err
 
 
-# ---- several ranks and several devices ---------------------------------------------------------------------------------
+# ---- several ranks and several devices -------------------------------------------------------------------------------
 
 
 @pytest.mark.ids("W22", "V24")
@@ -265,7 +329,7 @@ def test_a_grid_too_large_for_the_device_is_refused_with_both_numbers_and_the_re
     assert int(found[512, 512]["reason"].split(" bytes are needed")[0].split()[-1]) >= 2 * 8 * 512 * 512
 
 
-# ---- what is recorded and told -----------------------------------------------------------------------------------------
+# ---- what is recorded and told ---------------------------------------------------------------------------------------
 
 
 def test_a_record_says_which_device_and_how_long_its_parts_took(measured):
@@ -286,8 +350,9 @@ def test_runs_with_and_without_a_device_stand_in_one_table_and_can_be_compared(h
     assert haloscope(*words[:4], "--device", "none,host", *QUICK).code == 0
     table = tables.rows(records.read("r.jsonl").records)
     assert {(row.request["device"], row.request["strategy"]) for row in table} == {
-        ("", "ordered/p2p"), ("host", "ordered/staged")
-    }  # fmt: skip
+        ("", "ordered/p2p"),
+        ("host", "ordered/staged"),
+    }
     assert len({row.id for row in table}) == 2 and "device" in tables.varied(table)
     assert tables.baseline(table).request["strategy"] == "ordered/p2p"
     for name in ("none", "host"):

@@ -37,8 +37,13 @@ def test_commands_of_why_slow_run(haloscope, tmp_path, command):
         assert "wait (us)" in result.out and ("desync (us)" in result.out) == ("--barrier" in words)
 
 
-@pytest.mark.parametrize("command", [pytest.param(command, marks=[pytest.mark.long] if command.startswith("tune") else [])
-                                     for command in commands("devices.md")])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=[pytest.mark.long] if command.startswith("tune") else [])
+        for command in commands("devices.md")
+    ],
+)
 def test_commands_of_devices_run(haloscope, calibrated_device, tmp_path, command):
     words = shlex.split(command)
     if words[0] == "calibrate":
@@ -59,13 +64,17 @@ def test_commands_of_blocks_run(haloscope, tmp_path, command):
     assert "### Workload S: 4 blocks" in result.out and "| passed " in result.out
 
 
-# ---- code -------------------------------------------------------------------------------------------------------------
+# ---- code ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("page", "least"), [("extending.md", 11), ("library.md", 2)])
 def test_code_on_a_page_is_the_code_of_the_repository(page, least):
-    sources = [f.read_text() for top in ("include", "src", "examples", "tests", "python", "bench")
-               for f in (DOCS.parent / top).rglob("*") if f.suffix in (".hpp", ".cpp", ".h", ".py", ".def", ".txt")]  # fmt: skip
+    sources = [
+        f.read_text()
+        for top in ("include", "src", "examples", "tests", "python", "bench")
+        for f in (DOCS.parent / top).rglob("*")
+        if f.suffix in (".hpp", ".cpp", ".h", ".py", ".def", ".txt")
+    ]
     blocks = re.findall(r"```(?:cpp|cmake|python)\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
     several = [block for block in blocks if block.count("\n") > 1]
     assert len(several) >= least
@@ -81,7 +90,7 @@ def test_the_tutorial_can_be_followed_from_its_first_command_to_its_last(halosco
         assert result.code == 0, f"{command}\n{result.err}"
 
 
-# ---- the promises of reliability.md -------------------------------------------------------------------------------------
+# ---- the promises of reliability.md ----------------------------------------------------------------------------------
 
 
 def promises() -> list[list[str]]:

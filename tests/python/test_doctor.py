@@ -29,8 +29,10 @@ from haloscope.measure.checkup import (
 from test_launch import executable
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
-FOREIGN = 'test "$1" = --version && echo "mpirun (Stand-in) 1.2" && exit 0\n' \
-    'n=$2; shift 2; while [ $n -gt 1 ]; do "$@" & n=$((n - 1)); done; "$@"; code=$?; wait; exit $code\n'  # fmt: skip
+FOREIGN = (
+    'test "$1" = --version && echo "mpirun (Stand-in) 1.2" && exit 0\n'
+    'n=$2; shift 2; while [ $n -gt 1 ]; do "$@" & n=$((n - 1)); done; "$@"; code=$?; wait; exit $code\n'
+)
 HANGING = 'test "$1" = --version || sleep 60\n'
 
 
@@ -45,7 +47,7 @@ def mpiexec(tmp_path, monkeypatch):
     return use
 
 
-# ---- a true run --------------------------------------------------------------------------------------------------------
+# ---- a true run ------------------------------------------------------------------------------------------------------
 
 
 def test_on_a_machine_in_order_all_is_tried_and_nothing_is_broken(haloscope, monkeypatch):
@@ -67,7 +69,7 @@ def test_on_a_machine_in_order_all_is_tried_and_nothing_is_broken(haloscope, mon
     assert all(entry["remedy"] for entry in checks.values() if entry["verdict"] in (WARNING, BROKEN))
 
 
-# ---- launcher and MPI libraries ----------------------------------------------------------------------------------------
+# ---- launcher and MPI libraries --------------------------------------------------------------------------------------
 
 
 def test_a_foreign_mpiexec_is_named_beside_the_library_of_the_ranks(mpiexec):
@@ -112,8 +114,14 @@ def test_an_mpiexec_that_fails_or_hangs_is_broken_and_what_needs_ranks_is_not_tr
     assert result.verdict == BROKEN and said in result.found
     views = node.process_views(node.plain_words(2))
     assert views == []
-    for other in (node.judge_pinning("pinning", views), node.judge_room(views), node.judge_left_over(views),
-                  node.judge_shared_memory({}, views), node.judge_clocks({}), node.judge_huge_pages({}, views)):  # fmt: skip
+    for other in (
+        node.judge_pinning("pinning", views),
+        node.judge_room(views),
+        node.judge_left_over(views),
+        node.judge_shared_memory({}, views),
+        node.judge_clocks({}),
+        node.judge_huge_pages({}, views),
+    ):
         assert (other.verdict, other.remedy) == (NOT_HERE, check.LAUNCHER_FIRST)
 
 
@@ -136,7 +144,7 @@ def test_an_mpi4py_that_cannot_be_imported_is_broken_by_its_last_words():
     assert result.verdict == BROKEN and "ended with code 1: ImportError: cannot load MPI library" in result.found
 
 
-# ---- cores -------------------------------------------------------------------------------------------------------------
+# ---- cores -----------------------------------------------------------------------------------------------------------
 
 
 def view(cores, host="n1", there=range(4), numa=((0, 1), (2, 3)), **more) -> dict:
@@ -165,7 +173,7 @@ def test_pinning_is_judged_by_the_cores_that_processes_may_use(views, verdict, s
     assert bool(result.remedy) == (verdict != OK)
 
 
-# ---- memory of a node --------------------------------------------------------------------------------------------------
+# ---- memory of a node ------------------------------------------------------------------------------------------------
 
 
 def room(free: int, total: int = 8 << 30) -> list[dict]:
@@ -244,7 +252,7 @@ def test_shared_memory_and_clocks_that_a_probe_finds_wrong_are_broken():
     assert alone.verdict == NOT_HERE
 
 
-# ---- MPI functions and devices -----------------------------------------------------------------------------------------
+# ---- MPI functions and devices ---------------------------------------------------------------------------------------
 
 
 def test_each_mpi_function_that_fails_is_named_with_the_strategies_that_it_rules_out():
@@ -299,7 +307,7 @@ def test_a_run_that_is_not_bit_for_bit_or_does_not_end_is_broken(monkeypatch, mp
     assert hung.verdict == BROKEN and "not done after 0.3 s" in hung.found
 
 
-# ---- the command -------------------------------------------------------------------------------------------------------
+# ---- the command -----------------------------------------------------------------------------------------------------
 
 
 def fail() -> Check:

@@ -55,8 +55,17 @@ class Example:
 
 
 def build_example(name: str, prefix: Path, place: Path) -> Example:
-    run("cmake", "-S", ROOT / "examples" / name, "-B", place, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
-        "-DCMAKE_BUILD_TYPE=Release")  # fmt: skip
+    run(
+        "cmake",
+        "-S",
+        ROOT / "examples" / name,
+        "-B",
+        place,
+        "-G",
+        "Ninja",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DCMAKE_BUILD_TYPE=Release",
+    )
     run("cmake", "--build", place)
     return Example(name, place / name, place, run)
 
@@ -82,8 +91,23 @@ def profiles(gray_scott, wave) -> dict[str, Path]:
     found = {}
     for made in (gray_scott, wave):
         measured, profile = made.folder / "kernels.json", made.folder / "machine.json"
-        words = ("-o", measured, "--quick", "--ranks", "2", "--launches", "1", "--sections", "kernels",
-                 "--program", made.program, "--app", made.app, "--apps", made.app)  # fmt: skip
+        words = (
+            "-o",
+            measured,
+            "--quick",
+            "--ranks",
+            "2",
+            "--launches",
+            "1",
+            "--sections",
+            "kernels",
+            "--program",
+            made.program,
+            "--app",
+            made.app,
+            "--apps",
+            made.app,
+        )
         run(sys.executable, "-m", "haloscope.cli", "calibrate", *words)
         kernels = json.loads(measured.read_text())["kernels"]
         profile.write_text(json.dumps(json.loads(TOY.read_text()) | {"kernels": kernels}))
@@ -99,7 +123,9 @@ def test_an_example_is_one_file_of_90_lines_at_most_and_a_project_of_its_own(nam
 
 
 def heat_left(time: float) -> float:
-    """What is left of a strip of 64 hot cells at a cold edge, by the heat equation on a half line from the first ghost cell."""
+    """What is left of a strip of 64 hot cells at a cold edge, by the heat equation on a half line from the first ghost
+    cell.
+    """
     scale = math.sqrt(4 * time)
 
     def spread(edge):
@@ -113,8 +139,10 @@ def test_a_program_steps_its_own_field_alike_by_any_choice_on_any_ranks(prefix, 
     stepper = build_example("stepper", prefix, tmp_path / "stepper").program
     assert len((ROOT / "examples" / "stepper" / "stepper.cpp").read_text().splitlines()) <= 60
     shutil.copy(TOY, tmp_path / "machine.json")
-    alone, two, three, best = (run("mpiexec", "-n", ranks, stepper, *profile, timeout=60).splitlines()
-                               for ranks, profile in ((1, []), (2, []), (3, []), (2, [tmp_path / "machine.json"])))  # fmt: skip
+    alone, two, three, best = (
+        run("mpiexec", "-n", ranks, stepper, *profile, timeout=60).splitlines()
+        for ranks, profile in ((1, []), (2, []), (3, []), (2, [tmp_path / "machine.json"]))
+    )
     assert alone[0] == two[0] == three[0] == best[0]
     said = alone[0].removeprefix("heat after 1000 steps: ")
     assert float(said) == pytest.approx(192 * heat_left(200.0), rel=1e-4)
@@ -134,8 +162,18 @@ def test_two_fields_run_by_every_schedule_strategy_and_depth_like_reference(gray
 
 
 def test_two_stages_run_by_every_schedule_each_stage_with_a_strategy_of_its_own(wave):
-    found = wave.measured("--ranks", "2,3", "--strategy", "ordered/p2p,direct:merged/p2p,ordered/shared", "--schedule",
-                          "bulk,split,interleaved,comm-thread", "--stage-strategies", "push=ordered/persistent", "--threads", "2")  # fmt: skip
+    found = wave.measured(
+        "--ranks",
+        "2,3",
+        "--strategy",
+        "ordered/p2p,direct:merged/p2p,ordered/shared",
+        "--schedule",
+        "bulk,split,interleaved,comm-thread",
+        "--stage-strategies",
+        "push=ordered/persistent",
+        "--threads",
+        "2",
+    )
     assert {r["request"].get("schedule", "bulk") for r in found} == {"bulk", "split", "interleaved", "comm-thread"}
     assert {r["verification"]["status"] for r in found} == {"passed"}
     assert all(r["request"]["stage_strategies"] == {"push": "ordered/persistent"} for r in found)
@@ -186,8 +224,22 @@ def test_measurements_can_be_held_against_predictions(example, profiles):
 
 @pytest.mark.long
 def test_tune_finds_the_fastest(example, profiles):
-    words = ("--cells", "64x64", "--ranks", "2", "--strategy", "ordered/p2p,ordered/persistent", "--depth", "1",
-             "--schedule", "bulk", "--budget", "2", "--confirm", "1")  # fmt: skip
+    words = (
+        "--cells",
+        "64x64",
+        "--ranks",
+        "2",
+        "--strategy",
+        "ordered/p2p,ordered/persistent",
+        "--depth",
+        "1",
+        "--schedule",
+        "bulk",
+        "--budget",
+        "2",
+        "--confirm",
+        "1",
+    )
     assert "is the choice" in example.haloscope("tune", *words, "--profile", profiles[example.app])
 
 

@@ -15,7 +15,9 @@ ROUNDS = 80
 
 
 def on_ranks(ranks: int, *words) -> list[str]:
-    """Run a Python program on some ranks; return the lines that they print. An exception on one of them ends them all."""
+    """Run a Python program on some ranks; return the lines that they print. An exception on one of them ends them
+    all.
+    """
     start = launch.launcher_words(launch.mpiexec(), ranks, 1)
     command = [*start, sys.executable, "-m", "mpi4py", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
@@ -74,9 +76,17 @@ def test_what_one_rank_does_wrong_fails_on_all_whatever_is_raised_by_it(ranks):
 @pytest.mark.parametrize(
     "strategy",
     ["ordered/auto", "ordered/rma-fence:split"]
-    + [pytest.param(one, marks=pytest.mark.long)
-       for one in ("direct/shared:packed", "ordered/p2p", "ordered/neighbor", "direct/rma-pscw", "direct/rma-lockall:per-message")],
-)  # fmt: skip
+    + [
+        pytest.param(one, marks=pytest.mark.long)
+        for one in (
+            "direct/shared:packed",
+            "ordered/p2p",
+            "ordered/neighbor",
+            "direct/rma-pscw",
+            "direct/rma-lockall:per-message",
+        )
+    ],
+)
 def test_an_exchange_that_finds_no_communicator_is_refused_or_does_without(strategy):
     assert set(on_ranks(2, RANKS / "few_communicators.py", strategy)) <= {"right", "refused", "many"}
 

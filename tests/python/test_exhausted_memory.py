@@ -1,4 +1,6 @@
-"""Allocations that fail: every opening without memory is an error on all ranks or ends the job by name, and none leaves anything behind."""
+"""Allocations that fail: every opening without memory is an error on all ranks or ends the job by name, and none leaves
+anything behind.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ pytestmark = pytest.mark.sleeps
 
 FAILS_ALLOCATIONS = PROGRAMS / "liballocation_faults.so"
 RANKS = 2
-# Case, what fails, on which ranks, whether openings share a communicator, and of how many allocations one fails: a sample in every
-# test run.
+# Case, what fails, on which ranks, whether openings share a communicator, and of how many allocations one fails: a
+# sample in every test run.
 QUICK = [
     (("ordered/p2p", "own"), "once", "all", "fresh", 37),
     (("direct/shared", "shared"), "once", "all", "kept", 53),
@@ -45,8 +47,8 @@ EVERY = [
     for ranks in ("all", "1")
     for comm in ("fresh", "kept")
 ]
-# Allocations that may stay: the text of the last failure and, on a communicator that an opening has got of its own, what the library
-# keeps of its duplicate, since messages may be under way (docs/reliability.md, "Not promised").
+# Allocations that may stay: the text of the last failure and, on a communicator that an opening has got of its own,
+# what the library keeps of its duplicate, since messages may be under way (docs/reliability.md, "Not promised").
 KEPT, KEPT_OF_COMMUNICATOR = 1, 40
 NAMED = "memory is exhausted|Cannot allocate memory"  # the second from the system, for memory of another process
 LINE = re.compile(r"^(\d+): (.*); again: (.*)$", re.MULTILINE)

@@ -17,11 +17,28 @@ from haloscope.model import profile as profiles
 
 COLUMNS = "node_grid,socket_grid,core_grid,cells,halo,fields,element_bytes,strategy,median_s,cache_bytes"
 ROW = "1x1x1,1x1x2,2x2x1,16x16x16,1,2,8,direct/p2p,1e-4,1e6"
-STRATEGIES = ("direct/p2p", "ordered/p2p", "direct:fields=serial/p2p", "ordered:fields=serial/p2p", "direct/shared+p2p",
-              "ordered/shared+p2p")  # fmt: skip
-TRUTH = {"memory_bytes_per_s": 2e10, "scatter": 1.8, "latency_s": 8e-6, "injection_bytes_per_s": 2e9,
-         "row_s": 2e-8, "field_returns": 0.9, "buffer_visits": 1.3, "message_s": 2e-6, "byte_s": 6e-10,
-         "shared_message_s": 2e-6, "shared_row_s": 2e-8, "shared_byte_s": 1e-10}  # fmt: skip
+STRATEGIES = (
+    "direct/p2p",
+    "ordered/p2p",
+    "direct:fields=serial/p2p",
+    "ordered:fields=serial/p2p",
+    "direct/shared+p2p",
+    "ordered/shared+p2p",
+)
+TRUTH = {
+    "memory_bytes_per_s": 2e10,
+    "scatter": 1.8,
+    "latency_s": 8e-6,
+    "injection_bytes_per_s": 2e9,
+    "row_s": 2e-8,
+    "field_returns": 0.9,
+    "buffer_visits": 1.3,
+    "message_s": 2e-6,
+    "byte_s": 6e-10,
+    "shared_message_s": 2e-6,
+    "shared_row_s": 2e-8,
+    "shared_byte_s": 1e-10,
+}
 
 
 def file_of(folder, *lines: str, columns=COLUMNS):
@@ -42,8 +59,10 @@ def true_values(rows) -> dict[str, float]:
 def made(tmp_path_factory):
     """A table whose times are those that the model predicts for TRUTH."""
     shapes = itertools.product(("1x1x1", "2x1x1"), (12, 20), (1, 2), (1, 3), STRATEGIES)
-    lines = [f"{nodes},1x1x2,2x2x1,{n}x{n}x{n},{halo},{fields},8,{strategy},1,6e5"
-             for nodes, n, halo, fields, strategy in shapes]  # fmt: skip
+    lines = [
+        f"{nodes},1x1x2,2x2x1,{n}x{n}x{n},{halo},{fields},8,{strategy},1,6e5"
+        for nodes, n, halo, fields, strategy in shapes
+    ]
     folder = tmp_path_factory.mktemp("made")
     rows = rows_of(file_of(folder, *lines))
     times = fits.Predictor(rows).times(true_values(rows))
@@ -195,8 +214,11 @@ def test_a_strategy_that_the_model_has_no_costs_of_is_counted_with_the_reason(tm
 
 def pairs_of(tmp_path, *times):
     """Two ways for each case; times: measured and predicted of the first and second."""
-    lines = [ROW.replace("16x16x16", f"{8 + i}x16x16").replace("direct/p2p", s).replace("1e-4", str(t[k]))
-             for i, t in enumerate(times) for k, s in ((0, "direct/p2p"), (2, "ordered/p2p"))]  # fmt: skip
+    lines = [
+        ROW.replace("16x16x16", f"{8 + i}x16x16").replace("direct/p2p", s).replace("1e-4", str(t[k]))
+        for i, t in enumerate(times)
+        for k, s in ((0, "direct/p2p"), (2, "ordered/p2p"))
+    ]
     rows = rows_of(file_of(tmp_path, *lines))
     predicted = [t[k] for t in times for k in (1, 3)]
     return [judge.Pair(row, s, {}, "") for row, s in zip(rows, predicted, strict=True)]
@@ -240,8 +262,18 @@ def test_one_file_is_fitted_and_the_rest_of_another_predicted(made, tmp_path, ca
     lines = made.read_text().splitlines()
     part = tmp_path / "part.csv"
     part.write_text("\n".join([lines[0], *(line for line in lines[1:] if line.startswith("1x1x1"))]) + "\n")
-    code, out, _ = run(capsys, "--external", part, "--holdout", "halo=2", "--json", "--profiles", tmp_path / "fitted", "-o",
-                       tmp_path / "told")  # fmt: skip
+    code, out, _ = run(
+        capsys,
+        "--external",
+        part,
+        "--holdout",
+        "halo=2",
+        "--json",
+        "--profiles",
+        tmp_path / "fitted",
+        "-o",
+        tmp_path / "told",
+    )
     assert code == 0
     told = json.loads(out)
     assert len(told["exchanges"]) == 24

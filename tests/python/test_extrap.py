@@ -41,15 +41,21 @@ def read():
     stamp = FOLDER / f".has-{PACKAGES[0]}"
     if not stamp.exists():
         words = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--upgrade"]
-        done = subprocess.run([sys.executable, *words, "--target", str(FOLDER), *PACKAGES], check=False,
-                              capture_output=True, text=True)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, *words, "--target", str(FOLDER), *PACKAGES], check=False, capture_output=True, text=True
+        )
         if done.returncode:
             pytest.skip(f"Extra-P is not to be had here: {(done.stderr.strip().splitlines() or ['nothing'])[-1]}")
         stamp.touch()
 
     def read_file(file: Path) -> dict:
-        done = subprocess.run([sys.executable, "-c", READER, str(file)], check=False, capture_output=True, text=True,
-                              env=os.environ | {"PYTHONPATH": str(FOLDER)})  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", READER, str(file)],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(FOLDER)},
+        )
         assert done.returncode == 0, done.stderr[-4000:]
         return json.loads(done.stdout.splitlines()[-1])
 

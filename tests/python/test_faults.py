@@ -67,8 +67,9 @@ def test_an_unstable_step_is_refused_and_its_record_says_why(haloscope):
 
 
 def test_in_a_sweep_the_impossible_is_recorded_and_the_rest_runs(haloscope):
-    result = haloscope("run", "laplace2d", *SMALL, "--schedule", "bulk,interleaved", "--strategy", "direct/p2p",
-                       "--output", "r.jsonl")  # fmt: skip
+    result = haloscope(
+        "run", "laplace2d", *SMALL, "--schedule", "bulk,interleaved", "--strategy", "direct/p2p", "--output", "r.jsonl"
+    )
     assert result.code == 0
     kinds = {r["request"]["schedule"]: r["kind"] for r in records.read("r.jsonl").records}
     assert kinds == {"bulk": "measurement", "interleaved": "skipped"}
@@ -207,7 +208,8 @@ def test_a_rank_killed_from_outside_is_named_with_its_phase_and_step(tmp_path):
     os.kill(victim, signal.SIGKILL)
     code, text = run.end()
     assert code == 1
-    # Named as the one that died, or, where two ranks waited for each other in the same step, as the one it may have been.
+    # Named as the one that died, or, where two ranks waited for each other in the same step, as the one it may have
+    # been.
     assert re.search(rf"rank \d \(process {victim}\) (died|was ended by signal 9|may have been the first)", text), text
     assert re.search(r"in phase \w+ of step \d+", text), text
     record = run.failed_record()
@@ -272,8 +274,25 @@ DEVICE_STRATEGIES = ("direct/taskqueue", "direct/staged:stream", "ordered/staged
 )
 def test_a_rank_that_was_stopped_for_a_while_has_changed_nothing(tmp_path, monkeypatch, strategy, seconds):
     monkeypatch.setenv("HALOSCOPE_PATIENCE", "1")
-    run = Run(tmp_path, "--cells", "256", "--seconds", "2", "--launches", "1", "--repetitions", "1", "--warmup", "0",
-              "--device", "host", "--strategy", strategy, "--inject", "stop:rank=1,step=30")  # fmt: skip
+    run = Run(
+        tmp_path,
+        "--cells",
+        "256",
+        "--seconds",
+        "2",
+        "--launches",
+        "1",
+        "--repetitions",
+        "1",
+        "--warmup",
+        "0",
+        "--device",
+        "host",
+        "--strategy",
+        strategy,
+        "--inject",
+        "stop:rank=1,step=30",
+    )
     rank = run.until_stopped()
     time.sleep(seconds)
     rank.send_signal(signal.SIGCONT)
@@ -320,9 +339,27 @@ def test_a_device_that_is_lost_ends_all_ranks_and_says_which_call_of_which_rank(
 @pytest.mark.ids("V15")
 def test_a_late_rank_is_waited_for_in_the_barrier_before_messages_are_sent(haloscope):
     late = 0.005
-    result = haloscope("run", "laplace2d", "--cells", "32", "--steps", "10", "--repetitions", "2", "--launches", "1",
-                       "--verify", "0", "--barrier", "--inject", f"delay:rank=1,step=-1,seconds={late},op=barrier",
-                       "--trace", "t.json", "--output", "r.jsonl")  # fmt: skip
+    result = haloscope(
+        "run",
+        "laplace2d",
+        "--cells",
+        "32",
+        "--steps",
+        "10",
+        "--repetitions",
+        "2",
+        "--launches",
+        "1",
+        "--verify",
+        "0",
+        "--barrier",
+        "--inject",
+        f"delay:rank=1,step=-1,seconds={late},op=barrier",
+        "--trace",
+        "t.json",
+        "--output",
+        "r.jsonl",
+    )
     assert result.code == 0, result.err
     [record] = records.read("r.jsonl").records
     assert record["phases_s"]["desync"]["rank0"] > 0

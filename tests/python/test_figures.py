@@ -29,8 +29,10 @@ LONG_LINE = terminal.MOST_SHOWN + 100  # characters: a text of others, cut, afte
 
 
 def with_timelines() -> list[dict]:
-    events = [{"kind": kind, "block": block, "chunk": 0, "begin_s": 50 + 1e-6 * a, "end_s": 50 + 1e-6 * b, "rank": 0}
-              for kind, block, a, b in EVENTS]  # fmt: skip
+    events = [
+        {"kind": kind, "block": block, "chunk": 0, "begin_s": 50 + 1e-6 * a, "end_s": 50 + 1e-6 * b, "rank": 0}
+        for kind, block, a, b in EVENTS
+    ]
     clock = {"ticks_per_s": 1e9, "precision_s": 1.5e-6}
     return [blocks_record(name, around(9), detail="on", timeline=events, clock=clock) for name in (BASE, QUEUE)]
 
@@ -42,13 +44,30 @@ def of_blocks() -> list[dict]:
 # For each command that draws a figure of records: the records, and its words.
 COMMANDS: dict[str, tuple[Callable[[], list[dict]], tuple]] = {
     "validate": (lambda: measured()[:4], ("validate", "r.jsonl", "--profile", TOY, "--samples", "2", "-o", "f")),
-    "map": (emulated, ("map", "laplace2d", "--profile", TOY, "--latency", "50us", "--blocks", "32", "--depth", "1",
-                       "--measured", "r.jsonl", "--output", "f")),
+    "map": (
+        emulated,
+        (
+            "map",
+            "laplace2d",
+            "--profile",
+            TOY,
+            "--latency",
+            "50us",
+            "--blocks",
+            "32",
+            "--depth",
+            "1",
+            "--measured",
+            "r.jsonl",
+            "--output",
+            "f",
+        ),
+    ),
     "microbench": (imported, ("microbench", "--from", "r.jsonl", "--figure", "f")),
     "blocks": (with_timelines, ("blocks", "--from", "r.jsonl", "--timeline", "f.json")),
     "demo": (lambda: kept("demo.jsonl", 24), ("demo", "--from", "r.jsonl", "--output", ".")),
     "study": (of_blocks, ("study", "vanecek2020", "--from", "r.jsonl")),
-}  # fmt: skip
+}
 
 
 def texts_of(value: object, path: tuple = ()) -> set[tuple]:
@@ -75,7 +94,9 @@ def is_plain(record: dict) -> bool:
 
 
 def free_texts(found: list[dict]) -> list[set[tuple]]:
-    """The paths of texts that may be anything: each of a request alone, since it may decide what is drawn; the others together."""
+    """The paths of texts that may be anything: each of a request alone, since it may decide what is drawn; the others
+    together.
+    """
     free = {path for path in texts_of(found) if not any(records.fault_of(rewritten(r, {path})) for r in found)}
     asked = sorted(path for path in free if path[0] == "request")
     return [free - set(asked), *({path} for path in asked)]

@@ -24,8 +24,13 @@ from haloscope.studies.davis2017.replay import terms
 from test_records import measurement, write
 
 # Every reader of a file that a user names.
-READERS = {"records": records.read, "profile": profile.load, "table": table.read, "output": foreign.read,
-           "application": terms.load}  # fmt: skip
+READERS = {
+    "records": records.read,
+    "profile": profile.load,
+    "table": table.read,
+    "output": foreign.read,
+    "application": terms.load,
+}
 RECORD = json.dumps(measurement()) + "\n"
 
 
@@ -201,8 +206,16 @@ def test_json_that_no_program_needs_is_refused_with_the_reason(text, why):
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.recursive(st.none() | st.booleans() | st.integers(-(10**17), 10**17) | st.floats(allow_nan=False, allow_infinity=False)
-                    | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))  # fmt: skip
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(10**17), 10**17)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_every_value_of_usual_depth_is_read_as_it_was_written(value):
     assert files.json_of(json.dumps(value)) == value
 
@@ -277,10 +290,25 @@ def spoil(path: Path, how: str) -> None:
             path.write_text(how)
 
 
-SPOILT = ["link", "pipe", "folder", "writable", "of another", "large", "", "{", "\udcff", nested(100_000), "[]", "{}", "null", "1",
-          '{"mpi_library": "", "passed": [], "failed": {"partitioned": 5}, "notes": {}}',
-          '{"mpi_library": "", "passed": ["a", 1], "failed": {}, "notes": {}}',
-          '{"mpi_library": "", "passed": {}, "failed": [], "notes": {}}']  # fmt: skip
+SPOILT = [
+    "link",
+    "pipe",
+    "folder",
+    "writable",
+    "of another",
+    "large",
+    "",
+    "{",
+    "\udcff",
+    nested(100_000),
+    "[]",
+    "{}",
+    "null",
+    "1",
+    '{"mpi_library": "", "passed": [], "failed": {"partitioned": 5}, "notes": {}}',
+    '{"mpi_library": "", "passed": ["a", 1], "failed": {}, "notes": {}}',
+    '{"mpi_library": "", "passed": {}, "failed": [], "notes": {}}',
+]
 
 
 @pytest.mark.parametrize("how", SPOILT)

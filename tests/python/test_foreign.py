@@ -49,8 +49,13 @@ def published_of(machine: str) -> list[dict]:
 @pytest.mark.ids("DB4")
 def test_every_benchmark_of_imb_has_its_own_key_and_the_slowest_process_counts():
     found = {(tuple(c.measures()), c.request["ranks"]): c for c in curves("imb-2021.txt")}
-    assert set(found) == {(("latency_s", "exchange_s"), 2), (("ring_s",), 2), (("ring_s",), 4),
-                          (("allreduce_s",), 4), (("allgather_s",), 4)}  # fmt: skip
+    assert set(found) == {
+        (("latency_s", "exchange_s"), 2),
+        (("ring_s",), 2),
+        (("ring_s",), 4),
+        (("allreduce_s",), 4),
+        (("allgather_s",), 4),
+    }
     pair = (("latency_s", "exchange_s"), 2)
     assert times(found[pair], "latency_s") == {0: 0.2, 1: 0.21, 64: 0.24, 65536: 8.0, 4194304: 400.0}
     assert times(found[pair], "exchange_s")[65536] == 16.0
@@ -151,8 +156,12 @@ def test_text_of_no_known_program_is_refused_with_what_is_understood(haloscope, 
 
 
 LENGTH = 1 << 20  # of texts that a pattern must come through in time
-PATTERNS = {f"{form.NAME}{name}": value for form in foreign.FORMATS for name, value in vars(form).items()
-            if isinstance(value, re.Pattern)}  # fmt: skip
+PATTERNS = {
+    f"{form.NAME}{name}": value
+    for form in foreign.FORMATS
+    for name, value in vars(form).items()
+    if isinstance(value, re.Pattern)
+}
 
 
 def example_of(pattern: re.Pattern) -> str:

@@ -42,9 +42,22 @@ def build_program(openmpi, place: Path, *words) -> Path:
     """Compile sources by the wrapper mpifort of an MPI and link them with this library for that MPI."""
     library, libmpi = openmpi.folder, next(OPENMPI.rglob("libmpi.so")).parent
     search = openmpi.environment | {"LIBRARY_PATH": f"{libmpi}:{openmpi.environment['LD_LIBRARY_PATH']}"}
-    run(OPENMPI / "bin" / "mpifort.openmpi", "-O3", "-ffp-contract=off", f"-I{library / 'fortran'}", f"-I{CONSUMER}", f"-J{place}", *words, f"-L{library}",
-        f"-Wl,-rpath,{library}", "-lhaloscope_fortran", "-lhaloscope_exchange", "-o", place / "program",
-        environment=search)  # fmt: skip
+    run(
+        OPENMPI / "bin" / "mpifort.openmpi",
+        "-O3",
+        "-ffp-contract=off",
+        f"-I{library / 'fortran'}",
+        f"-I{CONSUMER}",
+        f"-J{place}",
+        *words,
+        f"-L{library}",
+        f"-Wl,-rpath,{library}",
+        "-lhaloscope_fortran",
+        "-lhaloscope_exchange",
+        "-o",
+        place / "program",
+        environment=search,
+    )
     return place / "program"
 
 

@@ -25,19 +25,31 @@ PARTS = (*other_mpi.NEEDED, "haloscope_exchange")  # that read documents
 
 @pytest.fixture(scope="module")
 def sanitized() -> dict[str, str]:
-    """Variables of a child that uses the library with sanitizers, whose interceptors ask for the C++ library's functions."""
+    """Variables of a child that uses the library with sanitizers, whose interceptors ask for the C++ library's
+    functions.
+    """
     runtimes = [
         subprocess.run(["c++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
         for name in ("libasan.so", "libstdc++.so.6")
     ]
-    return os.environ | {"HALOSCOPE_BUILD": str(sanitizers.build("asan", *PARTS)), "LD_PRELOAD": " ".join(runtimes),
-                         "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"}  # fmt: skip
+    return os.environ | {
+        "HALOSCOPE_BUILD": str(sanitizers.build("asan", *PARTS)),
+        "LD_PRELOAD": " ".join(runtimes),
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "UBSAN_OPTIONS": "halt_on_error=1",
+    }
 
 
 def feed(target: str, seed: int, count: int, variables: dict[str, str]) -> int:
     """Run a child over some seeds and return how many documents it took."""
-    done = subprocess.run([sys.executable, HERE / "fuzz.py", target, str(seed), str(count)], env=variables, cwd=HERE.parents[1], check=False,
-                          capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, HERE / "fuzz.py", target, str(seed), str(count)],
+        env=variables,
+        cwd=HERE.parents[1],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     last = (done.stdout.split() or ["none"])[-1]
     assert done.returncode == 0, f"fuzz.py {target} {last} 1: ended with {done.returncode}\n{done.stderr[-3000:]}"
     return int(last)

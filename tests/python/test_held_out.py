@@ -1,4 +1,6 @@
-"""Intervals from held-out measurements: that they hold what they claim, what profiles keep, and the command that makes them."""
+"""Intervals from held-out measurements: that they hold what they claim, what profiles keep, and the command that makes
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""hydro3d: physics against known solutions, what it exchanges against the modelled code's numbers, replays, bad states."""
+"""hydro3d: physics against known solutions, what it exchanges against the modelled code's numbers, replays, bad
+states.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,22 @@ def gas(haloscope):
 
     def run(cells: str, initial: str, *settings: str, steps: int = 2000, words: tuple[str, ...] = ("--ranks", "1")):
         given = [word for setting in (f"initial={initial}", *settings) for word in ("--set", setting)]
-        result = haloscope("run", "hydro3d", "--cells", cells, "--steps", str(steps), "--repetitions", "1", "--launches",
-                           "1", *given, *words, "--output", "r.jsonl")  # fmt: skip
+        result = haloscope(
+            "run",
+            "hydro3d",
+            "--cells",
+            cells,
+            "--steps",
+            str(steps),
+            "--repetitions",
+            "1",
+            "--launches",
+            "1",
+            *given,
+            *words,
+            "--output",
+            "r.jsonl",
+        )
         assert result.code == 0, result.err
         found = [r for r in records.read("r.jsonl").records if r["kind"] == "measurement"]
         assert {r["verification"]["status"] for r in found} == {"passed"}
@@ -129,10 +145,32 @@ def test_freed_temporaries_work_with_threads_and_overlap(gas, words):
 
 @pytest.mark.ids("DA9", "DE3", "DE4", "DE5", "DE6")
 def test_variants_of_exchange_overlap_and_threads_give_the_same_bits(haloscope):
-    result = haloscope("run", "hydro3d", "--cells", "14x13x12", "--ranks", "2", "--threads", "1,2", "--schedule",
-                       "bulk,divided,split,comm-thread", "--piece", "0,1,3", "--strategy",
-                       "direct:corners,fields=type/p2p", "--set", "initial=random", "--steps", "2", "--launches", "1",
-                       "--repetitions", "1", "--output", "r.jsonl")  # fmt: skip
+    result = haloscope(
+        "run",
+        "hydro3d",
+        "--cells",
+        "14x13x12",
+        "--ranks",
+        "2",
+        "--threads",
+        "1,2",
+        "--schedule",
+        "bulk,divided,split,comm-thread",
+        "--piece",
+        "0,1,3",
+        "--strategy",
+        "direct:corners,fields=type/p2p",
+        "--set",
+        "initial=random",
+        "--steps",
+        "2",
+        "--launches",
+        "1",
+        "--repetitions",
+        "1",
+        "--output",
+        "r.jsonl",
+    )
     assert result.code == 0, result.err
     found = [r for r in records.read("r.jsonl").records if r["kind"] == "measurement"]
     assert len(found) == 3 + 4 * 3  # one thread has no pieces, and comm-thread needs two
@@ -143,10 +181,32 @@ def test_variants_of_exchange_overlap_and_threads_give_the_same_bits(haloscope):
     for r in found:
         if r["request"]["schedule"] != "comm-thread" and r["request"]["threads"] == 2:
             sums[r["request"].get("piece", 0)].add((r["request"]["schedule"], tuple(r["app"]["last_totals"])))
-    again = haloscope("run", "hydro3d", "--cells", "14x13x12", "--ranks", "2", "--threads", "2", "--schedule",
-                      "bulk,divided,split", "--piece", "0,1,3", "--strategy", "direct:corners,fields=type/p2p", "--set",
-                      "initial=random", "--steps", "2", "--launches", "1", "--repetitions", "1", "--output",
-                      "s.jsonl")  # fmt: skip
+    again = haloscope(
+        "run",
+        "hydro3d",
+        "--cells",
+        "14x13x12",
+        "--ranks",
+        "2",
+        "--threads",
+        "2",
+        "--schedule",
+        "bulk,divided,split",
+        "--piece",
+        "0,1,3",
+        "--strategy",
+        "direct:corners,fields=type/p2p",
+        "--set",
+        "initial=random",
+        "--steps",
+        "2",
+        "--launches",
+        "1",
+        "--repetitions",
+        "1",
+        "--output",
+        "s.jsonl",
+    )
     assert again.code == 0, again.err
     for r in records.read("s.jsonl").records:
         assert (r["request"]["schedule"], tuple(r["app"]["last_totals"])) in sums[r["request"].get("piece", 0)]
@@ -192,7 +252,9 @@ def test_numbers_are_gathered_one_by_one_as_in_the_studied_code_or_reduced_toget
 
 @pytest.mark.ids("DA5")
 def test_a_step_ends_with_the_gathers_that_the_studied_code_prints():
-    """Davis 2017, chapter 4: ShortPrint gathers 7 integers, 42 numbers, 9 lists after their lengths, and 32 characters."""
+    """Davis 2017, chapter 4: ShortPrint gathers 7 integers, 42 numbers, 9 lists after their lengths, and 32
+    characters.
+    """
     step = core.step_of(core.Choice("hydro3d", (8, 8, 8), set=(("collectives", "studied"),)))
     last = collections.Counter(size for r in step.stages[-1].reductions for size in r.gathers)
     assert last == {4: 7 + 9, 8: 42 + 9, 32: 1}
@@ -216,7 +278,7 @@ def test_more_cells_than_an_integer_counts_are_refused_where_integers_are_gather
     assert "use a smaller grid or collectives=merged" in reason
 
 
-# ---- what is exchanged: Davis 2017, table 5.6 and equation 5.41 -----------------------------------------------------------
+# ---- what is exchanged: Davis 2017, table 5.6 and equation 5.41 ------------------------------------------------------
 
 
 def sent_in_a_step(choice: core.Choice, rank: int, cycles: int) -> tuple[int, int, int]:
@@ -312,7 +374,7 @@ def test_arrays_have_the_sizes_of_their_centrings(cells):
     assert {q.centring for q in quantities} == set(more)
 
 
-# ---- forms ----------------------------------------------------------------------------------------------------------------
+# ---- forms -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.ids("DE7")
@@ -331,12 +393,28 @@ def test_the_fused_form_exchanges_the_same_and_makes_fewer_sweeps():
     assert sweeps[0] < 0.7 * sweeps[1]
 
 
-# ---- bad input -------------------------------------------------------------------------------------------------------------
+# ---- bad input -------------------------------------------------------------------------------------------------------
 
 
 def test_a_state_that_is_not_physical_names_cell_step_and_time_step_and_keeps_what_was_measured(haloscope):
-    words = ("run", "hydro3d", "--cells", "16", "--ranks", "1,2", "--repetitions", "1", "--launches", "1", "--set",
-             "initial=sedov", "--set", "blast_radius=0", "--output", "r.jsonl")  # fmt: skip
+    words = (
+        "run",
+        "hydro3d",
+        "--cells",
+        "16",
+        "--ranks",
+        "1,2",
+        "--repetitions",
+        "1",
+        "--launches",
+        "1",
+        "--set",
+        "initial=sedov",
+        "--set",
+        "blast_radius=0",
+        "--output",
+        "r.jsonl",
+    )
     assert haloscope(*words, "--steps", "3").code == 0
     result = haloscope(*words, "--steps", "400", "--set", "linear_viscosity=100", "--set", "courant=1", "--resume")
     assert result.code == 1

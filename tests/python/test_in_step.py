@@ -30,8 +30,16 @@ def truth(toy: profile.Profile) -> profile.Profile:
 
 def choice(app: str, side: int, grid: str, schedule: str = "bulk", transport: str = "p2p") -> core.Choice:
     """Two blocks side by side. A transport that this library does not have passes for a known one in plans."""
-    return core.Choice(app=app, form="star", cells=(side, side), periodic=(True, True), ranks=2, process_grid=grid,
-                       schedule=schedule, strategy=f"ordered/{transport}")  # fmt: skip
+    return core.Choice(
+        app=app,
+        form="star",
+        cells=(side, side),
+        periodic=(True, True),
+        ranks=2,
+        process_grid=grid,
+        schedule=schedule,
+        strategy=f"ordered/{transport}",
+    )
 
 
 def measured(machine: profile.Profile, c: core.Choice, launch: int, noise: float = 0.0) -> dict:
@@ -44,8 +52,13 @@ def measured(machine: profile.Profile, c: core.Choice, launch: int, noise: float
         "rest": found.terms["runner"],
     }
     request = {**dataclasses.asdict(c), "process_grid": [int(n) for n in c.process_grid.split("x")]}
-    return {"kind": "measurement", "id": str(c), "launch": {"id": f"launch-{launch}"}, "request": request,
-            "phases_s": {name: dict.fromkeys(("min", "mean", "max"), s) for name, s in phases.items()}}  # fmt: skip
+    return {
+        "kind": "measurement",
+        "id": str(c),
+        "launch": {"id": f"launch-{launch}"},
+        "request": request,
+        "phases_s": {name: dict.fromkeys(("min", "mean", "max"), s) for name, s in phases.items()},
+    }
 
 
 def records(machine: profile.Profile, choices, noise: float = 0.0) -> list[dict]:
@@ -109,11 +122,18 @@ def test_a_transport_that_puts_fields_into_shared_memory_is_compared_with_plain_
 
 def one_node(data: dict) -> None:
     """Change a profile: messages inside a node alone, with two protocols, and copies."""
-    data["network"]["classes"] = {"socket": {"segments": [
-        {"from_bytes": 0, "to_bytes": 2000, "latency_s": 1e-6, "per_byte_s": 3e-10},
-        {"from_bytes": 2000, "to_bytes": None, "latency_s": 8e-6, "per_byte_s": 1e-10}]}}  # fmt: skip
-    data["copy"] = {kind: {"1": [{"from_bytes": 0, "to_bytes": None, "latency_s": 1e-7, "per_byte_s": 4e-10}]}
-                    for kind in ("contiguous", "lines", "strided", "scattered")}  # fmt: skip
+    data["network"]["classes"] = {
+        "socket": {
+            "segments": [
+                {"from_bytes": 0, "to_bytes": 2000, "latency_s": 1e-6, "per_byte_s": 3e-10},
+                {"from_bytes": 2000, "to_bytes": None, "latency_s": 8e-6, "per_byte_s": 1e-10},
+            ]
+        }
+    }
+    data["copy"] = {
+        kind: {"1": [{"from_bytes": 0, "to_bytes": None, "latency_s": 1e-7, "per_byte_s": 4e-10}]}
+        for kind in ("contiguous", "lines", "strided", "scattered")
+    }
 
 
 def test_a_step_like_one_that_was_measured_takes_what_that_took(toy):
@@ -172,8 +192,11 @@ def test_sweeps_packing_and_copies_take_what_steps_show_and_not_what_they_take_a
 
     def in_steps(record: dict) -> dict:
         terms = predict.predict(core.Choice.from_json(record["request"]), toy, samples=0).terms
-        spent = {"compute": factors["kernels"] * terms["compute"], "copy": factors["copy"] * terms["copy"],
-                 **{name: factors["pack"] * terms[name] for name in ("pack", "unpack")}}  # fmt: skip
+        spent = {
+            "compute": factors["kernels"] * terms["compute"],
+            "copy": factors["copy"] * terms["copy"],
+            **{name: factors["pack"] * terms[name] for name in ("pack", "unpack")},
+        }
         return record | {
             "phases_s": record["phases_s"] | {name: dict.fromkeys(("mean",), s) for name, s in spent.items()}
         }
@@ -237,19 +260,25 @@ def test_pieces_of_a_block_are_told_from_the_whole(toy, machine):
 def test_noise_is_in_the_discrepancy_and_widens_intervals(toy, machine):
     quiet, loud = (fitted(toy, records(machine, bulk(), noise)) for noise in (0.01, 0.3))
     assert loud["discrepancy"]["compute"] > 5 * quiet["discrepancy"]["compute"]
-    sure, unsure = (predict.predict(bulk()[3], changed(machine, lambda d, x=data: d.update(discrepancy=x["discrepancy"])))
-                    for data in (quiet, loud))  # fmt: skip
+    sure, unsure = (
+        predict.predict(bulk()[3], changed(machine, lambda d, x=data: d.update(discrepancy=x["discrepancy"])))
+        for data in (quiet, loud)
+    )
     assert unsure.interval is None or unsure.interval[1] - unsure.interval[0] > sure.interval[1] - sure.interval[0]
 
 
 def test_a_block_counts_once_for_sweeps_however_many_transports_it_was_measured_with():
-    """One block is 20 % off in its sweeps, one right; one of three exchanges is 20 % off in the middle of its launches."""
+    """One block is 20 % off in its sweeps, one right; one of three exchanges is 20 % off in the middle of its
+    launches.
+    """
     small, large = (core.Choice(app="laplace2d", cells=(n, n), ranks=2) for n in (64, 256))
     other = dataclasses.replace(small, strategy="ordered/persistent")
     off = math.log(1.2)
     measured = [(small, 1.0, 1.2), (other, 1.2, 1.2), (other, 1.2, 1.2), (other, 3.0, 1.2), (large, 1.0, 1.0)]
-    steps = [in_step.Step(f"launch-{k}", choice, exchange, compute, 0.0, {})
-             for k, (choice, exchange, compute) in enumerate(measured)]  # fmt: skip
+    steps = [
+        in_step.Step(f"launch-{k}", choice, exchange, compute, 0.0, {})
+        for k, (choice, exchange, compute) in enumerate(measured)
+    ]
     found = in_step.discrepancy(steps, lambda choice: (1.0, 1.0))
     assert found == pytest.approx({"exchange": off / math.sqrt(3), "compute": off / math.sqrt(2)})
     assert in_step.discrepancy(steps[:1], lambda choice: (1.0, 1.2)) == pytest.approx({"exchange": 0, "compute": 0})
@@ -262,12 +291,15 @@ def test_without_steps_or_without_kernels_nothing_is_added(toy, machine):
 
 
 def test_the_part_of_a_flight_that_overlap_cannot_hide_is_found_from_steps(toy):
-    """Steps of a machine that holds 70 % of each flight, in two launches of slightly different pace; nothing to copy meanwhile."""
+    """Steps of a machine that holds 70 % of each flight, in two launches of slightly different pace; nothing to copy
+    meanwhile.
+    """
     machine = changed(toy, lambda data: data.update(overlap={"held_of": {"p2p": {"socket": 0.7}}}))
     steps = []
     for side, schedule, launch in itertools.product((64, 256, 1024), ("bulk", "split"), (1, 2)):
-        choice = core.Choice(app="laplace2d", cells=(side, side), ranks=2, process_grid="1x2", schedule=schedule,
-                             periodic=(False, True))  # fmt: skip
+        choice = core.Choice(
+            app="laplace2d", cells=(side, side), ranks=2, process_grid="1x2", schedule=schedule, periodic=(False, True)
+        )
         found = predict.predict(choice, machine, samples=0)
         parts = [t * (1 + launch / 1000) for t in (found.exchange_s, found.terms["compute"], 0.0)]
         steps.append(in_step.Step(str(launch), choice, *parts, {}))

@@ -145,7 +145,9 @@ def test_the_compiler_takes_only_arrays_of_fortran_that_can_be_written_to(prefix
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 @pytest.mark.parametrize("kinds", ["", "_i8", "_r8", "_i8r8"])
 def test_one_fortran_module_serves_codes_of_any_default_kinds(consumer, kinds):
-    """-fdefault-integer-8 and -fdefault-real-8, as plain as strict; numbers and types that do not fit are refused by name."""
+    """-fdefault-integer-8 and -fdefault-real-8, as plain as strict; numbers and types that do not fit are refused by
+    name.
+    """
     for ranks in (1, 2, 3):
         lines = run("mpiexec", "-n", str(ranks), consumer / f"default_kinds_f{kinds}", timeout=60).splitlines()
         assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
@@ -187,9 +189,14 @@ def test_codes_of_any_default_kinds_pass_every_argument_of_the_fortran_module():
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 @pytest.mark.parametrize(
     ("ranks", "kinds"),
-    [(1, ""), (2, ""), (3, ""), (2, "_i8r8"),
-     *(pytest.param(ranks, kinds, marks=pytest.mark.long) for ranks, kinds in [(4, ""), (6, ""), (3, "_i8r8")])],
-)  # fmt: skip
+    [
+        (1, ""),
+        (2, ""),
+        (3, ""),
+        (2, "_i8r8"),
+        *(pytest.param(ranks, kinds, marks=pytest.mark.long) for ranks, kinds in [(4, ""), (6, ""), (3, "_i8r8")]),
+    ],
+)
 def test_random_sections_of_fortran_get_right_halos_and_nothing_else_changes(consumer, ranks, kinds):
     """Any extents, strides, widths, types, centrings, slots, decompositions and default kinds; memory that moves."""
     program = consumer / f"random_exchanges_f{kinds}"
@@ -248,7 +255,9 @@ end module
 
 @pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 def test_the_example_in_fortran_compiles_beside_a_module_of_mpi(prefix, tmp_path):
-    """One with the names that the example uses: the MPI at hand may have none. With real ones: test_fortran_modules.py."""
+    """One with the names that the example uses: the MPI at hand may have none. With real ones:
+    test_fortran_modules.py.
+    """
     done = compile_fortran(prefix, tmp_path, MPI_F08 + (HEAT / "heat.f90").read_text())
     assert done.returncode == 0 and not done.stderr, done.stderr
 
@@ -398,8 +407,19 @@ def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, langu
     ],
 )
 def test_a_component_that_is_not_there_says_why(prefix, tmp_path, language, components, why):
-    words = ["cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", f"-DLANGUAGE={language}", f"-DCOMPONENTS={components}",
-             f"-DCMAKE_PREFIX_PATH={prefix}", "-DPython3_EXECUTABLE=/bin/false"]  # fmt: skip
+    words = [
+        "cmake",
+        "-S",
+        CONSUMER / "alone",
+        "-B",
+        tmp_path,
+        "-G",
+        "Ninja",
+        f"-DLANGUAGE={language}",
+        f"-DCOMPONENTS={components}",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        "-DPython3_EXECUTABLE=/bin/false",
+    ]
     done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert why in " ".join(done.stderr.split())

@@ -33,7 +33,7 @@ open(sys.argv[1] + name, "w").write(json.dumps([shared, sorted(os.sched_getaffin
 """
 
 
-# ---- how users write it --------------------------------------------------------------------------------------------------
+# ---- how users write it ----------------------------------------------------------------------------------------------
 
 
 @given(st.floats(0, 1e4), st.sampled_from(sorted(link.SECONDS)))
@@ -80,12 +80,10 @@ def test_options_of_the_cluster_need_one(haloscope):
 
 def test_a_command_is_given_again_without_the_options_of_the_cluster():
     words = ["run", "app", "--lab", "2", "--latency=5us", "--cells", "24", "--jitter", "1us", "--resume"]
-    assert options_without(words, ("--lab", "--latency", "--jitter")) == [
-        "run", "app", "--cells", "24", "--resume"
-    ]  # fmt: skip
+    assert options_without(words, ("--lab", "--latency", "--jitter")) == ["run", "app", "--cells", "24", "--resume"]
 
 
-# ---- where ranks run -----------------------------------------------------------------------------------------------------
+# ---- where ranks run -------------------------------------------------------------------------------------------------
 
 
 def test_hosts_come_from_a_list_or_from_a_file_as_that_of_mpiexec(tmp_path):
@@ -111,10 +109,19 @@ def test_hosts_of_a_command_are_those_of_its_ranks_alone(monkeypatch):
     [
         ("HYDRA build details", ["-hosts", "a,b", "-ppn", "2", "-bind-to", "core:4"]),
         ("mpirun (Open MPI) 5.0.3", ["--host", "a:2,b:2", "--map-by", "slot:PE=4", "--bind-to", "core"]),
-        ("slurm 23.02.1", ["--nodes=2", "--nodelist=a,b", "--ntasks-per-node=2", "--cpus-per-task=4", "--cpu-bind=cores",
-                           "--distribution=block:block"]),
+        (
+            "slurm 23.02.1",
+            [
+                "--nodes=2",
+                "--nodelist=a,b",
+                "--ntasks-per-node=2",
+                "--cpus-per-task=4",
+                "--cpu-bind=cores",
+                "--distribution=block:block",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_ranks_are_spread_over_hosts_in_blocks_each_pinned_there(monkeypatch, tmp_path, version, expected):
     path = executable(tmp_path / "mpiexec", f"echo '{version}'\n")
     monkeypatch.setenv(hosts.VARIABLE, "a,b")
@@ -126,7 +133,7 @@ def test_ranks_are_spread_over_hosts_in_blocks_each_pinned_there(monkeypatch, tm
     assert launch.cores() == 16
 
 
-# ---- the cluster itself --------------------------------------------------------------------------------------------------
+# ---- the cluster itself ----------------------------------------------------------------------------------------------
 
 
 def test_a_machine_without_the_tools_says_what_to_install(monkeypatch):
@@ -162,10 +169,14 @@ def test_more_ranks_than_hosts_come_in_blocks(monkeypatch):
 
 def round_trip(size: int, given: link.Link) -> float:
     """Seconds of a message of `size` bytes to another host and of one byte back."""
-    server = "import socket; s = socket.create_server(('node1', 9000)); print('up', flush=True); c, _ = s.accept()\n" \
-             f"n = 0\nwhile n < {size}: n += len(c.recv(1 << 20))\nc.sendall(b'1')"  # fmt: skip
-    client = f"import socket, time; c = socket.create_connection(('node1', 9000)); t = time.time(); c.sendall(bytes({size}))\n" \
-             "c.recv(1); print(time.time() - t)"  # fmt: skip
+    server = (
+        "import socket; s = socket.create_server(('node1', 9000)); print('up', flush=True); c, _ = s.accept()\n"
+        f"n = 0\nwhile n < {size}: n += len(c.recv(1 << 20))\nc.sendall(b'1')"
+    )
+    client = (
+        f"import socket, time; c = socket.create_connection(('node1', 9000)); t = time.time(); c.sendall(bytes({size}))\n"
+        "c.recv(1); print(time.time() - t)"
+    )
     with cluster.Cluster(given) as made:
         other = subprocess.Popen(
             made.command([sys.executable, "-c", server], host=1), stdout=subprocess.PIPE, text=True
@@ -233,9 +244,33 @@ def wait_for_end(number: int) -> None:
 
 @needs_namespaces
 def test_a_run_in_a_cluster_is_right_and_its_records_say_that_the_network_is_emulated(haloscope, tmp_path):
-    words = [sys.executable, "-m", "haloscope.cli", "run", "laplace2d", "--lab", "2", "--latency", "50us", "--bandwidth", "1Gbit",
-             "--cells", "24", "--launches", "1", "--steps", "4", "--repetitions", "1", "--depth", "1,2",
-             "--strategy", "ordered/p2p,direct/shared+p2p", "--output", "r.jsonl"]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "haloscope.cli",
+        "run",
+        "laplace2d",
+        "--lab",
+        "2",
+        "--latency",
+        "50us",
+        "--bandwidth",
+        "1Gbit",
+        "--cells",
+        "24",
+        "--launches",
+        "1",
+        "--steps",
+        "4",
+        "--repetitions",
+        "1",
+        "--depth",
+        "1,2",
+        "--strategy",
+        "ordered/p2p,direct/shared+p2p",
+        "--output",
+        "r.jsonl",
+    ]
     done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "emulated network of 2 hosts: latency 50 us, 1 Gbit/s" in done.stdout

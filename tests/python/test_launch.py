@@ -42,8 +42,24 @@ def test_mpiexec_is_the_one_beside_the_compiler_of_the_build(monkeypatch):
 
 def test_the_choice_of_auto_is_in_the_record_and_depends_on_no_earlier_program(haloscope, tmp_path, monkeypatch):
     monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "cache"))
-    done = haloscope("run", "laplace2d", "--cells", "24", "--ranks", "2", "--strategy", "auto", "--launches", "1",
-                     "--steps", "1000", "--repetitions", "2", "--output", "r.jsonl")  # fmt: skip
+    done = haloscope(
+        "run",
+        "laplace2d",
+        "--cells",
+        "24",
+        "--ranks",
+        "2",
+        "--strategy",
+        "auto",
+        "--launches",
+        "1",
+        "--steps",
+        "1000",
+        "--repetitions",
+        "2",
+        "--output",
+        "r.jsonl",
+    )
     assert done.code == 0, done.err
     [record] = read(Path("r.jsonl"))
     assert record["request"]["strategy"] == "ordered/auto"
@@ -162,8 +178,9 @@ def test_a_missing_program_is_not_available_here(haloscope, monkeypatch, tmp_pat
 
 @pytest.mark.ids("V16")
 def test_a_sweep_over_ranks_leaves_one_sound_record_per_configuration_and_launch(haloscope):
-    result = haloscope("run", "laplace2d", *SMALL, "--ranks", "1,2", "--depth", "1,2", "--output", "r.jsonl",
-                       "--statistic", "all")  # fmt: skip
+    result = haloscope(
+        "run", "laplace2d", *SMALL, "--ranks", "1,2", "--depth", "1,2", "--output", "r.jsonl", "--statistic", "all"
+    )
     assert result.code == 0, result.err
     found = read(Path("r.jsonl"))
     assert len(found) == 8
@@ -233,8 +250,24 @@ def test_without_resume_a_second_run_adds_launches(haloscope):
 
 @pytest.mark.ids("V25")
 def test_counted_messages_and_bytes_are_the_plans(haloscope):
-    assert haloscope("run", "laplace2d", *SMALL, "--ranks", "2", "--depth", "2", "--strategy", "ordered/p2p,direct/p2p",
-                     "--launches", 1, "--output", "r.jsonl").code == 0  # fmt: skip
+    assert (
+        haloscope(
+            "run",
+            "laplace2d",
+            *SMALL,
+            "--ranks",
+            "2",
+            "--depth",
+            "2",
+            "--strategy",
+            "ordered/p2p,direct/p2p",
+            "--launches",
+            1,
+            "--output",
+            "r.jsonl",
+        ).code
+        == 0
+    )
     for record in read(Path("r.jsonl")):
         asked = record["request"]
         choice = core.Choice(app="laplace2d", cells=tuple(asked["cells"]), ranks=2, strategy=asked["strategy"], depth=2)
@@ -250,8 +283,31 @@ def test_counted_messages_and_bytes_are_the_plans(haloscope):
 def test_two_by_two_ranks_send_what_the_thesis_counts_packed_by_us_or_by_mpi(haloscope, exchange, messages):
     height, length, depth = 10, 12, 2  # per rank
     strategies = f"{exchange}/p2p,{exchange}/p2p:datatype"
-    assert haloscope("run", "laplace2d", "-h", 2 * height, "-l", 2 * length, "-d", depth, "-i", 4, "-n", 4, "--strategy",
-                     strategies, "--repetitions", 1, "--launches", 1, "--output", "r.jsonl").code == 0  # fmt: skip
+    assert (
+        haloscope(
+            "run",
+            "laplace2d",
+            "-h",
+            2 * height,
+            "-l",
+            2 * length,
+            "-d",
+            depth,
+            "-i",
+            4,
+            "-n",
+            4,
+            "--strategy",
+            strategies,
+            "--repetitions",
+            1,
+            "--launches",
+            1,
+            "--output",
+            "r.jsonl",
+        ).code
+        == 0
+    )
     found = read(Path("r.jsonl"))
     assert len(found) == 2 and len({r["verification"]["checksum"] for r in found}) == 1
     for record in found:
@@ -274,8 +330,25 @@ def test_the_rate_counts_53_operations_per_point_whatever_the_kernel_does(halosc
 @pytest.mark.ids("W21")
 def test_the_length_of_a_measurement_is_set_by_seconds_and_recorded_as_steps(haloscope):
     """How many steps that takes is decided by a rule with a test of its own, in C++."""
-    assert haloscope("run", "laplace2d", "--cells", "128", "--depth", 3, "--seconds", "0.02", "--repetitions", 3,
-                     "--launches", 1, "--output", "r.jsonl").code == 0  # fmt: skip
+    assert (
+        haloscope(
+            "run",
+            "laplace2d",
+            "--cells",
+            "128",
+            "--depth",
+            3,
+            "--seconds",
+            "0.02",
+            "--repetitions",
+            3,
+            "--launches",
+            1,
+            "--output",
+            "r.jsonl",
+        ).code
+        == 0
+    )
     [record] = read(Path("r.jsonl"))
     assert record["request"]["seconds"] == 0.02 and len(record["time_s"]["repetitions"]) == 3
     assert record["request"]["steps"] > 0 and record["request"]["steps"] % 3 == 0
@@ -284,8 +357,12 @@ def test_the_length_of_a_measurement_is_set_by_seconds_and_recorded_as_steps(hal
 
 @pytest.mark.ids("V14")
 def test_the_timers_of_a_phased_run_add_up_to_its_execution_with_the_rest_reported(haloscope):
-    assert haloscope("run", "laplace2d", "--cells", "256", "--steps", 40, "--barrier", "--launches", 1, "--output",
-                     "r.jsonl").code == 0  # fmt: skip
+    assert (
+        haloscope(
+            "run", "laplace2d", "--cells", "256", "--steps", 40, "--barrier", "--launches", 1, "--output", "r.jsonl"
+        ).code
+        == 0
+    )
     [record] = read(Path("r.jsonl"))
     parts = {name: spread["rank0"] for name, spread in record["phases_s"].items()}
     execution = record["time_s"]["step"]["mean"]
@@ -299,9 +376,31 @@ def test_the_timers_of_a_phased_run_add_up_to_its_execution_with_the_rest_report
 @pytest.mark.parametrize("schedule", ["split", "comm-thread"])
 def test_all_timers_but_inner_fit_into_the_execution_of_an_overlapped_run(haloscope, schedule):
     threads = 2 if schedule == "comm-thread" else 1
-    assert haloscope("run", "laplace2d", "--cells", "512", "--ranks", 1, "--periodic", "x", "--process-grid", "1x1",
-                     "--threads", threads, "--schedule", schedule, "--steps", 40, "--launches", 1, "--output",
-                     "r.jsonl").code == 0  # fmt: skip
+    assert (
+        haloscope(
+            "run",
+            "laplace2d",
+            "--cells",
+            "512",
+            "--ranks",
+            1,
+            "--periodic",
+            "x",
+            "--process-grid",
+            "1x1",
+            "--threads",
+            threads,
+            "--schedule",
+            schedule,
+            "--steps",
+            40,
+            "--launches",
+            1,
+            "--output",
+            "r.jsonl",
+        ).code
+        == 0
+    )
     [record] = read(Path("r.jsonl"))
     parts = {name: spread["rank0"] for name, spread in record["phases_s"].items()}
     assert parts["inner"] > 0 and "compute" not in {name for name, s in parts.items() if s > 0}
@@ -318,10 +417,17 @@ def test_more_threads_than_cores_are_marked_and_not_ranked(haloscope):
 
 
 def test_compare_pairs_two_files_by_configuration(haloscope, tmp_path):
-    a = write(tmp_path / "a.jsonl", *(measurement("x", f"launch-{k}", [2.0, 2.02, 1.98]) for k in range(4)),
-              *(measurement("same", f"launch-{k}", [1.0, 1.02, 0.98]) for k in range(4)), measurement("only a"))  # fmt: skip
-    b = write(tmp_path / "b.jsonl", *(measurement("x", f"launch-{k}", [1.0, 1.02, 0.98]) for k in range(4)),
-              *(measurement("same", f"launch-{k}", [1.01, 0.99, 1.0]) for k in range(4)))  # fmt: skip
+    a = write(
+        tmp_path / "a.jsonl",
+        *(measurement("x", f"launch-{k}", [2.0, 2.02, 1.98]) for k in range(4)),
+        *(measurement("same", f"launch-{k}", [1.0, 1.02, 0.98]) for k in range(4)),
+        measurement("only a"),
+    )
+    b = write(
+        tmp_path / "b.jsonl",
+        *(measurement("x", f"launch-{k}", [1.0, 1.02, 0.98]) for k in range(4)),
+        *(measurement("same", f"launch-{k}", [1.01, 0.99, 1.0]) for k in range(4)),
+    )
     result = haloscope("compare", a, b)
     assert result.code == 0
     lines = {line.split("|")[1].strip(): line for line in result.out.splitlines() if line.startswith("|")}

@@ -55,8 +55,20 @@ def test_a_grid_that_only_a_card_can_hold_is_refused_only_with_what_verifies_it(
 
 
 def test_the_ranks_hold_at_least_that(haloscope):
-    result = haloscope("run", "laplace2d", "--cells", "64x48", "--process-grid", "2x1", "--steps", "1", "--launches", "1",
-                       "--output", "r.jsonl")  # fmt: skip
+    result = haloscope(
+        "run",
+        "laplace2d",
+        "--cells",
+        "64x48",
+        "--process-grid",
+        "2x1",
+        "--steps",
+        "1",
+        "--launches",
+        "1",
+        "--output",
+        "r.jsonl",
+    )
     assert result.code == 0, result.err
     [record] = records.read("r.jsonl").records
     assert record["counts"]["field_bytes"] >= memory.field_bytes(request().choice)
@@ -89,6 +101,10 @@ def test_a_grid_too_large_for_this_machine_is_refused_before_anything_starts(hal
 @pytest.mark.parametrize(("measured", "code"), [(True, 0), (False, 1)])
 def test_what_failed_and_was_measured_by_a_resumed_run_has_not_failed(measured, code):
     failed = {"kind": "failed", "id": "a", "launch": {"id": "launch-1"}}
-    right = {"kind": "measurement", "id": "a" if measured else "b", "launch": {"id": "launch-1"},
-             "verification": {"status": "passed"}}  # fmt: skip
+    right = {
+        "kind": "measurement",
+        "id": "a" if measured else "b",
+        "launch": {"id": "launch-1"},
+        "verification": {"status": "passed"},
+    }
     assert campaign.exit_code([failed, right]) == code

@@ -28,12 +28,16 @@ def sample(transport: str, seconds: float, launch: str = "launch-1", **request) 
         what: [seconds, 1.1 * seconds, 0.9 * seconds] for what in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
     }
     return {
-        "schema": "haloscope.record", "schema_version": records.SCHEMA_VERSION, "kind": "microbench", "id": f"m,{transport},{asked['ranks']}",
-        "launch": {"id": launch}, "request": asked,
+        "schema": "haloscope.record",
+        "schema_version": records.SCHEMA_VERSION,
+        "kind": "microbench",
+        "id": f"m,{transport},{asked['ranks']}",
+        "launch": {"id": launch},
+        "request": asked,
         "environment": {"oversubscribed": False, "compiler": "GNU", "mpi_library": "MPICH"},
         "sizes": [{"bytes": size, "window": 64} | times for size in (8, 1024)],
         "verification": {"status": "passed"},
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.ids("SG5")
@@ -50,8 +54,12 @@ def test_every_transport_is_measured_in_every_way_with_right_bytes(haloscope):
         assert curve.sizes() == [8, 4096, 1048576] and curve.verification == "passed", name
         assert len(curve.records) == 1
         for size in curve.sizes():
-            samples = [s for what in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
-                       for launch in curve.samples(size, what).values() for s in launch]  # fmt: skip
+            samples = [
+                s
+                for what in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
+                for launch in curve.samples(size, what).values()
+                for s in launch
+            ]
             assert len(samples) == 4 * 2 and all(s > 0 for s in samples), name
         assert curve.window(8) == 64 and curve.window(1048576) == 4
         assert name in result.out
@@ -67,8 +75,25 @@ def test_by_default_23_sizes_from_1_byte_to_4_mebibytes_are_measured():
 
 @pytest.mark.ids("SG5")
 def test_pairs_and_emulated_nodes_are_requests_of_their_own(haloscope):
-    result = haloscope("microbench", "--transport", "p2p", "--ranks", "2,4", "--nodes", "1,2", "--bytes", "8,64",
-                       "--seconds", "0.0005", "--repetitions", 1, "--launches", 1, "--output", "m.jsonl")  # fmt: skip
+    result = haloscope(
+        "microbench",
+        "--transport",
+        "p2p",
+        "--ranks",
+        "2,4",
+        "--nodes",
+        "1,2",
+        "--bytes",
+        "8,64",
+        "--seconds",
+        "0.0005",
+        "--repetitions",
+        1,
+        "--launches",
+        1,
+        "--output",
+        "m.jsonl",
+    )
     assert result.code == 0, result.err
     made = [c.request for c in microbench.curves(records.read("m.jsonl").records)]
     assert sorted((r["ranks"], r["pairs"], r["nodes"]) for r in made) == [(2, 1, 1), (2, 1, 2), (4, 2, 1), (4, 2, 2)]
@@ -112,9 +137,29 @@ def test_times_of_zero_do_not_satisfy_the_schema():
 
 @pytest.mark.ids("DB4")
 def test_every_pattern_is_measured_and_checked_and_shown(haloscope):
-    result = haloscope("microbench", "--pattern", "*", "--transport", "p2p", "--ranks", "4", "--gap", "1", "--threads",
-                       "1,2", "--bytes", "4096,65536", "--seconds", "0.0001", "--repetitions", 1, "--launches", 1,
-                       "--output", "m.jsonl")  # fmt: skip
+    result = haloscope(
+        "microbench",
+        "--pattern",
+        "*",
+        "--transport",
+        "p2p",
+        "--ranks",
+        "4",
+        "--gap",
+        "1",
+        "--threads",
+        "1,2",
+        "--bytes",
+        "4096,65536",
+        "--seconds",
+        "0.0001",
+        "--repetitions",
+        1,
+        "--launches",
+        1,
+        "--output",
+        "m.jsonl",
+    )
     assert result.code == 0, result.err
     file = records.read("m.jsonl")
     assert not file.bad_lines and all(r["verification"]["status"] == "passed" for r in file.records)
@@ -124,9 +169,16 @@ def test_every_pattern_is_measured_and_checked_and_shown(haloscope):
         assert having and all({m.key for m in pattern.measures} <= set(c.measures()) for c in having), name
         assert all(c.sizes(m.key) == [4096, 65536] for c in having for m in pattern.measures), name
     assert sorted(c.request["threads"] for c in found if c.kind == patterns.MEMORY) == [1, 1, 2, 2]
-    for heading in ("4 ranks in 2 pairs, 1 apart", "1 of 2 pairs of ranks, 1 apart", "4 ranks in a ring", "Contention",
-                    "Allreduce, us", "Allgather, us", "STREAM, GB/s: arrays of 0.0625 MiB",
-                    "read, 2 threads"):  # fmt: skip
+    for heading in (
+        "4 ranks in 2 pairs, 1 apart",
+        "1 of 2 pairs of ranks, 1 apart",
+        "4 ranks in a ring",
+        "Contention",
+        "Allreduce, us",
+        "Allgather, us",
+        "STREAM, GB/s: arrays of 0.0625 MiB",
+        "read, 2 threads",
+    ):
         assert heading in result.out, heading
     assert Path("m.svg").stat().st_size > 10000
 
@@ -191,4 +243,6 @@ def test_option_words_stay_with_their_transport():
     assert set(requests.transports("p2p*")) == {n for n in requests.transport_names() if n.startswith("p2p")}
     with pytest.raises(UsageProblem):
         requests.transports("p2p:nonsense")
-    assert set(requests.transports("*")) == {n.removeprefix("direct/") for n in core.strategy_names() if n.startswith("direct/")}  # fmt: skip
+    assert set(requests.transports("*")) == {
+        n.removeprefix("direct/") for n in core.strategy_names() if n.startswith("direct/")
+    }

@@ -78,8 +78,18 @@ target_link_libraries(exchange PRIVATE haloscope::exchange_abi)
 def test_another_project_finds_the_library_for_the_abi_by_cmake(prefix, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(PROJECT.format(source=CONSUMER / "exchange.c"))
     tools = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
-    run("cmake", "-S", tmp_path, "-B", tmp_path / "out", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
-        f"-DCMAKE_C_COMPILER={BIN / 'mpicc_abi'}", **tools)  # fmt: skip
+    run(
+        "cmake",
+        "-S",
+        tmp_path,
+        "-B",
+        tmp_path / "out",
+        "-G",
+        "Ninja",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_C_COMPILER={BIN / 'mpicc_abi'}",
+        **tools,
+    )
     run("cmake", "--build", tmp_path / "out", **tools)
     assert not [lib for lib in needed(tmp_path / "out" / "exchange") if lib.startswith("libmpi.")]
     lines = run(launch.mpiexec(), "-n", 2, tmp_path / "out" / "exchange").splitlines()
@@ -91,10 +101,26 @@ def test_another_project_finds_the_library_for_the_abi_by_cmake(prefix, tmp_path
 def test_random_sections_of_fortran_get_right_halos_by_the_abi(prefix, tmp_path, ranks):
     folder = next(prefix.rglob("libhaloscope_fortran_abi.so")).parent
     run(BIN / "mpicc_abi", "-c", CONSUMER / "mpi_for_fortran.c", "-o", tmp_path / "mpi.o")
-    run("gfortran", f"-I{prefix / 'include/haloscope/fortran'}", f"-I{CONSUMER}", f"-J{tmp_path}", "-c",
-        CONSUMER / "random_exchanges.f90", "-o", tmp_path / "random.o")  # fmt: skip
-    run(BIN / "mpicc_abi", tmp_path / "random.o", tmp_path / "mpi.o", *libraries(folder, "haloscope_fortran_abi", "haloscope_exchange_abi"),
-        "-lgfortran", "-lm", "-o", tmp_path / "random")  # fmt: skip
+    run(
+        "gfortran",
+        f"-I{prefix / 'include/haloscope/fortran'}",
+        f"-I{CONSUMER}",
+        f"-J{tmp_path}",
+        "-c",
+        CONSUMER / "random_exchanges.f90",
+        "-o",
+        tmp_path / "random.o",
+    )
+    run(
+        BIN / "mpicc_abi",
+        tmp_path / "random.o",
+        tmp_path / "mpi.o",
+        *libraries(folder, "haloscope_fortran_abi", "haloscope_exchange_abi"),
+        "-lgfortran",
+        "-lm",
+        "-o",
+        tmp_path / "random",
+    )
     assert run(launch.mpiexec(), "-n", ranks, tmp_path / "random", 20 + ranks, 40) == "right\n"
 
 
@@ -102,8 +128,23 @@ def test_random_sections_of_fortran_get_right_halos_by_the_abi(prefix, tmp_path,
 def mpi4py_abi(tmp_path_factory) -> Path:
     """mpi4py, built from source for the ABI."""
     place = tmp_path_factory.mktemp("mpi4py")
-    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--no-binary", "mpi4py", "--no-cache-dir",
-        "--target", place, "mpi4py>=4.1", MPICC=str(BIN / "mpicc_abi"), CFLAGS="-O0")  # fmt: skip
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-binary",
+        "mpi4py",
+        "--no-cache-dir",
+        "--target",
+        place,
+        "mpi4py>=4.1",
+        MPICC=str(BIN / "mpicc_abi"),
+        CFLAGS="-O0",
+    )
     code = "from mpi4py import MPI; print(MPI.Get_abi_version()[0])"
     assert run(sys.executable, "-c", code, PYTHONPATH=str(place)) == "1\n"
     return place
@@ -113,8 +154,18 @@ def mpi4py_abi(tmp_path_factory) -> Path:
 def test_random_arrays_of_python_get_right_halos_by_the_abi(mpi4py_abi, ranks):
     """The library follows from mpi4py: this one runs on the ABI."""
     exchanges = ROOT / "tests" / "python" / "ranks" / "random_exchanges.py"
-    said = run(launch.mpiexec(), "-n", ranks, sys.executable, "-m", "mpi4py", exchanges, 30 + ranks, 40,
-               PYTHONPATH=str(mpi4py_abi))  # fmt: skip
+    said = run(
+        launch.mpiexec(),
+        "-n",
+        ranks,
+        sys.executable,
+        "-m",
+        "mpi4py",
+        exchanges,
+        30 + ranks,
+        40,
+        PYTHONPATH=str(mpi4py_abi),
+    )
     assert said.split() == ["right"]
 
 
@@ -122,8 +173,18 @@ def test_random_arrays_of_python_get_right_halos_by_the_abi(mpi4py_abi, ranks):
 def intel_mpi(tmp_path_factory) -> Path:
     """Intel MPI's runtime from PyPI, which has the ABI too."""
     place = tmp_path_factory.mktemp("impi")
-    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--prefix", place,
-        "impi-rt==2021.19.0")  # fmt: skip
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--prefix",
+        place,
+        "impi-rt==2021.19.0",
+    )
     return place
 
 
@@ -131,8 +192,12 @@ def intel_mpi(tmp_path_factory) -> Path:
 def test_what_was_built_with_this_mpi_runs_on_intel_mpi(mpi4py_abi, intel_mpi, ranks):
     """Library and mpi4py are as they were built; the other MPI is found when the program starts."""
     code = "from mpi4py import MPI; print(MPI.Get_library_version().split()[0] + '\\n', end='')"
-    there = {"I_MPI_ROOT": str(intel_mpi), "I_MPI_FABRICS": "shm", "LD_LIBRARY_PATH": str(intel_mpi / "lib"),
-             "PYTHONPATH": str(mpi4py_abi)}  # fmt: skip
+    there = {
+        "I_MPI_ROOT": str(intel_mpi),
+        "I_MPI_FABRICS": "shm",
+        "LD_LIBRARY_PATH": str(intel_mpi / "lib"),
+        "PYTHONPATH": str(mpi4py_abi),
+    }
     start = (intel_mpi / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable)
     assert run(*start, "-c", code, **there).split() == ["Intel(R)"] * ranks
     exchanges = ROOT / "tests" / "python" / "ranks" / "random_exchanges.py"

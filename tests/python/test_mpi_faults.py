@@ -1,4 +1,6 @@
-"""Calls of MPI that fail: every failure is an error on all ranks or ends the job by name, and none passes in silence."""
+"""Calls of MPI that fail: every failure is an error on all ranks or ends the job by name, and none passes in
+silence.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ BEFORE_MPI = ("MPI_Init_thread",)  # where ranks have no numbers, and codes no t
 # These replace an error handler that ends the job, so it still holds for them.
 UNDER_A_FATAL_HANDLER = ("MPI_Comm_get_errhandler", "MPI_Comm_set_errhandler", "MPI_Win_set_errhandler")
 JOBS = 4  # at once: most of them wait for a rank that is gone
-# Strategy, and whose memory the fields are in; "stepper": a Stepper steps them; "c", "fortran", "python": the language of the
-# program; "mpi4py": a program in Python, where calls of mpi4py fail. The first few are tried in every test run.
+# Strategy, and whose memory the fields are in; "stepper": a Stepper steps them; "c", "fortran", "python": the language
+# of the program; "mpi4py": a program in Python, where calls of mpi4py fail. The first few are tried in every test run.
 CASES = [
     ("ordered/p2p", "own"),
     ("direct/auto", "own"),
@@ -100,7 +102,9 @@ def ranks_of(case: tuple[str, str]) -> int:
 
 
 def skip_without(language: str):
-    """Skip where the build has no programs in a language: those in C and Fortran need a Fortran compiler for its MPI."""
+    """Skip where the build has no programs in a language: those in C and Fortran need a Fortran compiler for its
+    MPI.
+    """
     if language in ("c", "fortran") and not list(PROGRAMS.parents[1].glob("libhaloscope_fortran.*")):
         pytest.skip("the build has no Fortran module")
 
@@ -206,7 +210,8 @@ def names_rank_and_call(ended: subprocess.CompletedProcess[str], function: str) 
 
 
 def faults_of(function: str, calls: int) -> list[str]:
-    """Return which calls of a function fail, on all ranks or one, each in a run of its own. Polls have any number of calls.
+    """Return which calls of a function fail, on all ranks or one, each in a run of its own. Polls have any number of
+    calls.
 
     Faults on one rank take a second each, for the ranks wait for each other.
     """

@@ -27,8 +27,9 @@ def test_the_exchange_is_right_on_open_mpi(ranks):
     openmpi = other_mpi.get("openmpi5", *other_mpi.NEEDED, "test_mpi")
     program = openmpi.folder / "tests" / "cpp" / "test_mpi"
     words = launch.launcher_words(launch.mpiexec(openmpi.folder), ranks, 1)
-    done = openmpi.python("-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *words, program,
-                          limit_s=900)  # fmt: skip
+    done = openmpi.python(
+        "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))", *words, program, limit_s=900
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     assert "PASSED" in done.stdout
 

@@ -1,4 +1,6 @@
-"""What commands write: whole or not at all, over Haloscope's own files only, through links, with permissions as they were."""
+"""What commands write: whole or not at all, over Haloscope's own files only, through links, with permissions as they
+were.
+"""
 
 from __future__ import annotations
 
@@ -228,7 +230,7 @@ def test_a_file_is_whole_or_as_it_was_whichever_of_several_fails(name, file, run
     assert held()[file] == before[file] and held().keys() == before.keys()
 
 
-# ---- the gate itself ---------------------------------------------------------------------------------------------------
+# ---- the gate itself -------------------------------------------------------------------------------------------------
 
 
 def test_a_link_stays_and_the_file_that_it_leads_to_is_replaced_with_its_permissions(tmp_path):

@@ -1,4 +1,6 @@
-"""The pace of a machine: in records, in profiles, in predictions, in validation and tuning, and in the words of commands."""
+"""The pace of a machine: in records, in profiles, in predictions, in validation and tuning, and in the words of
+commands.
+"""
 
 from __future__ import annotations
 
@@ -89,9 +91,11 @@ def test_the_pace_of_records_is_their_median():
 
 
 def test_a_profile_keeps_the_pace_of_each_rank_count():
-    found = [{"pace": paced(), "launch": {"id": "launch-1", "time_utc": "2026-01-02T00:00:00Z"}},
-             {"pace": paced() | {"ranks": 2}, "launch": {"id": "launch-1", "time_utc": "2026-01-01T00:00:00Z"}},
-             {"launch": {"id": "launch-1"}}]  # fmt: skip
+    found = [
+        {"pace": paced(), "launch": {"id": "launch-1", "time_utc": "2026-01-02T00:00:00Z"}},
+        {"pace": paced() | {"ranks": 2}, "launch": {"id": "launch-1", "time_utc": "2026-01-01T00:00:00Z"}},
+        {"launch": {"id": "launch-1"}},
+    ]
     kept = pace.by_ranks(found)
     assert list(kept) == ["2", "4"]
     assert kept["4"]["measured"] == "2026-01-02T00:00:00Z"
@@ -202,8 +206,22 @@ def test_the_pace_is_measured_on_ranks_of_its_own():
 
 def test_every_record_of_a_launch_carries_its_pace(tmp_path):
     output = tmp_path / "r.jsonl"
-    words = ["run", "laplace2d", "--cells", "64,96", "--ranks", "2", "--seconds", "0.1", "--repetitions", "3",
-             "--launches", "1", "--output", str(output)]  # fmt: skip
+    words = [
+        "run",
+        "laplace2d",
+        "--cells",
+        "64,96",
+        "--ranks",
+        "2",
+        "--seconds",
+        "0.1",
+        "--repetitions",
+        "3",
+        "--launches",
+        "1",
+        "--output",
+        str(output),
+    ]
     assert main(words) == 0
     found = records.read(output)
     assert not found.bad_lines and len(found.records) == 2

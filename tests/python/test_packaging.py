@@ -63,9 +63,17 @@ def recipe(monkeypatch) -> SimpleNamespace:
     def directive(name: str):
         return lambda *words, **options: declared.append((name, words, options))
 
-    modules = {name: ModuleType(name) for name in (
-        "spack", "spack.package", "spack_repo", "spack_repo.builtin", "spack_repo.builtin.build_systems",
-        *(f"spack_repo.builtin.build_systems.{kind}" for kind in ("cmake", "cuda", "python")))}  # fmt: skip
+    modules = {
+        name: ModuleType(name)
+        for name in (
+            "spack",
+            "spack.package",
+            "spack_repo",
+            "spack_repo.builtin",
+            "spack_repo.builtin.build_systems",
+            *(f"spack_repo.builtin.build_systems.{kind}" for kind in ("cmake", "cuda", "python")),
+        )
+    }
     for name in ("version", "variant", "depends_on", "conflicts", "extends", "license"):
         setattr(modules["spack.package"], name, directive(name))
     modules["spack.package"].run_after = lambda phase, when: lambda method: method
@@ -143,8 +151,12 @@ def test_projects_that_ask_for_a_version_get_this_one():
 
 def test_every_variant_of_the_recipe_is_an_option_of_the_build(recipe):
     known = set(re.findall(r"^option\((\w+)", CMAKE, re.MULTILINE)) | {"CMAKE_CUDA_ARCHITECTURES"}
-    switches = {"fortran": "HALOSCOPE_FORTRAN", "mpi_abi": "HALOSCOPE_MPI_ABI", "openmp": "HALOSCOPE_OPENMP",
-                "cuda": "HALOSCOPE_CUDA"}  # fmt: skip
+    switches = {
+        "fortran": "HALOSCOPE_FORTRAN",
+        "mpi_abi": "HALOSCOPE_MPI_ABI",
+        "openmp": "HALOSCOPE_OPENMP",
+        "cuda": "HALOSCOPE_CUDA",
+    }
     assert set(variants_of(recipe)) == {*switches, "python", "cuda_arch"}
     for values in itertools.product((False, True), repeat=len(switches)):
         chosen = dict(zip(switches, values, strict=True))
@@ -218,12 +230,22 @@ def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, pre
     found = run(sys.executable, "-S", "-c", code, PYTHONPATH=path).split()
     assert len(found) == 3
     assert [file for file in found if not file.startswith(str(prefix))] == []
-    said = run(sys.executable, "-S", prefix / "bin" / "haloscope", "plan", "laplace2d", "--cells", "32x32", "--ranks", "2",
-               PYTHONPATH=path)  # fmt: skip
+    said = run(
+        sys.executable,
+        "-S",
+        prefix / "bin" / "haloscope",
+        "plan",
+        "laplace2d",
+        "--cells",
+        "32x32",
+        "--ranks",
+        "2",
+        PYTHONPATH=path,
+    )
     assert "ordered" in said
 
 
-# ---- what set-up installs ---------------------------------------------------------------------------------------------
+# ---- what set-up installs --------------------------------------------------------------------------------------------
 
 LOCKED = ROOT / "scripts" / "locked"
 

@@ -173,9 +173,13 @@ def test_the_exchange_that_one_rank_makes_more_than_the_others_is_reported_at_th
     ("strategy", "schedule"),
     [
         ("ordered/p2p", "bulk"),
-        *(pytest.param(strategy, schedule, marks=pytest.mark.long) for strategy in [*POLLING, *BLOCKING] for schedule in ("split", "comm-thread")),
+        *(
+            pytest.param(strategy, schedule, marks=pytest.mark.long)
+            for strategy in [*POLLING, *BLOCKING]
+            for schedule in ("split", "comm-thread")
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_rank_that_is_late_to_the_halos_of_a_step_is_reported(strategy, schedule):
     ended = late_ranks("step", strategy, schedule)
     assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
@@ -224,8 +228,12 @@ SMALL, LARGE = 64, 65536  # columns; halos of the latter fill a window of their 
 ENDS_TOGETHER = [("auto", SMALL), ("direct/shared:packed", LARGE), ("direct/rma-lockall", SMALL)]
 LONG_ENDS_TOGETHER = [
     *((one, LARGE) for one in ("auto", "ordered/auto", "direct/shared+rma-lock", "reference")),
-    *((one, columns) for one in [*LONG_BLOCKING, *BLOCKING, "ordered/neighbor", "direct/rma-lock:flag"] for columns in (SMALL, LARGE)),
-]  # fmt: skip
+    *(
+        (one, columns)
+        for one in [*LONG_BLOCKING, *BLOCKING, "ordered/neighbor", "direct/rma-lock:flag"]
+        for columns in (SMALL, LARGE)
+    ),
+]
 ENDS_ALONE = [("ordered/p2p", LARGE), ("direct/shared:packed", SMALL)]
 LONG_ENDS_ALONE = [
     (one, columns)
@@ -309,10 +317,16 @@ def test_fifty_pauses_of_a_minute_change_nothing():
     random = Random(1)
     for _ in range(5):
         jobs = [
-            command(random.choice([2, 3]), "late.py", random.choice([*POLLING, *LONG_POLLING, *BLOCKING, *LONG_BLOCKING]), "stop", 60,
-                    random.randint(1, 5))
+            command(
+                random.choice([2, 3]),
+                "late.py",
+                random.choice([*POLLING, *LONG_POLLING, *BLOCKING, *LONG_BLOCKING]),
+                "stop",
+                60,
+                random.randint(1, 5),
+            )
             for _ in range(10)
-        ]  # fmt: skip
+        ]
         running = [subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for job in jobs]
         for job, process in zip(jobs, running, strict=True):
             out, err = process.communicate(timeout=900)

@@ -100,9 +100,14 @@ def test_nodes_of_a_choice_are_blocks_or_dealt_in_turn():
 
 def test_a_pipeline_comes_in_programs_of_its_own():
     choice = core.Choice(
-        app="poisson2d", form="gauss-seidel", cells=(31, 31), periodic=(False, False), ranks=2, schedule="pipeline",
+        app="poisson2d",
+        form="gauss-seidel",
+        cells=(31, 31),
+        periodic=(False, False),
+        ranks=2,
+        schedule="pipeline",
         process_grid="slabs",
-    )  # fmt: skip
+    )
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
     options = core.schedule_options(choice)
     made = {

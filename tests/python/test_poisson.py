@@ -69,8 +69,13 @@ def test_a_wrong_position_gives_the_usage_and_code_2(haloscope, words, wrong):
 def test_the_report_shows_what_was_solved_and_every_interlines_plus_first_value(haloscope, ranks):
     result = haloscope("run", "poisson2d", "--partdiff", "1 2 10 1 2 100", "--ranks", ranks)
     assert result.code == 0, result.err
-    for line in ("Method:               Jacobi", "Interlines:           10", "Number of iterations: 100",
-                 "Termination:          number of iterations", "Function:             f(x,y) = 0"):  # fmt: skip
+    for line in (
+        "Method:               Jacobi",
+        "Interlines:           10",
+        "Number of iterations: 100",
+        "Termination:          number of iterations",
+        "Function:             f(x,y) = 0",
+    ):
         assert line in result.out
     assert re.search(r"Computation time: +\d+\.\d+ s", result.out)
     assert re.search(r"Residual: +\d\.\d{6}e-\d\d", result.out)
@@ -95,9 +100,18 @@ def test_partdiff_terminates_by_precision_and_writes_a_record(haloscope):
 @pytest.mark.ids("SA1")
 @pytest.mark.parametrize(
     ("interlines", "points"),
-    [(512, 16851025), (1396, 124925329), (2794, 500014321), (3951, 999634689), (5588, 1999252369), (6844, 2998767121),
-     (9679, 5997108481), (11855, 8996332801), (13689, 11994849441)],
-)  # fmt: skip
+    [
+        (512, 16851025),
+        (1396, 124925329),
+        (2794, 500014321),
+        (3951, 999634689),
+        (5588, 1999252369),
+        (6844, 2998767121),
+        (9679, 5997108481),
+        (11855, 8996332801),
+        (13689, 11994849441),
+    ],
+)
 def test_the_matrix_has_the_published_number_of_entries(interlines, points):
     options = dict.fromkeys((*partdiff.OWN, "cells")) | {
         "interlines": str(interlines),
@@ -236,8 +250,21 @@ def test_a_slow_band_that_wanders_inwards_is_found_in_every_window():
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_work_is_recorded_by_block_and_window_and_flushing_to_zero_keeps_the_residual(haloscope, ranks):
     """After 530 iterations there are subnormal numbers. How slow they are is figure `subnormal`."""
-    words = ("--interlines", 140, "--steps", 530, "--work-blocks", 12, "--work-window", 100, "--ranks", ranks,
-             "--process-grid", "lines", *ONE)  # fmt: skip
+    words = (
+        "--interlines",
+        140,
+        "--steps",
+        530,
+        "--work-blocks",
+        12,
+        "--work-window",
+        100,
+        "--ranks",
+        ranks,
+        "--process-grid",
+        "lines",
+        *ONE,
+    )
     usual, flushed = (solve(haloscope, *words, "--ftz", state) for state in ("off", "on"))
     assert flushed["environment"]["ftz"] and not usual["environment"]["ftz"]
     assert flushed["outcome"] == usual["outcome"]

@@ -30,8 +30,8 @@ SCHEDULES = ("bulk", "split", "divided", "interleaved", "comm-thread")
 
 
 def test_a_bulk_step_on_four_ranks_is_what_the_profile_adds_up_to(toy):
-    """Blocks of 128 x 128 on one socket with all 4 cores active. A star at depth 1 needs no corners: two columns, then two
-    rows of 128 x 8 bytes each way; rows are one stretch and go in place, columns are packed strided."""
+    """Blocks of 128 x 128 on one socket with all 4 cores active. A star at depth 1 needs no corners: two columns, then
+    two rows of 128 x 8 bytes each way; rows are one stretch and go in place, columns are packed strided."""
     found = ask(toy, **PLAIN)
     size = 128 * 8
     column = 1e-7 + size / 1e9
@@ -44,8 +44,8 @@ def test_a_bulk_step_on_four_ranks_is_what_the_profile_adds_up_to(toy):
 
 
 def test_a_deep_halo_costs_one_exchange_of_thicker_layers_and_wider_sweeps(toy):
-    """Depth 3, full substeps: three sweeps of (128 + 4)^2; columns of 3 x 128 and three rows of 128 + 6 with corners, which
-    are packed too, since a row of the field is longer: it ends with its cache line."""
+    """Depth 3, full substeps: three sweeps of (128 + 4)^2; columns of 3 x 128 and three rows of 128 + 6 with corners,
+    which are packed too, since a row of the field is longer: it ends with its cache line."""
     found = ask(toy, **PLAIN, depth=3)
     column, row = 3 * 128 * 8, 3 * 134 * 8
     packing = 2 * (1e-7 + column / 1e9) + 2 * (1e-7 + row / 4e9)
@@ -96,8 +96,16 @@ PAIR = {"app": "laplace2d", "cells": (256, 512), "ranks": 2, "process_grid": "1x
 def seen(**changes):
     """A change of a profile: a step exactly like PAIR was measured, and took 2 and 1.5 times what costs say."""
     plan = core.make_plan(core.make_layout(core.Choice(**PAIR)), 0, core.exchange_spec(core.Choice(**PAIR)))
-    row = {"message_bytes": 2048, "run_bytes": 2048, "block_bytes": counts.slot_bytes(plan), "depth": 1, "in_place": True,
-           "launches": 1e6, "exchange": 2.0, "sweeps": 1.5} | changes  # fmt: skip
+    row = {
+        "message_bytes": 2048,
+        "run_bytes": 2048,
+        "block_bytes": counts.slot_bytes(plan),
+        "depth": 1,
+        "in_place": True,
+        "launches": 1e6,
+        "exchange": 2.0,
+        "sweeps": 1.5,
+    } | changes
     return lambda d: d["transports"].update(p2p={"corrections": {name: [value] for name, value in row.items()}})
 
 
@@ -214,8 +222,15 @@ def test_reductions_are_added_per_step(toy):
 
 
 def test_a_pipeline_runs_all_ranks_side_by_side(toy):
-    choice = {"app": "poisson2d", "form": "gauss-seidel", "cells": (519, 519), "periodic": (False, False), "ranks": 4,
-              "schedule": "pipeline", "process_grid": "slabs"}  # fmt: skip
+    choice = {
+        "app": "poisson2d",
+        "form": "gauss-seidel",
+        "cells": (519, 519),
+        "periodic": (False, False),
+        "ranks": 4,
+        "schedule": "pipeline",
+        "process_grid": "slabs",
+    }
     found = ask(toy, **choice)
     assert found.terms["compute"] == pytest.approx(130 * 519 * 4e-9, rel=0.01)
     assert found.time_s < 1.2 * found.terms["compute"]
@@ -323,7 +338,7 @@ def test_more_latency_or_less_bandwidth_never_makes_a_step_shorter(toy, choice, 
         assert ask(changed(toy, slower), **choice).time_s >= before * (1 - 1e-9)
 
 
-# ---- many ranks --------------------------------------------------------------------------------------------------------
+# ---- many ranks ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strategy", ["ordered/p2p", "direct/p2p"])
@@ -338,7 +353,7 @@ def test_many_ranks_are_few_classes(toy, ranks, grid, strategy):
     assert found.time_s == pytest.approx(sum(found.terms.values()))
 
 
-# ---- intervals, ranges, refusals ---------------------------------------------------------------------------------------
+# ---- intervals, ranges, refusals -------------------------------------------------------------------------------------
 
 
 def uncertain(data):
@@ -365,9 +380,14 @@ def test_a_pipeline_has_an_interval_too(toy):
         row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
 
     choice = core.Choice(
-        app="poisson2d", form="gauss-seidel", cells=(519, 519), periodic=(False, False), ranks=4, schedule="pipeline",
+        app="poisson2d",
+        form="gauss-seidel",
+        cells=(519, 519),
+        periodic=(False, False),
+        ranks=4,
+        schedule="pipeline",
         process_grid="slabs",
-    )  # fmt: skip
+    )
     found = model.predict(choice, changed(toy, wide), samples=200)
     assert found.interval[1] / found.time_s == pytest.approx(1.1, rel=0.03)
 
@@ -456,8 +476,12 @@ def test_stretches_of_memory_have_four_classes():
 
 def test_columns_cost_more_where_each_cell_lies_in_a_page_of_its_own(toy):
     law = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
-    machine = changed(toy, lambda d: d["pack"].update(strided={"1": [law | {"per_row_s": 1e-9}]},
-                                                      scattered={"1": [law | {"per_row_s": 5e-9}]}))  # fmt: skip
+    machine = changed(
+        toy,
+        lambda d: d["pack"].update(
+            strided={"1": [law | {"per_row_s": 1e-9}]}, scattered={"1": [law | {"per_row_s": 5e-9}]}
+        ),
+    )
 
     def packing(*cells):
         choice = {"cells": cells, "process_grid": "2x1", "ranks": 2, "periodic": (True, False)}
@@ -472,8 +496,9 @@ def test_of_a_block_that_is_partly_beyond_the_cache_a_part_costs_more(toy, side,
     law = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
     tables = [{"pack": {"strided": {"1": [law | {"per_row_s": row_s}]}}} for row_s in (1e-9, 5e-9)]
     choice = {"cells": (2 * side, side), "process_grid": "2x1", "ranks": 2, "periodic": (True, False)}
-    block = counts.slot_bytes(core.make_plan(core.make_layout(chosen := core.Choice(**(PLAIN | choice))), 0,
-                                             core.exchange_spec(chosen)))  # fmt: skip
+    block = counts.slot_bytes(
+        core.make_plan(core.make_layout(chosen := core.Choice(**(PLAIN | choice))), 0, core.exchange_spec(chosen))
+    )
     limits = {0: (2 * block, 3 * block), 0.5: (block / 2, 2 * block), 1: (block / 4, block)}[beyond]
     far = tables[1] | {"from_block_bytes": limits[0], "to_block_bytes": limits[1]}
     machine = changed(toy, lambda d: d["pack"].update(tables[0]["pack"]) or d.update(beyond_cache=far))

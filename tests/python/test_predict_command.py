@@ -51,8 +51,20 @@ def test_the_command_refuses_with_what_to_do(haloscope, words, code, says):
 def test_a_step_of_2048_ranks_is_predicted_with_its_interval(haloscope):
     """From a calibrated profile, whose parameters have intervals; what it takes is figure `predict`."""
     profile = Path(__file__).resolve().parents[2] / "results" / "accuracy" / "machine.json"
-    done = haloscope("predict", "advection3d", "--cells", "420", "--ranks", "2048", "--strategy", "direct/p2p",
-                     "--mapping", "round-robin", "--profile", profile)  # fmt: skip
+    done = haloscope(
+        "predict",
+        "advection3d",
+        "--cells",
+        "420",
+        "--ranks",
+        "2048",
+        "--strategy",
+        "direct/p2p",
+        "--mapping",
+        "round-robin",
+        "--profile",
+        profile,
+    )
     assert done.code == 0, done.err
     assert "2048 ranks" in done.out
     assert " .. " in done.out

@@ -31,8 +31,11 @@ def cache(tmp_path, monkeypatch) -> Path:
 def findings_on(name: str, cache: Path) -> dict:
     """What the probes find on another MPI."""
     mpi = other_mpi.get(name)
-    done = mpi.python("-c", "import json; from haloscope.measure import probes; print(json.dumps(probes.findings()))",
-                      XDG_CACHE_HOME=str(cache.parent))  # fmt: skip
+    done = mpi.python(
+        "-c",
+        "import json; from haloscope.measure import probes; print(json.dumps(probes.findings()))",
+        XDG_CACHE_HOME=str(cache.parent),
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -147,8 +150,14 @@ def test_the_probe_of_huge_pages_finds_none_in_a_process_that_may_have_none():
     def forbid():
         ctypes.CDLL(None).prctl(disable_thp, 1, 0, 0, 0)
 
-    said = subprocess.run([build.rank_program(), "--probe", "huge-pages"], check=True, capture_output=True, text=True,
-                          preexec_fn=forbid, timeout=60).stdout  # fmt: skip
+    said = subprocess.run(
+        [build.rank_program(), "--probe", "huge-pages"],
+        check=True,
+        capture_output=True,
+        text=True,
+        preexec_fn=forbid,
+        timeout=60,
+    ).stdout
     found = json.loads(said)
     assert not found["ok"] and found["reason"].startswith("0 of 64 MiB")
 

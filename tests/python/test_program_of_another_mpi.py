@@ -126,7 +126,7 @@ def test_an_installed_program_is_started_by_an_mpiexec_of_its_own_mpi(monkeypatc
     assert launch.mpiexec() == tmp_path / kind / "bin" / "mpiexec"
 
 
-# ---- a real Open MPI ----------------------------------------------------------------------------------------------------
+# ---- a real Open MPI -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

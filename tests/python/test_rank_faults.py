@@ -1,4 +1,6 @@
-"""Calls of MPI that fail in haloscope-rank: the job ends with an exit code above 0, by rank and call, and no record is wrong."""
+"""Calls of MPI that fail in haloscope-rank: the job ends with an exit code above 0, by rank and call, and no record is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,21 @@ pytestmark = pytest.mark.sleeps
 FUNCTIONS = mpi_faults.PROGRAMS.parents[1] / "generated" / "mpi_functions.inc"
 SHORT = ("--steps", "2", "--repetitions", "2")
 LAPLACE = ("laplace2d", "--cells", "24x24", *SHORT)
-POISSON = ("poisson2d", "--cells", "31x31", "--form", "gauss-seidel", "--schedule", "pipeline", "--steps", "6",
-           "--repetitions", "1", "--set", "precision=1e-9")  # fmt: skip
+POISSON = (
+    "poisson2d",
+    "--cells",
+    "31x31",
+    "--form",
+    "gauss-seidel",
+    "--schedule",
+    "pipeline",
+    "--steps",
+    "6",
+    "--repetitions",
+    "1",
+    "--set",
+    "precision=1e-9",
+)
 
 
 def line(kind: str, **request) -> tuple[str, str]:
@@ -44,8 +59,17 @@ def blocks(variant: str, **how) -> tuple[str, str]:
 CASES = {
     "run": (*LAPLACE, "--verify", "2", "--timeline", "on", "--trace", "trace.json"),
     "run-events": (*LAPLACE, "--events", "on", "--barrier", "on"),
-    "run-seconds": ("laplace3d", "--cells", "12x12x12", "--seconds", "0.001", "--repetitions", "1",
-                    "--strategy", "direct/persistent"),
+    "run-seconds": (
+        "laplace3d",
+        "--cells",
+        "12x12x12",
+        "--seconds",
+        "0.001",
+        "--repetitions",
+        "1",
+        "--strategy",
+        "direct/persistent",
+    ),
     "run-reference": (*LAPLACE, "--strategy", "reference"),
     "run-shared": (*LAPLACE, "--memory", "shared", "--strategy", "direct/shared", "--verify", "2"),
     "run-windows": (*LAPLACE, "--strategy", "direct/rma-lockall", "--verify", "2"),
@@ -53,8 +77,10 @@ CASES = {
     "run-device": (*LAPLACE, "--device", "host", "--strategy", "direct:merged/staged", "--verify", "2"),
     "run-cg": ("cg3d", "--cells", "8x8x8", *SHORT, "--verify", "2"),
     "run-threads": (*LAPLACE, "--threads", "2", "--schedule", "comm-thread"),
-    **{f"pipeline-{scheme}": (*POISSON, "--set", f"residual={scheme}")
-       for scheme in ("chain", "chain-pscw", "all-to-last", "accumulate")},
+    **{
+        f"pipeline-{scheme}": (*POISSON, "--set", f"residual={scheme}")
+        for scheme in ("chain", "chain-pscw", "all-to-last", "accumulate")
+    },
     "info": ("--info",),
     "probe": ("--probe", "all"),
     "pace": line("pace", seconds=0.01),
@@ -69,7 +95,7 @@ CASES = {
     "blocks-testany": blocks("baseline:testany,blocking,coherent", ranks=2, scheme="ring"),
     "blocks-taskqueue": blocks("taskqueue", ranks=2, detail="on"),
     "blocks-kernels": blocks("kernels", ranks=2),
-}  # fmt: skip
+}
 QUICK = ("info", "microbench-collectives")
 
 

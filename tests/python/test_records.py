@@ -23,8 +23,19 @@ def spread(value: float) -> dict:
 
 def measurement(name: str = "a", launch: str = "launch-1", seconds=(1.0, 1.1, 0.9), **request) -> dict:
     """A complete record, as `haloscope-rank` writes it."""
-    asked = {"app": "laplace2d", "cells": [8, 8], "periodic": [True, True], "ranks": 2, "process_grid": [2, 1], "threads": 1,
-             "strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "steps": 10, "repetitions": 3}  # fmt: skip
+    asked = {
+        "app": "laplace2d",
+        "cells": [8, 8],
+        "periodic": [True, True],
+        "ranks": 2,
+        "process_grid": [2, 1],
+        "threads": 1,
+        "strategy": "ordered/p2p",
+        "schedule": "bulk",
+        "depth": 1,
+        "steps": 10,
+        "repetitions": 3,
+    }
     return {
         "schema": "haloscope.record",
         "schema_version": records.SCHEMA_VERSION,
@@ -91,8 +102,17 @@ def test_a_figure_without_a_positive_value_is_drawn(tmp_path):
 
 def test_good_lines_are_kept_and_bad_ones_reported_with_their_number(tmp_path):
     whole = json.dumps(measurement("c")) + "\n"
-    file = write(tmp_path / "r.jsonl", measurement("a"), "\n", "not json\n", '{"schema": "other"}\n', measurement("b"),
-                 "\xff\xfe\n", whole, whole[: len(whole) // 2])  # fmt: skip
+    file = write(
+        tmp_path / "r.jsonl",
+        measurement("a"),
+        "\n",
+        "not json\n",
+        '{"schema": "other"}\n',
+        measurement("b"),
+        "\xff\xfe\n",
+        whole,
+        whole[: len(whole) // 2],
+    )
     found = records.read(file)
     assert [r["id"] for r in found.records] == ["a", "b", "c"]
     assert [number for number, _ in found.bad_lines] == [3, 4, 6, 8]
@@ -226,8 +246,14 @@ OLD = measurement("old") | {"schema_version": 1}
 
 
 def test_a_record_of_version_1_is_read_in_the_words_of_this_one():
-    solved = {"iterations": [10] * 3, "residuum": [[1.0]] * 3, "termination": "precision", "reached": True,
-              "work": {"blocks": 4, "seconds": 1.0}, "method": "jacobi"}  # fmt: skip
+    solved = {
+        "iterations": [10] * 3,
+        "residuum": [[1.0]] * 3,
+        "termination": "precision",
+        "reached": True,
+        "work": {"blocks": 4, "seconds": 1.0},
+        "method": "jacobi",
+    }
     asked = OLD["request"] | {
         "region": "shrink",
         "nu": "0.25",

@@ -1,4 +1,6 @@
-"""What exchanges fetch from memory again: nothing inside the cache, more for merged fields than for serial ones beyond it."""
+"""What exchanges fetch from memory again: nothing inside the cache, more for merged fields than for serial ones beyond
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,24 @@ REFETCH = "refetch"
 
 def exchange(fields=4, strategy="direct/p2p", cells=(16, 16, 16), **given) -> Measured:
     """An exchange of 8 blocks of one socket."""
-    row = {"line": 1, "node_grid": (1, 1, 1), "socket_grid": (1, 1, 1), "core_grid": (2, 2, 2), "threads": 1, "cells": cells, "halo": 1,
-               "fields": fields, "element_bytes": 8, "strategy": strategy, "program": "p", "packs_all": False, "one_buffer": False,
-               "cache_bytes": 1e6, "machine": "m", "median_s": 1.0}  # fmt: skip
+    row = {
+        "line": 1,
+        "node_grid": (1, 1, 1),
+        "socket_grid": (1, 1, 1),
+        "core_grid": (2, 2, 2),
+        "threads": 1,
+        "cells": cells,
+        "halo": 1,
+        "fields": fields,
+        "element_bytes": 8,
+        "strategy": strategy,
+        "program": "p",
+        "packs_all": False,
+        "one_buffer": False,
+        "cache_bytes": 1e6,
+        "machine": "m",
+        "median_s": 1.0,
+    }
     return Measured(**{**row, **given})
 
 

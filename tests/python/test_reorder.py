@@ -1,4 +1,6 @@
-"""Ranks in other places: the same bytes and bits, fewer of them between nodes, in plans, runs, records, model and simulator."""
+"""Ranks in other places: the same bytes and bits, fewer of them between nodes, in plans, runs, records, model and
+simulator.
+"""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def choices(draw) -> core.Choice:
     return core.Choice(app=app.name, cells=cells, **changes, set=draw(parameters(app)))
 
 
-# ---- one table of fields -----------------------------------------------------------------------------------------------
+# ---- one table of fields ---------------------------------------------------------------------------------------------
 
 
 def test_a_choice_has_the_fields_and_defaults_of_the_table():
@@ -123,20 +123,26 @@ def test_a_request_has_the_fields_and_defaults_of_the_rank_program():
     ],
 )
 def test_the_rank_program_refuses_values_that_its_records_could_not_hold(option, value):
-    done = subprocess.run([build.rank_program(), option, value, "laplace2d", "--cells", "8x8"], check=False, capture_output=True,
-                          text=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [build.rank_program(), option, value, "laplace2d", "--cells", "8x8"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 2 and option in done.stderr and not done.stdout
 
 
 def test_a_field_that_nobody_has_is_refused_by_the_rank_program_with_the_nearest_one():
     asked = {"kind": "measurement", "id": "a", "request": {"app": "laplace2d", "cells": [8, 8], "dept": 2}}
-    done = subprocess.run([build.rank_program(), "--request", json.dumps(asked)], check=False, capture_output=True,
-                          text=True)  # fmt: skip
+    done = subprocess.run(
+        [build.rank_program(), "--request", json.dumps(asked)], check=False, capture_output=True, text=True
+    )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "unknown field of a choice 'dept'; did you mean depth" in done.stdout + done.stderr
 
 
-# ---- JSON --------------------------------------------------------------------------------------------------------------
+# ---- JSON ------------------------------------------------------------------------------------------------------------
 
 
 @settings(deadline=None, max_examples=100)
@@ -157,14 +163,24 @@ def test_a_request_comes_back_from_its_json(choice, steps, seconds, timers):
 
 
 def test_the_line_for_the_ranks_says_everything_that_differs_from_their_defaults():
-    asked = Request(core.Choice("laplace2d", (64, 32), ranks=4, depth=2, substeps="shrink", barrier=True), steps=10,
-                    verify=5)  # fmt: skip
+    asked = Request(
+        core.Choice("laplace2d", (64, 32), ranks=4, depth=2, substeps="shrink", barrier=True), steps=10, verify=5
+    )
     assert asked.line() == {
         "kind": "measurement",
         "id": asked.id,
-        "request": {"app": "laplace2d", "cells": [64, 32], "ranks": 4, "strategy": "ordered/p2p", "depth": 2,
-                    "substeps": "shrink", "barrier": True, "steps": 10, "verify": 5},
-    }  # fmt: skip
+        "request": {
+            "app": "laplace2d",
+            "cells": [64, 32],
+            "ranks": 4,
+            "strategy": "ordered/p2p",
+            "depth": 2,
+            "substeps": "shrink",
+            "barrier": True,
+            "steps": 10,
+            "verify": 5,
+        },
+    }
 
 
 def test_the_request_of_a_record_asks_for_the_same_again(haloscope):
@@ -180,14 +196,15 @@ def test_the_request_of_a_record_asks_for_the_same_again(haloscope):
         assert core.normal(again) == again
 
 
-# ---- names and words ---------------------------------------------------------------------------------------------------
+# ---- names and words -------------------------------------------------------------------------------------------------
 
 
 def test_a_name_says_what_everybody_asks_for_and_then_what_is_not_usual():
     plain = core.Choice("laplace2d", (64, 32), ranks=2)
     assert name_of(plain) == "laplace2d,64x32,r2,t1,bulk,ordered/p2p,d1,f64"
-    other = dataclasses.replace(plain, depth=4, substeps="shrink", barrier=True, periodic=(True, False),
-                                set=(("weights", "1,1,-4,1,1"),))  # fmt: skip
+    other = dataclasses.replace(
+        plain, depth=4, substeps="shrink", barrier=True, periodic=(True, False), set=(("weights", "1,1,-4,1,1"),)
+    )
     assert name_of(other) == (
         "laplace2d,64x32,r2,t1,bulk,ordered/p2p,d4,shrink,f64,periodic=x,barrier,weights=1,1,-4,1,1"
     )
@@ -241,13 +258,22 @@ def test_a_program_says_of_a_whole_request_whether_it_can_run(request_json, said
 
 
 def asked_of(*words, stdin=subprocess.DEVNULL) -> subprocess.CompletedProcess:
-    """What the program answers within a bounded address space, so that an endless file cannot fill the machine's memory."""
+    """What the program answers within a bounded address space, so that an endless file cannot fill the machine's
+    memory.
+    """
 
     def bounded():
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 
-    return subprocess.run([build.rank_program(), *map(str, words)], stdin=stdin, check=False, capture_output=True,
-                          text=True, timeout=100, preexec_fn=bounded)  # fmt: skip
+    return subprocess.run(
+        [build.rank_program(), *map(str, words)],
+        stdin=stdin,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        preexec_fn=bounded,
+    )
 
 
 @pytest.mark.parametrize("option", ["--requests", "--check"])

@@ -21,8 +21,8 @@ TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
-# UCX watches memory by hooks that run where a thread ends, too late for gcc's ThreadSanitizer, and tries out reading another
-# process's memory by a call with arguments that it does not survive (once in a few starts).
+# UCX watches memory by hooks that run where a thread ends, too late for gcc's ThreadSanitizer, and tries out reading
+# another process's memory by a call with arguments that it does not survive (once in a few starts).
 NO_HOOKS = {"UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_TLS": "^cma"}
 
 
@@ -87,8 +87,10 @@ def threaded() -> Path:
 
 
 # MPI itself is not instrumented; Archer shows what OpenMP orders.
-OF_CLANG = {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
-            "OMP_TOOL_LIBRARIES": "/usr/lib/llvm-19/lib/libarcher.so"}  # fmt: skip
+OF_CLANG = {
+    "TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
+    "OMP_TOOL_LIBRARIES": "/usr/lib/llvm-19/lib/libarcher.so",
+}
 
 
 def test_thread_sanitizer_is_silent_on_teams_and_can_speak(threaded):
@@ -147,14 +149,17 @@ def test_thread_sanitizer_is_silent_on_streams_and_kernels_and_can_speak(on_devi
 
 
 def recorded(lines: list[dict], ranks: int, program: list, folder: Path, imitation: str) -> list[dict]:
-    """Records of requests that ThreadSanitizer has looked at, on devices with these delays. program: the build, and what to put
-    before its program."""
+    """Records of requests that ThreadSanitizer has looked at, on devices with these delays. program: the build, and
+    what to put before its program."""
     built, *before = program
     (folder / "lines").write_text("".join(json.dumps(line) + "\n" for line in lines))
     words = ["--requests", folder / "lines", "--output", folder / "r.jsonl"]
     start = launch.launcher_words(launch.mpiexec(built), ranks, 1)
-    run([*start, *before, built / "tests" / "cpp" / "rank_with_faults", *words],
-        HALOSCOPE_TEST_DEVICE=imitation, **NO_HOOKS)  # fmt: skip
+    run(
+        [*start, *before, built / "tests" / "cpp" / "rank_with_faults", *words],
+        HALOSCOPE_TEST_DEVICE=imitation,
+        **NO_HOOKS,
+    )
     return [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
 
 

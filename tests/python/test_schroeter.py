@@ -38,11 +38,18 @@ def test_the_precision_finder_gives_the_published_residuals(row):
 
 
 @pytest.mark.ids("SG2")
-@pytest.mark.parametrize(("method", "interlines", "iterations", "expected"), [
-    ("jacobi", 0, 10, "2.581787e-02"), ("gauss-seidel", 0, 10, "2.984447e-02"), ("jacobi", 10, 1000, "2.332824e-04"),
-    ("jacobi", 30, 500, "6.475146e-04"), ("jacobi", 50, 500, "6.758782e-04"), ("jacobi", 100, 100, "3.544251e-03"),
-    ("gauss-seidel", 100, 100, "3.783478e-03"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "interlines", "iterations", "expected"),
+    [
+        ("jacobi", 0, 10, "2.581787e-02"),
+        ("gauss-seidel", 0, 10, "2.984447e-02"),
+        ("jacobi", 10, 1000, "2.332824e-04"),
+        ("jacobi", 30, 500, "6.475146e-04"),
+        ("jacobi", 50, 500, "6.758782e-04"),
+        ("jacobi", 100, 100, "3.544251e-03"),
+        ("gauss-seidel", 100, 100, "3.783478e-03"),
+    ],
+)
 def test_the_precision_finder_gives_the_reference_values(method, interlines, iterations, expected):
     assert f"{precision.residuals(method, interlines, iterations)[-1]:.6e}" == expected
     wanted = precision.target(method, interlines, iterations)
@@ -106,9 +113,17 @@ def made_up(seconds: dict[str, list[float]], options: Options) -> list[dict]:
         version = next((v for v in ("shared", "rma") if v in choice.strategy), "p2p")
         for launch, value in enumerate(seconds[version]):
             steps = 10 + 3 * ("precision=" in r.id and "gauss" in r.id)
-            record = measurement(r.id, f"launch-{launch + 1}", [value, 1.01 * value, 0.99 * value], steps=steps,
-                                 app=choice.app, cells=list(choice.cells), strategy=choice.strategy,
-                                 schedule=choice.schedule, ranks=choice.ranks)  # fmt: skip
+            record = measurement(
+                r.id,
+                f"launch-{launch + 1}",
+                [value, 1.01 * value, 0.99 * value],
+                steps=steps,
+                app=choice.app,
+                cells=list(choice.cells),
+                strategy=choice.strategy,
+                schedule=choice.schedule,
+                ranks=choice.ranks,
+            )
             found.append(record)
     return found
 

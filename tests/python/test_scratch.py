@@ -43,9 +43,16 @@ def test_the_next_run_removes_the_folder_of_one_that_was_killed(tmp_path):
 
 def test_folders_of_other_places_users_and_kinds_stay(tmp_path, monkeypatch):
     place = scratch._place()
-    names = {kind: f"{scratch.RUN}{where}-{number}-x" for kind, where, number in (
-        ("own", place, ENDED), ("of a living process", place, os.getpid()), ("of another container", f"{place}1", ENDED),
-        ("without a number", place, "x"), ("with another digit", place, "²"))}  # fmt: skip
+    names = {
+        kind: f"{scratch.RUN}{where}-{number}-x"
+        for kind, where, number in (
+            ("own", place, ENDED),
+            ("of a living process", place, os.getpid()),
+            ("of another container", f"{place}1", ENDED),
+            ("without a number", place, "x"),
+            ("with another digit", place, "²"),
+        )
+    }
     names["of a cluster"] = f"{scratch.LAB}{place}-{ENDED}-x"
     for name in names.values():
         (tmp_path / name).mkdir()

@@ -1,4 +1,6 @@
-"""The rank program on SimGrid's simulated networks, against plans and our own simulation; platforms and their profiles."""
+"""The rank program on SimGrid's simulated networks, against plans and our own simulation; platforms and their
+profiles.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def requests(app: str, cells, ranks: int, strategies=MOST_LIKE, depths=(1,), pro
     return planned.requests
 
 
-# ---- platforms ---------------------------------------------------------------------------------------------------------
+# ---- platforms -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", simgrid.KINDS)
@@ -82,7 +84,7 @@ def test_without_a_build_on_simgrid_the_remedy_is_named(tmp_path):
         simgrid.command(simgrid.Platform("torus", 8), tmp_path, tmp_path)
 
 
-# ---- runs --------------------------------------------------------------------------------------------------------------
+# ---- runs ------------------------------------------------------------------------------------------------------------
 
 SOME = ("ordered/p2p", "ordered:merged/p2p", "ordered/persistent", "direct/p2p", "direct:merged/p2p")
 CASES = {  # app, cells, process grid; with two ranks a dimension neighbours are met twice, so that merging counts
@@ -121,7 +123,9 @@ def test_eight_simulated_ranks_send_what_is_planned_and_get_it_right(place, kind
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
-    """Two messages: both sends' overheads, two links of 0.5 us, the bytes of one (the other's go before), one receive's."""
+    """Two messages: both sends' overheads, two links of 0.5 us, the bytes of one (the other's go before), one
+    receive's.
+    """
     platform = simgrid.Platform("fat-tree", 8)
     chosen = requests("laplace2d", (64, 4096), 8, ["direct/p2p"], process_grid="1x8")
     first, again = (simgrid.compare(platform, place, chosen, (8, 12)) for _ in range(2))
@@ -135,9 +139,15 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "strategy",
-    ["ordered/neighbor", "ordered/partitioned", "ordered/shared", "ordered/rma-fence", "direct/rma-lockall:flag",
-     "ordered/persistent:datatype"],
-)  # fmt: skip
+    [
+        "ordered/neighbor",
+        "ordered/partitioned",
+        "ordered/shared",
+        "ordered/rma-fence",
+        "direct/rma-lockall:flag",
+        "ordered/persistent:datatype",
+    ],
+)
 def test_what_smpi_lacks_is_refused_with_the_reason(place, strategy):
     chosen = requests("laplace2d", (32, 32), 8, [strategy])
     with pytest.raises(errors.NotAvailable, match=r"SMPI|simulated|lacks"):

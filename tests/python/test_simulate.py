@@ -66,15 +66,30 @@ def test_measured_steps_correct_messages_inside_nodes_in_simulations_too(toy, tr
 
     def seen(data):
         unshared(data)
-        row = {"message_bytes": 2048, "run_bytes": 2048, "block_bytes": 5e5, "depth": 1, "in_place": True, "launches": 99,
-               "exchange": 3.0, "sweeps": 1.5}  # fmt: skip
-        data["transports"] |= {"p2p": {"corrections": {name: [value] for name, value in row.items()}},
-                               "persistent": {"plain": True}}  # fmt: skip
+        row = {
+            "message_bytes": 2048,
+            "run_bytes": 2048,
+            "block_bytes": 5e5,
+            "depth": 1,
+            "in_place": True,
+            "launches": 99,
+            "exchange": 3.0,
+            "sweeps": 1.5,
+        }
+        data["transports"] |= {
+            "p2p": {"corrections": {name: [value] for name, value in row.items()}},
+            "persistent": {"plain": True},
+        }
 
     simulated, predicted = both(
-        changed(toy, seen), app="laplace2d", cells=(256, 2048), ranks=8, process_grid="1x8", nodes=2,
+        changed(toy, seen),
+        app="laplace2d",
+        cells=(256, 2048),
+        ranks=8,
+        process_grid="1x8",
+        nodes=2,
         strategy=f"ordered/{transport}",
-    )  # fmt: skip
+    )
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
 
 
@@ -120,8 +135,15 @@ def test_ranks_that_queue_take_turns_and_so_at_most_the_predicted_time(toy, sche
 
 
 def test_a_pipeline_agrees_with_its_prediction(toy):
-    choice = {"app": "poisson2d", "form": "gauss-seidel", "cells": (519, 519), "periodic": (False, False), "ranks": 4,
-              "schedule": "pipeline", "process_grid": "slabs"}  # fmt: skip
+    choice = {
+        "app": "poisson2d",
+        "form": "gauss-seidel",
+        "cells": (519, 519),
+        "periodic": (False, False),
+        "ranks": 4,
+        "schedule": "pipeline",
+        "process_grid": "slabs",
+    }
     simulated, predicted = both(toy, model.How(steps=40), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=0.01)
 

@@ -15,10 +15,18 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def job(**changes) -> slurm.Job:
-    requests = space.expand("laplace2d", {"cells": [(96, 96)], "ranks": [8], "strategy": ["direct/p2p", "ordered/p2p"]},
-                            {"steps": 10, "repetitions": 1}).requests  # fmt: skip
-    plain = {"name": "golden-2x4", "about": "Two nodes with four ranks each", "requests": tuple(requests),
-             "nodes": 2, "minutes": 90}  # fmt: skip
+    requests = space.expand(
+        "laplace2d",
+        {"cells": [(96, 96)], "ranks": [8], "strategy": ["direct/p2p", "ordered/p2p"]},
+        {"steps": 10, "repetitions": 1},
+    ).requests
+    plain = {
+        "name": "golden-2x4",
+        "about": "Two nodes with four ranks each",
+        "requests": tuple(requests),
+        "nodes": 2,
+        "minutes": 90,
+    }
     return slurm.Job(**(plain | changes))
 
 
@@ -28,9 +36,18 @@ def job(**changes) -> slurm.Job:
     [
         ("golden-2x4", {}),
         ("golden-cluster", {"name": "golden-cluster", "partition": "compute", "account": "ab0123", "repeats": 5}),
-        ("golden-threads", {"name": "golden-threads", "nodes": 1, "binding": "threads", "distribution": "cyclic", "oversubscribe": True}),
+        (
+            "golden-threads",
+            {
+                "name": "golden-threads",
+                "nodes": 1,
+                "binding": "threads",
+                "distribution": "cyclic",
+                "oversubscribe": True,
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_job_script_is_the_golden_one(name, changes):
     assert job(**changes).script() == (GOLDEN / f"{name}.sbatch").read_text()
 

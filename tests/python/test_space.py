@@ -27,8 +27,9 @@ def test_names_that_nobody_knows_are_set_aside_with_their_reason_too():
     axes = {"cells": [(32, 32)], "strategy": ["ordered/p2p", "orderd/p2p"], "set": [(("nosuch", "1"),)]}
     planned = space.expand("laplace2d", axes)
     assert not planned.requests and len(planned.refused) == 2
-    assert all("unknown parameter of app 'laplace2d' 'nosuch'" in reason or "orderd" in reason
-               for _, reason in planned.refused)  # fmt: skip
+    assert all(
+        "unknown parameter of app 'laplace2d' 'nosuch'" in reason or "orderd" in reason for _, reason in planned.refused
+    )
 
 
 def test_spaces_add_up_and_fall_into_groups_of_one_rank_count():

@@ -28,8 +28,14 @@ def section(text: str, title: str) -> list[list[str]]:
 def test_white2011_runs_all_nine_implementations_where_a_device_is(haloscope):
     result = haloscope("study", "white2011", "--sizes", "20", "--device", "host", *SHORT)
     assert result.code == 0, result.err
-    for letter, name in {"A": "single task", "E": "GPU resident", "F": "GPU and bulk", "G": "GPU and MPI, streams",
-                         "H": "CPU and GPU, bulk", "I": "CPU and GPU, full overlap"}.items():  # fmt: skip
+    for letter, name in {
+        "A": "single task",
+        "E": "GPU resident",
+        "F": "GPU and bulk",
+        "G": "GPU and MPI, streams",
+        "H": "CPU and GPU, bulk",
+        "I": "CPU and GPU, full overlap",
+    }.items():
         line = next(line for line in result.out.splitlines() if f"| {letter} {name}" in line)
         assert "passed" in line
 

@@ -136,7 +136,8 @@ def test_texts_are_written_by_streams_that_lose_nothing():
     )
 
 
-# Where files are written past the gate of outputs.py: drafts, records that are added, folders that are the program's own.
+# Where files are written past the gate of outputs.py: drafts, records that are added, folders that are the program's
+# own.
 OWN_WRITERS = {
     "files.py": "drafts",
     "report/figures.py": "savefig on a draft",

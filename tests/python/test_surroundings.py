@@ -1,4 +1,6 @@
-"""Surroundings of others: no home folder, few variables, spaces in paths, few cores, a decimal comma, a larger CMake project."""
+"""Surroundings of others: no home folder, few variables, spaces in paths, few cores, a decimal comma, a larger CMake
+project.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,22 @@ from test_install import CONSUMER, REPOSITORY, run
 from toy import TOY
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
-RUN = ("run", "laplace2d", "--cells", "32x32", "--ranks", "2", "--strategy", "ordered/p2p", "--steps", "4", "--launches", "1",
-       "--output", "r.jsonl")  # fmt: skip
+RUN = (
+    "run",
+    "laplace2d",
+    "--cells",
+    "32x32",
+    "--ranks",
+    "2",
+    "--strategy",
+    "ordered/p2p",
+    "--steps",
+    "4",
+    "--launches",
+    "1",
+    "--output",
+    "r.jsonl",
+)
 RIGHT = ["rank 0: right", "rank 1: right"]
 
 
@@ -29,7 +45,7 @@ def on_two_ranks(program: Path, **more) -> list[str]:
     return sorted(run(*words, program, timeout=60, **more).splitlines())
 
 
-# ---- a compute node or a container ---------------------------------------------------------------------------------------
+# ---- a compute node or a container -----------------------------------------------------------------------------------
 
 KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "HALOSCOPE_BUILD", "MPI4PY_LIBMPI")  # where programs and libraries are
 UNKNOWN_USER = ("unshare", "-U", "--map-user=12345", "--map-group=12345")
@@ -38,8 +54,16 @@ UNKNOWN_USER = ("unshare", "-U", "--map-user=12345", "--map-group=12345")
 def run_bare(folder: Path, *words, **variables: str) -> str:
     """Run a command in a folder with hardly a variable and no standard input; it must complain of nothing."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | {"LC_ALL": "C"} | variables
-    done = subprocess.run(list(map(str, words)), cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=120, check=False)  # fmt: skip
+    done = subprocess.run(
+        list(map(str, words)),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     said = (done.stdout + done.stderr).lower()
     assert done.returncode == 0, said
     assert not [word for word in ("traceback", "permission denied", "read-only") if word in said], said
@@ -72,7 +96,7 @@ def test_a_run_without_standard_streams_leaves_its_record(tmp_path, closed):
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 1
 
 
-# ---- spaces in paths -----------------------------------------------------------------------------------------------------
+# ---- spaces in paths -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +134,7 @@ def test_the_command_line_works_with_spaces_in_all_paths(spaced, tmp_path):
     run(*HALOSCOPE, *words, cwd=tmp_path, timeout=120)
 
 
-# ---- few cores -----------------------------------------------------------------------------------------------------------
+# ---- few cores -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -126,7 +150,7 @@ def test_ranks_that_share_one_core_exchange_right_halos(ranks, rounds):
         os.sched_setaffinity(0, mine)
 
 
-# ---- a decimal comma -----------------------------------------------------------------------------------------------------
+# ---- a decimal comma -------------------------------------------------------------------------------------------------
 
 COMMA = """
 #include <clocale>
@@ -166,8 +190,14 @@ def settings(variables: dict[str, str]) -> list[str]:
 def test_a_fraction_of_a_second_is_one_in_a_locale_with_a_decimal_comma(comma):
     start = (*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable)
     words = [*start, RANKS / "late.py", "ordered/p2p", "sleep"]
-    done = subprocess.run(list(map(str, words)), env=os.environ | comma | {"HALOSCOPE_PATIENCE": "0.5"}, capture_output=True, text=True,
-                          timeout=120, check=False)  # fmt: skip
+    done = subprocess.run(
+        list(map(str, words)),
+        env=os.environ | comma | {"HALOSCOPE_PATIENCE": "0.5"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.stdout.count("right") == 2, done.stderr
     assert "not a number" not in done.stderr
     assert "rank 1 has not answered in exchange 3 of heat" in done.stderr
@@ -198,7 +228,7 @@ def test_a_run_is_verified_and_recorded_in_a_locale_with_a_decimal_comma(comma, 
     assert record["verification"]["status"] == "passed"
 
 
-# ---- a larger CMake project ----------------------------------------------------------------------------------------------
+# ---- a larger CMake project ------------------------------------------------------------------------------------------
 
 TARGETS = ("docs", "lint", "demo", "bench", "format", "check", "core", "c", "exchange", "plan", "toy", "setup")
 HOST = """cmake_minimum_required(VERSION 3.25)
@@ -228,7 +258,9 @@ FetchContent_MakeAvailable(haloscope)""",
 
 
 def configure(folder: Path, how: str) -> str:
-    """Configure a project that includes this one as `how` says; return what CMake prints of the project's own settings."""
+    """Configure a project that includes this one as `how` says; return what CMake prints of the project's own
+    settings.
+    """
     folder.mkdir()
     text = HOST.format(targets=" ".join(TARGETS), added=ADDED.get(how, ""), source=CONSUMER / "exchange.c")
     (folder / "CMakeLists.txt").write_text(text if how else text.replace("target_link", "# target_link"))

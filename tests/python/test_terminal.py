@@ -1,4 +1,6 @@
-"""Text that comes from files of others can do nothing to the terminal, to Markdown or to figures that it is printed in."""
+"""Text that comes from files of others can do nothing to the terminal, to Markdown or to figures that it is printed
+in.
+"""
 
 from __future__ import annotations
 
@@ -183,10 +185,13 @@ def test_a_file_of_markdown_has_no_tags(lines, cell):
 
 
 def test_what_is_printed_goes_through_one_place():
-    free = [f"{path.relative_to(ROOT)}:{number}" for path in (ROOT / "python" / "haloscope").rglob("*.py")
-            for number, line in enumerate(path.read_text().splitlines(), start=1)
-            if re.search(r"\bclick\.echo\(|(?<![\w.])print\(", line)
-            and path.name not in ("terminal.py", "cli.py", "progress.py", "options.py", "profiles.py")]  # fmt: skip
+    free = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in (ROOT / "python" / "haloscope").rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if re.search(r"\bclick\.echo\(|(?<![\w.])print\(", line)
+        and path.name not in ("terminal.py", "cli.py", "progress.py", "options.py", "profiles.py")
+    ]
     assert free == []
 
 

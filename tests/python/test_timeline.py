@@ -18,9 +18,29 @@ ROUNDING_US = 0.05  # of a file's numbers
 
 
 def run(haloscope, *words, ranks: int = 2, strategy: str = "direct/p2p"):
-    return haloscope("run", "laplace2d", "--cells", "32x32", "--process-grid", f"{ranks}x1", "--ranks", ranks,
-                     "--steps", STEPS, "--repetitions", 2, "--launches", 1, "--strategy", strategy, "--verify", 0,
-                     "--output", "r.jsonl", *words)  # fmt: skip
+    return haloscope(
+        "run",
+        "laplace2d",
+        "--cells",
+        "32x32",
+        "--process-grid",
+        f"{ranks}x1",
+        "--ranks",
+        ranks,
+        "--steps",
+        STEPS,
+        "--repetitions",
+        2,
+        "--launches",
+        1,
+        "--strategy",
+        strategy,
+        "--verify",
+        0,
+        "--output",
+        "r.jsonl",
+        *words,
+    )
 
 
 def trace(haloscope, *words, **options) -> list[dict]:
@@ -138,8 +158,12 @@ def test_the_trace_has_one_named_process_per_rank_with_operations_steps_and_mpi_
         calls = [e for e in mine if e["cat"] == "mpi"]
         assert calls and all(e["name"].startswith("MPI_") for e in calls)
         for call in calls:  # every call lies inside an operation of the same step
-            assert any(o["ts"] <= call["ts"] + 0.01 and call["ts"] + call["dur"] <= o["ts"] + o["dur"] + 0.01
-                       and o["args"]["step"] == call["args"]["step"] for o in operations)  # fmt: skip
+            assert any(
+                o["ts"] <= call["ts"] + 0.01
+                and call["ts"] + call["dur"] <= o["ts"] + o["dur"] + 0.01
+                and o["args"]["step"] == call["args"]["step"]
+                for o in operations
+            )
 
 
 @pytest.mark.ids("SH1")
@@ -166,7 +190,7 @@ def test_a_trace_file_that_cannot_be_written_ends_the_run_with_its_name(haloscop
 
 def test_timelines_of_several_launches_add_up_and_many_ranks_are_summarised():
     call = {"call": "MPI_Wait", "role": "waits", "during": "wait", "calls": 2, "seconds": 0.5}
-    entry = {"measured_s": 2.0, "phases_s": {"wait": 0.5, "compute": 1.5}, "operations_s": {"wait": 0.5}, "mpi": [call]}  # fmt: skip
+    entry = {"measured_s": 2.0, "phases_s": {"wait": 0.5, "compute": 1.5}, "operations_s": {"wait": 0.5}, "mpi": [call]}
     record = measurement()
     record["timeline"] = {"ranks": [{"rank": r} | entry for r in range(40)]}
     assert records.fault_of(record) == ""

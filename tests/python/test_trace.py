@@ -15,9 +15,29 @@ CELLS = (16, 16, 16)
 
 def traced(haloscope, schedule: str, *words, threads: int = 1, depth: int = 1) -> tuple[list[list[dict]], core.Program]:
     """Trace a run on 2 ranks; return the events of each program execution of rank 0, in time order, and its program."""
-    result = haloscope("run", "advection3d", "--cells", "x".join(map(str, CELLS)), "--process-grid", "2x1x1", "--steps", 6,
-                       "--repetitions", 1, "--launches", 1, "--schedule", schedule, "--threads", threads, "--depth", depth,
-                       "--trace", "t.json", *words)  # fmt: skip
+    result = haloscope(
+        "run",
+        "advection3d",
+        "--cells",
+        "x".join(map(str, CELLS)),
+        "--process-grid",
+        "2x1x1",
+        "--steps",
+        6,
+        "--repetitions",
+        1,
+        "--launches",
+        1,
+        "--schedule",
+        schedule,
+        "--threads",
+        threads,
+        "--depth",
+        depth,
+        "--trace",
+        "t.json",
+        *words,
+    )
     assert result.code == 0, result.err
     events = [
         e for e in json.loads(Path("t.json").read_text()) if e["ph"] == "X" and e["pid"] == 0 and "op" in e["args"]
@@ -81,8 +101,9 @@ def test_split_packs_before_the_interior_and_sweeps_the_boundary_after_unpacking
 
 @pytest.mark.ids("W13")
 def test_with_a_communication_thread_no_boundary_point_is_swept_before_a_late_message_has_come(haloscope):
-    executions, program = traced(haloscope, "comm-thread", "--inject", "delay:rank=1,step=-1,seconds=0.002,op=send",
-                                 threads=2)  # fmt: skip
+    executions, program = traced(
+        haloscope, "comm-thread", "--inject", "delay:rank=1,step=-1,seconds=0.002,op=send", threads=2
+    )
     late = [e for e in json.loads(Path("t.json").read_text()) if e["name"] == "send" and e["pid"] == 1]
     tolerance_us = clock_tolerance_us(Path("t.json"))
     for events in executions:

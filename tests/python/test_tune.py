@@ -1,4 +1,6 @@
-"""Tuning: what halving keeps, what it measures, what happens to candidates that fail, and a real tuning on two ranks."""
+"""Tuning: what halving keeps, what it measures, what happens to candidates that fail, and a real tuning on two
+ranks.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,23 @@ class Machine:
         place = r.choice.depth - 1
         self.asked.append((launch_id, r.id))
         wall = 0.3 + r.seconds * (r.repetitions + 1)
-        about = {"schema": "haloscope.record", "schema_version": 2, "id": r.id, "launch": {"id": launch_id},
-                 "tuning": {"wall_s": wall}}  # fmt: skip
+        about = {
+            "schema": "haloscope.record",
+            "schema_version": 2,
+            "id": r.id,
+            "launch": {"id": launch_id},
+            "tuning": {"wall_s": wall},
+        }
         if place in self.failing:
             return about | {"kind": "failed", "reason": "rank 1 died"}
         seconds = self.times[place] * (1 + self.random.uniform(-self.noise, self.noise))
         request = {**r.request(), "steps": 10}
-        return about | {"kind": "measurement", "request": request, "time_s": {"repetitions": [10 * seconds] * 2},
-                        "verification": {"status": "failed" if place in self.wrong else "passed"}}  # fmt: skip
+        return about | {
+            "kind": "measurement",
+            "request": request,
+            "time_s": {"repetitions": [10 * seconds] * 2},
+            "verification": {"status": "failed" if place in self.wrong else "passed"},
+        }
 
 
 def race(machine, count, **options) -> model.Race:
@@ -58,7 +69,7 @@ def race(machine, count, **options) -> model.Race:
     return model.Race(entrants, machine, **{"budget_s": 1e9, "rungs": SHORT, **options}).run()
 
 
-# ---- rules of the race ---------------------------------------------------------------------------------------------------
+# ---- rules of the race -----------------------------------------------------------------------------------------------
 
 times = st.lists(st.floats(1e-4, 2e-4), min_size=1, max_size=12)
 
@@ -145,12 +156,17 @@ def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
     assert calm.entrants[1].fate and not drifting.entrants[1].fate
 
 
-# ---- the order -----------------------------------------------------------------------------------------------------------
+# ---- the order -------------------------------------------------------------------------------------------------------
 
 
 def small_space() -> list[Request]:
-    axes = {"cells": [(256, 256)], "ranks": [4], "schedule": ["bulk", "split"], "depth": [1, 4],
-            "strategy": ["direct/p2p", "ordered/persistent", "ordered/p2p", "ordered/rma-pscw"]}  # fmt: skip
+    axes = {
+        "cells": [(256, 256)],
+        "ranks": [4],
+        "schedule": ["bulk", "split"],
+        "depth": [1, 4],
+        "strategy": ["direct/p2p", "ordered/persistent", "ordered/p2p", "ordered/rma-pscw"],
+    }
     return space.expand("laplace2d", axes).requests
 
 
@@ -175,13 +191,15 @@ def test_without_a_profile_the_order_is_random_and_can_be_repeated():
     assert {e.id for e in first} == {e.id for e in other}
 
 
-# ---- isolation and resuming ----------------------------------------------------------------------------------------------
+# ---- isolation and resuming ------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.floats(1e-4, 2e-4), min_size=2, max_size=6), st.integers(1, 12), st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
 def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times, stop, seed):
-    """Interrupted after `stop` measurements, with a line cut short, then resumed: as if it had never been interrupted."""
+    """Interrupted after `stop` measurements, with a line cut short, then resumed: as if it had never been
+    interrupted.
+    """
     file = tmp_path_factory.mktemp("tune") / "t.jsonl"
     whole = Machine(times, 0.05, seed)
     one = Machine(times, 0.05, seed)
@@ -271,14 +289,16 @@ def stuck(job, folder):
     return ["--inject", "hang:rank=0,step=1", "--watchdog", "60", "--requests", str(folder / "requests.jsonl")]
 
 
-# ---- what is decided -------------------------------------------------------------------------------------------------------
+# ---- what is decided -------------------------------------------------------------------------------------------------
 
 
 def rows(times) -> model.Rerun:
     from haloscope.report import tables
 
-    made = {c.id: tables.Row(c.id, {}, {f"launch-{n}": [t, t * 1.01] for n in range(5)}, [])
-            for c, t in zip(candidates(len(times)), times, strict=True)}  # fmt: skip
+    made = {
+        c.id: tables.Row(c.id, {}, {f"launch-{n}": [t, t * 1.01] for n in range(5)}, [])
+        for c, t in zip(candidates(len(times)), times, strict=True)
+    }
     return model.Rerun(made, 1.0)
 
 
@@ -291,8 +311,16 @@ def test_the_re_run_has_the_last_word_but_only_beyond_its_interval():
 
 
 def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
-    choice = core.Choice("laplace2d", (64, 64), ranks=2, strategy="direct/persistent", schedule="split", depth=4,
-                         substeps="shrink", tiles=4)  # fmt: skip
+    choice = core.Choice(
+        "laplace2d",
+        (64, 64),
+        ranks=2,
+        strategy="direct/persistent",
+        schedule="split",
+        depth=4,
+        substeps="shrink",
+        tiles=4,
+    )
     plain = model.default_of(Request(choice, verify=9))
     assert model.is_default(plain) and plain.verify == 3
     assert (plain.choice.substeps, plain.choice.tiles, plain.choice.cells) == ("full", core.Choice.tiles, choice.cells)
@@ -309,7 +337,7 @@ def test_all_candidates_are_measured_once_when_asked():
     assert seconds == pytest.approx(3 * (0.3 + model.RUNGS[-1].total))
 
 
-# ---- the command -----------------------------------------------------------------------------------------------------------
+# ---- the command -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -344,13 +372,39 @@ def test_the_command_to_measure_the_choice_says_all_that_was_varied():
 def test_a_real_tuning_on_two_ranks_chooses_confirms_and_resumes(haloscope, tmp_path, monkeypatch):
     monkeypatch.setattr(model, "RUNGS", SHORT)
     file = tmp_path / "t.jsonl"
-    words = ("tune", "laplace2d", "--cells", 128, "--strategy", "ordered/p2p,direct/p2p,ordered/persistent", "--schedule",
-             "bulk,comm-thread", "--depth", "1,2", "--substeps", "full", "--profile", TOY, "--budget", 2, "--confirm", 2,
-             "--output", file)  # fmt: skip
+    words = (
+        "tune",
+        "laplace2d",
+        "--cells",
+        128,
+        "--strategy",
+        "ordered/p2p,direct/p2p,ordered/persistent",
+        "--schedule",
+        "bulk,comm-thread",
+        "--depth",
+        "1,2",
+        "--substeps",
+        "full",
+        "--profile",
+        TOY,
+        "--budget",
+        2,
+        "--confirm",
+        2,
+        "--output",
+        file,
+    )
     result = haloscope(*words)
     assert result.code == 0, result.err
-    for text in ("is the choice", "## To use it", "haloscope::Grid<", "Measured for", "cannot be: schedule 'comm-thread'",
-                 "in the order that profile 'toy' predicts", "## Measured again"):  # fmt: skip
+    for text in (
+        "is the choice",
+        "## To use it",
+        "haloscope::Grid<",
+        "Measured for",
+        "cannot be: schedule 'comm-thread'",
+        "in the order that profile 'toy' predicts",
+        "## Measured again",
+    ):
         assert text in result.out
     found = records.read(file)
     assert not found.bad_lines

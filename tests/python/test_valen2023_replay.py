@@ -83,9 +83,21 @@ def test_best_depths_are_those_of_section_9_1():
 def test_anomalies_are_the_7_and_12_cells_of_the_digest():
     known = {
         "A100": {(5000, 4), (5000, 8), (5000, 16), (20000, 64), (35000, 2), (35000, 32), (35000, 64)},
-        "V100": {(15000, 32), (15000, 64), (20000, 32), (20000, 64), (25000, 32), (25000, 64), (30000, 16), (30000, 32),
-                 (30000, 64), (35000, 16), (35000, 32), (35000, 64)},
-    }  # fmt: skip
+        "V100": {
+            (15000, 32),
+            (15000, 64),
+            (20000, 32),
+            (20000, 64),
+            (25000, 32),
+            (25000, 64),
+            (30000, 16),
+            (30000, 32),
+            (30000, 64),
+            (35000, 16),
+            (35000, 32),
+            (35000, 64),
+        },
+    }
     for machine, cells in known.items():
         found = findings.anomalies(chosen(machine=machine))
         assert {(c.side, c.depth) for c, _ in found} == cells
@@ -120,7 +132,11 @@ def test_coverage_best_depths_and_anomalies_work_on_measured_records():
     assert findings.first_uncovered(cells) == 2
     best = findings.best_depths(cells)
     assert {name: cell.depth for name, cell in best.items()} == {
-        "ordered phased": 2, "ordered overlapped": 2, "direct phased": 1, "all": 1}  # fmt: skip
+        "ordered phased": 2,
+        "ordered overlapped": 2,
+        "direct phased": 1,
+        "all": 1,
+    }
     assert best["all"].program == "direct phased" and findings.speedup(cells, best["all"]) == pytest.approx(0.1 / 0.07)
     assert [(c.depth, round(r, 2)) for c, r in findings.anomalies(cells)] == [(1, 1.58)]
     assert "50.00" in findings.coverage_table(cells) and "8/1 (1.6x)" in findings.anomaly_table(cells)
@@ -148,13 +164,14 @@ def made_up() -> list[model.Cell]:
     for cell in chosen(machine="V100"):
         e, b, n = cell.rounds, cell.halo_bytes, cell.iterations
         times = {
-            "pack": e * (5e-5 + 3e-10 * b), "unpack": e * (2e-5 + 2e-10 * b),
+            "pack": e * (5e-5 + 3e-10 * b),
+            "unpack": e * (2e-5 + 2e-10 * b),
             "primary": cell.sweeps * (3e-6 + 1e-11 * cell.swept_points),
             "inner": e * (4e-6 + 1e-11 * cell.inner_points) * cell.overlapped,
             "outer": e * (1e-5 + 2e-11 * (cell.swept_points - cell.inner_points)) * cell.overlapped,
             "message": e * (2e-5 + 4e-10 * min(b, 4e5) + 2e-10 * max(b - 4e5, 0)) + n * 1e-5,
             "desync": e * (1e-5 + 1e-10 * b) + n * 6e-13 * cell.swept_points,
-        }  # fmt: skip
+        }
         rest = e * 4e-5 + n * 1e-5
         imbalance = n * 6e-13 * cell.swept_points
         if cell.overlapped:
@@ -244,8 +261,10 @@ def test_of_overlapped_rows_only_the_sum_of_message_desync_and_unpack_is_compare
     before, known = replay.components(machine), replay.cells(machine)
     moved = tuple(
         dataclasses.replace(c, times={**c.times, "message": c.communication, "desync": 0.0, "unpack": 0.0})
-        if c.overlapped else c for c in known
-    )  # fmt: skip
+        if c.overlapped
+        else c
+        for c in known
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replay, "cells", lambda _: moved)
         after = replay.components(machine)
@@ -291,8 +310,10 @@ def test_a_machine_without_stumbling_messages_has_no_unpredictable_depths():
     assert model.unpredictable(model.fit(cells), cells) == set()
     fast = [
         dataclasses.replace(c, times={**c.times, "message": c.times["message"] / 2})
-        if (c.program, c.side, c.depth) == ("direct phased", 5000, 4) else c for c in cells
-    ]  # fmt: skip
+        if (c.program, c.side, c.depth) == ("direct phased", 5000, 4)
+        else c
+        for c in cells
+    ]
     assert model.unpredictable(model.fit(cells), fast) == {(5000, 4)}
 
 

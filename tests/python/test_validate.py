@@ -35,19 +35,45 @@ def record(
 ) -> dict:
     """A record of three equal repetitions, `seconds` per step; exchange: seconds in its phases, on average."""
     c = core.Choice("laplace2d", cells, ranks=4, **choice)
-    request = {"app": "laplace2d", "cells": list(cells), "periodic": [True, True], "ranks": 4, "process_grid": [2, 2],
-               "threads": c.threads, "strategy": c.strategy, "schedule": c.schedule, "depth": c.depth, "substeps": c.substeps,
-               "steps": 10, "repetitions": 3, "tiles": 8, "form": "star", "real": "f64", "timers": True}  # fmt: skip
-    phases = {} if exchange is None else {name: dict.fromkeys(("rank0", "min", "median", "mean", "max"), part)
-                                          for name, part in (("pack", exchange / 4), ("wait", exchange * 3 / 4), ("compute", 1.0))}  # fmt: skip
+    request = {
+        "app": "laplace2d",
+        "cells": list(cells),
+        "periodic": [True, True],
+        "ranks": 4,
+        "process_grid": [2, 2],
+        "threads": c.threads,
+        "strategy": c.strategy,
+        "schedule": c.schedule,
+        "depth": c.depth,
+        "substeps": c.substeps,
+        "steps": 10,
+        "repetitions": 3,
+        "tiles": 8,
+        "form": "star",
+        "real": "f64",
+        "timers": True,
+    }
+    phases = (
+        {}
+        if exchange is None
+        else {
+            name: dict.fromkeys(("rank0", "min", "median", "mean", "max"), part)
+            for name, part in (("pack", exchange / 4), ("wait", exchange * 3 / 4), ("compute", 1.0))
+        }
+    )
     return {
-        "schema": "haloscope.record", "schema_version": 2, "kind": "measurement", "id": Request(c).id,
+        "schema": "haloscope.record",
+        "schema_version": 2,
+        "kind": "measurement",
+        "id": Request(c).id,
         "launch": {"id": launch},
-        "request": request, "phases_s": phases, "verification": {"status": status},
+        "request": request,
+        "phases_s": phases,
+        "verification": {"status": status},
         "environment": {"oversubscribed": crowded, "compiler": "GNU", "mpi_library": "none", "cpu": "toy"},
         "time_s": {"repetitions": [10 * seconds] * 3, "step": dict.fromkeys(("min", "median", "mean", "max"), seconds)},
         "counts": {"messages": 4, "message_bytes": 64, "exchanges": 10},
-    }  # fmt: skip
+    }
 
 
 def times(toy, factors) -> list[dict]:
@@ -76,10 +102,14 @@ def test_a_machine_in_two_states_is_predicted_launch_by_launch(toy):
         data["states"] = [quick | {"pace": {"4": {"bandwidth_s": 1e-5, "error": {"bandwidth_s": 0.001}}}}]
 
     machine = changed(toy, in_states)
-    paces = {name: {"ranks": 4, "bandwidth_s": time, "error": {"bandwidth_s": 0.001}} for name, time in
-             (("launch-1", 4e-5), ("launch-2", 1e-5), ("launch-3", 4e-5))}  # fmt: skip
-    slow, quick = (predict.predict(core.Choice("laplace2d", (256, 256), ranks=4), machine.at_pace(paces[name]), samples=0)
-                   for name in ("launch-1", "launch-2"))  # fmt: skip
+    paces = {
+        name: {"ranks": 4, "bandwidth_s": time, "error": {"bandwidth_s": 0.001}}
+        for name, time in (("launch-1", 4e-5), ("launch-2", 1e-5), ("launch-3", 4e-5))
+    }
+    slow, quick = (
+        predict.predict(core.Choice("laplace2d", (256, 256), ranks=4), machine.at_pace(paces[name]), samples=0)
+        for name in ("launch-1", "launch-2")
+    )
     assert quick.terms["compute"] < 0.7 * slow.terms["compute"]
     found = [record(1e-3, launch=name) | {"pace": pace} for name, pace in paces.items()]
     [three] = model.validate(found, machine, samples=0).pairs
@@ -157,8 +187,12 @@ def test_nothing_is_dropped_silently(toy):
     assert sorted(p.row.step.value for p in found.pairs) == pytest.approx([1e-3, 2e-3])  # of half as many steps
     assert sum(found.left_out.values()) == 4
     text = "\n".join(found.left_out)
-    for words in ("differs from `reference`", "no cost of transport 'rma-pscw'", "skipped: no such MPI",
-                  "kind microbench"):  # fmt: skip
+    for words in (
+        "differs from `reference`",
+        "no cost of transport 'rma-pscw'",
+        "skipped: no such MPI",
+        "kind microbench",
+    ):
         assert words in text
 
 
@@ -218,7 +252,7 @@ def test_records_of_another_machine_are_warned_about(toy):
     assert model.validate([record(1e-3)], toy, samples=0).warnings == ()
 
 
-# ---- the command ---------------------------------------------------------------------------------------------------------
+# ---- the command -----------------------------------------------------------------------------------------------------
 
 
 def write(path: Path, found, rest="") -> Path:
@@ -232,8 +266,16 @@ def test_the_command_reports_and_draws(haloscope, tmp_path, toy):
     result = haloscope("validate", file, "--profile", TOY, "-o", tmp_path / "out" / "v")
     assert result.code == 0
     assert "line 6" in result.err
-    for words in ("## Time of a step", "## Time of the exchange itself", "| all ", "## Intervals", "the profile gives none",
-                  "geometric mean 1.000, worst 1.000", "the pick", "5 choices"):  # fmt: skip
+    for words in (
+        "## Time of a step",
+        "## Time of the exchange itself",
+        "| all ",
+        "## Intervals",
+        "the profile gives none",
+        "geometric mean 1.000, worst 1.000",
+        "the pick",
+        "5 choices",
+    ):
         assert words in result.out
     signature, _, text = (tmp_path / "out" / "v.md").read_text().partition("\n\n")
     assert signature == "<!-- Written by haloscope validate -->" and text.strip() in result.out
@@ -278,8 +320,26 @@ def test_bad_input_is_a_clear_error(haloscope, tmp_path, content, words, expecte
 def test_the_model_is_checked_against_what_this_machine_measures(haloscope, tmp_path):
     """The toy profile is of no real machine: that every choice is compared is what counts, not how well."""
     file = tmp_path / "r.jsonl"
-    poisson = haloscope("run", "poisson2d", "--cells", 263, "--form", "gauss-seidel", "--schedule", "pipeline", "--process-grid",
-                        "slabs", "--steps", 20, "--repetitions", 2, "--launches", 1, "--output", file)  # fmt: skip
+    poisson = haloscope(
+        "run",
+        "poisson2d",
+        "--cells",
+        263,
+        "--form",
+        "gauss-seidel",
+        "--schedule",
+        "pipeline",
+        "--process-grid",
+        "slabs",
+        "--steps",
+        20,
+        "--repetitions",
+        2,
+        "--launches",
+        1,
+        "--output",
+        file,
+    )
     assert poisson.code == 0, poisson.err
     from haloscope.commands import validate as command
 

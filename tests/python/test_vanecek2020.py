@@ -27,7 +27,7 @@ def cards(monkeypatch):
     monkeypatch.setattr(requests, "usual_ranks", lambda device: 2 if device == "host" else 1)
 
 
-# ---- what is measured --------------------------------------------------------------------------------------------------
+# ---- what is measured ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.ids("NE1", "NE2", "NE4", "NI6")
@@ -107,8 +107,12 @@ def test_the_study_measures_a_workload_and_prints_its_tables_beside_the_publishe
     assert [line[1] for line in section(result.out, "First send of an iteration")] == list(matrix.DRAWN)
     assert all(len(line) == 3 + 13 for line in section(result.out, "Iterations of a test, us"))
     sends = section(result.out, "Sends of each block, us")
-    assert [line[0] for line in sends[:4]] == ["block 0 of 8 B", "block 0 of 8 B, dummy message", "block 0 of 40 kB",
-                                               "block 0 of 40 kB, dummy message"]  # fmt: skip
+    assert [line[0] for line in sends[:4]] == [
+        "block 0 of 8 B",
+        "block 0 of 8 B, dummy message",
+        "block 0 of 40 kB",
+        "block 0 of 40 kB, dummy message",
+    ]
     assert sends[4][1:3] == ["0.46", "1890"] and sends[5][1:4] == ["2175", "107", "212"]
     posting = section(result.out, "Packing with its posting")
     assert [line[1] for line in posting] == [QUEUE, "taskqueue:queue,pinned,nonblocking"]
@@ -120,16 +124,25 @@ def test_the_study_measures_a_workload_and_prints_its_tables_beside_the_publishe
         assert Path(name).stat().st_size > 10000
 
 
-# ---- tables and figures ------------------------------------------------------------------------------------------------
+# ---- tables and figures ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def made() -> list[dict]:
     """Records of three launches of workload M, of known times."""
-    times = {BASE: 100, "baseline:waitall,blocking,coherent": 110, QUEUE: 80, ROW: 55, "taskqueue:channel,pinned,nonblocking,padded": 64,
-             "kernels:nonblocking,coherent": 125}  # fmt: skip
-    return [record(name, around(us), around(us), launch=f"launch-{k}", workload="M", bytes=printed.sizes("M"), threads=128)
-            for name, us in times.items() for k in range(3)]  # fmt: skip
+    times = {
+        BASE: 100,
+        "baseline:waitall,blocking,coherent": 110,
+        QUEUE: 80,
+        ROW: 55,
+        "taskqueue:channel,pinned,nonblocking,padded": 64,
+        "kernels:nonblocking,coherent": 125,
+    }
+    return [
+        record(name, around(us), around(us), launch=f"launch-{k}", workload="M", bytes=printed.sizes("M"), threads=128)
+        for name, us in times.items()
+        for k in range(3)
+    ]
 
 
 @pytest.mark.ids("NE1")
@@ -148,10 +161,15 @@ def test_speed_ups_stand_beside_the_printed_ones_of_the_same_reference(made):
 
 def test_figure_4_28_has_the_best_of_each_kind_by_workload_and_the_stated_values(made):
     [here] = report.set_ups(made)
-    assert report.by_workload(here) == {"task queue, pinned": {"M": pytest.approx(1.25)}, "task queue, memcpy": {"M": pytest.approx(100 / 55)},
-                                        "kernel per block": {"M": pytest.approx(0.8)}}  # fmt: skip
-    assert report.published_by_workload() == {"task queue, pinned": {"XS": 1.097, "M": 1.092, "L": 1.099, "XL": 1.187},
-                                              "task queue, memcpy": {"XS": 0.79, "XL": 1.213}}  # fmt: skip
+    assert report.by_workload(here) == {
+        "task queue, pinned": {"M": pytest.approx(1.25)},
+        "task queue, memcpy": {"M": pytest.approx(100 / 55)},
+        "kernel per block": {"M": pytest.approx(0.8)},
+    }
+    assert report.published_by_workload() == {
+        "task queue, pinned": {"XS": 1.097, "M": 1.092, "L": 1.099, "XL": 1.187},
+        "task queue, memcpy": {"XS": 0.79, "XL": 1.213},
+    }
 
 
 @pytest.mark.ids("NE3")
@@ -181,7 +199,7 @@ def test_set_ups_are_not_mixed(made):
     assert len(report.set_ups(made + other)) == 2 and figures.draw([], Path("none")) == []
 
 
-# ---- the replay --------------------------------------------------------------------------------------------------------
+# ---- the replay ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.ids("NE1")

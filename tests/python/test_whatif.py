@@ -46,8 +46,12 @@ def test_fewer_cores_of_a_socket_take_more_nodes_and_cost_node_hours(haloscope):
     full = found[0]
     assert (full["speedup"], full["node_hours"]) == (1, 1)
     for v in found:
-        alone = predict.predict(core.Choice("laplace2d", (256, 256), ranks=16), profile.load(TOY),
-                                predict.Setting(active=v["active"]), samples=0)  # fmt: skip
+        alone = predict.predict(
+            core.Choice("laplace2d", (256, 256), ranks=16),
+            profile.load(TOY),
+            predict.Setting(active=v["active"]),
+            samples=0,
+        )
         assert v["time_s"] == alone.time_s
         assert v["speedup"] == pytest.approx(full["time_s"] / v["time_s"])
         assert v["node_hours"] == pytest.approx(v["time_s"] * v["nodes"] / (full["time_s"] * full["nodes"]))

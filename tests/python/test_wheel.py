@@ -1,6 +1,8 @@
-"""A wheel, made from the source distribution, holds everything: command line, rank program, libraries, exchange, package files.
+"""A wheel, made from the source distribution, holds everything: command line, rank program, libraries, exchange,
+package files.
 
-One wheel is built for all tests, and one on Open MPI. That its targets build all that it holds is tested in test_binaries.py, on the build at hand.
+One wheel is built for all tests, and one on Open MPI. That its targets build all that it holds is tested in
+test_binaries.py, on the build at hand.
 """
 
 from __future__ import annotations
@@ -36,8 +38,14 @@ def plain_environment(*folders: Path) -> dict[str, str]:
 
 
 def run(*words, cwd: Path, environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(list(map(str, words)), cwd=cwd, env=environment or plain_environment(), capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        list(map(str, words)),
+        cwd=cwd,
+        env=environment or plain_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, f"{words}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
     return done.stdout
 
@@ -63,8 +71,16 @@ def new_venv(place: Path, version: str) -> Path:
 
 
 def pip(programs: Path, *words) -> None:
-    run(programs / "python", "-m", "pip", *words, "-q", "--disable-pip-version-check", cwd=programs,
-        environment=plain_environment(programs))  # fmt: skip
+    run(
+        programs / "python",
+        "-m",
+        "pip",
+        *words,
+        "-q",
+        "--disable-pip-version-check",
+        cwd=programs,
+        environment=plain_environment(programs),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +200,18 @@ def test_another_project_finds_an_installed_wheel_by_cmake_and_pkg_config(progra
 
 
 def test_a_project_in_cplusplus_learns_where_its_library_is(programs, tmp_path):
-    words = ["cmake", "-S", CONSUMER / "alone", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={package_of(programs)}", "-DLANGUAGE=CXX",
-             "-DCOMPONENTS=CXX", "-G", "Ninja"]  # fmt: skip
+    words = [
+        "cmake",
+        "-S",
+        CONSUMER / "alone",
+        "-B",
+        tmp_path,
+        f"-DCMAKE_PREFIX_PATH={package_of(programs)}",
+        "-DLANGUAGE=CXX",
+        "-DCOMPONENTS=CXX",
+        "-G",
+        "Ninja",
+    ]
     tools = plain_environment(programs, Path(sys.executable).parent)
     done = subprocess.run(words, env=tools, capture_output=True, text=True, check=False)
     assert "wheels have no C++ library" in " ".join(done.stderr.split())
@@ -214,7 +240,7 @@ def test_uninstalling_leaves_nothing_behind(wheel, tmp_path, extra):
     assert list(programs.parent.rglob("*haloscope*")) == []
 
 
-# ---- beside the distribution's Open MPI ---------------------------------------------------------------------------------
+# ---- beside the distribution's Open MPI ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

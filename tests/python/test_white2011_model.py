@@ -15,8 +15,20 @@ from haloscope.studies.parts import concurrent, sequence
 from haloscope.studies.white2011 import model
 from haloscope.studies.white2011 import replay as white2011_replay
 
-PARTS = {"pack": 1.0, "mpi x": 2.0, "mpi y": 3.0, "mpi z": 5.0, "cpu x": 4.0, "cpu y": 1.0, "cpu z": 5.0, "cpu boundary": 2.0,
-         "gpu interior": 20.0, "gpu faces": 3.0, "copy to gpu": 6.0, "copy from gpu": 7.0}  # fmt: skip
+PARTS = {
+    "pack": 1.0,
+    "mpi x": 2.0,
+    "mpi y": 3.0,
+    "mpi z": 5.0,
+    "cpu x": 4.0,
+    "cpu y": 1.0,
+    "cpu z": 5.0,
+    "cpu boundary": 2.0,
+    "gpu interior": 20.0,
+    "gpu faces": 3.0,
+    "copy to gpu": 6.0,
+    "copy from gpu": 7.0,
+}
 seconds = st.floats(0, 1e3)
 some_parts = st.fixed_dictionaries(dict.fromkeys(PARTS, seconds))
 
@@ -63,8 +75,13 @@ def test_overlap_never_costs_in_the_model(parts):
 
 @pytest.mark.ids("W24")
 @settings(deadline=None)
-@given(gpu=st.floats(0.01, 1), slowness=st.floats(1, 20), mpi_share=st.floats(0.1, 0.9), excess=st.floats(1.01, 100),
-       thickness=st.integers(1, 5))  # fmt: skip
+@given(
+    gpu=st.floats(0.01, 1),
+    slowness=st.floats(1, 20),
+    mpi_share=st.floats(0.1, 0.9),
+    excess=st.floats(1.01, 100),
+    thickness=st.integers(1, 5),
+)
 def test_where_the_link_dominates_full_overlap_beats_streams_and_streams_beat_none(
     gpu, slowness, mpi_share, excess, thickness
 ):

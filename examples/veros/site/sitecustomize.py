@@ -1,8 +1,9 @@
-"""Install the exchange in every Python process that finds this folder on PYTHONPATH, as soon as the process imports Veros.
+"""Install the exchange in every Python process that finds this folder on PYTHONPATH, as soon as the process imports
+Veros.
 
-Programs that Veros starts by itself, as its own distributed tests do with MPI_Comm_spawn, inherit PYTHONPATH and so have the
-exchange as well. With HALOSCOPE_VEROS_COUNTS=FILE each rank of several appends a line to FILE when it ends: rank, ranks,
-exchanges that Veros asked for, exchanges that Haloscope carried out.
+Programs that Veros starts by itself, as its own distributed tests do with MPI_Comm_spawn, inherit PYTHONPATH and so
+have the exchange as well. With HALOSCOPE_VEROS_COUNTS=FILE each rank of several appends a line to FILE when it ends:
+rank, ranks, exchanges that Veros asked for, exchanges that Haloscope carried out.
 """
 
 import atexit
@@ -37,7 +38,9 @@ class InstallAfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def count_exchanges(distributed, file):
-    """Count the exchanges that Veros asks for and those that Haloscope carries out; append both to a file at the end."""
+    """Count the exchanges that Veros asks for and those that Haloscope carries out; append both to a file at the
+    end.
+    """
     import veros.restart
     from mpi4py import MPI
 

@@ -1,8 +1,8 @@
 """Advice: every legal way to exchange the halos of one grid, priced, ranked, explained; no winner where none is clear.
 
-The C++ core enumerates, prices and ranks the candidates. All are priced from the same profile and share its errors, so two
-of them differ when 95 % of the draws of the uncertain parameters agree on which is faster, and by more than what the model
-leaves out.
+The C++ core enumerates, prices and ranks the candidates. All are priced from the same profile and share its errors, so
+two of them differ when 95 % of the draws of the uncertain parameters agree on which is faster, and by more than what
+the model leaves out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Group:
-    """Candidates that cannot be told from the fastest of them, fastest first, and the simplest one within 5 % of that."""
+    """Candidates that cannot be told from the fastest of them, fastest first, and the simplest one within 5 % of
+    that.
+    """
 
     simplest: Candidate
     members: tuple[Candidate, ...]
@@ -71,7 +73,8 @@ class Group:
 class Advice:
     """All candidates, fastest first, and in groups; what would change the answer; why some are missing.
 
-    refused: reasons with the number of candidates, legality and lacking costs alike. by_depth: the fastest of each depth.
+    refused: reasons with the number of candidates, legality and lacking costs alike. by_depth: the fastest of each
+    depth.
     """
 
     candidates: tuple[Candidate, ...]
@@ -146,8 +149,9 @@ def changed(choice: core.Choice, changes: Mapping[str, Any]) -> core.Choice:
 def own_candidates(
     choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
 ) -> tuple[list[dict] | None, dict[str, int]]:
-    """Return what differs in those candidates that another program's app does not refuse itself, and how often it refuses
-    others for which reason; None for all of the choice's own arrangement where it never does. () is that one."""
+    """Return what differs in those candidates that another program's app does not refuse itself, and how often it
+    refuses others for which reason; None for all of the choice's own arrangement where it never does. () is that
+    one."""
     declared, own = core.is_declared(choice.app), [arrangement_of(choice)]
     if not declared and list(arrangements or own) == own:
         return None, {}
@@ -178,10 +182,12 @@ def advise(
 ) -> Advice:
     """Rank all candidates for the grid, app, ranks and threads of a choice.
 
-    setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's parameters.
-    orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and can be;
-    (): that of the choice.
-    Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction each.
+    setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's
+    parameters.
+    orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and
+    can be; (): that of the choice.
+    Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction
+    each.
     """
     arrangements = [Arrangement(order, grid) for grid in grids or (choice.process_grid,) for order in orders]
     among, refused = own_candidates(choice, depths, different(arrangements, choice, profile, setting))

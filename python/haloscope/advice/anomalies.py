@@ -1,6 +1,7 @@
 """Sweeps whose measured time leaves the line through smaller blocks: candidates for work on the kernel.
 
-A sweep's time is proportional to its points until something changes, as when a cache no longer holds what it reads again.
+A sweep's time is proportional to its points until something changes, as when a cache no longer holds what it reads
+again.
 Source: Davis 2017, sections 5.4 and 6.1 (kernel Madvmz1 above 100^3 cells).
 """
 
@@ -23,7 +24,9 @@ AXES = ("app", "form", "real", "ranks", "threads", "schedule", "depth", "substep
 
 @dataclass(frozen=True)
 class Anomaly:
-    """A kernel that leaves its line: the largest amount on it, the first off it, and the measured time there over the line's."""
+    """A kernel that leaves its line: the largest amount on it, the first off it, and the measured time there over the
+    line's.
+    """
 
     last_on: float
     first_off: float
@@ -47,10 +50,11 @@ def leaving(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: float = THR
 
 
 def points(table: Sequence[tables.Row]) -> dict[str, Mapping[float, float]]:
-    """Return seconds of the sweeps of a step by points swept, both per rank, for each kernel measured at FEWEST sizes or more.
+    """Return seconds of the sweeps of a step by points swept, both per rank, for each kernel measured at FEWEST sizes
+    or more.
 
-    Kernels are told apart by AXES; of several rows at one size the fastest counts. Rows without phases or counts, and those
-    with more threads than cores, are left out.
+    Kernels are told apart by AXES; of several rows at one size the fastest counts. Rows without phases or counts, and
+    those with more threads than cores, are left out.
     """
     found: dict[tuple, dict[float, float]] = defaultdict(dict)
     for row in table:

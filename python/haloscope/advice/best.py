@@ -1,4 +1,5 @@
-"""The library call `haloscope.best`: the fastest exchange for a grid by a machine profile, as one value. No MPI, no clock.
+"""The library call `haloscope.best`: the fastest exchange for a grid by a machine profile, as one value. No MPI, no
+clock.
 
 It chooses as `haloscope advise` does. C++ programs get the same answer from `haloscope::best`.
 """
@@ -76,17 +77,18 @@ def best(
 ) -> Best:
     """Return the strategy, schedule, depth and substeps that are predicted fastest.
 
-    app: the app whose sweep is like yours, or the dimensions of the grid (2: laplace2d, 3: laplace3d). cells: global, per
-    dimension or one number for all. ranks, threads per rank, nodes to split the ranks over (0: the profile's, filled one
-    after another). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per dimension or for all, () =
-    all True. process_grid: rule, "2x3" or (2, 3), x first, "" = the app's rule. depths: time steps per exchange to choose from.
+    app: the app whose sweep is like yours, or the dimensions of the grid (2: laplace2d, 3: laplace3d). cells: global,
+    per dimension or one number for all. ranks, threads per rank, nodes to split the ranks over (0: the profile's,
+    filled one after another). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per
+    dimension or for all, () = all True. process_grid: rule, "2x3" or (2, 3), x first, "" = the app's rule. depths: time
+    steps per exchange to choose from.
     seconds_per_cell: of your own sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
     profile's kernel. fused: your program can apply all sub-steps of a deep halo tile by tile in the cache (substeps
     blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory:
     whether fields may lie in memory that the ranks of a node share. samples: draws of the profile's parameters. here:
     "cpu" and "mpi_library" of the program that asks; where the profile has others, a note says so.
-    Raises UsageProblem for a request or profile that cannot be right, NotAvailable when the profile lacks what all choices
-    need. Cost: a prediction of every legal choice: a fraction of a second, or seconds for thousands of ranks.
+    Raises UsageProblem for a request or profile that cannot be right, NotAvailable when the profile lacks what all
+    choices need. Cost: a prediction of every legal choice: a fraction of a second, or seconds for thousands of ranks.
     """
     machine = _machine(profile)
     choice = replace(

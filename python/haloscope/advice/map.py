@@ -1,4 +1,6 @@
-"""Where which way of exchanging halos wins: the best choice over networks and sizes of blocks, predicted and measured."""
+"""Where which way of exchanging halos wins: the best choice over networks and sizes of blocks, predicted and
+measured.
+"""
 
 from __future__ import annotations
 
@@ -57,11 +59,18 @@ def techniques(choice: core.Choice) -> tuple[str, ...]:
     return tuple(words)
 
 
-def predicted(choice: core.Choice, profile: Profile, links: Sequence[Link], blocks: Sequence[int],
-              depths: Sequence[int] = advise.DEPTHS, samples: int = predict.SAMPLES) -> list[Spot]:  # fmt: skip
+def predicted(
+    choice: core.Choice,
+    profile: Profile,
+    links: Sequence[Link],
+    blocks: Sequence[int],
+    depths: Sequence[int] = advise.DEPTHS,
+    samples: int = predict.SAMPLES,
+) -> list[Spot]:
     """Return the best choice for every network and size, by the model.
 
-    choice: app, ranks and the rest; its cells are not looked at. links: networks that join the ranks, each on a node of its own.
+    choice: app, ranks and the rest; its cells are not looked at. links: networks that join the ranks, each on a node of
+    its own.
     blocks: cells of a rank in each dimension. Raises as `best` does. Cost: `best` for each, tens of milliseconds.
     """
     spots = []
@@ -70,10 +79,20 @@ def predicted(choice: core.Choice, profile: Profile, links: Sequence[Link], bloc
         for block in blocks:
             here = with_blocks(choice, block)
             found = best(
-                here.app, here.cells, here.ranks, machine, periodic=here.periodic, process_grid=here.process_grid,
-                threads=here.threads, real=here.real, form=here.form, nodes=here.ranks, depths=depths, fused=True,
+                here.app,
+                here.cells,
+                here.ranks,
+                machine,
+                periodic=here.periodic,
+                process_grid=here.process_grid,
+                threads=here.threads,
+                real=here.real,
+                form=here.form,
+                nodes=here.ranks,
+                depths=depths,
+                fused=True,
                 samples=samples,
-            )  # fmt: skip
+            )
             usual = predict.predict(plain(dataclasses.replace(here, nodes=here.ranks)), machine, samples=0)
             spots.append(
                 Spot(

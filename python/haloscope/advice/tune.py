@@ -72,7 +72,9 @@ class Entrant:
 
     @property
     def time_s(self) -> float:
-        """Median seconds per step of its longest launches, those of the last rung that it was in; infinite without any."""
+        """Median seconds per step of its longest launches, those of the last rung that it was in; infinite without
+        any.
+        """
         if not self.launches:
             return float("inf")
         last = rung_of(list(self.launches)[-1])
@@ -84,7 +86,7 @@ def rung_of(launch: str) -> str:
     return launch.partition(MORE)[0]
 
 
-# ---- the order in which candidates are tried -----------------------------------------------------------------------------
+# ---- the order in which candidates are tried -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def is_default(request: Request) -> bool:
     return all(getattr(request.choice, name) == value for name, value in DEFAULT.items())
 
 
-# ---- the race ------------------------------------------------------------------------------------------------------------
+# ---- the race --------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -319,14 +321,15 @@ class Rerun:
     wall_s: float
 
     def ratio(self, other: Request, choice: Request) -> stats.Estimate | None:
-        """Time of one over that of another, paired by launch: above 1 where `choice` is faster; None if not measured."""
+        """Time of one over that of another, paired by launch: above 1 where `choice` is faster; None if not
+        measured.
+        """
         if other.id not in self.rows or choice.id not in self.rows:
             return None
         return stats.ratio_of_launches(self.rows[other.id].launches, self.rows[choice.id].launches)
 
 
-def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: str,
-          length: Length = RUNGS[-1]) -> Rerun:  # fmt: skip
+def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: str, length: Length = RUNGS[-1]) -> Rerun:
     """Measure some requests afresh, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
     distinct = list({r.id: length.of(r) for r in requests}.values())
     found, wall = paired(distinct, launches, name)

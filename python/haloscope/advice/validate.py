@@ -1,4 +1,5 @@
-"""Predictions against measurements: signed errors, coverage of the intervals, order, and what the model's pick would cost.
+"""Predictions against measurements: signed errors, coverage of the intervals, order, and what the model's pick would
+cost.
 
 Every measured configuration is predicted once, from the request in its records. Records that cannot be compared are
 counted by reason. Two times are compared: that of a step, and that of the exchange alone where the records hold it.
@@ -96,8 +97,8 @@ class Errors:
 class Case:
     """All choices measured for one case: what the model picks, what was fastest, and what the pick costs.
 
-    order: rank correlation (Kendall's tau) of predicted and measured times, NaN where all are equal. regret: measured time of
-    the pick over that of the fastest, paired by launch; 1 where they are the same.
+    order: rank correlation (Kendall's tau) of predicted and measured times, NaN where all are equal. regret: measured
+    time of the pick over that of the fastest, paired by launch; 1 where they are the same.
     """
 
     name: str
@@ -121,14 +122,17 @@ class Validation:
 def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAMPLES) -> Validation:
     """Predict every measured configuration of some records, at the pace of its own launches where that is known.
 
-    found: records as `records.read` returns them; launches of several files must have different ids. samples: draws of the
-    profile's parameters for the intervals, 0 = none. `left_out` counts by reason the configurations that failed their
-    check, that the profile has no costs for, or that a prediction does not describe.
+    found: records as `records.read` returns them; launches of several files must have different ids. samples: draws of
+    the profile's parameters for the intervals, 0 = none. `left_out` counts by reason the configurations that failed
+    their check, that the profile has no costs for, or that a prediction does not describe.
     """
     found = list(found)
     left_out = Counter(f"{r['kind']}: {r['reason']}" for r in found if r["kind"] in ("skipped", "failed"))
-    left_out.update(f"a record of kind {r['kind']} holds no time steps" for r in found
-                    if r["kind"] not in ("measurement", "skipped", "failed"))  # fmt: skip
+    left_out.update(
+        f"a record of kind {r['kind']} holds no time steps"
+        for r in found
+        if r["kind"] not in ("measurement", "skipped", "failed")
+    )
     table = tables.rows(found)
     pairs = []
     for row in table:
@@ -152,9 +156,11 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
 
 
 def at_paces_of(row: tables.Row, profile: Profile) -> list[Profile]:
-    """Return the profile at the pace of each launch of a row, and as it is where they have none, or none that it can compare.
+    """Return the profile at the pace of each launch of a row, and as it is where they have none, or none that it can
+    compare.
 
-    Launches may have met the machine in several of its states. Of a profile that knows one, the launches' median pace counts.
+    Launches may have met the machine in several of its states. Of a profile that knows one, the launches' median pace
+    counts.
     """
     launches: dict[str, list[dict]] = defaultdict(list)
     for record in row.records:
@@ -218,7 +224,9 @@ def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
 
 
 def pace_against(pairs: Sequence[Pair]) -> dict[str, float]:
-    """Return the pace of the measurements over that of the calibration, by kind: medians; empty where it is not known."""
+    """Return the pace of the measurements over that of the calibration, by kind: medians; empty where it is not
+    known.
+    """
     found = [p.prediction.pace for p in pairs if p.paced]
     return {kind: float(np.median([f[kind] for f in found])) for kind in pace.KINDS} if found else {}
 

@@ -1,6 +1,7 @@
 """What if the same ranks ran elsewhere: fewer cores of a socket, another placement or process grid, another machine.
 
-Each way to run is predicted; its nodes say what it costs. Source: Davis 2017, sections 5.6 and 6.5, tables 4.5, 5.8, 6.6.
+Each way to run is predicted; its nodes say what it costs. Source: Davis 2017, sections 5.6 and 6.5, tables 4.5, 5.8,
+6.6.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def process_grids(ranks: int, dims: int) -> Iterator[tuple[int, ...]]:
 def scaled(choice: core.Choice, ranks: int) -> core.Choice:
     """Return a choice for other ranks whose cells are those of one rank: the grid grows with the process grid.
 
-    Its process grid is what its rule gives a cube that is large enough for any. Raises UsageProblem where there is none.
+    Its process grid is what its rule gives a cube that is large enough for any. Raises UsageProblem where there is
+    none.
     """
     cube = (ranks,) * len(choice.cells)
     grid = core.make_layout(dataclasses.replace(choice, cells=cube, ranks=ranks)).ranks
@@ -95,7 +97,9 @@ def crossover(
 
 
 def relative(variants: Sequence[Variant]) -> list[tuple[float, float]]:
-    """Return for each variant how many times faster than the first it is, and its node-hours over those of the first."""
+    """Return for each variant how many times faster than the first it is, and its node-hours over those of the
+    first.
+    """
     base = variants[0].prediction
     return [
         (

@@ -30,7 +30,9 @@ FEW_ROWS = 4  # points below which nothing is fitted
 
 @dataclass
 class Calibration:
-    """A profile (`data`) with the fits it came from: laws over amounts, terms of steps and transports, contention of messages."""
+    """A profile (`data`) with the fits it came from: laws over amounts, terms of steps and transports, contention of
+    messages.
+    """
 
     data: dict
     laws: list[Law] = field(default_factory=list)
@@ -94,7 +96,8 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
     }
     if len(machines) > 1:
         raise UsageProblem(
-            f"the records are of {len(machines)} machines or MPI libraries ({'; '.join(' '.join(m) for m in sorted(machines))});"
+            f"the records are of {len(machines)} machines or MPI libraries "
+            f"({'; '.join(' '.join(m) for m in sorted(machines))});"
             " fit those of one at a time"
         )
     (cpu, library, *hosts) = machines.pop()
@@ -133,12 +136,15 @@ def _least(samples: Sequence[float]) -> float:
     return float(min(samples))
 
 
-# ---- network -----------------------------------------------------------------------------------------------------------
+# ---- network ---------------------------------------------------------------------------------------------------------
 
 
 def _network(made: Calibration, good: Sequence[dict]) -> None:
-    curves = {c.request["ranks"]: c for c in microbench.curves(r for r in good if r["kind"] == microbench.KIND)
-              if c.request["transport"] == microbench.BASE}  # fmt: skip
+    curves = {
+        c.request["ranks"]: c
+        for c in microbench.curves(r for r in good if r["kind"] == microbench.KIND)
+        if c.request["transport"] == microbench.BASE
+    }
     if 2 not in curves:
         return
     where = "network" if len(records.hosts_of(curves[2].records[0])) > 1 else "socket"
@@ -225,12 +231,16 @@ def _pairs(curves: dict[int, microbench.Curve]) -> list[dict]:
     ]
 
 
-# ---- packing and copying -----------------------------------------------------------------------------------------------
+# ---- packing and copying ---------------------------------------------------------------------------------------------
 
 
 # By the length of rows: of pages, bytes tell what they cost; of less than a line, their number.
-GROWING = {"contiguous": ("slope",), "lines": ("slope", "per_row"), "strided": ("per_row", "slope"),
-           "scattered": ("per_row", "slope")}  # fmt: skip
+GROWING = {
+    "contiguous": ("slope",),
+    "lines": ("slope", "per_row"),
+    "strided": ("per_row", "slope"),
+    "scattered": ("per_row", "slope"),
+}
 
 
 def _packing(made: Calibration, good: Sequence[dict]) -> None:
@@ -268,8 +278,8 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
 
 
 def _cache_limits(tables: Sequence[Sequence[tuple[float, Row]]]) -> tuple[float, float]:
-    """Return the block sizes from which copying begins to cost more, and costs no more still: with them, laws of smaller
-    and of larger blocks, mixed between the two, are nearest to the points.
+    """Return the block sizes from which copying begins to cost more, and costs no more still: with them, laws of
+    smaller and of larger blocks, mixed between the two, are nearest to the points.
 
     tables: points with the sizes of their blocks, each of one law. Infinite where no limits lower the error by a fifth.
     """
@@ -300,9 +310,18 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
             size = _slot_bytes(core.Choice.from_json(q))
             found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append((size, row))
     chosen = {key: by_ranks[max(by_ranks)] for key, by_ranks in found.items()}
-    costs = {name: laws.fit_row_cost([row for (other, levels, _), rows in chosen.items() if (other, levels) == (name, 1)
-                                      for size, row in rows if size <= NEAR_BYTES])
-             for name, _, _ in chosen}  # fmt: skip
+    costs = {
+        name: laws.fit_row_cost(
+            [
+                row
+                for (other, levels, _), rows in chosen.items()
+                if (other, levels) == (name, 1)
+                for size, row in rows
+                if size <= NEAR_BYTES
+            ]
+        )
+        for name, _, _ in chosen
+    }
     limit = core.stream_from_bytes()
     inside, outside = {}, {}
     for key, rows in chosen.items():
@@ -344,7 +363,7 @@ def _reductions(made: Calibration, good: Sequence[dict]) -> None:
             made.data.setdefault("reductions", {})[call] = rows
 
 
-# ---- notes -------------------------------------------------------------------------------------------------------------
+# ---- notes -----------------------------------------------------------------------------------------------------------
 
 
 def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
@@ -359,8 +378,10 @@ def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
         found.append("transports: every exchange had as many rounds, so what one costs is in per_round_s")
     if unknown := not_identified(made):
         parameters = sum(len(names) for _, names in unknown)
-        found.append(f"{parameters} parameters of {len(unknown)} fits could not be told from 0 and count as 0; --verbose "
-                     "lists them")  # fmt: skip
+        found.append(
+            f"{parameters} parameters of {len(unknown)} fits could not be told from 0 and count as 0; --verbose "
+            "lists them"
+        )
     return found
 
 

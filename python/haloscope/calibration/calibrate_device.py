@@ -83,8 +83,11 @@ def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
 
 def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
     """Return for each kernel its fastest block shape, where every launch shows that it beats the kernel's own."""
-    own = {(r["launch"]["id"], kernel_name(r["request"], {}), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
-           for r in kernels if r["request"].get("substeps") != "blocked" and _sharing(r) == 1}  # fmt: skip
+    own = {
+        (r["launch"]["id"], kernel_name(r["request"], {}), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
+        for r in kernels
+        if r["request"].get("substeps") != "blocked" and _sharing(r) == 1
+    }
     ratios: dict[tuple, list[float]] = defaultdict(list)
     for r in shaped:
         q, point = r["request"], r["points"][0]
@@ -115,10 +118,13 @@ def _host(copies: Sequence[dict]) -> dict:
 
 
 def _conflict(kernels: Sequence[dict]) -> tuple[float, list[float]] | None:
-    """Return by how much two sweeps at once last longer than one, 0 not at all, 1 twice as long; of the larger half of blocks,
-    which fill a device."""
-    points = [(r["launch"]["id"], r["points"][0]) for r in kernels
-              if r["request"].get("substeps") != "blocked" and "two_sweeps_s" in r["points"][0]]  # fmt: skip
+    """Return by how much two sweeps at once last longer than one, 0 not at all, 1 twice as long; of the larger half of
+    blocks, which fill a device."""
+    points = [
+        (r["launch"]["id"], r["points"][0])
+        for r in kernels
+        if r["request"].get("substeps") != "blocked" and "two_sweeps_s" in r["points"][0]
+    ]
     if not points:
         return None
     middle = float(np.median([p["cells"] for _, p in points]))

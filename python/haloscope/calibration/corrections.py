@@ -26,15 +26,20 @@ def add(transports: dict, measured: Mapping[core.Choice, Ratios]) -> None:
     for choice, ratios in measured.items():
         transport = transports.get(counts.near_transport(choice.strategy))
         if transport is not None and (likeness := _likeness(choice)):
-            row = likeness | {"launches": ratios.launches, "exchange": _rounded(ratios.exchange),
-                              "sweeps": _rounded(ratios.sweeps)}  # fmt: skip
+            row = likeness | {
+                "launches": ratios.launches,
+                "exchange": _rounded(ratios.exchange),
+                "sweeps": _rounded(ratios.sweeps),
+            }
             columns = transport.setdefault("corrections", defaultdict(list))
             for name, value in row.items():
                 columns[name].append(value)
 
 
 def _likeness(choice: core.Choice) -> dict | None:
-    """Return what a step's messages and block are like, as a profile has it; None where its messages differ from each other."""
+    """Return what a step's messages and block are like, as a profile has it; None where its messages differ from each
+    other.
+    """
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
     sent = {core.message_traffic(plan, i) for i, message in enumerate(plan.messages) if message.out}
     if len(sent) != 1:

@@ -15,8 +15,8 @@ SECTOR = 32  # least bytes that a device reads or writes at once (NVIDIA and AMD
 
 
 def stride_class(run_bytes: float, pitch_bytes: float) -> str:
-    """Return the class of the profile's `pack` section for stretches of this many bytes without a gap, which begin so far
-    apart."""
+    """Return the class of the profile's `pack` section for stretches of this many bytes without a gap, which begin so
+    far apart."""
     if run_bytes >= LINES_FROM:
         return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines"
     return "scattered" if pitch_bytes >= SCATTERED_FROM else "strided"
@@ -28,7 +28,9 @@ def short_rows(traffic: core.Traffic) -> float:
 
 
 def touched(size: float, run_bytes: float) -> float:
-    """Return the bytes of all sectors that `size` bytes in stretches of `run_bytes` lie in, each stretch from a sector's begin."""
+    """Return the bytes of all sectors that `size` bytes in stretches of `run_bytes` lie in, each stretch from a
+    sector's begin.
+    """
     return size / run_bytes * SECTOR * math.ceil(run_bytes / SECTOR) if size else 0.0
 
 
@@ -38,7 +40,8 @@ def slot_bytes(plan: core.Plan) -> int:
 
 
 def beyond_cache(block_bytes, limits: tuple[float, float]):
-    """Return the part of a block that its sweeps leave in memory alone, 0 to 1: between the limits in proportion to logarithms.
+    """Return the part of a block that its sweeps leave in memory alone, 0 to 1: between the limits in proportion to
+    logarithms.
 
     block_bytes: of one slot, halos included; a number or an array of them. limits: `Profile.cache_limits`.
     """

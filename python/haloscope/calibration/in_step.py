@@ -2,9 +2,9 @@
 
 A message measured alone is sent repeatedly from the same warm memory. In a step its cells have just been swept, its
 peer is sometimes late, and each operation has to be looked up and timed. The same holds for sweeps: a part of a block
-costs more than its share of the whole. From phases of the steps of two ranks, this module scales the tables of sweeps, packing and
-copies, and fits the sections `overlap`, `steps`, `transports` and `discrepancy` of a profile, in this order, each on top of the
-ones before.
+costs more than its share of the whole. From phases of the steps of two ranks, this module scales the tables of sweeps,
+packing and copies, and fits the sections `overlap`, `steps`, `transports` and `discrepancy` of a profile, in this
+order, each on top of the ones before.
 """
 
 from __future__ import annotations
@@ -34,20 +34,33 @@ ALIKE = 0.1  # costs that change exchanges more alike than this cannot be told a
 REFITS = 4  # with the model's answers to the costs of the fit before
 # Parameters, and the property of a step that each is multiplied by.
 RUNNING = {"per_program_s": "one", "per_operation_s": "operations"}
-EXCHANGE = {"per_message_s": "messages", "per_round_s": "rounds", "per_byte_s": "bytes", "per_gapped_byte_s": "gapped_bytes",
-            "per_row_s": "rows", "per_exchange_s": "one"}  # fmt: skip
+EXCHANGE = {
+    "per_message_s": "messages",
+    "per_round_s": "rounds",
+    "per_byte_s": "bytes",
+    "per_gapped_byte_s": "gapped_bytes",
+    "per_row_s": "rows",
+    "per_exchange_s": "one",
+}
 # Of a rank that writes into another's field.
 WRITING = {"per_gapped_byte_s": "broken_bytes", "per_clean_byte_s": "clean_bytes"}
 INTERRUPTS = {"interrupt_per_message_s": "messages", "interrupt_per_byte_s": "bytes"}
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
 # Shares of sweeps that ranks wait, and how much of each a block has that is so far beyond the cache.
-WAITING = {"waiting_share": lambda beyond: 1 - beyond, "far_waiting_share": lambda beyond: beyond,
-           "between_waiting_share": lambda beyond: 4 * beyond * (1 - beyond)}  # fmt: skip
+WAITING = {
+    "waiting_share": lambda beyond: 1 - beyond,
+    "far_waiting_share": lambda beyond: beyond,
+    "between_waiting_share": lambda beyond: 4 * beyond * (1 - beyond),
+}
 SPAN = "waiting_span_s"
 SPANS_S = (math.inf, 0.1, 0.01, 1e-3, 1e-4)  # tried in turn
 COPIED = ("buffers", "fields")  # how ranks may copy messages themselves
-PIECES = {"per_piece_s": "pieces", "per_piece_cell_s": "lowest", "per_piece_row_s": "extra_rows",
-          "per_far_piece_row_s": "far_rows"}  # fmt: skip
+PIECES = {
+    "per_piece_s": "pieces",
+    "per_piece_cell_s": "lowest",
+    "per_piece_row_s": "extra_rows",
+    "per_far_piece_row_s": "far_rows",
+}
 
 
 @dataclass(frozen=True)
@@ -132,10 +145,12 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
 
 
 def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
-    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile, whose tables are scaled to steps.
+    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile, whose tables are scaled to
+    steps.
 
-    data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` two to four, then one for
-    each transport. Without whole steps among the records, or without a section that they need, nothing is added.
+    data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` two to four, then
+    one for each transport. Without whole steps among the records, or without a section that they need, nothing is
+    added.
     """
     plain = {key: value for key, value in data.items() if key not in ("steps", "transports", "overlap", "discrepancy")}
     if not {"network", "pack", "kernels"} <= set(data) or len(found := steps_of(records, Profile(plain))) < FEW:
@@ -216,9 +231,10 @@ def _fit_exchange(
 ) -> Terms:
     """Fit what the exchanges of a transport take beyond `base`, by what the model makes of each cost.
 
-    A cost that adds time is paid for each message, byte or round. One that saves time shortens flights and packing: messages
-    under way together save it once, and what is not there cannot become shorter. So each cost's column is the model's answer
-    to the value that the fit before found. Of all fits, and none, the one counts with which the model is nearest to the steps.
+    A cost that adds time is paid for each message, byte or round. One that saves time shortens flights and packing:
+    messages under way together save it once, and what is not there cannot become shorter. So each cost's column is the
+    model's answer to the value that the fit before found. Of all fits, and none, the one counts with which the model is
+    nearest to the steps.
     """
     transport, on = steps[0].transport, data.get("transports", {}).get(counts.PLAIN, {})
 
@@ -260,8 +276,13 @@ def _plain_exchange(base: Sequence[Step], predicted, data: dict) -> Terms:
 def _waits(base: Sequence[Step], predicted, span: float) -> dict[str, list[float]]:
     """What each share of waiting is multiplied by, where a slower rank stays so for `span` seconds."""
     sweeps = [predicted(s.choice)[1] for s in base]
-    return {name: [seconds / math.sqrt(1 + seconds / span) * part_of(s.counts["beyond"])
-                   for s, seconds in zip(base, sweeps, strict=True)] for name, part_of in WAITING.items()}  # fmt: skip
+    return {
+        name: [
+            seconds / math.sqrt(1 + seconds / span) * part_of(s.counts["beyond"])
+            for s, seconds in zip(base, sweeps, strict=True)
+        ]
+        for name, part_of in WAITING.items()
+    }
 
 
 def _waiting_exchange(base: Sequence[Step], alone: Sequence[float], waits: dict[str, list[float]], data: dict) -> Terms:
@@ -276,9 +297,14 @@ def _waiting_exchange(base: Sequence[Step], alone: Sequence[float], waits: dict[
 
 def _interrupts(base: Sequence[Step], predicted) -> Terms:
     """How much longer sweeps take in steps with messages between nodes, whose interrupts need the core, than alone."""
-    return laws.fit_terms(f"transports/{counts.PLAIN}, sweeps", _features(INTERRUPTS, base),
-                          [predicted(s.choice)[1] for s in base], [s.compute_s for s in base],
-                          [s.launch for s in base], True)  # fmt: skip
+    return laws.fit_terms(
+        f"transports/{counts.PLAIN}, sweeps",
+        _features(INTERRUPTS, base),
+        [predicted(s.choice)[1] for s in base],
+        [s.compute_s for s in base],
+        [s.launch for s in base],
+        True,
+    )
 
 
 def _pieces(found: Sequence[Step], predicted) -> Terms | None:
@@ -306,8 +332,8 @@ class Transport:
 
 
 def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Transport | None:
-    """The costs of a transport beyond plain messages of the same blocks and launch, or, where no message leaves the node and
-    that is nearer to the steps, instead of their travelling. None of too few steps."""
+    """The costs of a transport beyond plain messages of the same blocks and launch, or, where no message leaves the
+    node and that is nearer to the steps, instead of their travelling. None of too few steps."""
     plain = {s.like(): s for s in base}
     pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{counts.PLAIN}")) in plain]
     if len(pairs) < FEW:
@@ -315,8 +341,13 @@ def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Trans
     mine, theirs = zip(*pairs, strict=True)
     name, seconds = mine[0].transport, np.array([s.exchange_s for s in mine])
     beside = _fit_exchange(mine, [s.exchange_s for s in theirs], data)
-    reading = laws.fit_terms(f"{beside.name}, sweeps", _features(READING, mine), [s.compute_s for s in theirs],
-                             [s.compute_s for s in mine], [s.launch for s in mine])  # fmt: skip
+    reading = laws.fit_terms(
+        f"{beside.name}, sweeps",
+        _features(READING, mine),
+        [s.compute_s for s in theirs],
+        [s.compute_s for s in mine],
+        [s.launch for s in mine],
+    )
     forms = [(beside, data["transports"][counts.PLAIN])]
     if "network" not in data["network"]["classes"]:
         forms += [(_instead_of_travelling(mine, data, how), {"copied": how}) for how in COPIED]
@@ -336,13 +367,14 @@ def _is_plain(costs: dict, data: dict) -> bool:
 
 
 def _instead_of_travelling(steps: Sequence[Step], data: dict, how: str) -> Terms:
-    """The cost of a transport's exchanges where ranks copy their messages themselves in one of these ways, beyond that of
-    copying and of waits."""
+    """The cost of a transport's exchanges where ranks copy their messages themselves in one of these ways, beyond that
+    of copying and of waits."""
     name, seconds = steps[0].transport, [s.exchange_s for s in steps]
     base = _exchanges(steps, data, {name: {"copied": how}})
     costs = EXCHANGE | (WRITING if how == "fields" else {})
-    return laws.fit_terms(f"transports/{name}", _features(costs, steps), base, seconds, [s.launch for s in steps], True,
-                          ALIKE, seconds)  # fmt: skip
+    return laws.fit_terms(
+        f"transports/{name}", _features(costs, steps), base, seconds, [s.launch for s in steps], True, ALIKE, seconds
+    )
 
 
 def _off(predicted: np.ndarray, measured: np.ndarray) -> float:
@@ -383,7 +415,9 @@ class Ratios:
 
 
 def ratios_of(bulk: Iterable[Step], predicted: Predictor) -> dict[core.Choice, Ratios]:
-    """Return the ratios of steps by choice, of those that can be predicted. predicted: seconds of exchange and sweeps."""
+    """Return the ratios of steps by choice, of those that can be predicted. predicted: seconds of exchange and
+    sweeps.
+    """
     launches: dict[core.Choice, list[Step]] = defaultdict(list)
     for s in bulk:
         launches[s.choice].append(s)

@@ -1,7 +1,7 @@
 """Costs fitted to the points of several launches: segments and named terms, with intervals; unidentified ones left out.
 
-Launches are the outer sample: points of one launch share placement and addresses. A bootstrap sample draws launches, then
-points within each. A parameter whose interval reaches 0 says nothing about the machine and is set to 0.
+Launches are the outer sample: points of one launch share placement and addresses. A bootstrap sample draws launches,
+then points within each. A parameter whose interval reaches 0 says nothing about the machine and is set to 0.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ ROUNDING = 1e-9  # parts of a time below this fraction count as 0
 
 @dataclass(frozen=True)
 class Row:
-    """One point of one launch: an amount (bytes, cells), the least of its samples in seconds, and the rows of its bytes."""
+    """One point of one launch: an amount (bytes, cells), the least of its samples in seconds, and the rows of its
+    bytes.
+    """
 
     launch: str
     amount: float
@@ -42,8 +44,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Law:
-    """A fitted cost. name: where the profile has it. unit: bytes or cells. dropped: (segment number, parameter) that the
-    data do not identify."""
+    """A fitted cost. name: where the profile has it. unit: bytes or cells. dropped: (segment number, parameter) that
+    the data do not identify."""
 
     name: str
     unit: str
@@ -86,9 +88,10 @@ def fit_rows(
 ) -> Law:
     """Fit a fixed time, a time per row and one per byte to copies of bytes in rows, all positive, by relative errors.
 
-    rows: at least one. growing: which times grow with the amount, "per_row" and "slope"; where all rows are about equally long,
-    the first alone does. fixed: the fixed time where it is known. Amounts within a factor of SPREAD do not tell a fixed time from
-    one that grows; then none is taken for fixed alone, which would be far off for other amounts.
+    rows: at least one. growing: which times grow with the amount, "per_row" and "slope"; where all rows are about
+    equally long, the first alone does. fixed: the fixed time where it is known. Amounts within a factor of SPREAD do
+    not tell a fixed time from one that grows; then none is taken for fixed alone, which would be far off for other
+    amounts.
     """
     rows = tuple(rows)
     seconds, launches = np.array([r.seconds for r in rows]), [r.launch for r in rows]
@@ -114,7 +117,8 @@ def _features_of(rows: Sequence[Row]) -> dict[str, list[float]]:
 def error_of_rows(rows: Sequence[Row], beyond: np.ndarray) -> float:
     """Return the sum of squared logarithms of fitted over measured times, of two laws with one fixed time.
 
-    beyond: the part of each row's time that is of the second law, 0 to 1. No row counts more than 1: outliers are forgiven.
+    beyond: the part of each row's time that is of the second law, 0 to 1. No row counts more than 1: outliers are
+    forgiven.
     """
     one = np.column_stack(list(_features_of(rows).values())) / np.array([[r.seconds] for r in rows])
     design = np.column_stack([one[:, 0], one[:, 1:] * (1 - beyond)[:, None], one[:, 1:] * beyond[:, None]])
@@ -141,7 +145,8 @@ def fit_kernels(
 ) -> list[Law]:
     """Fit costs of kernels over cells into `kernels` and `fused` of a profile's section; return the laws.
 
-    rows: by name (APP/FORM/REAL), sweeps done at once, and count (active cores, ranks of a device). prefix: of their names.
+    rows: by name (APP/FORM/REAL), sweeps done at once, and count (active cores, ranks of a device). prefix: of their
+    names.
     """
     made = []
     for (name, levels, count), found in sorted(rows.items()):
@@ -174,8 +179,9 @@ class RowCost:
 def fit_row_cost(rows: Sequence[Row]) -> RowCost:
     """Return what a row of a kernel costs, from sweeps of blocks in the near caches: beyond them memory hides it.
 
-    rows: with the cells of blocks as amounts. Sweeps take a time for each call, row and vector; of all LANES those count with which
-    that is nearest. Nothing of its own for a row where there are too few blocks, or where that is no nearer by a fifth.
+    rows: with the cells of blocks as amounts. Sweeps take a time for each call, row and vector; of all LANES those
+    count with which that is nearest. Nothing of its own for a row where there are too few blocks, or where that is no
+    nearer by a fifth.
     """
     if len({(r.amount, r.rows) for r in rows}) < FEW_BLOCKS:
         return RowCost()
@@ -258,8 +264,8 @@ def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.n
 def resampled(launches: Sequence[str], resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
     """Return how often each row is in each bootstrap sample, shape (resamples, rows).
 
-    launches: of each row; they are drawn first, those with more rows more often, then rows within each. A launch of which a
-    state of the machine has two rows would otherwise make many samples that tell nothing.
+    launches: of each row; they are drawn first, those with more rows more often, then rows within each. A launch of
+    which a state of the machine has two rows would otherwise make many samples that tell nothing.
     """
     random = np.random.default_rng(seed)
     _, group, sizes = np.unique(launches, return_inverse=True, return_counts=True)
@@ -277,7 +283,9 @@ def resampled(launches: Sequence[str], resamples: int = RESAMPLES, seed: int = 1
 
 @dataclass(frozen=True)
 class Terms:
-    """Named coefficients that add up to a time, each with its interval. dropped: names that the data do not identify."""
+    """Named coefficients that add up to a time, each with its interval. dropped: names that the data do not
+    identify.
+    """
 
     name: str
     values: dict[str, float]
@@ -299,10 +307,10 @@ def fit_terms(
 ) -> Terms:
     """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
-    Errors are relative to `scale`, without it to the geometric mean of base and seconds, so that half and twice the base weigh
-    alike, and rows that are farther from the fit than most count less. Rows are equally long lists; launches: of each row. Features
-    that differ from sums of multiples of earlier ones by no more than `alike` of their length, and those whose interval reaches 0,
-    are dropped, the least certain first.
+    Errors are relative to `scale`, without it to the geometric mean of base and seconds, so that half and twice the
+    base weigh alike, and rows that are farther from the fit than most count less. Rows are equally long lists;
+    launches: of each row. Features that differ from sums of multiples of earlier ones by no more than `alike` of their
+    length, and those whose interval reaches 0, are dropped, the least certain first.
     """
     base, seconds, launches = np.asarray(base), np.asarray(seconds), np.asarray(launches)
     weight = 1 / (np.sqrt(base * seconds) if scale is None else np.asarray(scale))
@@ -331,8 +339,8 @@ def fit_terms(
 
 
 def _forgiven(design: np.ndarray, wanted: np.ndarray, positive: bool) -> np.ndarray:
-    """Return how much each row counts, 0 to 1, for outliers to count as by the loss soft_l1: those that are farther from the
-    fit than most."""
+    """Return how much each row counts, 0 to 1, for outliers to count as by the loss soft_l1: those that are farther
+    from the fit than most."""
     counts = np.ones(len(wanted))
     for _ in range(FORGIVING):
         off = np.abs(design @ _solve(design, wanted, counts[None, :], positive)[0] - wanted)
@@ -344,7 +352,9 @@ def _forgiven(design: np.ndarray, wanted: np.ndarray, positive: bool) -> np.ndar
 
 
 def _independent(columns: dict[str, np.ndarray], alike: float) -> list[str]:
-    """Names of the columns that differ from sums of multiples of those before them by more than that part of their length."""
+    """Names of the columns that differ from sums of multiples of those before them by more than that part of their
+    length.
+    """
     kept: list[str] = []
     for name, column in columns.items():
         others = np.column_stack([columns[k] for k in kept]) if kept else np.zeros((len(column), 0))
@@ -355,8 +365,8 @@ def _independent(columns: dict[str, np.ndarray], alike: float) -> list[str]:
 
 
 def _solve(design: np.ndarray, wanted: np.ndarray, counts: np.ndarray, positive: bool) -> np.ndarray:
-    """Return the coefficients for which design @ coefficients is nearest to wanted, one line per line of `counts`, which
-    says how often each row counts."""
+    """Return the coefficients for which design @ coefficients is nearest to wanted, one line per line of `counts`,
+    which says how often each row counts."""
     scale = np.maximum(np.abs(design).max(axis=0, initial=0), 1e-300)
     weight = np.sqrt(counts)
     if positive and design.shape[1]:

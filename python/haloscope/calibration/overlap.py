@@ -21,15 +21,19 @@ NAME = "held_share"
 
 
 def fit(data: dict, steps: Sequence) -> Terms | None:
-    """Add section `overlap` to a profile with its other sections, from `in_step.Step`s of two ranks; return what was found.
+    """Add section `overlap` to a profile with its other sections, from `in_step.Step`s of two ranks; return what was
+    found.
 
     It is the part that best explains how much less of the exchange shows in `split` than in `bulk`, as a share of the
     step. Nothing is added where the data fit all parts alike. Cost: one prediction for each part of PARTS and
     overlapping choice.
     """
     bulk = {s.like(): s for s in steps if s.choice.schedule == "bulk"}
-    pairs = [(s, bulk[key]) for s in steps if s.choice.schedule == "split" and s.transport == counts.PLAIN
-             and (key := s.like(schedule="bulk")) in bulk]  # fmt: skip
+    pairs = [
+        (s, bulk[key])
+        for s in steps
+        if s.choice.schedule == "split" and s.transport == counts.PLAIN and (key := s.like(schedule="bulk")) in bulk
+    ]
     if len(pairs) < FEW:
         return None
     [near, *_] = data["network"]["classes"]

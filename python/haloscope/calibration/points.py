@@ -57,10 +57,11 @@ def _cubes(*sides_and_depths: tuple[int, int]) -> tuple:
 _PACKED = (
     *_squares((64, 1), (256, 1), (1024, 1), (64, 8), (256, 8), (1024, 8)),
     *_cubes((16, 1), (32, 1), (64, 1), (128, 1), (32, 4), (64, 4), (64, 8)),
-    ((1024, 32), 4), ((2048, 32), 8),  # long rows in small blocks
-)  # fmt: skip
-# Halos of 32, 128 and 512 squared lie in one piece when they are deep, and those of 256 columns share no line with own cells:
-# sides that are powers of two alone would tell nothing of all others.
+    ((1024, 32), 4),
+    ((2048, 32), 8),  # long rows in small blocks
+)
+# Halos of 32, 128 and 512 squared lie in one piece when they are deep, and those of 256 columns share no line with own
+# cells: sides that are powers of two alone would tell nothing of all others.
 _BLOCKS = (
     *(("laplace2d", side, "1x2") for side in (32, 72, 128, 264, 512, 1096)),
     *(("laplace2d", side, "2x1") for side in (72, 256, 600)),
@@ -68,21 +69,47 @@ _BLOCKS = (
     *(("laplace3d", side, "2x1x1") for side in (16, 32, 64)),
 )
 _LARGE = (("laplace2d", 2048, "1x2"), ("laplace3d", 160, "1x1x2"))
-QUICK = Effort(0.0005, 0.00025, 0.002, 0, 3, 3, _message_sizes(1), (16, 32, 64, 128, 256, 512, 768, 1024, 2048),
-               (8, 12, 16, 24, 32, 48, 64, 96, 128), (2, 8), _PACKED, _BLOCKS[::2], (), (64, 512, 2048, 8192),
-               (16, 64, 128, 256))  # fmt: skip
+QUICK = Effort(
+    0.0005,
+    0.00025,
+    0.002,
+    0,
+    3,
+    3,
+    _message_sizes(1),
+    (16, 32, 64, 128, 256, 512, 768, 1024, 2048),
+    (8, 12, 16, 24, 32, 48, 64, 96, 128),
+    (2, 8),
+    _PACKED,
+    _BLOCKS[::2],
+    (),
+    (64, 512, 2048, 8192),
+    (16, 64, 128, 256),
+)
 FULL = Effort(
-    0.002, 0.002, 0.003, 1, 5, 5, _message_sizes(2),
+    0.002,
+    0.002,
+    0.003,
+    1,
+    5,
+    5,
+    _message_sizes(2),
     # 992 and 98 in f64, 1408 and 124 in f32: the last before sweeps store around the cache.
     (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 896, 992, 1024, 1408, 1448, 2048, 2896, 4096),
     (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 88, 98, 116, 124, 128, 160, 208, 256),
     (2, 4, 8, 16),
-    (*_PACKED, *_squares((32, 1), (128, 1), (512, 1), (640, 1), (768, 1), (2048, 1), (512, 4), (2048, 2)),
-     *_cubes((24, 1), (48, 1), (72, 1), (84, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)),
-     ((768, 48), 4), ((4096, 24), 2)),
-    _BLOCKS, _LARGE,
-    (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384), (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512),
-)  # fmt: skip
+    (
+        *_PACKED,
+        *_squares((32, 1), (128, 1), (512, 1), (640, 1), (768, 1), (2048, 1), (512, 4), (2048, 2)),
+        *_cubes((24, 1), (48, 1), (72, 1), (84, 1), (96, 1), (192, 1), (32, 8), (128, 2), (128, 4)),
+        ((768, 48), 4),
+        ((4096, 24), 2),
+    ),
+    _BLOCKS,
+    _LARGE,
+    (32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384),
+    (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512),
+)
 
 
 @dataclass(frozen=True)
@@ -117,8 +144,8 @@ class Point:
 def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "", hosts: int = 1) -> list:
     """Return what is measured for one of SECTIONS; nothing where one rank is too few, or the section lacks its device.
 
-    ranks: the most to use, >= 1. cores: of all hosts, which have equally many. effort: QUICK, FULL or another. device: back
-    end, "" = none.
+    ranks: the most to use, >= 1. cores: of all hosts, which have equally many. effort: QUICK, FULL or another. device:
+    back end, "" = none.
     """
     if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
         return []
@@ -151,9 +178,15 @@ def _powers(most: int) -> list[int]:
 def _network(ranks: int, cores: int, effort: Effort) -> Iterator[microbench.Micro | Point]:
     for count in sorted({2, *(p for p in _powers(ranks) if p % 2 == 0)}):
         yield microbench.Micro(
-            microbench.BASE, count, 0, effort.message_bytes, effort.seconds, effort.repetitions, fresh=True,
+            microbench.BASE,
+            count,
+            0,
+            effort.message_bytes,
+            effort.seconds,
+            effort.repetitions,
+            fresh=True,
             patterns=("pingpong", "pingping"),
-        )  # fmt: skip
+        )
     for row in _ROWS:
         for fields in (1, 2, 8):
             yield _exchange("laplace2d", (row, 16), "y", 1, fields, strategies()[0])
@@ -166,9 +199,16 @@ def _pack(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Point]
     """As in a step, all cores are busy: with fewer threads per rank there are more ranks."""
     for threads in _powers(max(1, cores // hosts)):
         for cells, depth in effort.packed:
-            yield Point("pack", Choice(
-                f"laplace{len(cells)}d", cells, ranks=max(1, min(ranks, cores) // threads), threads=threads, depth=depth,
-            ))  # fmt: skip
+            yield Point(
+                "pack",
+                Choice(
+                    f"laplace{len(cells)}d",
+                    cells,
+                    ranks=max(1, min(ranks, cores) // threads),
+                    threads=threads,
+                    depth=depth,
+                ),
+            )
 
 
 def strategies() -> list[str]:
@@ -181,8 +221,11 @@ def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: i
     letters = "xyz"[: len(cells)]
     grid = "x".join("2" if letter == axis else "1" for letter in letters)
     wraps = tuple(letter == axis for letter in letters)
-    return Point("exchange", Choice(
-        app, cells, periodic=wraps, ranks=2, process_grid=grid, strategy=strategy, depth=depth), fields)  # fmt: skip
+    return Point(
+        "exchange",
+        Choice(app, cells, periodic=wraps, ranks=2, process_grid=grid, strategy=strategy, depth=depth),
+        fields,
+    )
 
 
 def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
@@ -193,8 +236,9 @@ def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
     )
     for block in blocks:
         several = ("direct/p2p", "direct:merged/p2p") if block[0] == "laplace3d" else ()
-        yield from (_step(*block, strategy, depth=depth) for depth in (1, DEEP)
-                    for strategy in (*several, "ordered:merged/p2p"))  # fmt: skip
+        yield from (
+            _step(*block, strategy, depth=depth) for depth in (1, DEEP) for strategy in (*several, "ordered:merged/p2p")
+        )
     for app, form, real in kernel_names(effort.apps):
         sides = _PIECES.get(app, {}).items()
         for side, grid in ((side, grid) for grid, given in sides for side in given):
@@ -205,8 +249,11 @@ def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
 BASE = f"ordered/{microbench.BASE}"
 # Blocks that are swept in pieces: sides by app and process grid.
 _CUBES_IN_PIECES = {"1x1x2": (16, 32, 64, 128), "2x1x1": (32, 96)}
-_PIECES = {"laplace2d": {"1x2": (64, 256, 1024), "2x1": (256,)}, "laplace3d": _CUBES_IN_PIECES,
-           "advection3d": _CUBES_IN_PIECES}  # fmt: skip
+_PIECES = {
+    "laplace2d": {"1x2": (64, 256, 1024), "2x1": (256,)},
+    "laplace3d": _CUBES_IN_PIECES,
+    "advection3d": _CUBES_IN_PIECES,
+}
 
 
 def _step(app: str, side: int, grid: str, strategy: str, **options) -> Choice:
@@ -268,8 +315,12 @@ def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
                 if choice := _block(app, side, active, form, real, given):
                     yield Point("kernel", choice)
             if form in app.fused_forms:
-                yield from (_fused(name, (side,) * app.dims, active, form, real, levels)
-                            for side in sides[::3] for levels in effort.fused if side >= 4 * levels)  # fmt: skip
+                yield from (
+                    _fused(name, (side,) * app.dims, active, form, real, levels)
+                    for side in sides[::3]
+                    for levels in effort.fused
+                    if side >= 4 * levels
+                )
 
 
 def _block(
@@ -301,7 +352,8 @@ def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
 # Most cells of a block in the memory of a device: three slots of all ranks that share it must fit. An imitated device
 # is the CPU, where larger blocks show nothing new.
 CELLS, HOST_CELLS = 1 << 28, 1 << 20
-# Shapes of a device's blocks of threads, in x and y and layers, that the largest sweeps are tried in beside the kernel's own.
+# Shapes of a device's blocks of threads, in x and y and layers, that the largest sweeps are tried in beside the
+# kernel's own.
 SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64x8x64")}
 
 
@@ -311,11 +363,18 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
         for name, form, real in kernel_names(effort.apps):
             app = core.find_app(name)
             blocks = [
-                Choice(name, (side,) * app.dims, ranks=count, form=form, real=real, device=device,
-                       strategy=core.device_strategy_names()[0])
+                Choice(
+                    name,
+                    (side,) * app.dims,
+                    ranks=count,
+                    form=form,
+                    real=real,
+                    device=device,
+                    strategy=core.device_strategy_names()[0],
+                )
                 for side in (effort.device_squares if app.dims == 2 else effort.device_cubes)
                 if side**app.dims <= (HOST_CELLS if device == "host" else CELLS)
-            ]  # fmt: skip
+            ]
             if app.dims not in SHAPES or core.illegal(blocks[0]):
                 continue
             if not core.step_of(blocks[0]).single:

@@ -1,8 +1,8 @@
 """Tables of costs measured alone, scaled to what whole steps show.
 
-Sweeps, packing and copies are timed alone, again and again on one block. In a step the exchange and the sweep take turns in
-the cache, and both slots of a field are used. How much that changes is one factor for each table: the median over the blocks
-of plain steps of what they took there over what the tables say.
+Sweeps, packing and copies are timed alone, again and again on one block. In a step the exchange and the sweep take
+turns in the cache, and both slots of a field are used. How much that changes is one factor for each table: the median
+over the blocks of plain steps of what they took there over what the tables say.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def scale(
 ) -> Terms | None:
     """Scale the tables of a profile in place; return the factors, None where there are too few steps.
 
-    base: steps in bulk with plain messages. terms: what the profile predicts for a step, by term. networked: messages come from
-    other nodes, so sweeps take longer by their interrupts, which are another cost.
+    base: steps in bulk with plain messages. terms: what the profile predicts for a step, by term. networked: messages
+    come from other nodes, so sweeps take longer by their interrupts, which are another cost.
     """
     found: dict[str, stats.Estimate] = {}
     errors: list[float] = []

@@ -1,8 +1,9 @@
-"""States of a machine: on one that others share, messages may take two or three times as long in one hour as in the next.
+"""States of a machine: on one that others share, messages may take two or three times as long in one hour as in the
+next.
 
-Where the host's scheduler puts the cores of a virtual machine decides whether they share a last cache. No factor brings one such
-state to the other: caches hold other blocks, and some costs change while others do not. So records are told apart by how long
-large messages took beside them, where that has two clearly separate values.
+Where the host's scheduler puts the cores of a virtual machine decides whether they share a last cache. No factor brings
+one such state to the other: caches hold other blocks, and some costs change while others do not. So records are told
+apart by how long large messages took beside them, where that has two clearly separate values.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ BETWEEN = 0.05  # of the records, the most that lie in the middle between two st
 def split(found: Sequence[dict]) -> list[list[dict]]:
     """Return the records of each state, the most frequent state first: two lists, or one with all of them.
 
-    found: records of a calibration; only those of as many ranks are compared. Those beside which no message was timed are in
-    both lists. Cost: local.
+    found: records of a calibration; only those of as many ranks are compared. Those beside which no message was timed
+    are in both lists. Cost: local.
     """
     groups: dict[int, list[dict]] = defaultdict(list)
     for record in found:
@@ -66,6 +67,8 @@ def said(others: Sequence[Sequence[Mapping]], usual: Sequence[Mapping]) -> list[
         paces = [pace.by_ranks(records) for records in (usual, state)]
         ranks = max((r for r in paces[0] if KIND in paces[0][r] and r in paces[1]), key=int)
         share = len(state) / (len(state) + len(usual))
-        texts.append(f"the machine was in another state for {share:.0%} of the records, with costs of their own: "
-                     f"{pace.said(pace.difference(paces[0][ranks], paces[1][ranks]))}")  # fmt: skip
+        texts.append(
+            f"the machine was in another state for {share:.0%} of the records, with costs of their own: "
+            f"{pace.said(pace.difference(paces[0][ranks], paces[1][ranks]))}"
+        )
     return texts

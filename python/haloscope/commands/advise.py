@@ -1,4 +1,6 @@
-"""`haloscope advise`: all ways to exchange halos, priced from a machine profile, ranked, explained; and the code to use one."""
+"""`haloscope advise`: all ways to exchange halos, priced from a machine profile, ranked, explained; and the code to use
+one.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,28 @@ from haloscope.measure.request import words_of
 from haloscope.options import ChoiceOptions, app_of, one_choice, option
 from haloscope.options import command as command_of
 
-DECIDED = ("strategy", "stage_strategies", "schedule", "substeps", "depth", "tiles", "sharing", "pack", "capture", "barrier",
-           "device_kernel", "device_block", "reorder", "process_grid")  # fmt: skip
+DECIDED = (
+    "strategy",
+    "stage_strategies",
+    "schedule",
+    "substeps",
+    "depth",
+    "tiles",
+    "sharing",
+    "pack",
+    "capture",
+    "barrier",
+    "device_kernel",
+    "device_block",
+    "reorder",
+    "process_grid",
+)
 
 
-@command_of(short_help="Rank all strategies, schedules and depths from a profile, and say why.",
-            choice=ChoiceOptions(without=(*predict.HERE, *DECIDED), usual={"ranks": "2"}))  # fmt: skip
+@command_of(
+    short_help="Rank all strategies, schedules and depths from a profile, and say why.",
+    choice=ChoiceOptions(without=(*predict.HERE, *DECIDED), usual={"ranks": "2"}),
+)
 @click.argument("app")
 @option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
 @option(
@@ -48,8 +66,8 @@ def command(app, depth, reorder, process_grid, top, members, profile, samples, r
     haloscope advise laplace2d --cells 8192 --ranks 16 --depth 1,2,4 --profile machine.json
     haloscope advise laplace2d --cells 4096 --profile machine.json --refresh
 
-    Nothing is measured, but with --refresh the pace of this machine. A row stands for all candidates that this profile cannot
-    tell apart, and names the simplest near its fastest: fewest options off default, then the simplest transport.
+    Nothing is measured, but with --refresh the pace of this machine. A row stands for all candidates that this profile
+    cannot tell apart, and names the simplest near its fastest: fewest options off default, then the simplest transport.
     """
     from haloscope.advice import advise as model
     from haloscope.measure import lists
@@ -118,8 +136,14 @@ def markdown(advice, machine, assumed: str, top: int = 10, members: bool = False
     assumed: of nodes and pace, in words. top: groups that are shown. members: list who is in them.
     """
     pick = advice.pick.prediction.choice
-    parts = [_title(advice), assumed, _answer(advice), _ranking(advice, top), _members(advice, top) if members else "",
-             _depths(advice)]  # fmt: skip
+    parts = [
+        _title(advice),
+        assumed,
+        _answer(advice),
+        _ranking(advice, top),
+        _members(advice, top) if members else "",
+        _depths(advice),
+    ]
     if advice.changes:
         parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
     parts += [code_for(pick), shape_hint(pick, machine), _left_out(advice)]
@@ -160,13 +184,33 @@ def _ranking(advice, top: int) -> str:
     for place, group in enumerate(shown, 1):
         p = group.simplest.prediction
         ends = " .. ".join(tables.number(c.time_s * factor) for c in (group.members[0], group.members[-1]))
-        rows.append([place, p.choice.strategy, p.choice.schedule, *(getattr(p.choice, field) or "the app's" for field in arranged),
-                     f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
-                     tables.number(p.time_s * factor), f"{p.time_s / best:.2f}", len(group.members) - 1 or "",
-                     ends if len(group.members) > 1 else "", p.reason])  # fmt: skip
+        rows.append(
+            [
+                place,
+                p.choice.strategy,
+                p.choice.schedule,
+                *(getattr(p.choice, field) or "the app's" for field in arranged),
+                f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
+                tables.number(p.time_s * factor),
+                f"{p.time_s / best:.2f}",
+                len(group.members) - 1 or "",
+                ends if len(group.members) > 1 else "",
+                p.reason,
+            ]
+        )
     titles = [field.replace("_", " ") for field in arranged]
-    headers = ["#", "strategy", "schedule", *titles, "depth", f"step ({unit})", "times the best", "others",
-               f"all of them ({unit})", "why"]  # fmt: skip
+    headers = [
+        "#",
+        "strategy",
+        "schedule",
+        *titles,
+        "depth",
+        f"step ({unit})",
+        "times the best",
+        "others",
+        f"all of them ({unit})",
+        "why",
+    ]
     return tables.markdown(rows, headers, right=("#", *headers[-5:-1]))
 
 

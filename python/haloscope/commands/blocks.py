@@ -49,15 +49,16 @@ USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
     help="Show records of an earlier run.",
 )
 def command(workloads, variant, timeline, recorded, launches, output, resume, **options):
-    """Exchange the buffers of a GPU's blocks between two sides, WORKLOADS (XS, S, M, L, XL; lists, globs), by many variants.
+    """Exchange the buffers of a GPU's blocks between two sides, WORKLOADS (XS, S, M, L, XL; lists, globs), by many
+    variants.
 
     \b
     baseline   a kernel packs all blocks, messages, a kernel unpacks them
     taskqueue  one kernel tells the CPU which block is packed, and is told what has arrived
     kernels    a kernel for each block to pack it, and one to unpack it
 
-    Variants, schemes and what the table shows: docs/blocks.md. A launch measures all variants, in random order, so that they
-    are compared close in time. Every block checks what it unpacks; a wrong value ends the run with code 1.
+    Variants, schemes and what the table shows: docs/blocks.md. A launch measures all variants, in random order, so that
+    they are compared close in time. Every block checks what it unpacks; a wrong value ends the run with code 1.
     """
     from haloscope.measure import campaign
     from haloscope.report import records
@@ -95,9 +96,21 @@ def _plan(workloads: str, texts, with_timeline: bool, options: dict):
         "timeline": with_timeline,
     }
     ranks = lists.numbers(options["ranks"], "--ranks") if options["ranks"] else [blocks.usual_ranks(how["device"])]
-    return Space([blocks.Blocks(variant, name, sizes, options["threads"] or 0, scheme, count,
-                                options["sides"] or (2 if count == 1 else 1), **how)
-                  for count, name, scheme, variant in itertools.product(ranks, names, schemes, chosen)])  # fmt: skip
+    return Space(
+        [
+            blocks.Blocks(
+                variant,
+                name,
+                sizes,
+                options["threads"] or 0,
+                scheme,
+                count,
+                options["sides"] or (2 if count == 1 else 1),
+                **how,
+            )
+            for count, name, scheme, variant in itertools.product(ranks, names, schemes, chosen)
+        ]
+    )
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:

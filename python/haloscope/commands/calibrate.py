@@ -1,4 +1,6 @@
-"""`haloscope calibrate`: measure what this machine's messages, packing and kernels cost, and write a machine profile."""
+"""`haloscope calibrate`: measure what this machine's messages, packing and kernels cost, and write a machine
+profile.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,12 @@ from haloscope.options import command as command_of
 )
 @click.option("--apps", metavar="LIST", help="Apps whose kernels are measured; globs. [those of few sweeps a step]")
 @click.option("--app", "app", metavar="APP", help="App of --program whose sweeps are measured too.")
-@click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
-              help="Program with its own app, linked with haloscope::rank_main.")  # fmt: skip
+@click.option(
+    "--program",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Program with its own app, linked with haloscope::rank_main.",
+)
 @click.option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of that app.")
 @click.option("--verbose", is_flag=True, help="Show every fitted point, and what could not be told from 0.")
 @starts_ranks
@@ -56,9 +62,9 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     haloscope calibrate -o machine.json --program ./gray-scott --app gray-scott
     haloscope predict laplace2d --cells 4096 --ranks 2 --profile machine.json
 
-    Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes on
-    where it ended when the same command is given again; one that is complete starts anew.
-    """  # fmt: skip
+    Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes
+    on where it ended when the same command is given again; one that is complete starts anew.
+    """
     from haloscope import core
     from haloscope.calibration import calibrate, points
     from haloscope.measure import devices, lists
@@ -157,11 +163,18 @@ def _laws(laws) -> str:
     for law in laws:
         for s in law.segments:
             errors_ = law.errors(s)
-            rows.append([
-                law.name, f"{s.start:g} {law.unit}", "" if math.isinf(s.end) else f"{s.end:g}",
-                *_value(s.fixed, s.interval.get("fixed"), 1e6), *_value(s.slope, s.interval.get("slope"), 1e9),
-                len(errors_), f"{100 * np.median(errors_):.1f} %", f"{100 * errors_.max():.0f} %",
-            ])  # fmt: skip
+            rows.append(
+                [
+                    law.name,
+                    f"{s.start:g} {law.unit}",
+                    "" if math.isinf(s.end) else f"{s.end:g}",
+                    *_value(s.fixed, s.interval.get("fixed"), 1e6),
+                    *_value(s.slope, s.interval.get("slope"), 1e9),
+                    len(errors_),
+                    f"{100 * np.median(errors_):.1f} %",
+                    f"{100 * errors_.max():.0f} %",
+                ]
+            )
     return tables.markdown(rows, headers, right=headers[1:])
 
 

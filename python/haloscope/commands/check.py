@@ -1,4 +1,6 @@
-"""`haloscope check`: a user's own MPI program on several numbers of ranks; which is the first that gives other results."""
+"""`haloscope check`: a user's own MPI program on several numbers of ranks; which is the first that gives other
+results.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,21 @@ from haloscope.options import command as command_of
 MOST_RANKS = 1024
 
 
-@command_of(short_help="Your own MPI program on 1, 2, 3, ... ranks: are its results the same?",
-            context_settings={"allow_interspersed_args": False})  # fmt: skip
+@command_of(
+    short_help="Your own MPI program on 1, 2, 3, ... ranks: are its results the same?",
+    context_settings={"allow_interspersed_args": False},
+)
 @click.argument("program", nargs=-1, required=True, metavar="-- PROGRAM [ARGS]...")
 @option(
     "--ranks", "-n", default="1,2,3,4,6", metavar="LIST", help="Numbers of ranks; the first is the base. [1,2,3,4,6]"
 )
-@option("--file", "files", multiple=True, metavar="PATTERN",
-        help="Compare these files that it writes, instead of what it prints; may be repeated.")  # fmt: skip
+@option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="PATTERN",
+    help="Compare these files that it writes, instead of what it prints; may be repeated.",
+)
 @option("--printed", is_flag=True, help="With --file: compare what it prints, too.")
 @option("--type", type=click.Choice(["f8", "f4", "i4", "i8"]), help="What raw binary files hold.")
 @option("--shape", metavar="XxYxZ", help="Points of raw binary files, x contiguous.")
@@ -35,28 +44,49 @@ MOST_RANKS = 1024
     "--relative", type=FiniteRange(min=0), default=0.0, metavar="X", help="Relative difference allowed. [0: every bit]"
 )
 @option("--absolute", type=FiniteRange(min=0), default=0.0, metavar="X", help="Absolute difference allowed. [0]")
-@option("--input", "inputs", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
-        help="Copy this file or folder into each working folder; may be repeated.")  # fmt: skip
-@option("--timeout", type=FiniteRange(min=0), default=0.0, metavar="SECONDS",
-        help="A run that takes longer is ended; 0: each is waited for. [0]")  # fmt: skip
+@option(
+    "--input",
+    "inputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Copy this file or folder into each working folder; may be repeated.",
+)
+@option(
+    "--timeout",
+    type=FiniteRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="A run that takes longer is ended; 0: each is waited for. [0]",
+)
 @option("--mpiexec", metavar="PATH", help="The mpiexec of the program's own MPI. [the one of 'haloscope info']")
-@option("--process-grid", default="cubic", metavar="RULE", group="grid",
-        help="What {grid}, {px}, {py}, {pz} stand for: cubic, square, prime-factors, slabs. [cubic]")  # fmt: skip
+@option(
+    "--process-grid",
+    default="cubic",
+    metavar="RULE",
+    group="grid",
+    help="What {grid}, {px}, {py}, {pz} stand for: cubic, square, prime-factors, slabs. [cubic]",
+)
 @option("--dims", type=click.IntRange(1, 3), default=2, group="grid", help="Dimensions of {grid}. [2]")
-@option("--keep", type=click.Path(path_type=Path), metavar="FOLDER", group="output",
-        help="Keep working folders and output here; it must not exist, or be empty.")  # fmt: skip
+@option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    group="output",
+    help="Keep working folders and output here; it must not exist, or be empty.",
+)
 @option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table.")
 def command(program, ranks, inputs, timeout, mpiexec, process_grid, dims, keep, as_json, **options):
-    """Run PROGRAM, with any MPI and without Haloscope, on several numbers of ranks and compare its results. Wrong halos show
-    as results that depend on the number of ranks.
+    """Run PROGRAM, with any MPI and without Haloscope, on several numbers of ranks and compare its results. Wrong halos
+    show as results that depend on the number of ranks.
 
     \b
     haloscope check -- ./heat 512 512
     haloscope check --file 'u*.npy' --input heat.nml -- ./heat heat.nml
     haloscope check -n 1,4,8 --file u.raw --type f8 --shape 512x256 -- ./heat {px} {py}
 
-    In ARGS, {ranks} is the number of ranks, {grid} a process grid as 2x1, {px}, {py}, {pz} its parts, {here} this folder.
-    Exit code 0 when all results are equal, 1 when some differ or a run failed.
+    In ARGS, {ranks} is the number of ranks, {grid} a process grid as 2x1, {px}, {py}, {pz} its parts, {here} this
+    folder. Exit code 0 when all results are equal, 1 when some differ or a run failed.
     """
     from haloscope.measure import check, launch, lists
     from haloscope.report import check as report
@@ -85,7 +115,9 @@ def command(program, ranks, inputs, timeout, mpiexec, process_grid, dims, keep, 
 
 
 def rules_of(options: Mapping):
-    """Return the rules of comparison of options. Raises UsageProblem and NotAvailable for those that cannot be followed."""
+    """Return the rules of comparison of options. Raises UsageProblem and NotAvailable for those that cannot be
+    followed.
+    """
     from haloscope.measure import lists
     from haloscope.report import differences
 
@@ -104,8 +136,15 @@ def rules_of(options: Mapping):
         if pattern.endswith(differences.UNSUPPORTED):
             differences.refuse_format(pattern)
     tolerance = differences.Tolerance(options["relative"], options["absolute"])
-    return differences.Rules(options["printed"] or not options["files"], options["files"], options["type"], shapes[0],
-                             options["numbers_only"], tuple(map(_pattern, options["ignore"])), tolerance)  # fmt: skip
+    return differences.Rules(
+        options["printed"] or not options["files"],
+        options["files"],
+        options["type"],
+        shapes[0],
+        options["numbers_only"],
+        tuple(map(_pattern, options["ignore"])),
+        tolerance,
+    )
 
 
 def _refuse_pattern(pattern: str) -> None:

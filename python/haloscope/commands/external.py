@@ -18,7 +18,9 @@ def validate(
     as_json: bool,
     stem: Path | None,
 ) -> None:
-    """Fit, predict and print; write what stems are given for. Raises UsageProblem for a table or a condition that is none."""
+    """Fit, predict and print; write what stems are given for. Raises UsageProblem for a table or a condition that is
+    none.
+    """
     from haloscope.external import fit as fits
     from haloscope.external import judge as model
     from haloscope.external import table

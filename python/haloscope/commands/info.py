@@ -20,8 +20,8 @@ from haloscope.options import starts_ranks
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @starts_ranks
 def command(as_json):
-    """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others, why
-    not."""
+    """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others,
+    why not."""
     facts = gather()
     if as_json:
         terminal.echo(terminal.json_text(facts))

@@ -8,22 +8,24 @@ from haloscope.options import command as command_of
 from haloscope.options import link_of, link_options
 
 
-@command_of(short_help="Any command in an emulated cluster: a network of set latency and bandwidth on one machine.",
-            context_settings={"allow_interspersed_args": False})  # fmt: skip
+@command_of(
+    short_help="Any command in an emulated cluster: a network of set latency and bandwidth on one machine.",
+    context_settings={"allow_interspersed_args": False},
+)
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND [ARGS]...")
 @link_options("--hosts", usual=2)
 def command(words, **options):
-    """Run COMMAND on the first host of an emulated cluster: hosts are namespaces of this machine, with names, networks, shared
-    memory and cores of their own, and real MPI runs over real TCP between them. What COMMAND starts with mpiexec is spread
-    over the hosts.
+    """Run COMMAND on the first host of an emulated cluster: hosts are namespaces of this machine, with names, networks,
+    shared memory and cores of their own, and real MPI runs over real TCP between them. What COMMAND starts with mpiexec
+    is spread over the hosts.
 
     \b
     haloscope lab --latency 50us --bandwidth 1Gbit -- mpiexec -n 2 ./my_program
     haloscope lab --latency 100us -- haloscope calibrate -o lab.json
     haloscope run laplace2d --lab 2 --latency 50us --cells 512x512 --depth 1..16*2     (shorter)
 
-    As root, or without where users may make namespaces; COMMAND has the rights of the user who gives it, as root those of
-    root, so give programs of others as a user. Exit code: the command's; 3 where the machine cannot do it.
+    As root, or without where users may make namespaces; COMMAND has the rights of the user who gives it, as root those
+    of root, so give programs of others as a user. Exit code: the command's; 3 where the machine cannot do it.
     """
     from haloscope.lab import cluster
 

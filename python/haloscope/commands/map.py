@@ -17,19 +17,30 @@ from haloscope.options import command as command_of
 MOST = 400  # places on a map
 
 
-@command_of(short_help="Where deep halos, overlap, merging win: a map over latencies and blocks.",
-            choice=ChoiceOptions(without=(*predict.HERE, *DECIDED, "cells", "nodes", "placement"),
-                                 usual={"ranks": "2"}))  # fmt: skip
+@command_of(
+    short_help="Where deep halos, overlap, merging win: a map over latencies and blocks.",
+    choice=ChoiceOptions(without=(*predict.HERE, *DECIDED, "cells", "nodes", "placement"), usual={"ranks": "2"}),
+)
 @click.argument("app")
 @option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
-@option("--blocks", default="16,32,64,128,256", metavar="LIST",
-        help="Cells of a rank in each dimension. [16,32,64,128,256]")  # fmt: skip
-@option("--latency", default="2us,20us,200us,1ms", metavar="LIST",
-        help="Of the network between the ranks, one way. [2us,20us,200us,1ms]")  # fmt: skip
+@option(
+    "--blocks", default="16,32,64,128,256", metavar="LIST", help="Cells of a rank in each dimension. [16,32,64,128,256]"
+)
+@option(
+    "--latency",
+    default="2us,20us,200us,1ms",
+    metavar="LIST",
+    help="Of the network between the ranks, one way. [2us,20us,200us,1ms]",
+)
 @option("--bandwidth", default="10Gbit", metavar="RATE", help="Of each rank's line, each way; 0: no limit. [10Gbit]")
 @option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
-@option("--measured", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-        help="Records of `haloscope run --lab`, for a second map beside it; repeatable.")  # fmt: skip
+@option(
+    "--measured",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Records of `haloscope run --lab`, for a second map beside it; repeatable.",
+)
 @option("--output", type=FileName(stem=True), metavar="STEM", help="Also draw it: STEM.svg and STEM.png.")
 @option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
 def command(app, profile, blocks, latency, bandwidth, depth, measured, output, as_json, **options):
@@ -40,9 +51,10 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
     haloscope map laplace3d -n 8 --profile machine.json --latency 1us,10us,100us --bandwidth 25Gbit
     haloscope map laplace2d --profile lab.json --measured lab.jsonl --output map
 
-    Networks are the profile's, with their latency and bandwidth replaced. In each place stands what sets the winner apart
-    from plain `ordered/p2p` bulk depth 1, and how many times faster it is; of choices that the model cannot tell apart the
-    simplest. A map of what was measured needs the plain exchange and its rivals in records of emulated clusters.
+    Networks are the profile's, with their latency and bandwidth replaced. In each place stands what sets the winner
+    apart from plain `ordered/p2p` bulk depth 1, and how many times faster it is; of choices that the model cannot tell
+    apart the simplest. A map of what was measured needs the plain exchange and its rivals in records of emulated
+    clusters.
     """
     from haloscope.advice import map as model
     from haloscope.lab.link import Link, rate_of, time_of
@@ -68,7 +80,8 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
         found["measured"] = model.measured(held, choice.app, rate)
         if not found["measured"]:
             raise UsageProblem(
-                f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated cluster with "
+                f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated "
+                "cluster with "
                 f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
             )
     terminal.echo(terminal.json_text(document(found)) if as_json else markdown(found, choice, machine, bandwidth))

@@ -1,4 +1,6 @@
-"""`haloscope microbench`: messages of every transport, collective operations, memory; or what other programs measured."""
+"""`haloscope microbench`: messages of every transport, collective operations, memory; or what other programs
+measured.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +66,24 @@ from haloscope.options import command as command_of
     help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
 )
 @starts_ranks
-def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions, launches, output, resume,
-            stem, recorded, imported):  # fmt: skip
+def command(
+    names,
+    transport,
+    ranks,
+    gap,
+    nodes,
+    threads,
+    sizes,
+    quick,
+    seconds,
+    repetitions,
+    launches,
+    output,
+    resume,
+    stem,
+    recorded,
+    imported,
+):
     """Measure single messages through the transports that exchanges use, collective operations, and memory.
 
     \b
@@ -79,8 +97,8 @@ def command(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds,
     stream      copy, scale, add and triad over large arrays, by threads
     cache       reading, writing and updating working sets of growing size
 
-    Every transport moves the same bytes, and everything that arrives or is computed is checked. Where one message alone is
-    measured too, a table says how much longer several at once take.
+    Every transport moves the same bytes, and everything that arrives or is computed is checked. Where one message alone
+    is measured too, a table says how much longer several at once take.
     """
     from haloscope.report import records
 

@@ -12,8 +12,9 @@ from haloscope.options import ChoiceOptions, app_of, one_choice, option
 from haloscope.options import command as command_of
 
 
-@command_of(short_help="Neighbours, messages, bytes and program for any rank count.",
-            choice=ChoiceOptions(usual={"ranks": "1"}))  # fmt: skip
+@command_of(
+    short_help="Neighbours, messages, bytes and program for any rank count.", choice=ChoiceOptions(usual={"ranks": "1"})
+)
 @click.argument("app")
 @option("--rank", type=click.IntRange(0, 2**31 - 1), default=0, help="The rank whose messages are shown. [0]")
 @option("--steps", type=click.IntRange(1), group="schedule", help="Steps of the program, if fewer than the depth.")
@@ -51,8 +52,8 @@ def describe(choice, rank: int = 0, with_program: bool = False, **schedule_optio
     return {
         "schema": "haloscope.plan",
         "schema_version": 2,
-        "request": choice.to_json() | {"periodic": layout.periodic, "ranks": choice.ranks, "depth": choice.depth,
-                                       "schedule": choice.schedule},
+        "request": choice.to_json()
+        | {"periodic": layout.periodic, "ranks": choice.ranks, "depth": choice.depth, "schedule": choice.schedule},
         "process_grid": layout.ranks,
         "block_cells_min": [n // p for n, p in zip(layout.cells, layout.ranks, strict=True)],
         "block_cells_max": [-(-n // p) for n, p in zip(layout.cells, layout.ranks, strict=True)],
@@ -60,8 +61,10 @@ def describe(choice, rank: int = 0, with_program: bool = False, **schedule_optio
         "coords": layout.coords(rank)[: layout.dims],
         "owned": dataclasses.asdict(layout.owned(rank)),
         "neighbours": _neighbours(layout, rank),
-        "stages": [_stage(choice, layout, step, s, rank, with_program, schedule_options) for s in range(len(step.stages))],
-    }  # fmt: skip
+        "stages": [
+            _stage(choice, layout, step, s, rank, with_program, schedule_options) for s in range(len(step.stages))
+        ],
+    }
 
 
 def _stage(choice, layout, step, number: int, rank: int, with_program: bool, schedule_options: dict) -> dict:
@@ -134,8 +137,10 @@ def _table(rows: list, headers: list[str]) -> str:
     from tabulate import tabulate
 
     numeric = [all(isinstance(v, int) or v == "" for v in column) for column in zip(*rows, strict=True)]
-    texts = [[f"{v:,}" if isinstance(v, int) and h in AMOUNTS else str(v) for v, h in zip(row, headers, strict=True)]
-             for row in rows]  # fmt: skip
+    texts = [
+        [f"{v:,}" if isinstance(v, int) and h in AMOUNTS else str(v) for v, h in zip(row, headers, strict=True)]
+        for row in rows
+    ]
     align = ["right" if n else "left" for n in numeric]
     return tabulate(texts, headers, tablefmt="pipe", disable_numparse=True, colalign=align)
 
@@ -170,8 +175,10 @@ def _exchange_table(about: dict) -> str:
 
 def _exchange_rows(about: dict) -> list[list[str]]:
     e, dims = about["exchange"], len(about["process_grid"])
-    named = [f"{q['name']} ({q['element_bytes']} bytes{'' if q['centring'] == 'cell' else ', ' + q['centring']})"
-             for q in e["quantities"]]  # fmt: skip
+    named = [
+        f"{q['name']} ({q['element_bytes']} bytes{'' if q['centring'] == 'cell' else ', ' + q['centring']})"
+        for q in e["quantities"]
+    ]
     layers = [sides[0] for sides in e["widths"]] or [e["low"]]
     widths = ", ".join(dict.fromkeys(_sizes(sides[:dims]) for sides in layers))
     return [
@@ -212,10 +219,17 @@ def _message_table(document: dict) -> str:
     dims = len(document["process_grid"])
     numbered = enumerate(document["messages"])
     rows = [
-        [number, m["round"], "to" if m["out"] else "from", m["peer"], m["tag"], m["bytes"],
-         " + ".join(_box(r["box"], dims) for r in m["regions"])]
+        [
+            number,
+            m["round"],
+            "to" if m["out"] else "from",
+            m["peer"],
+            m["tag"],
+            m["bytes"],
+            " + ".join(_box(r["box"], dims) for r in m["regions"]),
+        ]
         for number, m in numbered
-    ]  # fmt: skip
+    ]
     if not rows:
         return f"Rank {document['rank']} sends and receives no messages."
     head = f"## Messages of rank {document['rank']} (regions count from its first owned cell)\n\n"

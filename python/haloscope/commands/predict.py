@@ -16,26 +16,52 @@ HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
 
 PLACED = options_of(
     option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one."),
-    option("--mapping", default="fill", group="machine", metavar="RULE",
-           help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin. [fill]"),
+    option(
+        "--mapping",
+        default="fill",
+        group="machine",
+        metavar="RULE",
+        help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
+    ),
     option("--active", type=click.IntRange(1, 100_000), group="machine", help="Most cores in use per socket. [all]"),
-    option("--reductions", type=click.IntRange(0, 1_000_000), default=0, group="machine",
-           help="All-reduces per time step beside the app's own. [0]"),
-    option("--repeats", type=click.IntRange(0, 1_000_000), default=1, group="machine",
-           help="Executions per time step of a loop of stages. [1]"),
-)  # fmt: skip
+    option(
+        "--reductions",
+        type=click.IntRange(0, 1_000_000),
+        default=0,
+        group="machine",
+        help="All-reduces per time step beside the app's own. [0]",
+    ),
+    option(
+        "--repeats",
+        type=click.IntRange(0, 1_000_000),
+        default=1,
+        group="machine",
+        help="Executions per time step of a loop of stages. [1]",
+    ),
+)
 MACHINE = options_of(
     PLACED,
-    option("--samples", type=click.IntRange(0, 10_000), default=100, group="machine",
-           help="Draws of the profile's parameters for the interval; 0 = none. [100]"),
-    option("--refresh", is_flag=True, group="machine",
-           help="Time the pace of this machine first, in a second, and predict for that."),
+    option(
+        "--samples",
+        type=click.IntRange(0, 10_000),
+        default=100,
+        group="machine",
+        help="Draws of the profile's parameters for the interval; 0 = none. [100]",
+    ),
+    option(
+        "--refresh",
+        is_flag=True,
+        group="machine",
+        help="Time the pace of this machine first, in a second, and predict for that.",
+    ),
     option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
-)  # fmt: skip
+)
 
 
-@command_of(short_help="Time per step, interval and breakdown, from a machine profile.",
-            choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}))  # fmt: skip
+@command_of(
+    short_help="Time per step, interval and breakdown, from a machine profile.",
+    choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
+)
 @click.argument("app")
 @MACHINE
 def command(app, profile, samples, refresh, as_json, **options):
@@ -71,7 +97,8 @@ def setting_of(options: dict):
 
 
 def at_pace(machine, refresh: bool) -> tuple:
-    """Return a profile at the pace that predictions shall be for, and that pace in words, with a remedy where it is old.
+    """Return a profile at the pace that predictions shall be for, and that pace in words, with a remedy where it is
+    old.
 
     refresh: measure it now. Raises as measure.pace.now does.
     """
@@ -97,7 +124,8 @@ def at_pace(machine, refresh: bool) -> tuple:
     if not ages or min(ages) < pace.STALE_S:
         return machine, "Pace: that of the calibration."
     return machine, (
-        f"Pace: that of the calibration, {pace.ago(min(ages))} ago, which is stale: a shared machine may be faster or slower "
+        f"Pace: that of the calibration, {pace.ago(min(ages))} ago, which is stale: a shared machine may be faster or "
+        "slower "
         f"by now. --refresh measures it in a second."
     )
 
@@ -147,8 +175,11 @@ def markdown(made: list, pace: str = "") -> str:
         shown = [cell(getattr(request.choice, axis)) for axis in axes]
         rows.append([place, *shown, tables.number(p.time_s * factor), ends, *values, p.worst_rank])
     first = made[0][0].choice
-    title = f"# Predicted: {first.app}, {first.shape} cells, {first.ranks} ranks" if len(made) == 1 else (
-        f"# Predicted: {first.app}, {len(made)} choices, fastest first")  # fmt: skip
+    title = (
+        f"# Predicted: {first.app}, {first.shape} cells, {first.ranks} ranks"
+        if len(made) == 1
+        else (f"# Predicted: {first.app}, {len(made)} choices, fastest first")
+    )
     text = f"{title}\n\nMachine profile: {made[0][1].profile}. Times in {unit} per step.\n\n"
     text += f"{pace}\n\n" if pace else ""
     text += tables.markdown(rows, headers, right=("#", timed, "90 %", *terms, "slowest rank"))
@@ -159,9 +190,11 @@ def markdown(made: list, pace: str = "") -> str:
 def _source_of_intervals(predictions) -> list[str]:
     """Say where the intervals come from, if there are any."""
     regimes = {p.interval_from for p in predictions if p.interval is not None}
-    said = {"": "- 90 %: the model's own interval, which no held-out measurement has confirmed (haloscope validate "
-                "--keep-intervals)",
-            "all": "- 90 %: from held-out measurements of all regimes, as there are too few of this one"}  # fmt: skip
+    said = {
+        "": "- 90 %: the model's own interval, which no held-out measurement has confirmed (haloscope validate "
+        "--keep-intervals)",
+        "all": "- 90 %: from held-out measurements of all regimes, as there are too few of this one",
+    }
     texts = [said[name] for name in sorted(regimes) if name in said]
     known = sorted(regimes - set(said))
     return texts + ([f"- 90 %: from held-out measurements of the same regime ({', '.join(known)})"] if known else [])

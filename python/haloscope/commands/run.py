@@ -39,33 +39,70 @@ MEASURING = options_of(
     option("--seconds", type=FiniteRange(0, min_open=True), help="Length of a repetition instead of --steps. [0.2]"),
     option("--launches", type=click.IntRange(1, 1000), default=3, help="Starts of the ranks. [3]"),
     option("--repetitions", type=click.IntRange(1, MOST), group="measuring", help="Repetitions per launch. [5]"),
-    option("--warmup", type=click.IntRange(0, MOST), group="measuring", help="Repetitions before the measured ones. [1]"),
-    option("--verify", type=click.IntRange(0, MOST), group="measuring",
-           help="Steps compared with `reference`; 0 = off. [2 depth + 1]"),
+    option(
+        "--warmup", type=click.IntRange(0, MOST), group="measuring", help="Repetitions before the measured ones. [1]"
+    ),
+    option(
+        "--verify",
+        type=click.IntRange(0, MOST),
+        group="measuring",
+        help="Steps compared with `reference`; 0 = off. [2 depth + 1]",
+    ),
     option("--timers", type=click.Choice(["on", "off"]), group="measuring", help="Timers of single phases. [on]"),
-    option("--events", is_flag=True, group="measuring",
-           help="Count cycles, cache misses, ... in each timer, where this machine can, and sample the clock; shown by "
-                "--components."),
+    option(
+        "--events",
+        is_flag=True,
+        group="measuring",
+        help="Count cycles, cache misses, ... in each timer, where this machine can, and sample the clock; shown by "
+        "--components.",
+    ),
     option("--order-seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
-    option("--watchdog", type=FiniteRange(0), default=0.0, group="measuring",
-           help="Seconds without progress that end the run; 0: none do. [0]"),
-    option("--inject", default="", metavar="KIND:rank=R,step=S[,seconds=X]", group="measuring",
-           help="Fault for tests: delay, hang, stop, kill."),
-)  # fmt: skip
+    option(
+        "--watchdog",
+        type=FiniteRange(0),
+        default=0.0,
+        group="measuring",
+        help="Seconds without progress that end the run; 0: none do. [0]",
+    ),
+    option(
+        "--inject",
+        default="",
+        metavar="KIND:rank=R,step=S[,seconds=X]",
+        group="measuring",
+        help="Fault for tests: delay, hang, stop, kill.",
+    ),
+)
 OUTPUT = options_of(
     option("--output", type=FileName(), help="Record file. [results/scratch/APP-TIME.jsonl]"),
     option("--resume", is_flag=True, help="Skip what the record file already holds."),
-    option("--trace", type=FileName(), metavar="FILE", group="output",
-           help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
-                "(one choice)."),
-    option("--timeline", is_flag=True, group="output",
-           help="Show each rank's seconds by phase and MPI call, and blocked seconds."),
-    option("--components", is_flag=True, group="output",
-           help="Show compute, memory, boundary, exchange and collectives over ranks, and every named timer."),
-    option("--statistic", type=click.Choice(["rank0", "min", "mean", "max", "all"]), group="output",
-           help="Also show the phases, by this statistic over ranks."),
+    option(
+        "--trace",
+        type=FileName(),
+        metavar="FILE",
+        group="output",
+        help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
+        "(one choice).",
+    ),
+    option(
+        "--timeline",
+        is_flag=True,
+        group="output",
+        help="Show each rank's seconds by phase and MPI call, and blocked seconds.",
+    ),
+    option(
+        "--components",
+        is_flag=True,
+        group="output",
+        help="Show compute, memory, boundary, exchange and collectives over ranks, and every named timer.",
+    ),
+    option(
+        "--statistic",
+        type=click.Choice(["rank0", "min", "mean", "max", "all"]),
+        group="output",
+        help="Also show the phases, by this statistic over ranks.",
+    ),
     option("--baseline", metavar="ID", group="output", help="What speed-ups refer to. [bulk ordered/p2p depth 1]"),
-)  # fmt: skip
+)
 
 
 @command(

@@ -16,29 +16,59 @@ from haloscope.options import ChoiceOptions, FileName, FiniteRange, app_of, opti
 from haloscope.options import command as command_of
 
 SIMULATED = options_of(
-    option("--steps", "-i", type=click.IntRange(1, 1_000_000), default=10,
-           help="Time steps, at least two exchanges; the second half counts. [10]"),
-    option("--noise", default="0", metavar="SECONDS|PERCENT%",
-           help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]"),
+    option(
+        "--steps",
+        "-i",
+        type=click.IntRange(1, 1_000_000),
+        default=10,
+        help="Time steps, at least two exchanges; the second half counts. [10]",
+    ),
+    option(
+        "--noise",
+        default="0",
+        metavar="SECONDS|PERCENT%",
+        help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]",
+    ),
     option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks."),
     option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, group="machine", help="Of the noise. [0]"),
-    option("--overhead", type=FiniteRange(0), default=0.0, group="machine",
-           help="Seconds that both ends are busy with a message, taken out of its latency. [0]"),
-    option("--gap", type=FiniteRange(0), default=0.0, group="machine",
-           help="Least seconds between two sends of a rank. [0]"),
+    option(
+        "--overhead",
+        type=FiniteRange(0),
+        default=0.0,
+        group="machine",
+        help="Seconds that both ends are busy with a message, taken out of its latency. [0]",
+    ),
+    option(
+        "--gap",
+        type=FiniteRange(0),
+        default=0.0,
+        group="machine",
+        help="Least seconds between two sends of a rank. [0]",
+    ),
     option("--offload", is_flag=True, group="machine", help="Rendezvous messages travel once posted, without calls."),
-    option("--goal", type=FileName(), metavar="FILE", group="output",
-           help="Write the message schedule as GOAL, for LogGOPSim (one choice)."),
-    option("--extrap", type=FileName(), metavar="FILE", group="output",
-           help="Write the times as Extra-P JSON Lines."),
-    option("--plot", type=FileName(stem=True), metavar="STEM", group="output",
-           help="Draw time over ranks: STEM.svg, STEM.png."),
+    option(
+        "--goal",
+        type=FileName(),
+        metavar="FILE",
+        group="output",
+        help="Write the message schedule as GOAL, for LogGOPSim (one choice).",
+    ),
+    option("--extrap", type=FileName(), metavar="FILE", group="output", help="Write the times as Extra-P JSON Lines."),
+    option(
+        "--plot",
+        type=FileName(stem=True),
+        metavar="STEM",
+        group="output",
+        help="Draw time over ranks: STEM.svg, STEM.png.",
+    ),
     option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
-)  # fmt: skip
+)
 
 
-@command_of(short_help="Time per step on up to 10^6 ranks, simulated message by message.",
-            choice=ChoiceOptions(lists=True, without=predict.HERE, usual={"ranks": "2"}))  # fmt: skip
+@command_of(
+    short_help="Time per step on up to 10^6 ranks, simulated message by message.",
+    choice=ChoiceOptions(lists=True, without=predict.HERE, usual={"ranks": "2"}),
+)
 @click.argument("app")
 @predict.PLACED
 @SIMULATED
@@ -157,8 +187,12 @@ def measurements(made: list) -> list[dict]:
     """
     import math
 
-    axes = {"ranks": lambda c: c.ranks, "cells": lambda c: math.prod(c.cells), "threads": lambda c: c.threads,
-            "depth": lambda c: c.depth}  # fmt: skip
+    axes = {
+        "ranks": lambda c: c.ranks,
+        "cells": lambda c: math.prod(c.cells),
+        "threads": lambda c: c.threads,
+        "depth": lambda c: c.depth,
+    }
     used = {name: of for name, of in axes.items() if name == "ranks" or len({of(r.choice) for r, _ in made}) > 1}
     lines = []
     for request, s in made:
@@ -166,8 +200,10 @@ def measurements(made: list) -> list[dict]:
         params = {name: of(choice) for name, of in used.items()}
         path = f"{choice.app} {choice.schedule} {choice.strategy}"
         times = {path: s.time_s} | {f"{path}->{kind}": t for kind, t in s.by_operation.items() if t > 0}
-        lines += [{"origin": outputs.SIMULATED, "params": params, "callpath": p, "metric": "simulated_s", "value": t}
-                  for p, t in times.items()]  # fmt: skip
+        lines += [
+            {"origin": outputs.SIMULATED, "params": params, "callpath": p, "metric": "simulated_s", "value": t}
+            for p, t in times.items()
+        ]
     return lines
 
 

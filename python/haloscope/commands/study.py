@@ -28,7 +28,8 @@ from haloscope.options import FileName
 @click.option(
     "--device",
     metavar="NAME",
-    help="Where fields or blocks live (white2011, valen2023, vanecek2020): none, cuda, hip, host. [a card if there is one]",
+    help="Where fields or blocks live (white2011, valen2023, vanecek2020): none, cuda, hip, host. [a card if there is "
+    "one]",
 )
 @click.option("--steps", type=click.IntRange(1, 10**9), help="Time steps per repetition.")
 @click.option("--repetitions", type=click.IntRange(1, 10**9), help="Repetitions per launch.")
@@ -50,7 +51,8 @@ from haloscope.options import FileName
 )
 @click.option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing.")
 def command(name, quick, output, resume, recorded, slurm, replay, **changes):
-    """Run the study NAME (white2011, valen2023, schroeter2021, davis2017, vanecek2020): measure, verify, and print its tables.
+    """Run the study NAME (white2011, valen2023, schroeter2021, davis2017, vanecek2020): measure, verify, and print its
+    tables.
 
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
     nor MPI; it ends with code 1 when a result misses the bar set for it.

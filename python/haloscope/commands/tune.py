@@ -17,22 +17,42 @@ from haloscope.options import command as command_of
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
 SEARCH = options_of(
     option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
-    option("--budget", type=FiniteRange(0, min_open=True), metavar="SECONDS",
-           help="Time for the search. [a tenth of measuring everything, at most 60]"),
-    option("--confirm", type=click.IntRange(0, 1000), default=5, group="measuring",
-           help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]"),
-    option("--exhaustive", is_flag=True, group="measuring", help="Measure all candidates too, and say what the choice lost."),
-    option("--timeout", type=FiniteRange(0), default=0.0, group="measuring",
-           help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]"),
+    option(
+        "--budget",
+        type=FiniteRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Time for the search. [a tenth of measuring everything, at most 60]",
+    ),
+    option(
+        "--confirm",
+        type=click.IntRange(0, 1000),
+        default=5,
+        group="measuring",
+        help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]",
+    ),
+    option(
+        "--exhaustive",
+        is_flag=True,
+        group="measuring",
+        help="Measure all candidates too, and say what the choice lost.",
+    ),
+    option(
+        "--timeout",
+        type=FiniteRange(0),
+        default=0.0,
+        group="measuring",
+        help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]",
+    ),
     option("--seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
     option("--output", type=FileName(), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
     option("--resume", is_flag=True, help="Take from the record file what it already holds."),
     option("--top", type=click.IntRange(1), default=10, group="output", help="Rows of the table. [10]"),
-)  # fmt: skip
+)
 
 
-@command_of(short_help="Find the fastest choice for one grid by measuring few.",
-            choice=ChoiceOptions(lists=True, usual=USUAL))  # fmt: skip
+@command_of(
+    short_help="Find the fastest choice for one grid by measuring few.", choice=ChoiceOptions(lists=True, usual=USUAL)
+)
 @click.argument("app")
 @SEARCH
 @starts_ranks
@@ -162,10 +182,16 @@ def _race(race, top: int) -> str:
     shown = [e for e in race.ranking if e.launches][:top]
     unit, factor = tables.unit(e.time_s for e in shown)
     rows = [
-        [place, _words(e.request), tables.number(e.time_s * factor),
-         tables.number(e.predicted_s * factor) if e.predicted_s else "", e.rungs, e.fate or "in to the end"]
+        [
+            place,
+            _words(e.request),
+            tables.number(e.time_s * factor),
+            tables.number(e.predicted_s * factor) if e.predicted_s else "",
+            e.rungs,
+            e.fate or "in to the end",
+        ]
         for place, e in enumerate(shown, 1)
-    ]  # fmt: skip
+    ]
     headers = ["#", "candidate", f"measured ({unit})", f"predicted ({unit})", "rungs", "why not further"]
     measured = sum(bool(e.launches) for e in race.entrants)
     noise = ", ".join(f"{value:.0%}" for value in race.seen_noise)
@@ -197,7 +223,8 @@ def _spent(race, again) -> str:
     confirming = again.wall_s if again else 0.0
     spent, whole = race.spent_s + confirming, race.exhaustive_s
     return (
-        f"Measured for {race.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the {whole:.0f} s "
+        f"Measured for {race.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the "
+        f"{whole:.0f} s "
         f"that one launch of each of the {len(race.entrants)} candidates would take "
         f"({race.spent_s / whole:.0%} without confirming)."
     )

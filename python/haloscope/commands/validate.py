@@ -13,32 +13,79 @@ from haloscope.options import FileName, option, options_of, starts_ranks
 from haloscope.options import command as command_of
 
 EXTERNAL = options_of(
-    option("--external", type=click.Path(), metavar="FILE",
-           help="Instead of RECORDS: a CSV file of exchanges that others have timed, see docs/external.md."),
-    option("--fit", "fitted_file", type=click.Path(), metavar="FILE",
-           help="Fit costs to this CSV file, predict all of --external that is not in it. [a part of --external]"),
-    option("--fit-on", multiple=True, metavar="AXIS=VALUE,...",
-           help="Fit to rows that meet all such conditions (nodes=1 fields=1,4). [half of the cases]"),
-    option("--holdout", multiple=True, metavar="AXIS=VALUE,...", help="Fit to all rows but those that meet all such conditions."),
-    option("--cross", multiple=True, metavar="AXIS",
-           help="Also fit without each value of this axis in turn, and predict the rows that have it."),
-    option("--profiles", type=FileName(stem=True), metavar="STEM", group="output",
-           help="With --external: write the fitted profiles as STEM-PROGRAM.json."),
-    option("--json", "as_json", is_flag=True, group="output", help="With --external: one JSON document instead of tables."),
-)  # fmt: skip
+    option(
+        "--external",
+        type=click.Path(),
+        metavar="FILE",
+        help="Instead of RECORDS: a CSV file of exchanges that others have timed, see docs/external.md.",
+    ),
+    option(
+        "--fit",
+        "fitted_file",
+        type=click.Path(),
+        metavar="FILE",
+        help="Fit costs to this CSV file, predict all of --external that is not in it. [a part of --external]",
+    ),
+    option(
+        "--fit-on",
+        multiple=True,
+        metavar="AXIS=VALUE,...",
+        help="Fit to rows that meet all such conditions (nodes=1 fields=1,4). [half of the cases]",
+    ),
+    option(
+        "--holdout",
+        multiple=True,
+        metavar="AXIS=VALUE,...",
+        help="Fit to all rows but those that meet all such conditions.",
+    ),
+    option(
+        "--cross",
+        multiple=True,
+        metavar="AXIS",
+        help="Also fit without each value of this axis in turn, and predict the rows that have it.",
+    ),
+    option(
+        "--profiles",
+        type=FileName(stem=True),
+        metavar="STEM",
+        group="output",
+        help="With --external: write the fitted profiles as STEM-PROGRAM.json.",
+    ),
+    option(
+        "--json", "as_json", is_flag=True, group="output", help="With --external: one JSON document instead of tables."
+    ),
+)
 
 
 @command_of(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
 @click.argument("files", nargs=-1, type=click.Path(), metavar="RECORDS...")
 @click.option("--profile", metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
-@click.option("--samples", type=click.IntRange(0, 10_000), default=100, show_default=True,
-              help="Draws of the profile's parameters for the intervals; 0 = none.")  # fmt: skip
-@click.option("--keep-intervals", is_flag=True,
-              help="Write into the profile how far these measurements are off: its 90 % intervals from now on.")  # fmt: skip
-@click.option("-o", "--output", "stem", type=FileName(stem=True), metavar="STEM",
-              help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.")  # fmt: skip
-@click.option("--program", type=click.Path(path_type=Path), metavar="PATH",
-              help="Program with the app that the records are of, linked with haloscope::rank_main.")  # fmt: skip
+@click.option(
+    "--samples",
+    type=click.IntRange(0, 10_000),
+    default=100,
+    show_default=True,
+    help="Draws of the profile's parameters for the intervals; 0 = none.",
+)
+@click.option(
+    "--keep-intervals",
+    is_flag=True,
+    help="Write into the profile how far these measurements are off: its 90 % intervals from now on.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "stem",
+    type=FileName(stem=True),
+    metavar="STEM",
+    help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.",
+)
+@click.option(
+    "--program",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Program with the app that the records are of, linked with haloscope::rank_main.",
+)
 @EXTERNAL
 @starts_ranks
 def command(files, profile, samples, keep_intervals, stem, program, external, **others):
@@ -51,12 +98,12 @@ def command(files, profile, samples, keep_intervals, stem, program, external, **
     haloscope validate --external theirs.csv --holdout nodes=64 --cross halo
     haloscope validate --external theirs.csv --fit part.csv
 
-    Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best of
-    the same case. Records without a prediction are counted with the reason; the exit code stays 0. Kernels that were
+    Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best
+    of the same case. Records without a prediction are counted with the reason; the exit code stays 0. Kernels that were
     measured at three sizes or more are held against one line: where a time leaves it, the kernel is worth a look.
 
-    With --external, exchanges that others have timed: costs of the network, of packing and of the memory are fitted to a part
-    of them, and the rest is predicted. RECORDS and --profile are then not given.
+    With --external, exchanges that others have timed: costs of the network, of packing and of the memory are fitted to
+    a part of them, and the rest is predicted. RECORDS and --profile are then not given.
     """
     given = [name for name, value in others.items() if value]
     if external:
@@ -175,7 +222,8 @@ def _pace(pairs) -> str:
     paced = sum(p.paced for p in pairs)
     if not paced:
         return (
-            "Pace: that of the calibration, as records or profile have none to compare; if the machine has changed since, "
+            "Pace: that of the calibration, as records or profile have none to compare; if the machine has changed "
+            "since, "
             "that shows as an error."
         )
     away = pace.said(model.pace_against(pairs))
@@ -209,8 +257,10 @@ def errors_table(pairs, exchange: bool) -> str:
     from haloscope.report import tables
 
     headers = ["group", "count", "signed median", "median", "p90", "worst"]
-    rows = [[e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
-            for e in model.grouped(pairs, exchange)]  # fmt: skip
+    rows = [
+        [e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
+        for e in model.grouped(pairs, exchange)
+    ]
     return tables.markdown(rows, headers, right=headers[1:])
 
 
@@ -226,7 +276,8 @@ def _coverage(c, count: int, held_out: bool) -> str:
         source = "They are the model's own; --keep-intervals makes them from measurements."
     verdict = "rejected" if c.p_value < 0.05 else "not rejected"
     return (
-        f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals ({c.inside / c.count:.0%}); as "
+        f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals "
+        f"({c.inside / c.count:.0%}); as "
         f"{model.NOMINAL:.0%} intervals they are {verdict} (binomial test, p = {c.p_value:.2g})."
         + (f" {count - c.count} predictions have no interval." if c.count < count else "")
         + f" {source}"
@@ -251,10 +302,20 @@ def _cases(found) -> str:
         unsure = not same and stats.told(case.regret, "slower", "faster") == stats.NO_CHOICE
         ends = "" if same else stats.NO_CHOICE if unsure else tables.interval(case.regret, "{:.3f}".format)
         order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times alike
-        rows.append([case.name, case.count, order, advise.name(case.pick.prediction.choice), f"{case.regret.value:.3f}", ends,
-                     "the pick" if same else advise.name(case.best.prediction.choice)])  # fmt: skip
+        rows.append(
+            [
+                case.name,
+                case.count,
+                order,
+                advise.name(case.pick.prediction.choice),
+                f"{case.regret.value:.3f}",
+                ends,
+                "the pick" if same else advise.name(case.best.prediction.choice),
+            ]
+        )
     words = (
-        f"Regret over {len(found)} cases: geometric mean {model.mean_regret(found):.3f}, worst {found[0].regret.value:.3f}. From "
+        f"Regret over {len(found)} cases: geometric mean {model.mean_regret(found):.3f}, worst "
+        f"{found[0].regret.value:.3f}. From "
         f"records the fastest is the luckiest too: `haloscope tune --exhaustive` measures the two again."
     )
     return f"## Order and regret\n\n{words}\n\n" + tables.markdown(
@@ -280,10 +341,21 @@ def _each(pairs) -> str:
     for p in ordered:
         exchange = ["", "", ""]
         if p.exchange_error is not None:
-            exchange = [tables.number(p.exchange_s * 1e6), tables.number(p.prediction.exchange_s * 1e6),
-                        f"{p.exchange_error:+.1%}"]  # fmt: skip
-        rows.append([p.row.id, tables.number(p.row.step.value * 1e6), tables.number(p.prediction.time_s * 1e6),
-                     f"{p.error:+.1%}", *exchange, _parts(p)])  # fmt: skip
+            exchange = [
+                tables.number(p.exchange_s * 1e6),
+                tables.number(p.prediction.exchange_s * 1e6),
+                f"{p.exchange_error:+.1%}",
+            ]
+        rows.append(
+            [
+                p.row.id,
+                tables.number(p.row.step.value * 1e6),
+                tables.number(p.prediction.time_s * 1e6),
+                f"{p.error:+.1%}",
+                *exchange,
+                _parts(p),
+            ]
+        )
     table = tables.markdown(rows, headers, right=headers[1:-1])
     return f"## Each configuration, largest error first\n\nWith the two largest predicted terms.\n\n{table}"
 
@@ -321,8 +393,11 @@ def plot(found, stem: Path) -> list[Path]:
         figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
         held = [p for p in found.pairs if p.exchange_error is not None]
         _scatter(axes[0], "time of a step", [(p.regime, p.row.step.value, p.prediction.time_s) for p in found.pairs])
-        _scatter(axes[1], "time of the exchange itself",
-                 [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in held])  # fmt: skip
+        _scatter(
+            axes[1],
+            "time of the exchange itself",
+            [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in held],
+        )
         return figures.save(figure, stem)
 
 
@@ -341,6 +416,12 @@ def _scatter(axes, title: str, points: Sequence[tuple[str, float, float]]) -> No
     axes.plot([low, high], [low, high], color=figures.INK, linewidth=1)
     for factor in (0.9, 1.1):
         axes.plot([low, high], [factor * low, factor * high], color=figures.PALE, linewidth=0.8, linestyle="--")
-    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), xlabel="measured (us per step)",
-             ylabel="predicted (us per step); dashed: 10 % off")  # fmt: skip
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(low, high),
+        ylim=(low, high),
+        xlabel="measured (us per step)",
+        ylabel="predicted (us per step); dashed: 10 % off",
+    )
     axes.legend(frameon=False, fontsize=9)

@@ -17,14 +17,20 @@ MOST = 2000  # predictions of one command
 ALL = "all"
 
 
-@command_of(short_help="Fewer cores, other placements, grids or machines: time and node-hours.",
-            choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}))  # fmt: skip
+@command_of(
+    short_help="Fewer cores, other placements, grids or machines: time and node-hours.",
+    choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
+)
 @click.argument("app")
 @option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
 @option("--against", metavar="FILE|NAME", help="A second machine: from which number of ranks is it faster, or slower?")
 @option("--active", metavar="LIST", help="Most cores in use per socket. [all]")
-@option("--mapping", default="fill", metavar="LIST",
-        help="Ranks to nodes and sockets: fill, balanced, by-socket, round-robin. [fill]")  # fmt: skip
+@option(
+    "--mapping",
+    default="fill",
+    metavar="LIST",
+    help="Ranks to nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
+)
 @option("--weak", is_flag=True, help="--cells are those of one rank; the grid grows with the ranks.")
 @option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table.")
 def command(app, profile, against, active, mapping, weak, as_json, **options):
@@ -36,8 +42,8 @@ def command(app, profile, against, active, mapping, weak, as_json, **options):
     haloscope whatif laplace3d --cells 512 -n 64 --profile machine.json --process-grid all
     haloscope whatif laplace3d --cells 64 --weak -n 2..4096*2 --profile a.json --against b.json
 
-    Lists make a space as in `haloscope predict`; --process-grid also takes `all`. Nodes are counted whole. Pairs are the
-    neighbour pairs of the worst node. A command makes 2000 predictions at most.
+    Lists make a space as in `haloscope predict`; --process-grid also takes `all`. Nodes are counted whole. Pairs are
+    the neighbour pairs of the worst node. A command makes 2000 predictions at most.
     """
     from haloscope.model import profile as profiles
 
@@ -81,7 +87,8 @@ def choices_of(app, options: dict, weak: bool) -> list:
 def _refuse_fixed_grid(process_grid: str) -> None:
     if process_grid == ALL or any(letter.isdigit() for letter in process_grid):
         raise UsageProblem(
-            f"--weak needs a process grid for any number of ranks, not --process-grid {process_grid}; name a rule, or leave it out"
+            f"--weak needs a process grid for any number of ranks, not --process-grid {process_grid}; name a rule, or "
+            "leave it out"
         )
 
 
@@ -93,7 +100,8 @@ def all_grids(app, ranks: str) -> str:
     counts = lists.numbers(ranks, "--ranks")
     if len(counts) != 1 or not 1 <= counts[0] <= 10**6:
         raise UsageProblem(
-            f"--process-grid all needs one number of ranks up to 1000000, not --ranks {ranks}; give one, or name the grids"
+            f"--process-grid all needs one number of ranks up to 1000000, not --ranks {ranks}; give one, or name the "
+            "grids"
         )
     return ",".join("x".join(map(str, grid)) for grid in whatif.process_grids(counts[0], app.dims))
 
@@ -167,7 +175,8 @@ def markdown(found: Sequence) -> str:
     headers = [*axes, *(titles[name] for name in of_setting), *numbers]
     table = tables.markdown(rows, headers, right=numbers)
     compared_with = "Speed-up and node-hours are against the first row."
-    text = f"{_title([v.choice for v in found])}\n\nMachine profile: {found[0].prediction.profile}. {compared_with}\n\n{table}"
+    profile = f"Machine profile: {found[0].prediction.profile}."
+    text = f"{_title([v.choice for v in found])}\n\n{profile} {compared_with}\n\n{table}"
     notes = remarks([(None, v.prediction) for v in found])
     return text + "".join(f"\n\n{line}" for line in notes)
 

@@ -114,7 +114,8 @@ def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]
 def make_layout(choice: Choice, nodes: np.ndarray | None = None, sockets: np.ndarray | None = None) -> Layout:
     """Return the layout of a choice.
 
-    nodes, sockets: of each rank, by which a choice with `reorder` puts its ranks; None: its emulated nodes, if it has any.
+    nodes, sockets: of each rank, by which a choice with `reorder` puts its ranks; None: its emulated nodes, if it has
+    any.
     """
     if choice.reorder == "none":
         return Layout.__new__(Layout)._take(capi.handle("hs_layout_create_of", "hs_layout", handle_of(choice)))

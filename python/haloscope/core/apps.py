@@ -67,8 +67,8 @@ class Reduction:
     """Numbers that sweep number `sweep` of a stage gathers over all ranks.
 
     op: sum, max, min. mode: blocking, nonblocking, deferred. collectives: calls that the numbers are divided among. by:
-    reduce, gather, lists. type: what gathered numbers travel as, real, integer, character. until: the later stage at whose
-    end a nonblocking one is awaited, "" = its own. last_only: only in the last step of a run.
+    reduce, gather, lists. type: what gathered numbers travel as, real, integer, character. until: the later stage at
+    whose end a nonblocking one is awaited, "" = its own. last_only: only in the last step of a run.
     """
 
     name: str
@@ -183,9 +183,12 @@ def step_from_json(found: dict) -> Step:
 def _app(found: dict) -> App:
     lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list) and name != "parameters"}
     parameters = tuple(
-        Parameter(**p | {"words": tuple(p["words"]), "value": tuple(p["value"]) if isinstance(p["value"], list) else p["value"]})
+        Parameter(
+            **p
+            | {"words": tuple(p["words"]), "value": tuple(p["value"]) if isinstance(p["value"], list) else p["value"]}
+        )
         for p in found["parameters"]
-    )  # fmt: skip
+    )
     steps = {form: step_from_json(step) for form, step in found["steps"].items()}
     return App(**found | lists | {"parameters": parameters, "steps": steps})
 
@@ -224,9 +227,9 @@ def own_refusal(choice: Choice) -> str:
 def declare_app(description: dict, refusal: Callable[[Choice], str] | None = None) -> App:
     """Make an app of another program known; from then on it can be planned and priced like any other.
 
-    description: what the program prints with --describe. refusal: returns why the app itself refuses a choice, "" where it
-    does not; None = it never does. Raises UsageProblem for a description of no app, and for the name of an app of the
-    library.
+    description: what the program prints with --describe. refusal: returns why the app itself refuses a choice, "" where
+    it does not; None = it never does. Raises UsageProblem for a description of no app, and for the name of an app of
+    the library.
     """
     capi.call("hs_app_declare", json.dumps(description).encode())
     _declared[description["name"]] = refusal
@@ -243,8 +246,8 @@ def step_of(choice: Choice) -> Step:
 
 
 def sweep_names(choice: Choice) -> tuple[tuple[str, ...], ...]:
-    """Return the names in profiles of a choice's sweeps, by stage: APP/FORM/REAL, then ,NAME=VALUE of parameters with other
-    sweeps, then :STAGE/SWEEP where a step has several.
+    """Return the names in profiles of a choice's sweeps, by stage: APP/FORM/REAL, then ,NAME=VALUE of parameters with
+    other sweeps, then :STAGE/SWEEP where a step has several.
 
     Raises UsageProblem as `step_of` does.
     """
@@ -260,11 +263,16 @@ def kernel_of(choice: Choice) -> str:
 
 def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:
     """Return a step of one double-buffered field and one sweep, whose stencil reaches `radius` cells far."""
-    sweep = {"name": "sweep", "reads": [{"quantity": 0, "layers": radius}], "writes": [0], "box_stencil": box_stencil,
-             "in_place": False, "flops_per_point": 0.0}  # fmt: skip
+    sweep = {
+        "name": "sweep",
+        "reads": [{"quantity": 0, "layers": radius}],
+        "writes": [0],
+        "box_stencil": box_stencil,
+        "in_place": False,
+        "flops_per_point": 0.0,
+    }
     stage = {"name": "step", "sweeps": [sweep], "reductions": [], "repeats": 0, "least": 1}
-    quantity = {"name": "u", "element_bytes": 8, "type": "real", "centring": "cell", "slots": 2,
-                "edges": ["fixed"] * 3}  # fmt: skip
+    quantity = {"name": "u", "element_bytes": 8, "type": "real", "centring": "cell", "slots": 2, "edges": ["fixed"] * 3}
     text = json.dumps({"quantities": [quantity], "stages": [stage]}).encode()
     return _step(capi.handle("hs_step_create", "hs_step", dims, text))
 

@@ -32,7 +32,8 @@ _CHECKOUT = _PACKAGE.parents[1]
 
 @dataclass(frozen=True)
 class Root:
-    """A folder to look in, and the file that leads there: who can change that file may change what is found, nobody else.
+    """A folder to look in, and the file that leads there: who can change that file may change what is found, nobody
+    else.
 
     No file leads to a folder that the user names; all that is in it counts.
     """
@@ -63,7 +64,8 @@ def roots() -> Iterator[Root]:
 
 
 def _installed_trees() -> list[Path]:
-    """Return the trees that may hold this package: itself as a wheel has it, PREFIX of PREFIX/lib/python3/site-packages.
+    """Return the trees that may hold this package: itself as a wheel has it, PREFIX of
+    PREFIX/lib/python3/site-packages.
 
     Debian's Python puts packages into PREFIX/local/lib, and what CMake installs is in PREFIX.
     """
@@ -150,12 +152,16 @@ def built_rank_program() -> Path:
 
 
 def delay_line() -> Path:
-    """Return the path of `haloscope-delay-line`, the network of emulated clusters. Raises NotAvailable when it is not built."""
+    """Return the path of `haloscope-delay-line`, the network of emulated clusters. Raises NotAvailable when it is not
+    built.
+    """
     return _find((DELAY_LINE, f"bin/{DELAY_LINE}"), f"the program {DELAY_LINE}")[0].resolve()
 
 
 def header() -> Path:
-    """Return the path of `haloscope.h`: of the installed tree that holds the library, else of the sources it is built from."""
+    """Return the path of `haloscope.h`: of the installed tree that holds the library, else of the sources it is built
+    from.
+    """
     library, root = _find_library(LIBRARY)
     for place in (root.folder, _sources_of(root.folder), _CHECKOUT):
         path = place / "include" / HEADER

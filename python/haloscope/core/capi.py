@@ -27,7 +27,9 @@ def declarations(header: str) -> str:
 
 
 def open_library(path: Path, cdef: str, header: Path) -> tuple:
-    """Return (ffi, library) of a shared library. Raises NotAvailable when it cannot be loaded or is of another version."""
+    """Return (ffi, library) of a shared library. Raises NotAvailable when it cannot be loaded or is of another
+    version.
+    """
     ffi = cffi.FFI()
     ffi.cdef(cdef)
     try:
@@ -59,7 +61,9 @@ def check(library: tuple, status: int) -> None:
 
 @contextlib.contextmanager
 def numbers_that_fit() -> Iterator[None]:
-    """Raise UsageProblem where a number is too large for the C type that it is to become: in arguments, structs, arrays."""
+    """Raise UsageProblem where a number is too large for the C type that it is to become: in arguments, structs,
+    arrays.
+    """
     try:
         yield
     except OverflowError as error:
@@ -68,7 +72,9 @@ def numbers_that_fit() -> Iterator[None]:
 
 @numbers_that_fit()
 def call(function: str, *arguments: object) -> None:
-    """Call a C function that returns a status; raise the error it reports, UsageProblem for a number too large for it."""
+    """Call a C function that returns a status; raise the error it reports, UsageProblem for a number too large for
+    it.
+    """
     library = load()
     check(library, getattr(library[1], function)(*arguments))
 

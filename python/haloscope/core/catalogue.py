@@ -132,7 +132,9 @@ def canonical_strategy(text: str) -> str:
 
 
 def needs_shared_fields(strategy: str) -> bool:
-    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageProblem for a malformed one."""
+    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageProblem for a malformed
+    one.
+    """
     return find_strategy(strategy).shared_fields
 
 
@@ -142,7 +144,9 @@ def messages_on_device(choice: Choice) -> bool:
 
 
 def stream_from_bytes() -> int:
-    """Return the bytes of a rank's field from which on its sweeps store around the cache, unless a choice says otherwise."""
+    """Return the bytes of a rank's field from which on its sweeps store around the cache, unless a choice says
+    otherwise.
+    """
     size: int = capi.load()[1].HS_STREAM_FROM_BYTES
     return size
 

@@ -1,4 +1,6 @@
-"""A choice: everything a user picks for one run. Its fields stand in C++'s choice.def; here they are a frozen dataclass."""
+"""A choice: everything a user picks for one run. Its fields stand in C++'s choice.def; here they are a frozen
+dataclass.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ class Choice:
     """Everything a user picks for one run; `fields()` says what each field means.
 
     periodic: one flag per dimension, () = as the app has it. form, process_grid: "" = the app's first, the app's rule.
-    stage_strategies: (stage, strategy) pairs. set: (name, value) pairs of the app's parameters, values or what a command
-    line writes for them.
+    stage_strategies: (stage, strategy) pairs. set: (name, value) pairs of the app's parameters, values or what a
+    command line writes for them.
     """
 
     app: str = "advection3d"

@@ -103,16 +103,41 @@ def program_to_c(program: Program) -> capi.CData:
     ffi, _ = capi.load()
     afters = _starts([op.after for op in program.ops])
     arrays = {
-        "ops": ffi.new("hs_op[]", [
-            (capi.value("HS_OP_", op.kind), capi.value("HS_LANE_", op.lane), op.slot, op.target, first, len(op.after))
-            for op, first in zip(program.ops, afters, strict=False)
-        ]),
+        "ops": ffi.new(
+            "hs_op[]",
+            [
+                (
+                    capi.value("HS_OP_", op.kind),
+                    capi.value("HS_LANE_", op.lane),
+                    op.slot,
+                    op.target,
+                    first,
+                    len(op.after),
+                )
+                for op, first in zip(program.ops, afters, strict=False)
+            ],
+        ),
         "after": ffi.new("int32_t[]", [a for op in program.ops for a in op.after]),
-        "sweeps": ffi.new("hs_sweep[]", [
-            (_box_to_c(s.region), _box_to_c(s.valid), s.into, s.step, s.levels, capi.value("HS_PART_", s.part),
-             _box_to_c(s.twin), _box_to_c(s.whole), s.faces, s.number, s.in_place, 0)
-            for s in program.sweeps
-        ]),
+        "sweeps": ffi.new(
+            "hs_sweep[]",
+            [
+                (
+                    _box_to_c(s.region),
+                    _box_to_c(s.valid),
+                    s.into,
+                    s.step,
+                    s.levels,
+                    capi.value("HS_PART_", s.part),
+                    _box_to_c(s.twin),
+                    _box_to_c(s.whole),
+                    s.faces,
+                    s.number,
+                    s.in_place,
+                    0,
+                )
+                for s in program.sweeps
+            ],
+        ),
         "set_starts": ffi.new("int32_t[]", _starts(program.sets)),
         "set_messages": ffi.new("int32_t[]", [m for s in program.sets for m in s]),
         "copy_set_starts": ffi.new("int32_t[]", _starts(program.copy_sets)),
@@ -120,7 +145,7 @@ def program_to_c(program: Program) -> capi.CData:
         "ring_to_device": ffi.new("int32_t[]", [ring.to_device for ring in program.rings]),
         "ring_starts": ffi.new("int32_t[]", _starts([ring.boxes for ring in program.rings])),
         "ring_boxes": ffi.new("hs_box[]", [_box_to_c(b) for ring in program.rings for b in ring.boxes]),
-    }  # fmt: skip
+    }
     data = ffi.new("hs_program_data*", arrays)
     data.steps, data.slots, data.final_slot = program.steps, program.slots, program.final_slot
     data.device, data.wraps, data.signals = program.device, program.wraps, program.signals
@@ -184,14 +209,20 @@ def plan(handle: capi.CData, exchange: ExchangeSpec) -> Plan:
         own_neighbour=(bool(c.own_neighbour[0]), bool(c.own_neighbour[1]), bool(c.own_neighbour[2])),
         spec=exchange,
         messages=tuple(
-            Message(bool(m.out), m.peer, m.tag, m.round, m.bytes,
-                    tuple(regions[m.first_region : m.first_region + m.region_count]))
+            Message(
+                bool(m.out),
+                m.peer,
+                m.tag,
+                m.round,
+                m.bytes,
+                tuple(regions[m.first_region : m.first_region + m.region_count]),
+            )
             for m in (c.messages[i] for i in range(c.message_count))
         ),
         copies=tuple(copy(c.copies[i]) for i in range(c.copy_count)),
         owned=tuple(owned),
         allocated=tuple(allocated),
-    )  # fmt: skip
+    )
     object.__setattr__(result, "_handle", handle)  # no field: equal plans stay equal
     return result
 
@@ -231,13 +262,29 @@ def program(handle: capi.CData) -> Program:
         wraps=bool(c.wraps),
         signals=bool(c.signals),
         ops=tuple(
-            Op(kinds[o.kind], lanes[o.lane], o.slot, o.target,
-               tuple(c.after[k] for k in range(o.first_after, o.first_after + o.after_count)))
+            Op(
+                kinds[o.kind],
+                lanes[o.lane],
+                o.slot,
+                o.target,
+                tuple(c.after[k] for k in range(o.first_after, o.first_after + o.after_count)),
+            )
             for o in ops
         ),
         sweeps=tuple(
-            Sweep(box(s.region), box(s.valid), s.into, s.step, s.levels, parts[s.part], box(s.twin), bool(s.faces),
-                  s.number, bool(s.in_place), box(s.whole))
+            Sweep(
+                box(s.region),
+                box(s.valid),
+                s.into,
+                s.step,
+                s.levels,
+                parts[s.part],
+                box(s.twin),
+                bool(s.faces),
+                s.number,
+                bool(s.in_place),
+                box(s.whole),
+            )
             for s in sweeps
         ),
         sets=tuple(
@@ -252,6 +299,6 @@ def program(handle: capi.CData) -> Program:
             Ring(bool(c.ring_to_device[i]), tuple(box(c.ring_boxes[k]) for k in range(*c.ring_starts[i : i + 2])))
             for i in range(c.ring_count)
         ),
-    )  # fmt: skip
+    )
     object.__setattr__(result, "_handle", handle)  # no field: equal programs stay equal
     return result

@@ -56,9 +56,11 @@ class Box:
 
 @dataclass(frozen=True)
 class Quantity:
-    """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2 where it is double-buffered.
+    """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2 where it is
+    double-buffered.
 
-    edges: per dimension, what ghost points beyond an edge hold: fixed values, or inner ones mirrored (even) or negated (odd).
+    edges: per dimension, what ghost points beyond an edge hold: fixed values, or inner ones mirrored (even) or negated
+    (odd).
     """
 
     name: str = "u"
@@ -142,8 +144,8 @@ class Plan(FromC):
 
 @dataclass(frozen=True)
 class Traffic:
-    """How the bytes of a message, or of copies, lie in a field: the mean length of a stretch without gaps (run_bytes), and
-    whether they are one stretch, which needs no packing (in_place, messages only)."""
+    """How the bytes of a message, or of copies, lie in a field: the mean length of a stretch without gaps (run_bytes),
+    and whether they are one stretch, which needs no packing (in_place, messages only)."""
 
     bytes: int
     run_bytes: int
@@ -206,7 +208,8 @@ class Op:
     """One operation; `after` names the operations that must have finished, `target` a set, sweep, ring or
     reduction by kind.
 
-    lane: main (all threads), comm (one at a time), sweep_stream, halo_stream (of a device); all but main in program order.
+    lane: main (all threads), comm (one at a time), sweep_stream, halo_stream (of a device); all but main in program
+    order.
     """
 
     kind: str
@@ -220,8 +223,8 @@ class Op:
 class Sweep:
     """One of a stage's sweeps (its `number`) on `region`, of which `valid` holds right values afterwards.
 
-    twin: more cells that the same launch of a device writes, the opposite face. faces: halos are read where messages have
-    arrived, and what the next exchange sends is written there too.
+    twin: more cells that the same launch of a device writes, the opposite face. faces: halos are read where messages
+    have arrived, and what the next exchange sends is written there too.
     """
 
     region: Box
@@ -254,9 +257,11 @@ class Ring:
 class Program(FromC):
     """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
 
-    device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through halos.
+    device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through
+    halos.
     signals: one kernel packs a round's messages, waits for those of its peers and unpacks them.
-    block: cells that are a device's where the rest is the host's, empty = all on one side; rings: what the two exchange.
+    block: cells that are a device's where the rest is the host's, empty = all on one side; rings: what the two
+    exchange.
     """
 
     steps: int

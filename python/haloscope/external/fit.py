@@ -1,7 +1,7 @@
 """Costs of a machine and of the programs that ran on it, fitted to exchanges that others have timed.
 
-Every prediction that the fit asks for is one of the model itself: parameters become a machine profile per program, and the
-residual of a row is the logarithm of predicted over measured. Source: Davis 2017, section 5.4 (relative errors).
+Every prediction that the fit asks for is one of the model itself: parameters become a machine profile per program, and
+the residual of a row is the logarithm of predicted over measured. Source: Davis 2017, section 5.4 (relative errors).
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ MACHINE, PROGRAM, TEAM = "machine", "program", "team"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A fitted cost: whose it is, where the search starts, and by what factor it may be off there (a standard deviation)."""
+    """A fitted cost: whose it is, where the search starts, and by what factor it may be off there (a standard
+    deviation).
+    """
 
     name: str
     of: str
@@ -54,7 +56,7 @@ PARAMETERS = (
     Parameter("shared_message_s", PROGRAM, 1e-6, 5.0, "a message that its receiver reads from the sender's field"),
     Parameter("shared_row_s", PROGRAM, 1e-8, 5.0, "a short row of it"),
     Parameter("shared_byte_s", PROGRAM, 5e-11, 5.0, "a byte of it"),
-)  # fmt: skip
+)
 _BY_NAME = {p.name: p for p in PARAMETERS}
 _SHARED, _PLAIN = ("shared_message_s", "shared_row_s", "shared_byte_s"), ("row_s", "field_returns", "byte_s")
 _MEMORY = ("memory_bytes_per_s", "scatter", "field_returns", "buffer_visits")
@@ -94,11 +96,14 @@ class Fit:
     source: str
 
     def profile_of(self, row: Measured) -> dict:
-        """Return the profile of the row's program and threads as JSON. Raises UsageProblem for those without fitted rows."""
+        """Return the profile of the row's program and threads as JSON. Raises UsageProblem for those without fitted
+        rows.
+        """
         for parameter in PARAMETERS:
             if parameter.name in used_by(row) and key_of(parameter, row) not in self.values:
                 raise UsageProblem(
-                    f"nothing was fitted for {key_of(parameter, row).partition('(')[2].rstrip(')')}; fit on rows of it too"
+                    f"nothing was fitted for {key_of(parameter, row).partition('(')[2].rstrip(')')}; fit on rows of "
+                    "it too"
                 )
         return profile_json(row, self.values, self.source, self.residual)
 
@@ -106,33 +111,55 @@ class Fit:
 def profile_json(row: Measured, values: Values, source: str, residual: float) -> dict:
     """Return the profile that a row is predicted with. Values that no row of the fit depends on have their start."""
     v = {p.name: values.get(key_of(p, row), p.start) for p in PARAMETERS}
-    plain = {"per_message_s": v["message_s"], "field_returns": v["field_returns"], "buffer_visits": v["buffer_visits"],
-             "packs_all": row.packs_all, "one_buffer": row.one_buffer}  # fmt: skip
-    shared = {"from_fields": True, "per_message_s": v["shared_message_s"], "per_row_s": v["shared_row_s"],
-              "per_byte_s": v["shared_byte_s"]}  # fmt: skip
+    plain = {
+        "per_message_s": v["message_s"],
+        "field_returns": v["field_returns"],
+        "buffer_visits": v["buffer_visits"],
+        "packs_all": row.packs_all,
+        "one_buffer": row.one_buffer,
+    }
+    shared = {
+        "from_fields": True,
+        "per_message_s": v["shared_message_s"],
+        "per_row_s": v["shared_row_s"],
+        "per_byte_s": v["shared_byte_s"],
+    }
     inside = {
         name: {"segments": _segments(0, v["byte_s"]), "contention": {"shared": 1 / blocks}}  # each block has its core
         for name, blocks in (("socket", row.cores), ("node", row.cores * row.sockets))
     }
     between = {"segments": _segments(v["latency_s"], 0), "contention": {"shared": 0, "duplex": 1}}
-    memory = {"cache_bytes": row.cache_bytes, "line_bytes": LINE_BYTES, "bytes_per_s": v["memory_bytes_per_s"],
-              "large_page_bytes": LARGE_PAGE_BYTES, "scatter": max(1.0, v["scatter"])}  # fmt: skip
+    memory = {
+        "cache_bytes": row.cache_bytes,
+        "line_bytes": LINE_BYTES,
+        "bytes_per_s": v["memory_bytes_per_s"],
+        "large_page_bytes": LARGE_PAGE_BYTES,
+        "scatter": max(1.0, v["scatter"]),
+    }
     return {
         "schema": "haloscope-profile",
         "schema_version": 1,
         "name": name_of(row),
         "origin": "published",
         "source": source,
-        "machine": {"host": row.machine, "cpu": row.machine, "nodes": row.nodes, "sockets_per_node": row.sockets,
-                    "cores_per_socket": row.cores},
+        "machine": {
+            "host": row.machine,
+            "cpu": row.machine,
+            "nodes": row.nodes,
+            "sockets_per_node": row.sockets,
+            "cores_per_socket": row.cores,
+        },
         "network": {"classes": {**inside, "network": between}, "injection_bytes_per_s": v["injection_bytes_per_s"]},
-        "pack": {"contiguous": {"1": _segments(0, 0)}, "lines": {"1": _segments(0, 0)},
-                 "strided": {"1": _segments(0, v["row_s"] / 8)}},
+        "pack": {
+            "contiguous": {"1": _segments(0, 0)},
+            "lines": {"1": _segments(0, 0)},
+            "strided": {"1": _segments(0, v["row_s"] / 8)},
+        },
         "strided_row_bytes": 8,
         **({"memory": memory} if row.cache_bytes else {}),
         "transports": {"p2p": plain, "shared": shared},
         "discrepancy": {"exchange": residual},
-    }  # fmt: skip
+    }
 
 
 def name_of(row: Measured) -> str:
@@ -193,9 +220,10 @@ def _start(parameter: Parameter, row: Measured) -> float:
 def fit(rows: Sequence[Measured], source: str, on_step: Callable[[float], None] = lambda _: None) -> Fit:
     """Fit the costs that some rows depend on, to the medians of these rows alone.
 
-    source: where they come from, for the profiles. on_step: called with the part done, of the most that it can take. Relative
-    errors with a robust loss; each parameter's start counts as one measurement of it, so what the rows say nothing of stays
-    there. Raises UsageProblem for too few rows. Cost: minutes for a few hundred rows of up to 10^3 blocks.
+    source: where they come from, for the profiles. on_step: called with the part done, of the most that it can take.
+    Relative errors with a robust loss; each parameter's start counts as one measurement of it, so what the rows say
+    nothing of stays there. Raises UsageProblem for too few rows. Cost: minutes for a few hundred rows of up to 10^3
+    blocks.
     """
     from scipy.optimize import least_squares
 

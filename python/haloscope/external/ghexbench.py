@@ -16,15 +16,20 @@ _PATTERNS = {"nostage": "direct", "stage": "ordered"}
 _FIELDS = {"allfield": "", "onefield": ":fields=serial"}
 _TRANSPORTS = {"none": "p2p", "xpmem": "shared+p2p"}
 GHEX = {"program": "ghex", "packs_all": "yes", "one_buffer": "no"}
-# What each executable is: GHEX packs every message and has buffers for every field; mpi_comm sends planes in z in place.
+# What each executable is: GHEX packs every message and has buffers for every field; mpi_comm sends planes in z in
+# place.
 EXECUTABLES: dict[str, dict[str, str]] = {
     f"{transport}_{stage}_{fields}": GHEX | {"strategy": f"{pattern}{merged}/{name}"}
     for transport, name in _TRANSPORTS.items()
     for stage, pattern in _PATTERNS.items()
     for fields, merged in _FIELDS.items()
 }
-EXECUTABLES["mpi_comm"] = {"program": "mpi_comm", "packs_all": "no", "one_buffer": "yes",
-                           "strategy": "ordered:fields=serial/p2p"}  # fmt: skip
+EXECUTABLES["mpi_comm"] = {
+    "program": "mpi_comm",
+    "packs_all": "no",
+    "one_buffer": "yes",
+    "strategy": "ordered:fields=serial/p2p",
+}
 _KEPT = ("halo", "fields", "median_s", "p5_s", "p25_s", "p75_s", "p95_s", "repetitions")
 
 
@@ -47,12 +52,17 @@ class Converter:
                 f"{nodes} nodes are no cube of nodes; use the columns of docs/external.md for other grids"
             )
         kept = {name: row[name] for name in _KEPT if name in row}
-        return kept | MACHINE | EXECUTABLES[row["executable"]] | {
-            "node_grid": "x".join([str(SIDES[nodes])] * 3),
-            "cells": "x".join([str(cells)] * 3),
-            "threads": str(THREADS[row["mode"]]),
-            "element_bytes": str(self._element_bytes(row, cells, nodes)),
-        }  # fmt: skip
+        return (
+            kept
+            | MACHINE
+            | EXECUTABLES[row["executable"]]
+            | {
+                "node_grid": "x".join([str(SIDES[nodes])] * 3),
+                "cells": "x".join([str(cells)] * 3),
+                "threads": str(THREADS[row["mode"]]),
+                "element_bytes": str(self._element_bytes(row, cells, nodes)),
+            }
+        )
 
     def _element_bytes(self, row: Mapping[str, str], cells: int, nodes: int) -> int:
         """What `real` says, unless the bytes that the row counts are those of the other type."""
@@ -67,8 +77,10 @@ class Converter:
         if abs(found - counted) > 0.01 * found:
             raise UsageProblem(f"bytes_both_ways_all_ranks are {counted:.3g} B a value; values have 4 or 8")
         if found != said:
-            note = (f"rows with real={row['real']}, mode={row['mode']} count {found} B a value, not {said}, and are taken "
-                    f"to be of {found}")  # fmt: skip
+            note = (
+                f"rows with real={row['real']}, mode={row['mode']} count {found} B a value, not {said}, and are taken "
+                f"to be of {found}"
+            )
             if note not in self._notes:
                 self._notes.append(note)
         return found

@@ -1,4 +1,6 @@
-"""Predictions of exchanges that others have timed: errors by regime, what the model's pick costs, and cross-validation."""
+"""Predictions of exchanges that others have timed: errors by regime, what the model's pick costs, and
+cross-validation.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,8 @@ def select(rows: Iterable[Measured], conditions: Sequence[Condition]) -> list[Me
 def half_of_cases(rows: Sequence[Measured]) -> list[Measured]:
     """Return the rows of half of the cases, spread evenly: what is fitted if nothing is said.
 
-    Of the cases, numbered from 0 as the file has them, those whose number has an even count of binary ones. Every other case would
-    be all of one number of fields where a file has two numbers of fields in turn.
+    Of the cases, numbered from 0 as the file has them, those whose number has an even count of binary ones. Every other
+    case would be all of one number of fields where a file has two numbers of fields in turn.
     """
     numbers: dict[tuple, int] = {}
     for row in rows:
@@ -119,7 +121,9 @@ def judge(rows: Sequence[Measured], fitted: Fit, on_step: Callable[[int], None] 
 
 
 def grouped(pairs: Sequence[Pair]) -> list[validate.Errors]:
-    """Return the errors of all pairs, then by what the predictions are bound by, by strategy and by each axis that varies."""
+    """Return the errors of all pairs, then by what the predictions are bound by, by strategy and by each axis that
+    varies.
+    """
     found = [validate.errors("all", [p.error for p in pairs])]
     keys: list[tuple[str, Callable[[Pair], str]]] = [("", lambda p: p.regime)]
     keys += [(f"{axis} ", lambda p, of=AXES[axis]: of(p.row)) for axis in GROUPED]  # type: ignore[misc]
@@ -214,7 +218,8 @@ def cross_validate(
 ) -> list[Fold]:
     """Fit without all rows of one value of an axis and predict these, for each value in turn.
 
-    on_step: called with the part done and the value that is left out. Raises UsageProblem where the axis has one value only.
+    on_step: called with the part done and the value that is left out. Raises UsageProblem where the axis has one value
+    only.
     Cost: a fit each.
     """
     values = sorted({AXES[axis](row) for row in rows}, key=_natural)

@@ -1,4 +1,6 @@
-"""Predictions of exchanges in a table, by the model that predicts all else: each is a step whose only work is its exchange."""
+"""Predictions of exchanges in a table, by the model that predicts all else: each is a step whose only work is its
+exchange.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ def with_kernels(data: Mapping, rows: Iterable[Measured]) -> Profile:
 def predict_row(row: Measured, profile: Profile) -> predict.Prediction:
     """Return what a profile of `with_kernels` predicts for an exchange.
 
-    Raises UsageProblem for a strategy that cannot make this exchange, NotAvailable when the profile lacks one of its costs.
+    Raises UsageProblem for a strategy that cannot make this exchange, NotAvailable when the profile lacks one of its
+    costs.
     """
     if profile.machine["nodes"] < row.nodes:
         raise NotAvailable(
@@ -85,13 +88,32 @@ def predict_row(row: Measured, profile: Profile) -> predict.Prediction:
 def _step(row: Measured) -> dict:
     every = range(row.fields)
     quantity = {"centring": "cell", "edges": ["fixed"] * 3, "element_bytes": 0, "slots": 2, "type": "real"}
-    sweep = {"name": "sweep", "box_stencil": True, "in_place": False, "flops_per_point": 0.0, "writes": list(every),
-             "reads": [{"layers": row.halo, "quantity": q} for q in every]}  # fmt: skip
+    sweep = {
+        "name": "sweep",
+        "box_stencil": True,
+        "in_place": False,
+        "flops_per_point": 0.0,
+        "writes": list(every),
+        "reads": [{"layers": row.halo, "quantity": q} for q in every],
+    }
     stage = {"name": "step", "least": 1, "repeats": 0, "reductions": [], "sweeps": [sweep]}
     return {"quantities": [quantity | {"name": f"u{q}"} for q in every], "stages": [stage]}
 
 
 def _description(name: str, dims: int, forms: Mapping[str, dict]) -> dict:
-    return {"name": name, "summary": "an exchange alone, of so many fields and layers", "dims": dims, "forms": list(forms),
-            "reals": list(_REALS.values()), "process_grid": "", "periodic": True, "initials": [], "starts_random": True,
-            "fused_forms": [], "device_levels": 1, "own_legality": False, "parameters": [], "steps": dict(forms)}  # fmt: skip
+    return {
+        "name": name,
+        "summary": "an exchange alone, of so many fields and layers",
+        "dims": dims,
+        "forms": list(forms),
+        "reals": list(_REALS.values()),
+        "process_grid": "",
+        "periodic": True,
+        "initials": [],
+        "starts_random": True,
+        "fused_forms": [],
+        "device_levels": 1,
+        "own_legality": False,
+        "parameters": [],
+        "steps": dict(forms),
+    }

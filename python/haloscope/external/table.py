@@ -1,4 +1,6 @@
-"""The table of `haloscope validate --external`: a CSV file of exchanges that any program has timed. Format: docs/external.md."""
+"""The table of `haloscope validate --external`: a CSV file of exchanges that any program has timed. Format:
+docs/external.md.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,11 @@ OPTIONAL = (
 class Measured:
     """One exchange that somebody has timed.
 
-    line: of the file. node_grid, socket_grid, core_grid: nodes, sockets of a node and blocks of a socket per dimension, each
-    with one block of `cells` cells. threads: blocks that one rank exchanges, each by a thread of its own. packs_all,
-    one_buffer: how `program` goes about it. cache_bytes: of a socket, 0 = not known. centiles_s: by their names in the table.
+    line: of the file. node_grid, socket_grid, core_grid: nodes, sockets of a node and blocks of a socket per dimension,
+    each with one block of `cells` cells. threads: blocks that one rank exchanges, each by a thread of its own.
+    packs_all,
+    one_buffer: how `program` goes about it. cache_bytes: of a socket, 0 = not known. centiles_s: by their names in the
+    table.
     """
 
     line: int
@@ -78,8 +82,17 @@ class Measured:
     @property
     def case(self) -> tuple:
         """What one strategy is chosen for."""
-        return (self.machine, self.node_grid, self.socket_grid, self.core_grid, self.threads, self.cells, self.halo,
-                self.fields, self.element_bytes)  # fmt: skip
+        return (
+            self.machine,
+            self.node_grid,
+            self.socket_grid,
+            self.core_grid,
+            self.threads,
+            self.cells,
+            self.halo,
+            self.fields,
+            self.element_bytes,
+        )
 
     @property
     def way(self) -> tuple[str, str]:
@@ -104,8 +117,9 @@ class Table:
 def read(path: str | Path) -> Table:
     """Return the rows of a CSV file in the format of docs/external.md, or with the columns of ghexbench's results.
 
-    Raises UsageProblem, with the line and the column, for a file that cannot be read, a missing or unknown column, a value that
-    is not what the column holds, an exchange that cannot be (a halo wider than the block), and an exchange given twice.
+    Raises UsageProblem, with the line and the column, for a file that cannot be read, a missing or unknown column, a
+    value that is not what the column holds, an exchange that cannot be (a halo wider than the block), and an exchange
+    given twice.
     """
     text = files.text_of(path, "the table", "give a CSV file, see docs/external.md", strict=True)
     try:

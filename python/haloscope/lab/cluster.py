@@ -22,8 +22,15 @@ from haloscope.core import build
 from haloscope.errors import HaloscopeError, NotAvailable
 from haloscope.lab.link import VARIABLE, Link
 
-TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "taskset": "util-linux", "mount": "mount",
-         "hostname": "hostname", "ip": "iproute2"}  # fmt: skip
+TOOLS = {
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "setpriv": "util-linux",
+    "taskset": "util-linux",
+    "mount": "mount",
+    "hostname": "hostname",
+    "ip": "iproute2",
+}
 NETWORK = "10.77.0"
 MTU = 9000
 INTERFACE = "eth0"
@@ -84,7 +91,8 @@ def missing() -> str:
         reason = (tried.stderr.strip() or "no reason given").splitlines()[-1]
         return (
             f"this machine does not let {'root' if os.geteuid() == 0 else 'users'} make network namespaces ({reason}); "
-            f"allow user namespaces (sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns) "
+            f"allow user namespaces (sysctl kernel.unprivileged_userns_clone, "
+            "kernel.apparmor_restrict_unprivileged_userns) "
             f"or run as root, in a container with --privileged"
         )
     return ""
@@ -97,8 +105,8 @@ def _as_root() -> list[str]:
 class Cluster:
     """An emulated cluster, there while the context lasts.
 
-    Raises NotAvailable where the machine cannot emulate one. Cost: a tenth of a second, and of the cores what it takes to
-    hand frames on.
+    Raises NotAvailable where the machine cannot emulate one. Cost: a tenth of a second, and of the cores what it takes
+    to hand frames on.
     """
 
     def __init__(self, link: Link):
@@ -147,11 +155,24 @@ class Cluster:
         names = [host.name for host in self.hosts]
         slots = self._listing("hosts.slots", [f"{name} slots=1024" for name in names])
         shell = str(self.folder / "shell")
-        hydra = {"HYDRA_HOST_FILE": self._listing("hosts.names", names), "HYDRA_LAUNCHER": "ssh",
-                 "HYDRA_LAUNCHER_EXEC": shell, "HYDRA_BINDING": "none", "UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp"}  # fmt: skip
-        mca = {"btl": "tcp,self,vader,sm", "pml": "ob1", "btl_tcp_if_include": f"{NETWORK}.0/24",
-               "oob_tcp_if_include": f"{NETWORK}.0/24", "plm_rsh_agent": shell, "orte_default_hostfile": slots,
-               "hwloc_base_binding_policy": "none", "btl_base_warn_component_unused": "0"}  # fmt: skip
+        hydra = {
+            "HYDRA_HOST_FILE": self._listing("hosts.names", names),
+            "HYDRA_LAUNCHER": "ssh",
+            "HYDRA_LAUNCHER_EXEC": shell,
+            "HYDRA_BINDING": "none",
+            "UCX_TLS": "tcp,self",
+            "FI_PROVIDER": "tcp",
+        }
+        mca = {
+            "btl": "tcp,self,vader,sm",
+            "pml": "ob1",
+            "btl_tcp_if_include": f"{NETWORK}.0/24",
+            "oob_tcp_if_include": f"{NETWORK}.0/24",
+            "plm_rsh_agent": shell,
+            "orte_default_hostfile": slots,
+            "hwloc_base_binding_policy": "none",
+            "btl_base_warn_component_unused": "0",
+        }
         prte = {"plm_ssh_agent": shell, "prte_default_hostfile": slots, "hwloc_default_binding_policy": "none"}
         return (
             {VARIABLE: self.link.to_json(), "HALOSCOPE_HOSTS": ",".join(names)}
@@ -240,8 +261,12 @@ class Cluster:
     def _wait_until_up(self, host: Host) -> None:
         """Linux may take a second to say that an interface is up, and MPI libraries leave it out until then."""
         for _ in range(UP_TRIES):
-            done = subprocess.run([*self._entered(host), "ip", "-oneline", "link", "show", INTERFACE], check=False,
-                                  capture_output=True, text=True)  # fmt: skip
+            done = subprocess.run(
+                [*self._entered(host), "ip", "-oneline", "link", "show", INTERFACE],
+                check=False,
+                capture_output=True,
+                text=True,
+            )
             if " state UP " in done.stdout:
                 return
             time.sleep(0.05)

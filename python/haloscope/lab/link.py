@@ -22,9 +22,10 @@ MOST_HOSTS = 200  # addresses of the network
 class Link:
     """An emulated network.
 
-    hosts: how many it joins, 2 to MOST_HOSTS. latency_s: added to each frame; the network stacks of both ends come on top.
-    bandwidth_bytes_per_s: of each host's line, each way; 0: as fast as the machine copies. jitter_s: mean of what is added at
-    random, exponentially distributed.
+    hosts: how many it joins, 2 to MOST_HOSTS. latency_s: added to each frame; the network stacks of both ends come on
+    top.
+    bandwidth_bytes_per_s: of each host's line, each way; 0: as fast as the machine copies. jitter_s: mean of what is
+    added at random, exponentially distributed.
     """
 
     hosts: int = 2
@@ -56,7 +57,9 @@ def time_of(text: str) -> float:
 
 
 def rate_of(text: str) -> float:
-    """Return the bytes per second of a rate such as 1Gbit (a second) or 100MB. Raises UsageProblem for anything else."""
+    """Return the bytes per second of a rate such as 1Gbit (a second) or 100MB. Raises UsageProblem for anything
+    else.
+    """
     return _quantity(text, BYTES_PER_S, "bandwidth", "1Gbit, 100Mbit, 500MB")
 
 

@@ -51,15 +51,19 @@ def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | Non
 def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
     """Run a command; return its exit code (None: it was ended after `limit_s` seconds), output and error output.
 
-    Until then `patience.ended` reports one that takes long. Leaves none of its processes behind. Raises NotAvailable when it
-    cannot be started.
+    Until then `patience.ended` reports one that takes long. Leaves none of its processes behind. Raises NotAvailable
+    when it cannot be started.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
                 preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
-            )  # fmt: skip
+            )
         except OSError as error:
             raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
         try:

@@ -22,8 +22,8 @@ ELEMENT_BYTES = 8
 class Blocks:
     """One variant that exchanges the blocks of one workload.
 
-    sizes: bytes of each block instead of the workload's. block_threads: 0 = the workload's. sides: of each rank, on its one
-    device. detail: what is logged; a timeline needs some. warmup, iterations: of each of `repetitions` tests.
+    sizes: bytes of each block instead of the workload's. block_threads: 0 = the workload's. sides: of each rank, on its
+    one device. detail: what is logged; a timeline needs some. warmup, iterations: of each of `repetitions` tests.
     """
 
     variant: str
@@ -60,8 +60,20 @@ class Blocks:
         """Return the request as the ranks receive it, and as a `skipped` or `failed` record holds it."""
         own = {"bytes": list(self.sizes)} if self.sizes else {}
         own |= {"threads": self.block_threads} if self.block_threads else {}
-        names = ("variant", "workload", "scheme", "ranks", "sides", "device", "check", "detail", "timeline", "warmup",
-                 "iterations", "repetitions")  # fmt: skip
+        names = (
+            "variant",
+            "workload",
+            "scheme",
+            "ranks",
+            "sides",
+            "device",
+            "check",
+            "detail",
+            "timeline",
+            "warmup",
+            "iterations",
+            "repetitions",
+        )
         return own | {name: getattr(self, name) for name in names}
 
     def line(self) -> dict:
@@ -70,7 +82,8 @@ class Blocks:
 
 
 def variant_list(texts: Sequence[str]) -> list[str]:
-    """Return the variants, each once, of texts with lists: variants and globs of their full names, cut at semicolons; `all`.
+    """Return the variants, each once, of texts with lists: variants and globs of their full names, cut at semicolons;
+    `all`.
 
     Raises UsageProblem for one that is unknown.
     """
@@ -95,8 +108,10 @@ def check_sizes(sizes: Sequence[int]) -> None:
     """Raise UsageProblem for a buffer that is not made of whole elements."""
     for size in sizes:
         if size < ELEMENT_BYTES or size % ELEMENT_BYTES:
-            raise UsageProblem(f"--bytes {size} is not possible: buffers hold numbers of {ELEMENT_BYTES} bytes; use "
-                               f"multiples of {ELEMENT_BYTES}")  # fmt: skip
+            raise UsageProblem(
+                f"--bytes {size} is not possible: buffers hold numbers of {ELEMENT_BYTES} bytes; use "
+                f"multiples of {ELEMENT_BYTES}"
+            )
 
 
 def usual_ranks(device: str) -> int:

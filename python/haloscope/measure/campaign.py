@@ -1,4 +1,6 @@
-"""Measuring a space of requests: several launches, all requests in each, in random order, one record file, resumable."""
+"""Measuring a space of requests: several launches, all requests in each, in random order, one record file,
+resumable.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,8 @@ class Campaign:
                 continue
             if record["id"] in asked and (how := _measured_otherwise(record, asked[record["id"]])):
                 raise errors.UsageProblem(
-                    f"{self.output} holds {record['id']} with {how}; resume it with the same, or choose another --output"
+                    f"{self.output} holds {record['id']} with {how}; resume it with the same, or choose another "
+                    "--output"
                 )
 
     def _job(self, requests: list[Request], launch_id: str) -> launch.Job:
@@ -102,8 +105,14 @@ class Campaign:
         """Record requests that cannot run too, with their reasons."""
         refused = [(*pair, errors.USAGE) for pair in self.space.refused]
         refused += [(*pair, errors.UNAVAILABLE) for pair in self.space.lacking]
-        records.append(self.output, [records.skipped(r, reason, code, launch_id) for r, reason, code in refused
-                                     if (launch_id, r.id) not in done])  # fmt: skip
+        records.append(
+            self.output,
+            [
+                records.skipped(r, reason, code, launch_id)
+                for r, reason, code in refused
+                if (launch_id, r.id) not in done
+            ],
+        )
 
     def _run_job(self, job: launch.Job, line) -> None:
         outcome = launch.run(job, on_record=lambda record: line.step(record.get("id", "")))

@@ -119,8 +119,8 @@ def reports_a_wait(line: str) -> bool:
 def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:
     """Return the rank that failed, died or stuck. None when all ended in an orderly way (they have then reported why).
 
-    board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's; dead: a rank whose
-    process was found gone while the others went on.
+    board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's; dead: a rank
+    whose process was found gone while the others went on.
     """
     text = "\n".join(log)
     stall = _STALL.search(text)

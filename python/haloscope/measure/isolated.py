@@ -90,8 +90,9 @@ def _measured(request: Request, launch_id: str, timeout_s: float) -> dict:
     if lacking:
         return records.skipped(request, lacking, errors.UNAVAILABLE, launch_id)
     with scratch.folder() as folder:
-        job = launch.Job([request], folder / "records.jsonl", launch_id,
-                         findings=probes.for_records(), limit_s=timeout_s)  # fmt: skip
+        job = launch.Job(
+            [request], folder / "records.jsonl", launch_id, findings=probes.for_records(), limit_s=timeout_s
+        )
         outcome = launch.run(job)
         left = records.read(job.output).records  # what was measured, or how the ranks ended
     good = [r for r in left if r["id"] == request.id and r["kind"] == "measurement"]

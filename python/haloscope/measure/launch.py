@@ -1,4 +1,6 @@
-"""Starting the ranks: finds the program and its own mpiexec, pins, watches, and ends everything when something is wrong."""
+"""Starting the ranks: finds the program and its own mpiexec, pins, watches, and ends everything when something is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,8 @@ def mpiexec(folder: Path | None = None) -> Path:
     """Return the mpiexec that belongs to the MPI of a build, by default the one the program was built with.
 
     $HALOSCOPE_MPIEXEC comes first; then the one beside the build's mpicxx, since a foreign mpiexec would start
-    single ranks that know nothing of each other; then what CMake found. For what is installed: of those on PATH and beside
-    Python the first that is of its MPI's kind. Raises NotAvailable when there is none.
+    single ranks that know nothing of each other; then what CMake found. For what is installed: of those on PATH and
+    beside Python the first that is of its MPI's kind. Raises NotAvailable when there is none.
     """
     chosen = os.environ.get("HALOSCOPE_MPIEXEC")
     if chosen:
@@ -122,10 +124,10 @@ def physical_cores() -> int:
 def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
     """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to its own cores.
 
-    They run on `hosts.names()`, in blocks. Where cores are too few for all threads a rank still keeps its equal share; where
-    they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated cluster
-    have cores of their own, and ranks are not pinned further. Where all ranks are on this machine they listen on its
-    loop-back alone, unless the user says otherwise.
+    They run on `hosts.names()`, in blocks. Where cores are too few for all threads a rank still keeps its equal share;
+    where they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated
+    cluster have cores of their own, and ranks are not pinned further. Where all ranks are on this machine they listen
+    on its loop-back alone, unless the user says otherwise.
     """
     here = hosts.ranks_on_one(ranks)
     share = 0 if link.current() else min(threads, cores_here() // here)
@@ -158,8 +160,16 @@ LAUNCHERS = {
     "oob_tcp_if_include": "oob"
 }  # of Open MPI 4 and before, whose launcher is OpenRTE; that of 5 refuses the loop-back
 # Set in the jobs of batch systems, and where hydra has a file of hosts.
-ELSEWHERE = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "COBALT_JOBID", "OAR_JOB_ID", "FLUX_JOB_ID",
-             "HYDRA_HOST_FILE")  # fmt: skip
+ELSEWHERE = (
+    "SLURM_JOB_ID",
+    "PBS_JOBID",
+    "LSB_JOBID",
+    "PE_HOSTFILE",
+    "COBALT_JOBID",
+    "OAR_JOB_ID",
+    "FLUX_JOB_ID",
+    "HYDRA_HOST_FILE",
+)
 
 
 def _to_loopback(kind: str, path: Path) -> list[str]:
@@ -176,7 +186,9 @@ def _to_loopback(kind: str, path: Path) -> list[str]:
 
 
 def _open_mpi_binding(here: int, share: int) -> list[str]:
-    """Open MPI counts physical cores unless told otherwise, and refuses more ranks than it counts. here: ranks of a host."""
+    """Open MPI counts physical cores unless told otherwise, and refuses more ranks than it counts. here: ranks of a
+    host.
+    """
     if not share:
         return ["--bind-to", "none"]
     unit = "core" if here * share <= physical_cores() else "hwthread"
@@ -352,8 +364,8 @@ class _Watched:
 def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Outcome:
     """Start the ranks, hand each finished record to `on_record`, and return how it ended; nothing is left running.
 
-    Ctrl-C ends all ranks and is passed on. `patience.Wait` reports a request that takes long. A rank that failed, died or
-    stuck is named in `outcome.fault`, and a `failed` record says so in the record file.
+    Ctrl-C ends all ranks and is passed on. `patience.Wait` reports a request that takes long. A rank that failed, died
+    or stuck is named in `outcome.fault`, and a `failed` record says so in the record file.
     """
     records.prepare(job.output)
     tail = records.Tail(job.output)

@@ -43,8 +43,8 @@ def field_bytes(choice: Choice) -> int:
 def needed_bytes(request: Request) -> int:
     """Return the bytes of the host's memory that the fields of a request's ranks take at once.
 
-    Fields on a card take none, but where the host computes walls around them; memory of an imitated device is the host's.
-    What verifies a result has fields of its own, in the host's memory.
+    Fields on a card take none, but where the host computes walls around them; memory of an imitated device is the
+    host's. What verifies a result has fields of its own, in the host's memory.
     """
     choice = request.choice
     copies = (not core.messages_on_device(choice)) + (choice.device == "host") + bool(request.verify)
@@ -60,7 +60,8 @@ def refusal(request: Request, free: int) -> str:
         str(_rounded(cells * (free / needed) ** (1 / len(request.choice.cells)))) for cells in request.choice.cells
     )
     return (
-        f"the fields of {request.choice.shape} cells take {_size(needed)}{' with what verifies them' * bool(request.verify)}, "
+        f"the fields of {request.choice.shape} cells take "
+        f"{_size(needed)}{' with what verifies them' * bool(request.verify)}, "
         f"and {_size(free)} are free here; use --cells {fits} or fewer{_unverified(request, free)}"
     )
 

@@ -202,7 +202,9 @@ def transport_names() -> list[str]:
 
 
 def transports(text: str) -> list[str]:
-    """Parse a list of transports and globs, options included: `p2p,rma-*`. Raises UsageProblem with the nearest names."""
+    """Parse a list of transports and globs, options included: `p2p,rma-*`. Raises UsageProblem with the nearest
+    names.
+    """
     found: list[str] = []
     for word in _words(text):
         if any(c in word for c in "*?["):

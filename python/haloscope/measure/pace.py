@@ -77,7 +77,8 @@ def _ranks_for(paces: Iterable[str], name: str) -> int:
     possible = [ranks for ranks in known if ranks <= launch.cores()]
     if not possible:
         raise UsageProblem(
-            f"profile '{name}' has the pace of {known[0]} ranks, and there are {launch.cores()} cores here; ask on a machine "
+            f"profile '{name}' has the pace of {known[0]} ranks, and there are {launch.cores()} cores here; ask on a "
+            "machine "
             f"like the calibrated one"
         )
     return possible[-1]

@@ -1,7 +1,7 @@
 """How this MPI behaves, as `haloscope-rank --probe` finds out in separate jobs, and which strategies that rules out.
 
-Findings are kept under $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), one file per MPI library and
-build.
+Findings are kept under $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), one file per MPI library
+and build.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ TIMED_OUT = "it gave no answer within"
 DOUBT_S = 3600.0  # a time-out may be due to a busy machine: such probes are run again after this time
 FIRST = "start"  # says only that ranks start at all
 # The only probes run where ranks must share cores, which is slow: those that depend on the shape of the process grid.
-CROWDED = "start,neighbor-cart-blocking,neighbor-cart-nonblocking,neighbor-cart-persistent,neighbor-graph-blocking," \
-    "neighbor-graph-nonblocking,neighbor-graph-persistent,partitioned"  # fmt: skip
+CROWDED = (
+    "start,neighbor-cart-blocking,neighbor-cart-nonblocking,neighbor-cart-persistent,neighbor-graph-blocking,"
+    "neighbor-graph-nonblocking,neighbor-graph-persistent,partitioned"
+)
 
 
 def lacking(*strategies: str) -> str:
@@ -46,8 +48,8 @@ def lacking(*strategies: str) -> str:
 def findings(names: str = "all") -> dict:
     """Return {"mpi_library", "passed": [names], "failed": {name: reason}, "notes": {name: text}}.
 
-    From the cache, if there is one, when this MPI library and build were probed before. Empty, and not kept, when no rank could be
-    started (a foreign mpiexec, say): the next measurement then reports why.
+    From the cache, if there is one, when this MPI library and build were probed before. Empty, and not kept, when no
+    rank could be started (a foreign mpiexec, say): the next measurement then reports why.
     """
     file = _cache_file(names)
     found = files.kept(file, _is_whole) if file else None
@@ -149,10 +151,11 @@ def _ask(names: str) -> dict:
 
 
 def probe(ranks: int, names: str = "all") -> list[dict]:
-    """Ask this MPI here and now: return {"probe", "ok", "reason"} of each probe in `names`; [] where ranks do not start.
+    """Ask this MPI here and now: return {"probe", "ok", "reason"} of each probe in `names`; [] where ranks do not
+    start.
 
-    All run in one job; where that dies, each one without an answer runs in a job of its own, and "died" is in its answer
-    if it gives none there either. At most ALL_LIMIT_S and ONE_LIMIT_S for each of those.
+    All run in one job; where that dies, each one without an answer runs in a job of its own, and "died" is in its
+    answer if it gives none there either. At most ALL_LIMIT_S and ONE_LIMIT_S for each of those.
     """
     if names == "all" and ranks > launch.cores():
         names = CROWDED

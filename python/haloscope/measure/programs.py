@@ -22,8 +22,8 @@ LIMIT_S = 20.0  # for a description, which computes nothing
 def use(path: Path, app: str, parameters: Mapping[str, str]) -> core.App:
     """Have ranks run `path` from now on, and make its app known.
 
-    parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageProblem when
-    the program does not describe the app, NotAvailable when it cannot be started.
+    parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageProblem
+    when the program does not describe the app, NotAvailable when it cannot be started.
     """
     words = [word for name, value in parameters.items() for word in ("--set", f"{name}={value}")]
     description = _describe(path.absolute(), app, words)

@@ -11,8 +11,21 @@ from haloscope.core.choice import Choice
 from haloscope.measure import programs
 
 KIND = "measurement"
-_FIRST = ("app", "cells", "ranks", "threads", "schedule", "strategy", "depth", "substeps", "real", "form", "process_grid",
-          "sharing", "isa")  # fmt: skip
+_FIRST = (
+    "app",
+    "cells",
+    "ranks",
+    "threads",
+    "schedule",
+    "strategy",
+    "depth",
+    "substeps",
+    "real",
+    "form",
+    "process_grid",
+    "sharing",
+    "isa",
+)
 
 
 @dataclass(frozen=True)
@@ -68,8 +81,15 @@ _HOW = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "cho
 
 def name_of(choice: Choice) -> str:
     """Return a readable name of a choice: the everyday fields, then those that are not at their defaults."""
-    parts = [choice.app, choice.shape, f"r{choice.ranks}", f"t{choice.threads}", choice.schedule, choice.strategy,
-             f"d{choice.depth}"]  # fmt: skip
+    parts = [
+        choice.app,
+        choice.shape,
+        f"r{choice.ranks}",
+        f"t{choice.threads}",
+        choice.schedule,
+        choice.strategy,
+        f"d{choice.depth}",
+    ]
     parts += [choice.substeps] * (choice.depth > 1) + [choice.real, choice.form, choice.process_grid]
     parts += [choice.sharing] * (choice.sharing != Choice.sharing) + [choice.isa]
     for field in core.fields():
@@ -95,7 +115,9 @@ def letters(periodic: tuple[bool, ...]) -> str:
 
 
 def words_of(choice: Choice) -> list[str]:
-    """Return the words that make `haloscope run` measure a choice: APP, and the options that are not at their defaults."""
+    """Return the words that make `haloscope run` measure a choice: APP, and the options that are not at their
+    defaults.
+    """
     words = [choice.app, "--cells", choice.shape]
     for field in core.fields():
         value = getattr(choice, field.name)

@@ -31,7 +31,8 @@ set -euo pipefail
 cd "${{SLURM_SUBMIT_DIR:-.}}"
 export OMP_NUM_THREADS={threads}
 for repeat in {repeats}; do
-  srun --ntasks={ranks} --ntasks-per-node={per_node} --cpu-bind={binding} --distribution=block:{distribution}{srun_extra} \\
+  srun --ntasks={ranks} --ntasks-per-node={per_node} --cpu-bind={binding} \\
+    --distribution=block:{distribution}{srun_extra} \\
     "$HALOSCOPE_RANK" --requests {name}.requests.jsonl --output {name}.jsonl \\
     --launch-id "launch-$repeat" --expect-ranks {ranks}
 done

@@ -33,7 +33,8 @@ class Space:
 
 
 def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None = None) -> Space:
-    """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their reason.
+    """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their
+    reason.
 
     axes maps fields of Choice to the values to try; how: fields of Request.
     """
@@ -64,9 +65,7 @@ def with_verification(space: Space, steps: int | None) -> Space:
 
     None: 2 x depth + 1 steps, which hold two whole exchanges and a last, shorter round.
     """
-    space.requests = [
-        replace(r, verify=2 * r.choice.depth + 1 if steps is None else steps) for r in space.requests
-    ]  # fmt: skip
+    space.requests = [replace(r, verify=2 * r.choice.depth + 1 if steps is None else steps) for r in space.requests]
     return space
 
 

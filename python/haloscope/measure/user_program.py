@@ -87,8 +87,8 @@ def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s
     """Run a program on `ranks` ranks in `folder`, which exists; nothing of it is left running.
 
     Each rank has an equal share of the cores. What it prints goes to files beside the folder. limit_s: wall time after
-    which all of it is ended. Until then `patience.ended` reports a run that takes long. Raises NotAvailable when mpiexec
-    cannot be started.
+    which all of it is ended. Until then `patience.ended` reports a run that takes long. Raises NotAvailable when
+    mpiexec cannot be started.
     """
     words = [*launch.launcher_words(mpiexec, ranks, launch.cores()), *command]
     begin, limit = time.monotonic(), None

@@ -49,8 +49,9 @@ def line(
 def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positive: bool = True) -> Array:
     """Return what `line` returns for many samples of the same measurements, by relative errors, all at once.
 
-    amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), how often a choice has each measurement, at
-    least one of them. Returns fixed time and time per unit, shape (choices, 2). Raises UsageProblem as `line` does.
+    amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), how often a choice has each
+    measurement, at least one of them. Returns fixed time and time per unit, shape (choices, 2). Raises UsageProblem as
+    `line` does.
     """
     x, y = _checked(amounts, times)
     unit = max(x.max(), 1e-300)
@@ -216,7 +217,8 @@ def with_intervals(
     seed: int = 1,
     **how: Any,
 ) -> list[Segment]:
-    """Return the segments with 95 % intervals of both parameters, from `resamples` bootstrap samples of each range's data.
+    """Return the segments with 95 % intervals of both parameters, from `resamples` bootstrap samples of each range's
+    data.
 
     how: as the segments were fitted. A range with fewer than three measurements gets no interval.
     """

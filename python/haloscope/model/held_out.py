@@ -1,7 +1,8 @@
 """Intervals from held-out measurements: split-conformal quantiles of log(measured / predicted), by regime.
 
-Whatever the distribution of the errors, such an interval holds a further case of the same kind with at least the nominal
-probability, and with at most 2 / (n + 1) more for n cases. Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman 2018.
+Whatever the distribution of the errors, such an interval holds a further case of the same kind with at least the
+nominal probability, and with at most 2 / (n + 1) more for n cases. Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman
+2018.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ HANDSHAKE = 3  # crossings of a message that asks its receiver first; others tak
 def over_link(profile: Profile, link: Link) -> Profile:
     """Return a profile of the same machine whose nodes are joined by `link`.
 
-    What the profile knows of messages between nodes, else of those that go farthest, is taken without the network that it
-    was measured in, if that was an emulated one, and `link` put on top: its latency once for each crossing, its bandwidth as
-    time per byte. Packing, sweeps and messages inside nodes stay. Jitter is not looked at.
+    What the profile knows of messages between nodes, else of those that go farthest, is taken without the network that
+    it was measured in, if that was an emulated one, and `link` put on top: its latency once for each crossing, its
+    bandwidth as time per byte. Packing, sweeps and messages inside nodes stay. Jitter is not looked at.
     Raises NotAvailable for a profile without messages.
     """
     data = copy.deepcopy(profile.data)

@@ -1,8 +1,9 @@
-"""What messages cost: alone, sharing a node's injection rate, and as an all-gather; how many at once slow each other down.
+"""What messages cost: alone, sharing a node's injection rate, and as an all-gather; how many at once slow each other
+down.
 
-A locality class of a profile (self, socket, node, network) has the time of a single message by segments, and a contention
-law with three numbers, which the core applies to messages at the same time on one resource. A message of time t occupies
-that resource for t - latency + gap, where the latency is the time of no bytes:
+A locality class of a profile (self, socket, node, network) has the time of a single message by segments, and a
+contention law with three numbers, which the core applies to messages at the same time on one resource. A message of
+time t occupies that resource for t - latency + gap, where the latency is the time of no bytes:
 
 - `gap_s` (default: the latency): what a message occupies it for beside its bytes. The rest of latencies overlaps.
 - `shared` (default 1): another message the same way takes that part of what it occupies the resource for.
@@ -26,7 +27,8 @@ from haloscope.model.profile import Profile
 
 
 def message_time(profile: Profile, where: str, size: float) -> float:
-    """Return the seconds of one message of `size` bytes between ranks of locality class `where`, with nothing beside it.
+    """Return the seconds of one message of `size` bytes between ranks of locality class `where`, with nothing beside
+    it.
 
     Raises NotAvailable when the profile has no network, UsageProblem for an unknown class. Source: table 5.9.
     """
@@ -64,8 +66,8 @@ def fit_shared(factors: Mapping[float, float]) -> float:
 def allgather_time(profile: Profile, size: float, ranks: int, cores_per_node: int) -> float:
     """Return the seconds of an all-gather to which each rank contributes `size` bytes: a tree of pair-wise steps.
 
-    ranks, cores_per_node >= 1. ceil(log2 ranks) steps, the data doubling in each; the first ceil(log2 cores_per_node) of
-    them inside nodes. The source leaves both roundings open; upwards they give its printed collective times.
+    ranks, cores_per_node >= 1. ceil(log2 ranks) steps, the data doubling in each; the first ceil(log2 cores_per_node)
+    of them inside nodes. The source leaves both roundings open; upwards they give its printed collective times.
     Source: Davis 2017, eq. 5.42.
     """
     steps = math.ceil(math.log2(ranks))

@@ -1,7 +1,7 @@
 """The pace of a machine: how fast fixed kernels ran beside the work, and by how much two paces differ.
 
-A pace is the `pace` of a record: ranks, seconds of each kernel by name, and their relative standard errors. The C++ core
-puts a profile at another pace (`model/pace.cpp`).
+A pace is the `pace` of a record: ranks, seconds of each kernel by name, and their relative standard errors. The C++
+core puts a profile at another pace (`model/pace.cpp`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 KINDS = ("compute", "memory", "latency", "bandwidth", "far_latency", "far_bandwidth")
-WORDS = {"compute": "arithmetic", "memory": "memory", "latency": "small messages", "bandwidth": "large messages",
-         "far_latency": "small messages between nodes", "far_bandwidth": "large messages between nodes"}  # fmt: skip
+WORDS = {
+    "compute": "arithmetic",
+    "memory": "memory",
+    "latency": "small messages",
+    "bandwidth": "large messages",
+    "far_latency": "small messages between nodes",
+    "far_bandwidth": "large messages between nodes",
+}
 STALE_S = 3600.0  # on the machine of docs/measured.md, hours differ by 11 to 14 %
 TELLING = 0.03  # differences below are not worth a word
 CHANGED = 0.05  # of launches of one calibration: as much as a step may be mispredicted
@@ -26,7 +32,8 @@ _OF_MEDIAN, _OF_MAD = (
 
 
 def of_records(found: Sequence[Mapping]) -> dict | None:
-    """Return the pace of some records, the median of theirs; None where none has one, or they are of several rank counts.
+    """Return the pace of some records, the median of theirs; None where none has one, or they are of several rank
+    counts.
 
     found: records of one configuration or launch. Errors are those of the median, by the records' own or their scatter.
     """
@@ -46,7 +53,9 @@ def of_records(found: Sequence[Mapping]) -> dict | None:
 
 
 def by_ranks(found: Iterable[Mapping]) -> dict[str, dict]:
-    """Return the paces of a calibration's records as profiles hold them: by rank count, each with the time it was measured."""
+    """Return the paces of a calibration's records as profiles hold them: by rank count, each with the time it was
+    measured.
+    """
     groups: dict[int, list[Mapping]] = defaultdict(list)
     for record in found:
         if "pace" in record:
@@ -89,11 +98,16 @@ def changes(found: Iterable[Mapping]) -> list[str]:
             pace = of_records(records)
             if usual is None or pace is None:
                 continue
-            moved = {kind: ratio for kind, ratio in difference(usual, pace).items()
-                     if abs(math.log(ratio)) > max(CHANGED, 3 * _error(usual, pace, kind))}  # fmt: skip
+            moved = {
+                kind: ratio
+                for kind, ratio in difference(usual, pace).items()
+                if abs(math.log(ratio)) > max(CHANGED, 3 * _error(usual, pace, kind))
+            }
             if moved:
-                texts.append(f"the machine changed while it was calibrated: {said(moved)} in {name} with {ranks} "
-                             f"rank{'s' * (ranks > 1)}, against all launches")  # fmt: skip
+                texts.append(
+                    f"the machine changed while it was calibrated: {said(moved)} in {name} with {ranks} "
+                    f"rank{'s' * (ranks > 1)}, against all launches"
+                )
     return texts
 
 

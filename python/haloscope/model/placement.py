@@ -92,7 +92,9 @@ _owners: weakref.WeakKeyDictionary[capi.CData, tuple] = weakref.WeakKeyDictionar
 
 @capi.numbers_that_fit()
 def setting_to_c(rule: str, active: int | None, custom: Sequence[tuple[int, int]]) -> capi.CData:
-    """Return an hs_setting with a placement, which owns what it points to. Raises UsageProblem for a number too large."""
+    """Return an hs_setting with a placement, which owns what it points to. Raises UsageProblem for a number too
+    large.
+    """
     ffi, lib = capi.load()
     c = ffi.new("hs_setting*")
     lib.hs_setting_init(c)

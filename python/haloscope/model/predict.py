@@ -19,8 +19,9 @@ from haloscope.model import placement
 from haloscope.model.profile import Profile
 
 SAMPLES = 100  # of the profile's parameters, for the interval
-# The phases that `Prediction.exchange_s` predicts, in the mean over ranks, as sweeps are: ranks share the work of a message
-# unevenly (who sends first may receive inside that call, while the other waits), and only the whole counts it once.
+# The phases that `Prediction.exchange_s` predicts, in the mean over ranks, as sweeps are: ranks share the work of a
+# message unevenly (who sends first may receive inside that call, while the other waits), and only the whole counts it
+# once.
 EXCHANGE_PHASES = ("pack", "send", "unpack", "copy", "wait", "desync")
 
 
@@ -30,13 +31,13 @@ class Prediction:
 
     pace: what it is for, by kind, over the pace at which the profile was calibrated; above 1: slower.
     interval: 90 % interval, from held-out measurements of the regime interval_from, or "all"; "": from those of the
-    profile's parameters and its discrepancy; None where it has no intervals. exchange_interval: of exchange_s, from held-out
-    measurements only. regime: what bounds the step; exchange_regime: the exchange.
+    profile's parameters and its discrepancy; None where it has no intervals. exchange_interval: of exchange_s, from
+    held-out measurements only. regime: what bounds the step; exchange_regime: the exchange.
     terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms,
     hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
     messages, bytes, message_bytes: sent by the worst rank in the exchanges of all stages, in all and the least and
-    largest. bound: whether its mean message is latency- or bandwidth-bound, "" without messages. reason: what bounds the
-    exchange, in one clause. outside: costs needed beyond the calibrated range.
+    largest. bound: whether its mean message is latency- or bandwidth-bound, "" without messages. reason: what bounds
+    the exchange, in one clause. outside: costs needed beyond the calibrated range.
     """
 
     choice: core.Choice
@@ -74,8 +75,8 @@ class Setting:
     """What a choice leaves open about how it is run.
 
     placement: a rule of `placement.rules`; active: most cores in use per socket (None: all); custom: node and socket of
-    each rank for rule `custom`; reductions: all-reduces per time step beside those of the app; repeats: how often a loop
-    of stages is carried out per time step.
+    each rank for rule `custom`; reductions: all-reduces per time step beside those of the app; repeats: how often a
+    loop of stages is carried out per time step.
     """
 
     placement: str = "fill"
@@ -119,8 +120,8 @@ def from_json(choice: core.Choice, found: Mapping[str, Any]) -> Prediction:
 
 
 def median(found: Sequence[Prediction]) -> Prediction:
-    """Return the prediction of the median time among some of one choice; of an even number the mean of the middle two, with
-    the words of the lower one."""
+    """Return the prediction of the median time among some of one choice; of an even number the mean of the middle two,
+    with the words of the lower one."""
     ordered = sorted(found, key=lambda one: one.time_s)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     if low is high:
@@ -144,7 +145,9 @@ def terms() -> tuple[str, ...]:
 
 
 def places_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> placement.Placement:
-    """Return where the ranks of a choice run on the profile's machine. Raises UsageProblem for a setting that cannot be."""
+    """Return where the ranks of a choice run on the profile's machine. Raises UsageProblem for a setting that cannot
+    be.
+    """
     node, socket = np.zeros(choice.ranks, np.int32), np.zeros(choice.ranks, np.int32)
     ffi = capi.load()[0]
     arrays = (ffi.from_buffer("int32_t[]", a) for a in (node, socket))

@@ -56,7 +56,9 @@ class Profile:
         return paces
 
     def at_pace(self, pace: Mapping[str, Any]) -> Profile:
-        """Return the profile whose predictions are for another pace. Raises NotAvailable without a pace of as many ranks."""
+        """Return the profile whose predictions are for another pace. Raises NotAvailable without a pace of as many
+        ranks.
+        """
         if str(pace["ranks"]) not in self.paces:
             known = ", ".join(self.paces) or "none"
             raise NotAvailable(f"profile '{self.name}' has no pace of {pace['ranks']} ranks (it has: {known})")
@@ -105,7 +107,8 @@ class Profile:
         return self.data[name]
 
     def network_class(self, wanted: str) -> dict:
-        """Return segments (as `segments.Segment`) and contention of a class of CLASSES; the nearest given one if absent.
+        """Return segments (as `segments.Segment`) and contention of a class of CLASSES; the nearest given one if
+        absent.
 
         Of two equally near classes the one farther apart counts, so that a message is too dear rather than too cheap.
         Raises NotAvailable without a network section, UsageProblem for an unknown class.
@@ -135,15 +138,16 @@ class Profile:
         if name not in known:
             apps = sorted({kernel.split("/")[0].split(".")[0] for kernel in known})
             raise NotAvailable(
-                f"profile '{self.name}' has no cost of kernel '{name}' (it has kernels of {', '.join(apps) or 'none'}); "
+                f"profile '{self.name}' has no cost of kernel '{name}' (it has kernels of "
+                f"{', '.join(apps) or 'none'}); "
                 f"calibrate with this kernel (--apps), or choose another profile"
             )
         return segments.by_count(known[name], "cells")
 
     @property
     def cache_limits(self) -> tuple[float, float]:
-        """Bytes of one slot of a block from which its sweeps leave less than all of it in the cache, and nothing at all;
-        infinite where unknown."""
+        """Bytes of one slot of a block from which its sweeps leave less than all of it in the cache, and nothing at
+        all; infinite where unknown."""
         far = self.data.get("beyond_cache", {})
         begin = far.get("from_block_bytes", math.inf)
         return begin, far.get("to_block_bytes", begin)
@@ -151,8 +155,8 @@ class Profile:
     def packing(self, stride: str, what: str = "pack", block_bytes: float = 0) -> dict[int, list[segments.Segment]]:
         """Return the cost of packing over bytes by threads.
 
-        stride: contiguous, lines, strided, scattered. what: "pack", or "copy" between two sides of one block (as packing where the
-        profile does not tell it apart). block_bytes: of one slot of the block, halos included.
+        stride: contiguous, lines, strided, scattered. what: "pack", or "copy" between two sides of one block (as
+        packing where the profile does not tell it apart). block_bytes: of one slot of the block, halos included.
         Raises NotAvailable when the profile does not say.
         """
         places = [self.data["beyond_cache"], self.data] if block_bytes >= self.cache_limits[1] else [self.data]
@@ -172,7 +176,9 @@ def _validator() -> Draft202012Validator:
 
 
 def fault_of(data: object) -> str:
-    """Return what is wrong with a profile, "" when nothing is: schema, version, missing parts, gaps between segments."""
+    """Return what is wrong with a profile, "" when nothing is: schema, version, missing parts, gaps between
+    segments.
+    """
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         return f'it is no machine profile ("schema" must be "{SCHEMA}")'
     if data.get("schema_version") != SCHEMA_VERSION:

@@ -1,5 +1,5 @@
-"""Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges [start, end); of bytes
-that lie in rows, also a time per row."""
+"""Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges [start, end); of
+bytes that lie in rows, also a time per row."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def parameters(unit: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Segment:
-    """Cost `fixed` + `slope` * amount + `per_row` * rows for start <= amount < end, in seconds; `interval` holds bounds of
-    them by name."""
+    """Cost `fixed` + `slope` * amount + `per_row` * rows for start <= amount < end, in seconds; `interval` holds bounds
+    of them by name."""
 
     start: float
     end: float

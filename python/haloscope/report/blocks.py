@@ -56,7 +56,8 @@ class Row:
 
     @property
     def profile(self) -> tuple[float, int] | None:
-        """P1 and P2 (section 4.4): share of the CPU's hits right after another (median over launches), longest run of hits.
+        """P1 and P2 (section 4.4): share of the CPU's hits right after another (median over launches), longest run of
+        hits.
 
         None for a flow that looks for no events.
         """
@@ -103,7 +104,9 @@ def rows(found: Iterable[Mapping]) -> list[Row]:
 
 
 def groups(table: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return rows that can be compared by a heading that says what they share; the order of variants is that of their words."""
+    """Return rows that can be compared by a heading that says what they share; the order of variants is that of their
+    words.
+    """
     found: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(table, key=place):
         found[json.dumps([row.request[name] for name in _SAME])].append(row)
@@ -122,9 +125,11 @@ def heading(request: Mapping) -> str:
     count, total = len(request["bytes"]), sum(request["bytes"])
     name = f"Workload {request['workload']}" if request["workload"] else "Own sizes"
     detail = "" if request["detail"] == "off" else f", detail {request['detail']}"
-    return (f"{name}: {count} blocks of {request['threads']} threads, {bytes_words(total)} a side; {request['ranks']} "
-            f"{_counted('rank', request['ranks'])} of {request['sides']} {_counted('side', request['sides'])} on "
-            f"{request['device']}, {request['scheme']}, check {request['check']}{detail}")  # fmt: skip
+    return (
+        f"{name}: {count} blocks of {request['threads']} threads, {bytes_words(total)} a side; {request['ranks']} "
+        f"{_counted('rank', request['ranks'])} of {request['sides']} {_counted('side', request['sides'])} on "
+        f"{request['device']}, {request['scheme']}, check {request['check']}{detail}"
+    )
 
 
 def _counted(word: str, count: int) -> str:
@@ -145,8 +150,13 @@ def reference(members: Sequence[Row], blocking: bool | None = None) -> Row | Non
     blocking: only with such sends; None: any.
     """
     set_apart = {"noncoherent", "dummy"}
-    able = [row for row in members if variants.flow_of(row.variant) == variants.BASELINE and blocking in (None, row.blocking)
-            and not set_apart & set(variants.words_of(row.variant))]  # fmt: skip
+    able = [
+        row
+        for row in members
+        if variants.flow_of(row.variant) == variants.BASELINE
+        and blocking in (None, row.blocking)
+        and not set_apart & set(variants.words_of(row.variant))
+    ]
     return min(able, key=lambda row: row.time.value, default=None)
 
 
@@ -156,7 +166,9 @@ def speedup(row: Row, base: Row) -> stats.Estimate:
 
 
 def table(members: Sequence[Row]) -> str:
-    """Return times with intervals, deviations, speed-ups over the fastest baseline and the fastest with the same sends, P1, P2."""
+    """Return times with intervals, deviations, speed-ups over the fastest baseline and the fastest with the same sends,
+    P1, P2.
+    """
     unit, factor = tables.unit(row.time.value for row in members)
     best = reference(members)
     lines = []

@@ -1,4 +1,6 @@
-"""Timelines of one iteration of exchanged blocks: a trace for Perfetto, and a figure (as figures 4.4 and 4.8 of Vanecek 2020)."""
+"""Timelines of one iteration of exchanged blocks: a trace for Perfetto, and a figure (as figures 4.4 and 4.8 of Vanecek
+2020).
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,16 @@ from haloscope.report import tables
 from haloscope.report.blocks import Row, heading, place
 
 CPU_KINDS = ("send", "receive", "notify")  # events of a block that are the CPU's
-COLOURS = {"copy-in": "#9ecae9", "pack": "#4c78a8", "post": "#b279a2", "copy-out": "#8c6d31", "send": "#d1495b",
-           "receive": "#1f2933", "notify": "#e0a030", "unpack": "#54a27a"}  # fmt: skip
+COLOURS = {
+    "copy-in": "#9ecae9",
+    "pack": "#4c78a8",
+    "post": "#b279a2",
+    "copy-out": "#8c6d31",
+    "send": "#d1495b",
+    "receive": "#1f2933",
+    "notify": "#e0a030",
+    "unpack": "#54a27a",
+}
 LEAST_LABELLED = 0.03  # of the iteration: shorter segments have no room for their name
 
 
@@ -37,7 +47,9 @@ def name(row: Row) -> str:
 
 
 def precision(row: Row) -> str:
-    """Say how well the device's times are known in the CPU's: events of both within it may be drawn the wrong way round."""
+    """Say how well the device's times are known in the CPU's: events of both within it may be drawn the wrong way
+    round.
+    """
     clock = next(record["clock"] for record in reversed(row.records) if "timeline" in record)
     return f"device +- {1e6 * clock['precision_s']:.1f} us"
 
@@ -89,8 +101,15 @@ def _named(what: str, process: int, lane: int, name: str, key: str = "name") -> 
 
 
 def _traced(event: Mapping, process: int) -> dict:
-    return {"name": event["kind"], "ph": "X", "pid": process, "tid": _lane(event), "ts": 1e6 * event["begin_s"],
-            "dur": 1e6 * (event["end_s"] - event["begin_s"]), "args": {"chunk": event["chunk"]}}  # fmt: skip
+    return {
+        "name": event["kind"],
+        "ph": "X",
+        "pid": process,
+        "tid": _lane(event),
+        "ts": 1e6 * event["begin_s"],
+        "dur": 1e6 * (event["end_s"] - event["begin_s"]),
+        "args": {"chunk": event["chunk"]},
+    }
 
 
 def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
@@ -100,8 +119,14 @@ def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
 
     heights = [2 + len({(e["rank"], e["block"]) for e in timeline(row)}) for row in shown]
     with figures.style():
-        drawn, panels = plt.subplots(len(shown), 1, figsize=(11, min(1.5 + 0.28 * sum(heights), 60)), layout="constrained",
-                                     squeeze=False, height_ratios=heights)  # fmt: skip
+        drawn, panels = plt.subplots(
+            len(shown),
+            1,
+            figsize=(11, min(1.5 + 0.28 * sum(heights), 60)),
+            layout="constrained",
+            squeeze=False,
+            height_ratios=heights,
+        )
         for row, axes in zip(shown, panels[:, 0], strict=True):
             _draw(row, axes)
         kinds = {e["kind"] for row in shown for e in timeline(row) if e["block"] >= 0}
@@ -133,8 +158,11 @@ def _draw(row: Row, axes) -> None:
             _mark(axes, event, lane_of[event["rank"], event["block"]], factor, colour)
     ranks = len({event["rank"] for event in events})
     labels = ["CPU" if block < 0 else block_name(row, block) for _, block in lines]
-    axes.set_yticks(range(len(lines)), [f"{rank}: {label}" if ranks > 1 else label
-                                        for (rank, _), label in zip(lines, labels, strict=True)], fontsize=7)  # fmt: skip
+    axes.set_yticks(
+        range(len(lines)),
+        [f"{rank}: {label}" if ranks > 1 else label for (rank, _), label in zip(lines, labels, strict=True)],
+        fontsize=7,
+    )
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(unit)
     axes.set_title(name(row), loc="left", fontweight="bold", fontsize=10)

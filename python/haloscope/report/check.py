@@ -19,8 +19,10 @@ FEW = 3  # planes or groups of planes that are named one by one
 
 def markdown(checked: Check) -> str:
     """Return a table of the runs, then what went wrong and where."""
-    rows = [[run.ranks, tables.number(run.seconds), _verdict(run, checked.base), "oversubscribed" * run.oversubscribed]
-            for run in checked.runs]  # fmt: skip
+    rows = [
+        [run.ranks, tables.number(run.seconds), _verdict(run, checked.base), "oversubscribed" * run.oversubscribed]
+        for run in checked.runs
+    ]
     parts = [tables.markdown(rows, ["ranks", "time (s)", "verdict", "notes"], right=("ranks", "time (s)"))]
     failed = [run for run in checked.runs if run.failure]
     parts += [_failure(run) for run in failed]
@@ -32,8 +34,10 @@ def markdown(checked: Check) -> str:
     elif not checked.first:
         parts.append(f"Equal on {_listed(well)} ranks.")
     if any(run.repeated for run in checked.runs):
-        parts.append(f"Every line was printed as often as there are ranks. If these were programs of one rank each, "
-                     f"{checked.mpiexec} is not of the program's own MPI; give that one by --mpiexec.")  # fmt: skip
+        parts.append(
+            f"Every line was printed as often as there are ranks. If these were programs of one rank each, "
+            f"{checked.mpiexec} is not of the program's own MPI; give that one by --mpiexec."
+        )
     return "\n\n".join(parts)
 
 
@@ -67,12 +71,16 @@ def _explanation(checked: Check) -> list[str]:
     parts = [f"The first split that differs: {count_of(first.ranks, 'rank')}, compared with {base}."]
     parts += [_sentences(found, checked.base, first.ranks) for found in first.differences]
     if checked.unsteady:
-        parts.append(f"A second run on {base} differs from the first as well ({checked.unsteady}): not only "
-                     "the number of ranks matters. Times and random numbers do that; --ignore leaves out lines.")  # fmt: skip
+        parts.append(
+            f"A second run on {base} differs from the first as well ({checked.unsteady}): not only "
+            "the number of ranks matters. Times and random numbers do that; --ignore leaves out lines."
+        )
     numeric = [found for found in first.differences if found.values]
     if numeric and all(found.relative <= ROUNDING for found in numeric):
-        parts.append("The differences are as small as those of sums in another order; "
-                     f"--relative {ROUNDING:g} sets such ones aside.")  # fmt: skip
+        parts.append(
+            "The differences are as small as those of sums in another order; "
+            f"--relative {ROUNDING:g} sets such ones aside."
+        )
     return parts
 
 
@@ -81,8 +89,10 @@ def _sentences(found: Difference, base: int, ranks: int) -> str:
         return f"{found.where}: {found.what}{'; ' * bool(found.first)}{found.first}."
     one, two = found.values
     values = f"{one} on {count_of(base, 'rank')}, {two} on {count_of(ranks, 'rank')}"
-    lines = [f"{found.where}: {found.what} differ, the first at {found.first}: {values}. "
-             f"Largest difference: {found.relative:.3g} relative, {found.absolute:.3g} absolute."]  # fmt: skip
+    lines = [
+        f"{found.where}: {found.what} differ, the first at {found.first}: {values}. "
+        f"Largest difference: {found.relative:.3g} relative, {found.absolute:.3g} absolute."
+    ]
     lines += filter(None, (_planes_in_words(planes, (ranks, base)) for planes in found.planes))
     if found.planes and all(planes.count == planes.extent for planes in found.planes):
         lines.append("They lie on all planes; with fewer time steps they would be where they begin.")
@@ -102,8 +112,9 @@ def _planes_in_words(planes: Planes, splits: Sequence[int]) -> str:
         text = f"All differences lie on {planes.axis} = {_listed(named)}; {share}."
     elif len(planes.runs) <= FEW:
         named = [f"{first}..{last}" if last > first else str(first) for first, last in planes.runs]
-        text = (f"All differences lie on {planes.axis} = {_listed(named)}, the largest on {_listed(planes.peaks)}; "
-                f"{share}.")  # fmt: skip
+        text = (
+            f"All differences lie on {planes.axis} = {_listed(named)}, the largest on {_listed(planes.peaks)}; {share}."
+        )
     else:
         text = f"They lie on {planes.count} of {planes.extent} planes {planes.axis} = const; {share}."
     found = (differences.find_cuts(planes, ranks) for ranks in splits)

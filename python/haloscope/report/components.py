@@ -18,7 +18,9 @@ OVER_RANKS = ("min", "q1", "mean", "q3", "max")
 
 
 def component(found: Sequence[Mapping], name: str, statistic: str) -> float:
-    """Return seconds per step of a component, by a statistic over ranks; the median over launches, 0 where not timed."""
+    """Return seconds per step of a component, by a statistic over ranks; the median over launches, 0 where not
+    timed.
+    """
     return statistics.median(r.get("components_s", {}).get(name, {}).get(statistic, 0.0) for r in found)
 
 
@@ -28,8 +30,8 @@ def step_time(found: Sequence[Mapping]) -> float:
 
 
 def statistic_of(name: str) -> str:
-    """Return the statistic over ranks by which a component counts: `max` of what each rank does alone, `min` of what includes
-    waiting. Source: section 5.2."""
+    """Return the statistic over ranks by which a component counts: `max` of what each rank does alone, `min` of what
+    includes waiting. Source: section 5.2."""
     return "min" if name in LEAST else "max"
 
 
@@ -61,10 +63,19 @@ def overview(table: Sequence[tables.Row]) -> str:
             f"{tables.number(1e3 * component(row.records, name, 'max'))}"
             for name in used
         ]
-        lines.append([row.id, tables.number(1e3 * measured), *spans, tables.number(1e3 * whole),
-                      f"{whole / measured - 1:+.1%}", f"{named_share(row.records):.2%}"])  # fmt: skip
+        lines.append(
+            [
+                row.id,
+                tables.number(1e3 * measured),
+                *spans,
+                tables.number(1e3 * whole),
+                f"{whole / measured - 1:+.1%}",
+                f"{named_share(row.records):.2%}",
+            ]
+        )
     note = (
-        "Least .. largest over ranks. Composed: the largest of what a rank does alone, the least of what includes waiting "
+        "Least .. largest over ranks. Composed: the largest of what a rank does alone, the least of what includes "
+        "waiting "
         "(Davis 2017, section 5.2). Named: the part of the time that timers account for."
     )
     return f"{tables.markdown(lines, headers, right=headers[1:])}\n\n{note}"
@@ -90,9 +101,17 @@ def timers(found: Sequence[Mapping]) -> str:
         spread = {s: statistics.median(r["timers"][number]["seconds"][s] for r in found) for s in OVER_RANKS}
         if spread["max"] == 0:
             continue
-        lines.append([timer["stage"], timer["name"], timer["component"].replace("_", " "), tables.number(timer["calls"]),
-                      *(tables.number(1e3 * spread[s]) for s in OVER_RANKS), f"{spread['mean'] / whole:.1%}",
-                      *(tables.number(1e-3 * timer["events"][name]) for name in events)])  # fmt: skip
+        lines.append(
+            [
+                timer["stage"],
+                timer["name"],
+                timer["component"].replace("_", " "),
+                tables.number(timer["calls"]),
+                *(tables.number(1e3 * spread[s]) for s in OVER_RANKS),
+                f"{spread['mean'] / whole:.1%}",
+                *(tables.number(1e-3 * timer["events"][name]) for name in events),
+            ]
+        )
     return tables.markdown(lines, headers, right=headers[3:])
 
 
@@ -105,8 +124,10 @@ def counted(found: Sequence[Mapping]) -> list[str]:
     lines = [f"Not counted: {', '.join(names)}: {reason}." for reason, names in reasons.items()]
     clock = environment.get("clock_mhz", {})
     if "mean" in clock:
-        lines.append(f"Clock of rank 0: {clock['mean']:.0f} MHz in the mean, {clock['least']:.0f} to {clock['most']:.0f} in "
-                     f"{clock['samples']} samples of {clock['source']}.")  # fmt: skip
+        lines.append(
+            f"Clock of rank 0: {clock['mean']:.0f} MHz in the mean, {clock['least']:.0f} to {clock['most']:.0f} in "
+            f"{clock['samples']} samples of {clock['source']}."
+        )
     elif clock:
         lines.append(f"Clock: {clock['absent']}.")
     return lines

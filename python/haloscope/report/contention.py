@@ -93,8 +93,11 @@ def laws(found: Sequence[Contention]) -> list[str]:
 
     Two opposite messages take `duplex` times one; two each way, as in a ring of two ranks, duplex (1 + shared) times.
     """
-    two = {(c.curve.transport, c.curve.request.get("nodes", 0), c.pattern): c.large
-           for c in found if c.curve.request["ranks"] == 2}  # fmt: skip
+    two = {
+        (c.curve.transport, c.curve.request.get("nodes", 0), c.pattern): c.large
+        for c in found
+        if c.curve.request["ranks"] == 2
+    }
     sentences = []
     for (transport, nodes, pattern), duplex in two.items():
         if pattern == "pingping":

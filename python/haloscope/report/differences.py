@@ -29,7 +29,9 @@ _NPY = b"\x93NUMPY"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Numbers are equal when they differ by at most `absolute`, or `relative` times the larger magnitude; 0: exactly."""
+    """Numbers are equal when they differ by at most `absolute`, or `relative` times the larger magnitude; 0:
+    exactly.
+    """
 
     relative: float = 0.0
     absolute: float = 0.0
@@ -44,8 +46,8 @@ class Tolerance:
 class Planes:
     """Where along one axis of an array differences lie.
 
-    runs: first and last plane of each group of neighbouring planes that hold differences; peaks: the plane of each group
-    with the largest one; share: of the points on these planes, those that differ.
+    runs: first and last plane of each group of neighbouring planes that hold differences; peaks: the plane of each
+    group with the largest one; share: of the points on these planes, those that differ.
     """
 
     axis: str
@@ -97,8 +99,8 @@ def summarize(found: Sequence[Difference]) -> str:
 class Rules:
     """What of two runs is compared, and how.
 
-    printed: standard output; files: patterns, relative to the working folder; type: NumPy's word for raw binary files, as
-    f8; shape: their points per dimension, x (contiguous) first; ignore: lines that are left out.
+    printed: standard output; files: patterns, relative to the working folder; type: NumPy's word for raw binary files,
+    as f8; shape: their points per dimension, x (contiguous) first; ignore: lines that are left out.
     """
 
     printed: bool = True
@@ -132,13 +134,15 @@ def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
     """
     if rules.printed and not _has_numbers(rules, printed):
         raise UsageProblem(
-            f"on {ranks} the program printed no number that could be compared; name files that it writes: --file PATTERN"
+            f"on {ranks} the program printed no number that could be compared; name files that it writes: --file "
+            "PATTERN"
         )
     for pattern in rules.files:
         if not any(map(_is_written, folder.glob(pattern))):
             written = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if _is_written(p))[:8]
             raise UsageProblem(
-                f"on {ranks} the program wrote no file '{pattern}' into its working folder, but {', '.join(written) or 'none'}"
+                f"on {ranks} the program wrote no file '{pattern}' into its working folder, but "
+                f"{', '.join(written) or 'none'}"
             )
     for name in rules.files_in(folder):
         path = folder / name
@@ -215,8 +219,14 @@ def _compare_texts(rules: Rules, where: str, base: str, other: str) -> Differenc
         return None
     (line, place, one), (_, _, two) = pairs[0]
     sizes = [_sizes(_value(a[2]), _value(b[2])) for a, b in pairs]
-    return Difference(where, f"{len(pairs)} of {len(ours)} values", f"line {line}, number {place}", (one, two),
-                      max(r for r, _ in sizes), max(a for _, a in sizes))  # fmt: skip
+    return Difference(
+        where,
+        f"{len(pairs)} of {len(ours)} values",
+        f"line {line}, number {place}",
+        (one, two),
+        max(r for r, _ in sizes),
+        max(a for _, a in sizes),
+    )
 
 
 def _numbers(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
@@ -302,7 +312,9 @@ def _mapped(path: Path) -> np.ndarray:
 
 
 def compare_arrays(where: str, base: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> Difference | None:
-    """Return how two arrays of numbers differ, None when they do not. 0 and -0 differ by default; a NaN equals a NaN."""
+    """Return how two arrays of numbers differ, None when they do not. 0 and -0 differ by default; a NaN equals a
+    NaN.
+    """
     if base.shape != other.shape or base.dtype != other.dtype:
         return Difference(where, f"{_form(other)}, not {_form(base)}")
     differs = _differing(base, other, tolerance)
@@ -347,7 +359,9 @@ def _differing(base: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> np.
 
 
 def _axes(array: np.ndarray) -> list[str]:
-    """Return the names of an array's axes: x for the contiguous one, or plain numbers when there are more than three."""
+    """Return the names of an array's axes: x for the contiguous one, or plain numbers when there are more than
+    three.
+    """
     if array.ndim > 3:
         return [f"axis {axis}" for axis in range(array.ndim)]
     names = list("xyz"[: array.ndim])

@@ -1,4 +1,6 @@
-"""The report of `haloscope validate --external`: Markdown and JSON of predictions of exchanges that others have timed."""
+"""The report of `haloscope validate --external`: Markdown and JSON of predictions of exchanges that others have
+timed.
+"""
 
 from __future__ import annotations
 
@@ -70,14 +72,17 @@ def _exchange(pair: model.Pair) -> dict[str, Any]:
 def _costs(fitted: fits.Fit) -> str:
     meanings = {p.name: p.meaning for p in fits.PARAMETERS}
     rows = [[name, f"{value:.4g}", meanings[name.partition(" ")[0]]] for name, value in fitted.values.items()]
-    words = f"Fitted to {fitted.rows} exchanges; the root mean square of log(predicted / measured) is {fitted.residual:.3f}."
+    residual = f"the root mean square of log(predicted / measured) is {fitted.residual:.3f}"
+    words = f"Fitted to {fitted.rows} exchanges; {residual}."
     return f"{words}\n\n" + tables.markdown(rows, ["cost", "value", "what"], right=["value"])
 
 
 def _errors(pairs: Sequence[model.Pair]) -> str:
     headers = ["group", "count", "signed median", "median", "p90", "worst"]
-    rows = [[e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
-            for e in model.grouped(pairs)]  # fmt: skip
+    rows = [
+        [e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
+        for e in model.grouped(pairs)
+    ]
     return tables.markdown(rows, headers, right=headers[1:])
 
 
@@ -92,8 +97,11 @@ def _regret(cases: Sequence[model.Case]) -> str:
     text = f"{words}\n\n" + tables.markdown(
         rows, ["choice", "geometric mean", "worst"], right=["geometric mean", "worst"]
     )
-    dear = [[_name(c.pick.row), " ".join(c.pick.row.way), " ".join(c.best.row.way), f"{c.regret:.3f}"]
-            for c in cases[:10] if c.regret > 1]  # fmt: skip
+    dear = [
+        [_name(c.pick.row), " ".join(c.pick.row.way), " ".join(c.best.row.way), f"{c.regret:.3f}"]
+        for c in cases[:10]
+        if c.regret > 1
+    ]
     if dear:
         text += "\n\n" + tables.markdown(dear, ["case", "pick", "fastest", "regret"], right=["regret"])
     return text
@@ -103,17 +111,26 @@ def _largest(pairs: Sequence[model.Pair]) -> str:
     rows = []
     for pair in sorted(pairs, key=lambda p: -abs(p.error))[:20]:
         terms = sorted(((s, name) for name, s in pair.terms.items() if s > 0), reverse=True)[:3]
-        rows.append([_name(pair.row), " ".join(pair.row.way), tables.number(pair.row.median_s * 1e6),
-                     tables.number(pair.predicted_s * 1e6), f"{pair.error:+.1%}",
-                     ", ".join(f"{name} {s / pair.predicted_s:.0%}" for s, name in terms)])  # fmt: skip
+        rows.append(
+            [
+                _name(pair.row),
+                " ".join(pair.row.way),
+                tables.number(pair.row.median_s * 1e6),
+                tables.number(pair.predicted_s * 1e6),
+                f"{pair.error:+.1%}",
+                ", ".join(f"{name} {s / pair.predicted_s:.0%}" for s, name in terms),
+            ]
+        )
     headers = ["case", "choice", "measured (us)", "predicted (us)", "error", "largest terms"]
     return tables.markdown(rows, headers, right=headers[2:5])
 
 
 def _name(row: Measured) -> str:
     team = f", {row.threads} threads a rank" if row.threads > 1 else ""
-    return (f"{tables.cell(list(row.cells))}, {tables.count_of(row.nodes, 'node')}{team}, halo {row.halo}, "
-            f"{tables.count_of(row.fields, 'field')} of {row.element_bytes} B")  # fmt: skip
+    return (
+        f"{tables.cell(list(row.cells))}, {tables.count_of(row.nodes, 'node')}{team}, halo {row.halo}, "
+        f"{tables.count_of(row.fields, 'field')} of {row.element_bytes} B"
+    )
 
 
 def _folds(folds: Sequence[model.Fold]) -> str:

@@ -46,7 +46,9 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u20
 
 
 def style():
-    """Return the context in which figures are drawn: this style, whatever a file matplotlibrc of the current folder holds."""
+    """Return the context in which figures are drawn: this style, whatever a file matplotlibrc of the current folder
+    holds.
+    """
     return plt.style.context(["default", STYLE])
 
 
@@ -78,9 +80,11 @@ def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Pat
 
 
 def scaling(series: dict[str, Sequence[tuple[int, float]]], title: str, weak: bool, stem: Path) -> list[Path]:
-    """Draw seconds per step over ranks, one line per name, beside the ideal of the first point. Returns the files written.
+    """Draw seconds per step over ranks, one line per name, beside the ideal of the first point. Returns the files
+    written.
 
-    series: (ranks, seconds) per name, at least one point each. weak: the ideal is a constant, else inverse to the ranks.
+    series: (ranks, seconds) per name, at least one point each. weak: the ideal is a constant, else inverse to the
+    ranks.
     """
     unit, factor = tables.unit(seconds for points in series.values() for _, seconds in points)
     with style():
@@ -189,9 +193,16 @@ def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> Non
         note = "base" if row is baseline else f"{gain.value:.2f}" + (" oversubscribed" if row.oversubscribed else "")
         unsure = row is baseline or row.oversubscribed or gain.low <= 1 <= gain.high
         end = 1.0 if row is baseline else gain.high
-        axes.text(end + 0.02, place, note, va="center", fontsize=9, color=PALE if unsure else INK,
-                  fontweight="normal" if unsure else "bold",
-                  bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
+        axes.text(
+            end + 0.02,
+            place,
+            note,
+            va="center",
+            fontsize=9,
+            color=PALE if unsure else INK,
+            fontweight="normal" if unsure else "bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )
         labels.append(_label(row, baseline))
     axes.axvline(1, color=INK, linewidth=1)
     axes.set_yticks(range(len(ordered)), labels, fontsize=9)
@@ -210,8 +221,15 @@ def _depth_curve(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None
         curve = [baseline, *sorted(deep, key=lambda r: r.request["depth"])]
         gains = [tables.speedup(row, baseline) for row in curve[1:]]
         values = [1.0] + [gain.value for gain in gains]
-        axes.plot([row.request["depth"] * shift for row in curve], values, color=colour, linewidth=2, marker="o", markersize=5,
-                  label=SUBSTEPS_WORDS[substeps])  # fmt: skip
+        axes.plot(
+            [row.request["depth"] * shift for row in curve],
+            values,
+            color=colour,
+            linewidth=2,
+            marker="o",
+            markersize=5,
+            label=SUBSTEPS_WORDS[substeps],
+        )
         for row, gain in zip(curve[1:], gains, strict=True):
             axes.errorbar(
                 row.request["depth"] * shift, gain.value, yerr=_error(gain), color=colour, elinewidth=1, capsize=3

@@ -163,8 +163,11 @@ def overview(group: Sequence[Curve]) -> str:
     lines = [_overview_line(group, curve) for curve in group]
     headers = list(dict.fromkeys(header for line in lines for header in line))
     words = ("transport", "verdict", "check")
-    return tables.markdown([[line.get(header, "") for header in headers] for line in lines], headers,
-                           right=[header for header in headers if header not in words])  # fmt: skip
+    return tables.markdown(
+        [[line.get(header, "") for header in headers] for line in lines],
+        headers,
+        right=[header for header in headers if header not in words],
+    )
 
 
 def _overview_line(group: Sequence[Curve], curve: Curve) -> dict[str, str]:
@@ -175,8 +178,10 @@ def _overview_line(group: Sequence[Curve], curve: Curve) -> dict[str, str]:
     if main:
         size = _nearest(curve, main)
         time = curve.time(size, main)
-        line |= {f"{patterns.MEASURES[main].words} {size} B (us)": tables.number(time.value * 1e6),
-                 "95 %": tables.interval(time, factor=1e6)}  # fmt: skip
+        line |= {
+            f"{patterns.MEASURES[main].words} {size} B (us)": tables.number(time.value * 1e6),
+            "95 %": tables.interval(time, factor=1e6),
+        }
         line |= _against(curve, base, size, main)
     if "exchange_s" in keys and main != "exchange_s":
         line["both ways (us)"] = tables.number(curve.time(_nearest(curve, "exchange_s"), "exchange_s").value * 1e6)
@@ -238,8 +243,13 @@ def message_charts(group: Group, members: Sequence[Curve]) -> list[Chart]:
 def _chart(key: str, where: str, members: dict[str, Curve]) -> Chart:
     measure = patterns.MEASURES[key]
     lines = {name: {size: curve.value(size, key)[0] for size in curve.sizes(key)} for name, curve in members.items()}
-    return Chart(f"{measure.words.capitalize()}, {'GB/s' if measure.moved else 'us'}: {where}",
-                 f"{where}: {measure.of}", "bytes", "GB/s" if measure.moved else "us", lines)  # fmt: skip
+    return Chart(
+        f"{measure.words.capitalize()}, {'GB/s' if measure.moved else 'us'}: {where}",
+        f"{where}: {measure.of}",
+        "bytes",
+        "GB/s" if measure.moved else "us",
+        lines,
+    )
 
 
 def collective_charts(table: Sequence[Curve]) -> list[Chart]:

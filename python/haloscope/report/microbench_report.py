@@ -13,8 +13,11 @@ MOST_LINES = 20  # of a panel in colours of their own
 
 def charts(table: Sequence[Curve]) -> list[Chart]:
     """Return all charts of some micro-benchmarks, those of messages first."""
-    found = [chart for group, members in microbench.groups_of(table).items()
-             for chart in microbench.message_charts(group, members)]  # fmt: skip
+    found = [
+        chart
+        for group, members in microbench.groups_of(table).items()
+        for chart in microbench.message_charts(group, members)
+    ]
     return found + microbench.collective_charts(table) + microbench.memory_charts(table)
 
 

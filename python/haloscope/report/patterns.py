@@ -41,20 +41,27 @@ ALL = (
     _pattern("pingping", PAIRS, Measure("exchange_s", "both ways", "one message each way at once")),
     _pattern("batch", PAIRS, Measure("batch_s", "bandwidth one way", "batches, one way", 1)),
     _pattern("batches", PAIRS, Measure("both_batch_s", "bandwidth both ways", "batches, both ways", 2)),
-    _pattern("exchange", RING, Measure("ring_s", "exchange with both neighbours", "one message to and from each at once")),
+    _pattern(
+        "exchange", RING, Measure("ring_s", "exchange with both neighbours", "one message to and from each at once")
+    ),
     _pattern("allreduce", COLLECTIVE, Measure("allreduce_s", "allreduce", "a sum of that many bytes")),
     _pattern("allgather", COLLECTIVE, Measure("allgather_s", "allgather", "as many bytes of every rank to every rank")),
     _pattern(
-        "stream", MEMORY,
-        Measure("copy_s", "copy", "a = b", 2), Measure("scale_s", "scale", "a = q b", 2),
-        Measure("add_s", "add", "a = b + c", 3), Measure("triad_s", "triad", "a = b + q c", 3),
+        "stream",
+        MEMORY,
+        Measure("copy_s", "copy", "a = b", 2),
+        Measure("scale_s", "scale", "a = q b", 2),
+        Measure("add_s", "add", "a = b + c", 3),
+        Measure("triad_s", "triad", "a = b + q c", 3),
     ),
     _pattern(
-        "cache", MEMORY,
-        Measure("read_s", "read", "every element", 1), Measure("write_s", "write", "every element", 1),
+        "cache",
+        MEMORY,
+        Measure("read_s", "read", "every element", 1),
+        Measure("write_s", "write", "every element", 1),
         Measure("update_s", "update", "read, modify, write", 2),
     ),
-)  # fmt: skip
+)
 BY_NAME = {pattern.name: pattern for pattern in ALL}
 MEASURES = {measure.key: measure for pattern in ALL for measure in pattern.measures}
 KIND_OF = {measure.key: pattern.kind for pattern in ALL for measure in pattern.measures}

@@ -1,4 +1,6 @@
-"""Record files: JSON Lines, one record per configuration and launch; reading survives damage, writing never merges lines."""
+"""Record files: JSON Lines, one record per configuration and launch; reading survives damage, writing never merges
+lines.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def _validator(what: str):
 
 
 def _fault_of_measurement(record: dict) -> str:
-    """Return how the steps of a measurement do not belong to its repetitions; "" where they do, or are the same for all."""
+    """Return how the steps of a measurement do not belong to its repetitions; "" where they do, or are the same for
+    all.
+    """
     steps, times = record.get("outcome", {}).get("steps"), record["time_s"]["repetitions"]
     return f"outcome/steps: {len(steps)} of {len(times)} repetitions" if steps and len(steps) != len(times) else ""
 
@@ -67,7 +71,8 @@ _FAULTS = {"measurement": _fault_of_measurement, "blocks": _fault_of_blocks, "cg
 
 
 def fault_of(record: object, what: str = RECORD) -> str:
-    """Return the first fault of a record: what the published schema forbids, or parts that do not fit; "" if there is none.
+    """Return the first fault of a record: what the published schema forbids, or parts that do not fit; "" if there is
+    none.
 
     what: RECORD, OLD or CG.
     """
@@ -80,7 +85,9 @@ def fault_of(record: object, what: str = RECORD) -> str:
 
 @dataclass
 class RecordFile:
-    """The good records of one file, how many bad lines it has, and of the first ones the numbers (from 1) and faults."""
+    """The good records of one file, how many bad lines it has, and of the first ones the numbers (from 1) and
+    faults.
+    """
 
     path: Path
     records: list[dict] = field(default_factory=list)
@@ -106,13 +113,16 @@ class RecordFile:
         if not self.records and self.bad == MOST_BEFORE:
             first, fault = self.bad_lines[0]
             raise UsageProblem(
-                f"{self.path} is no record file: none of its first {MOST_BEFORE} lines is a record (line {first}: {fault}); "
+                f"{self.path} is no record file: none of its first {MOST_BEFORE} lines is a record (line {first}: "
+                f"{fault}); "
                 f"give a file that haloscope wrote"
             )
 
 
 def _upgraded(value: object) -> object:
-    """Return a record of version 1 in the words of this version, all else as it is. Raises ValueError with its fault."""
+    """Return a record of version 1 in the words of this version, all else as it is. Raises ValueError with its
+    fault.
+    """
     if not upgrade.is_old(value):
         return value
     if fault := fault_of(value, OLD):
@@ -139,8 +149,8 @@ def parse_line(line: str, what: str = RECORD) -> dict:
 def read(path: str | Path, what: str = RECORD) -> RecordFile:
     """Read a record file; good lines are kept, bad ones counted, the first of them with their numbers and faults.
 
-    path: JSON Lines, or the same compressed (.xz). what: RECORD or CG. Raises UsageProblem if unreadable, or if it begins with
-    bad lines alone.
+    path: JSON Lines, or the same compressed (.xz). what: RECORD or CG. Raises UsageProblem if unreadable, or if it
+    begins with bad lines alone.
     """
     path = Path(path)
     result = RecordFile(path)
@@ -193,7 +203,8 @@ def prepare(path: Path) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise UsageProblem when the file to which records would be added holds something else, is compressed or no regular file.
+    """Raise UsageProblem when the file to which records would be added holds something else, is compressed or no
+    regular file.
 
     A killed run may leave nothing behind, or half a record.
     """

@@ -16,8 +16,21 @@ from haloscope.terminal import shown
 
 STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
 STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}
-PHASES = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy", "inner", "outer", "compute", "reduce", "desync",
-          "rest")  # fmt: skip
+PHASES = (
+    "pack",
+    "d2h",
+    "send",
+    "wait",
+    "h2d",
+    "unpack",
+    "copy",
+    "inner",
+    "outer",
+    "compute",
+    "reduce",
+    "desync",
+    "rest",
+)
 _ALWAYS = ("schedule", "strategy")
 SURROUNDINGS = {
     "cpu": "processors",
@@ -108,8 +121,8 @@ def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> st
 
 
 def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
-    """Return the row that speed-ups refer to: the one named, else bulk depth 1 if there is just one such with ordered/p2p
-    or, where all have a device, with ordered/staged.
+    """Return the row that speed-ups refer to: the one named, else bulk depth 1 if there is just one such with
+    ordered/p2p or, where all have a device, with ordered/staged.
 
     Raises UsageProblem when the named one is not in the table.
     """
@@ -134,7 +147,9 @@ def varied(table: Sequence[Row], always: Sequence[str] = _ALWAYS) -> list[str]:
 
 
 def cell(value) -> str:
-    """Format one part of a request: lists of numbers as 64x64x32, flags of dimensions as xyz, parameters as name=value."""
+    """Format one part of a request: lists of numbers as 64x64x32, flags of dimensions as xyz, parameters as
+    name=value.
+    """
     if isinstance(value, dict):
         return " ".join(f"{name}={v}" for name, v in value.items())
     if isinstance(value, list) and value and isinstance(value[0], bool):
@@ -167,7 +182,9 @@ def interval(e: stats.Estimate, format: Callable[[float], str] = number, factor:
 
 
 def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[str] = ()) -> str:
-    """Format a Markdown table; columns named in `right` are aligned right. Texts of cells are nothing but texts in it."""
+    """Format a Markdown table; columns named in `right` are aligned right. Texts of cells are nothing but texts in
+    it.
+    """
     from tabulate import tabulate
 
     align = ["right" if header in right else "left" for header in headers]
@@ -270,8 +287,9 @@ TERSE = ("execution", "pack", "unpack", "inner", "outer", "primary", "message", 
 def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
     """Return the eight timers of the 2023 study in seconds per repetition (its "run"), from our phases.
 
-    message = send + wait + copies to itself (it sends those as messages too), primary = full sweeps; copies between device
-    and host belong to packing and unpacking; `rest` is what no timer covers. Source: Valen 2023, section 3.6, appendix C.
+    message = send + wait + copies to itself (it sends those as messages too), primary = full sweeps; copies between
+    device and host belong to packing and unpacking; `rest` is what no timer covers. Source: Valen 2023, section 3.6,
+    appendix C.
     """
     steps = row.request["steps"]
 
@@ -292,7 +310,9 @@ def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
 
 
 def terse(table: Sequence[Row]) -> str:
-    """Return comma-separated lines for scripts: what was run, then the 2023 study's timers in seconds per repetition."""
+    """Return comma-separated lines for scripts: what was run, then the 2023 study's timers in seconds per
+    repetition.
+    """
     lines = [",".join(("height", "length", "depth", "iterations", "ranks", "schedule", "strategy", *TERSE))]
     for row in table:
         cells, timers = row.request["cells"], thesis_timers(row)

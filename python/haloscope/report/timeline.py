@@ -17,8 +17,10 @@ def ranks_of(found: Iterable[dict]) -> dict[int, dict]:
     total: dict[int, dict] = {}
     for record in found:
         for entry in record.get("timeline", {}).get("ranks", []):
-            mine = total.setdefault(entry["rank"], {"measured_s": 0.0, "phases_s": defaultdict(float),
-                                                    "operations_s": defaultdict(float), "mpi": {}})  # fmt: skip
+            mine = total.setdefault(
+                entry["rank"],
+                {"measured_s": 0.0, "phases_s": defaultdict(float), "operations_s": defaultdict(float), "mpi": {}},
+            )
             mine["measured_s"] += entry["measured_s"]
             for part in ("phases_s", "operations_s"):
                 for name, seconds in entry[part].items():

@@ -1,4 +1,6 @@
-"""Records of version 1 of the format in the words of version 2: fields of a request were renamed, `poisson` became `app`."""
+"""Records of version 1 of the format in the words of version 2: fields of a request were renamed, `poisson` became
+`app`.
+"""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ def without(variant: str, *names: str) -> str:
 def canonical(variant: str) -> str:
     """Return a variant's full name, in which it has a word of every switch.
 
-    variant: "taskqueue:queue,chunks=4". Raises UsageProblem for an unknown flow or word, two words of one kind, and a number
-    that is none.
+    variant: "taskqueue:queue,chunks=4". Raises UsageProblem for an unknown flow or word, two words of one kind, and a
+    number that is none.
     """
     flow = flow_of(variant)
     if flow not in FLOWS:

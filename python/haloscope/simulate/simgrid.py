@@ -33,8 +33,8 @@ NEAR = ("persistent", "p2p:datatype")  # transports that cost what p2p does: pac
 
 @dataclass(frozen=True)
 class Platform:
-    """A machine of `hosts` hosts with one rank each. kind: torus (a cube, six links a host) or fat-tree (one link a host,
-    switches with as many links up as down).
+    """A machine of `hosts` hosts with one rank each. kind: torus (a cube, six links a host) or fat-tree (one link a
+    host, switches with as many links up as down).
 
     link_s: latency of a link in seconds; bytes_per_s: of a link, each way; overhead_s: seconds that sender and receiver
     each are busy with a message; eager_below: bytes, larger messages wait for their receiver.
@@ -150,7 +150,7 @@ class Platform:
         profiles.save(self.profile(), folder / "profile.json")
 
 
-# ---- running -----------------------------------------------------------------------------------------------------------
+# ---- running ---------------------------------------------------------------------------------------------------------
 
 
 def command(platform: Platform, place: Path, folder: Path, *words: str, trace: bool = False) -> list[str]:
@@ -216,7 +216,7 @@ def timed(request: Request, steps: int) -> Request:
     return replace(request, steps=steps, seconds=0.0, repetitions=1, warmup=0, verify=0, timers=False)
 
 
-# ---- comparing ---------------------------------------------------------------------------------------------------------
+# ---- comparing -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -265,8 +265,8 @@ def compare(platform: Platform, place: Path, requests: Sequence[Request], steps:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two simulations put the configurations of each case in the same order: Kendall's tau over all pairs of one
-    case that differ by NEAR_TIE or more with SMPI; `own` simulation's ties count against it."""
+    """How far two simulations put the configurations of each case in the same order: Kendall's tau over all pairs of
+    one case that differ by NEAR_TIE or more with SMPI; `own` simulation's ties count against it."""
 
     concordant: int
     discordant: int

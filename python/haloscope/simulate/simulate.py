@@ -77,9 +77,9 @@ class Simulation:
 class Cast:
     """A choice ready to be simulated by the core: every rank's class, place and priced programs.
 
-    steps: time steps of a round. classes: of ranks with equal plans and prices. Raises UsageProblem when the choice cannot
-    run, and for overheads beyond a message's latency, NotAvailable when the profile lacks a cost. Cost: seconds for 10^6
-    ranks.
+    steps: time steps of a round. classes: of ranks with equal plans and prices. Raises UsageProblem when the choice
+    cannot run, and for overheads beyond a message's latency, NotAvailable when the profile lacks a cost. Cost: seconds
+    for 10^6 ranks.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class Cast:
 
 @dataclass(frozen=True)
 class Actors:
-    """Ranks with equal plans and prices: one of them, and their programs with the stage and the operations' seconds of each;
-    the first `opening` of them are run once, the others in every round."""
+    """Ranks with equal plans and prices: one of them, and their programs with the stage and the operations' seconds of
+    each; the first `opening` of them are run once, the others in every round."""
 
     rank: int
     opening: int

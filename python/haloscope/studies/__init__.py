@@ -2,8 +2,8 @@
 
 A study module has SUMMARY (one sentence), `plan(options)` -> space.Space, DEFAULTS (`quick` and `full` Options) and
 `report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files,
-`slurm_jobs(options)` -> jobs for a cluster, `beside(file, options, measure)` -> Markdown of what other programs measure, and
-`replay()` -> checks.Replay, which recomputes, from the published data alone, what the paper computed.
+`slurm_jobs(options)` -> jobs for a cluster, `beside(file, options, measure)` -> Markdown of what other programs
+measure, and `replay()` -> checks.Replay, which recomputes, from the published data alone, what the paper computed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017", "vanecek2020")
 @dataclass(frozen=True)
 class Options:
     """Options of a study: sizes (cells per side, or the study's own measure), ranks (0 = the study's), how long, how
-    often, most nodes to spread ranks over, the back end whose device holds the fields ("": none), whether runs are short
-    ones where the study prints their length."""
+    often, most nodes to spread ranks over, the back end whose device holds the fields ("": none), whether runs are
+    short ones where the study prints their length."""
 
     sizes: tuple[int, ...]
     ranks: int = 0

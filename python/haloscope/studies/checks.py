@@ -28,7 +28,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """A result without a bar, which shows no row of a checklist: what it is, the published value, ours, and why no bar."""
+    """A result without a bar, which shows no row of a checklist: what it is, the published value, ours, and why no
+    bar.
+    """
 
     what: str
     published: str

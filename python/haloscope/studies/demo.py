@@ -27,32 +27,45 @@ class Group:
 
 
 # In the two small ones a step takes microseconds, and exchanging is most of it; the large one outgrows caches.
-SMALL_3D = Group("laplace3d", (24, 24, 24), (
-    ("bulk", "ordered/p2p", 1, "full"),
-    ("bulk", "ordered/persistent", 1, "full"),
-    ("bulk", "ordered/persistent", 1, "full", "2x1x1"),
-    ("bulk", "ordered/shared", 1, "full"),
-    ("bulk", "ordered/shared:packed", 1, "full"),
-    ("bulk", "direct/p2p", 1, "full"),
-    ("bulk", "direct:merged/persistent", 1, "full"),
-    ("bulk", "direct:merged/shared", 1, "full"),
-))  # fmt: skip
-SMALL_2D = Group("laplace2d", (64, 64), (
-    ("bulk", "ordered/p2p", 1, "full"),
-    ("bulk", "ordered/persistent", 1, "full"),
-    ("bulk", "direct/p2p", 1, "full"),
-    ("bulk", "ordered/shared", 1, "full"),
-    ("bulk", "direct:merged/shared:packed", 1, "full", "1x2"),
-    ("bulk", "ordered/p2p", 8, "shrink"),
-    ("bulk", "direct:merged/shared", 8, "shrink", "1x2"),
-))  # fmt: skip
-LARGE_2D = Group("laplace2d", (2048, 2048), (
-    ("bulk", "ordered/p2p", 1, "full"),
-    ("split", "ordered/p2p", 1, "full"),
-    ("comm-thread", "ordered/p2p", 1, "full"),
-    ("bulk", "ordered/p2p", 4, "full"),
-    *(("bulk", "ordered/p2p", depth, substeps) for substeps in ("shrink", "blocked") for depth in (2, 4, 8)),
-), threaded=True)  # fmt: skip
+SMALL_3D = Group(
+    "laplace3d",
+    (24, 24, 24),
+    (
+        ("bulk", "ordered/p2p", 1, "full"),
+        ("bulk", "ordered/persistent", 1, "full"),
+        ("bulk", "ordered/persistent", 1, "full", "2x1x1"),
+        ("bulk", "ordered/shared", 1, "full"),
+        ("bulk", "ordered/shared:packed", 1, "full"),
+        ("bulk", "direct/p2p", 1, "full"),
+        ("bulk", "direct:merged/persistent", 1, "full"),
+        ("bulk", "direct:merged/shared", 1, "full"),
+    ),
+)
+SMALL_2D = Group(
+    "laplace2d",
+    (64, 64),
+    (
+        ("bulk", "ordered/p2p", 1, "full"),
+        ("bulk", "ordered/persistent", 1, "full"),
+        ("bulk", "direct/p2p", 1, "full"),
+        ("bulk", "ordered/shared", 1, "full"),
+        ("bulk", "direct:merged/shared:packed", 1, "full", "1x2"),
+        ("bulk", "ordered/p2p", 8, "shrink"),
+        ("bulk", "direct:merged/shared", 8, "shrink", "1x2"),
+    ),
+)
+LARGE_2D = Group(
+    "laplace2d",
+    (2048, 2048),
+    (
+        ("bulk", "ordered/p2p", 1, "full"),
+        ("split", "ordered/p2p", 1, "full"),
+        ("comm-thread", "ordered/p2p", 1, "full"),
+        ("bulk", "ordered/p2p", 4, "full"),
+        *(("bulk", "ordered/p2p", depth, substeps) for substeps in ("shrink", "blocked") for depth in (2, 4, 8)),
+    ),
+    threaded=True,
+)
 GROUPS = (SMALL_3D, SMALL_2D, LARGE_2D)
 
 
@@ -74,7 +87,15 @@ def plan(cores: int, sizes: Sequence[str] = ()) -> space.Space:
         for schedule, strategy, depth, substeps, *split in group.choices:
             if schedule == "comm-thread" and team < 2:
                 continue
-            axes = {"cells": cells, "ranks": RANKS, "threads": team, "schedule": schedule, "strategy": strategy,
-                    "depth": depth, "substeps": substeps, "process_grid": "".join(split)}  # fmt: skip
+            axes = {
+                "cells": cells,
+                "ranks": RANKS,
+                "threads": team,
+                "schedule": schedule,
+                "strategy": strategy,
+                "depth": depth,
+                "substeps": substeps,
+                "process_grid": "".join(split),
+            }
             whole += space.expand(group.app, {name: [value] for name, value in axes.items()}, HOW)
     return space.with_verification(whole, None)

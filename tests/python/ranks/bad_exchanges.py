@@ -97,8 +97,15 @@ def check_memory(grid: haloscope.Grid) -> None:
     refused("speaks DLPack 2.0", exchange, grid, [Tensor(u, 0, major=2)])
     refused("DLPack's kind 7", exchange, grid, [Tensor(u, 0, device=7)])
     rows = np.recarray(u.shape, dtype=[("a", "f8"), ("b", "i2")])
-    fields = [u.view(Labelled), Tensor(u.copy(), None), Tensor(u.copy(), 0), Tensor(u.copy("F"), None), np.asmatrix(u.copy()),
-              rows, memoryview(u.copy())]  # fmt: skip
+    fields = [
+        u.view(Labelled),
+        Tensor(u.copy(), None),
+        Tensor(u.copy(), 0),
+        Tensor(u.copy("F"), None),
+        np.asmatrix(u.copy()),
+        rows,
+        memoryview(u.copy()),
+    ]
     seen = [np.asarray(getattr(field, "array", field)) for field in fields]
     for array in seen:
         array[...] = np.zeros((), array.dtype)
@@ -114,8 +121,15 @@ def check_one_array() -> None:
     """One array alone is what it is in a list, whatever shows its memory; only lists and tuples hold several."""
     line = COMM.Create_cart((COMM.size,), periods=(True,))
     grids = haloscope.Grid(COMM, (6 * COMM.size,), periodic=True), line
-    kinds = (lambda: np.zeros(8), lambda: memoryview(np.zeros(8)), lambda: typed("d", [0.0] * 8), lambda: bytearray(8),
-             lambda: memoryview(bytearray(8)), ctypes.c_double * 8, lambda: Tensor(np.zeros(8), 0))  # fmt: skip
+    kinds = (
+        lambda: np.zeros(8),
+        lambda: memoryview(np.zeros(8)),
+        lambda: typed("d", [0.0] * 8),
+        lambda: bytearray(8),
+        lambda: memoryview(bytearray(8)),
+        ctypes.c_double * 8,
+        lambda: Tensor(np.zeros(8), 0),
+    )
     holders = (lambda one: one, lambda one: [one], lambda one: (one,), lambda one: [haloscope.Field(one)])
     for grid, make, held in itertools.product(grids, kinds, holders):
         arrays = make(), make()
@@ -151,7 +165,9 @@ def check_fields_of_no_arrays(grid: haloscope.Grid) -> None:
 
 
 def check_types(grid: haloscope.Grid) -> None:
-    """Types and components are the same on all ranks: as many bytes would be moved as something else. Or as an exchange had."""
+    """Types and components are the same on all ranks: as many bytes would be moved as something else. Or as an exchange
+    had.
+    """
     shape, exchange = grid.zeros().shape, haloscope.Exchange
     unlike = [
         (("f4", ()), ("f8", ()), "float32", "float64"),
@@ -160,15 +176,24 @@ def check_types(grid: haloscope.Grid) -> None:
         (("<i8", ()), (">i8", ()), "int64", ">i8"),
         (("c16", ()), ("f8", (2,)), "complex128", "float64 with components (2,)"),
         (("f8", (3, 2)), ("f8", (2, 3)), "float64 with components (3, 2)", "float64 with components (2, 3)"),
-        (([("a", "f8"), ("b", "i8")], ()), ([("b", "i8"), ("a", "f8")], ()),
-         "[('a', '<f8'), ('b', '<i8')]", "[('b', '<i8'), ('a', '<f8')]"),
-    ]  # fmt: skip
+        (
+            ([("a", "f8"), ("b", "i8")], ()),
+            ([("b", "i8"), ("a", "f8")], ()),
+            "[('a', '<f8'), ('b', '<i8')]",
+            "[('b', '<i8'), ('a', '<f8')]",
+        ),
+    ]
     for one, other, text, other_text in unlike:
         first, second = (np.zeros(shape + components, dtype) for dtype, components in (one, other))
         if COMM.size > 1:
             fields = [grid.zeros(), haloscope.Field(first if FIRST else second, name="t" if FIRST else "s")]
-            refused(f"different exchanges: types of the fields: array 0: float64, t: {text} on rank 0, array 0: float64, "
-                    f"s: {other_text} on rank 1; give all of them", exchange, grid, fields)  # fmt: skip
+            refused(
+                f"different exchanges: types of the fields: array 0: float64, t: {text} on rank 0, array 0: float64, "
+                f"s: {other_text} on rank 1; give all of them",
+                exchange,
+                grid,
+                fields,
+            )
         with exchange(grid, first) as halo:
             refused("open another exchange", halo.rebind, second)
     if COMM.size > 1:
@@ -293,7 +318,9 @@ def check_axes() -> None:
 
 
 def check_no_room_beyond_edges() -> None:
-    """Arrays of a Cartesian communicator that end at the edges of the grid are what those with room there are inside."""
+    """Arrays of a Cartesian communicator that end at the edges of the grid are what those with room there are
+    inside.
+    """
     split = MPI.Compute_dims(COMM.size, 2)
     cart = COMM.Create_cart(split, periods=(True, False))
     first, last = cart.coords[1] == 0, cart.coords[1] == split[1] - 1
@@ -347,7 +374,9 @@ def check_orders() -> None:
 
 
 def check_owned() -> None:
-    """Cells that the grid does not have are refused, with holes and without: none is clipped, none counted from the end."""
+    """Cells that the grid does not have are refused, with holes and without: none is clipped, none counted from the
+    end.
+    """
     cells, part = (8, 8 * COMM.size), slice(8 * COMM.rank, 8 * COMM.rank + 8)
     for holes in (False, True):
         for beyond in (slice(0, 100), slice(8, 9), slice(0, 2**40), slice(100, 200)):
@@ -355,8 +384,14 @@ def check_owned() -> None:
             refused(
                 "which the grid of", haloscope.Grid, COMM, cells[::-1], owned=(part, beyond), holes=holes, order="F"
             )
-        refused("which the grid of", haloscope.Grid, COMM, cells, owned=(slice(0, 8), slice(part.start, part.stop + 1)),
-                holes=holes)  # fmt: skip
+        refused(
+            "which the grid of",
+            haloscope.Grid,
+            COMM,
+            cells,
+            owned=(slice(0, 8), slice(part.start, part.stop + 1)),
+            holes=holes,
+        )
         for negative in (
             slice(-200, 8),
             slice(-8, None),
@@ -366,8 +401,14 @@ def check_owned() -> None:
             slice(-3, -1),
         ):
             refused("not from the end", haloscope.Grid, COMM, cells, owned=(negative, part), holes=holes)
-        refused("not from the end" if FIRST else "rank 0: owned has slice(-200, 8, None) in axis 1", haloscope.Grid, COMM, (8, 8),
-                owned=(slice(0, 100), slice(-200, 8) if FIRST else part), holes=holes)  # fmt: skip
+        refused(
+            "not from the end" if FIRST else "rank 0: owned has slice(-200, 8, None) in axis 1",
+            haloscope.Grid,
+            COMM,
+            (8, 8),
+            owned=(slice(0, 100), slice(-200, 8) if FIRST else part),
+            holes=holes,
+        )
         for empty in (slice(8, 0), slice(8, None), slice(100, None)):
             refused("owns no cells", haloscope.Grid, COMM, cells, owned=(empty, part), holes=holes)
     for whole in (slice(None), slice(None, 8), slice(0, None, 1), slice(np.int64(0), np.uint8(8))):
@@ -393,8 +434,14 @@ def check_process_grids() -> None:
             assert grid.ranks == ranks
             assert grid.shape == tuple(n // r for n, r in zip(cells, ranks, strict=True))
             text = "x".join(map(str, ranks))
-            refused("pass a number for each axis, as (2, 1), or a rule, as 'cubic'", haloscope.Grid, COMM, cells, order=order,
-                    process_grid=text)  # fmt: skip
+            refused(
+                "pass a number for each axis, as (2, 1), or a rule, as 'cubic'",
+                haloscope.Grid,
+                COMM,
+                cells,
+                order=order,
+                process_grid=text,
+            )
         assert (
             haloscope.Grid(COMM, cells, process_grid="slabs", order=order).ranks[0 if order == "C" else 1] == COMM.size
         )
@@ -404,11 +451,18 @@ def check_process_grids() -> None:
 
 
 def check_lists() -> None:
-    """Values for each axis come in anything that is in the order of axes; one value for all may be an array of no axes."""
+    """Values for each axis come in anything that is in the order of axes; one value for all may be an array of no
+    axes.
+    """
     cells = (8, 9 * COMM.size)
     for listed in (list, tuple, np.array, lambda values: typed("i", values), collections.deque):
-        grid = haloscope.Grid(COMM, listed(cells), periodic=listed((False, True)), process_grid=listed((1, COMM.size)),
-                              nodes=listed((0,) * COMM.size))  # fmt: skip
+        grid = haloscope.Grid(
+            COMM,
+            listed(cells),
+            periodic=listed((False, True)),
+            process_grid=listed((1, COMM.size)),
+            nodes=listed((0,) * COMM.size),
+        )
         assert (grid.cells, grid.periodic, grid.ranks) == (cells, (False, True), (1, COMM.size))
         assert grid.neighbour(listed((1, 0))) == -1
         assert grid.zeros(listed((0, 1))).shape == (8, 11)
@@ -468,8 +522,13 @@ def main() -> None:
     refused("halo", exchange, grid, [grid.zeros(13)], 13)
     if COMM.size > 1:
         refused("" if FIRST else "rank 0: array 0 has shape", exchange, grid, [u[1:] if FIRST else u])
-        refused("different exchanges: strategy: ordered/p2p on rank 0, direct/p2p on rank 1; give all", exchange, grid, [u],
-                strategy="ordered/p2p" if FIRST else "direct/p2p")  # fmt: skip
+        refused(
+            "different exchanges: strategy: ordered/p2p on rank 0, direct/p2p on rank 1; give all",
+            exchange,
+            grid,
+            [u],
+            strategy="ordered/p2p" if FIRST else "direct/p2p",
+        )
         refused("both own cell (0, 0)", make, COMM, (8, 8), owned=(slice(0, 8), slice(0, 8)))
 
         check_ranks_that_differ()

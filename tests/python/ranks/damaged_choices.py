@@ -1,7 +1,8 @@
-"""Exchanges by `auto` that find damaged files of a choice in the cache: their halos are right whatever such a file holds.
+"""Exchanges by `auto` that find damaged files of a choice in the cache: their halos are right whatever such a file
+holds.
 
-Run by ranks, with an empty folder as HALOSCOPE_CACHE: rank 0 prints what is kept, then reads such files from standard input,
-one a line in hexadecimal digits, and prints for each whether its choice was "known" or is "new".
+Run by ranks, with an empty folder as HALOSCOPE_CACHE: rank 0 prints what is kept, then reads such files from standard
+input, one a line in hexadecimal digits, and prints for each whether its choice was "known" or is "new".
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ comm = MPI.COMM_WORLD
 
 
 def exchanged(count: int) -> str:
-    """Exchange so many times, or until the choice is made; return whether it was known. AssertionError: halos are wrong."""
+    """Exchange so many times, or until the choice is made; return whether it was known. AssertionError: halos are
+    wrong.
+    """
     grid = haloscope.Grid(comm, CELLS, periodic=True)
     field = grid.zeros()
     exchange = haloscope.Exchange(grid, [field])

@@ -1,4 +1,5 @@
-"""Arrays in the memory of imitated devices, shown as CuPy and DLPack show theirs: right halos, with and without streams.
+"""Arrays in the memory of imitated devices, shown as CuPy and DLPack show theirs: right halos, with and without
+streams.
 
 Run by ranks: `mpiexec -n N python device_exchanges.py`.
 """
@@ -33,8 +34,14 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict:
-        return {"shape": self.like.shape, "typestr": self.like.dtype.str, "data": (self.address, False), "strides": None,
-                "version": 3, "stream": 1}  # fmt: skip
+        return {
+            "shape": self.like.shape,
+            "typestr": self.like.dtype.str,
+            "data": (self.address, False),
+            "strides": None,
+            "version": 3,
+            "stream": 1,
+        }
 
     def set(self, values: np.ndarray) -> None:
         ffi, lib = ranks.library()

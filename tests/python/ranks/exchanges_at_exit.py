@@ -1,4 +1,5 @@
-"""Exchanges in handlers at the exit of a program, which has not dropped them: some registered them before the first exchange.
+"""Exchanges in handlers at the exit of a program, which has not dropped them: some registered them before the first
+exchange.
 
 Run by ranks: `mpiexec -n N python exchanges_at_exit.py`. Prints "later handlers earlier handlers" on rank 0.
 """

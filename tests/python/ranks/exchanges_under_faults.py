@@ -1,4 +1,5 @@
-"""What `exchanges_under_faults_haloscope` does, from Python: exchanges from the first call to the last while calls of MPI fail.
+"""What `exchanges_under_faults_haloscope` does, from Python: exchanges from the first call to the last while calls of
+MPI fail.
 
 usage: exchanges_under_faults.py STRATEGY [halves|mpi4py]
 halves: on two communicators of every second rank, in falling order.

@@ -1,6 +1,8 @@
-"""Grids and exchanges whose n-th allocation fails raise an error about memory on all ranks; with memory there they open again.
+"""Grids and exchanges whose n-th allocation fails raise an error about memory on all ranks; with memory there they open
+again.
 
-Run by ranks: `mpiexec -n N python exhausted_memory.py STRATEGY STEP`, with the library that fails allocations preloaded.
+Run by ranks: `mpiexec -n N python exhausted_memory.py STRATEGY STEP`, with the library that fails allocations
+preloaded.
 """
 
 from __future__ import annotations

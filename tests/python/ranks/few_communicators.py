@@ -1,7 +1,8 @@
 """The program has taken all communicators of MPI but 0, 1, ..., 4; then an exchange is opened.
 
 usage: few_communicators.py STRATEGY
-Prints "right", "wrong" or "refused" on each rank each time, or "many" where MPI has more communicators than this program takes.
+Prints "right", "wrong" or "refused" on each rank each time, or "many" where MPI has more communicators than this
+program takes.
 """
 
 import sys

@@ -1,8 +1,9 @@
-"""A neighbour that is late, or never comes: it sleeps, stops itself or fails before one exchange. Prints "right" or "wrong" on each rank.
+"""A neighbour that is late, or never comes: it sleeps, stops itself or fails before one exchange. Prints "right" or
+"wrong" on each rank.
 
 usage: late.py STRATEGY sleep|stop|raise|raise-within|open|endless [SECONDS [STEP]]
-"raise-within": within a `with` block of the exchange. "open": rank 1 opens the exchange late. "endless": each rank prints its
-process number, no rank is late, and steps go on until the job is killed.
+"raise-within": within a `with` block of the exchange. "open": rank 1 opens the exchange late. "endless": each rank
+prints its process number, no rank is late, and steps go on until the job is killed.
 """
 
 import itertools

@@ -37,8 +37,16 @@ grid = haloscope.Grid(COMM, (8, 8 * COMM.size), periodic=True)
 u = grid.zeros()
 halo = haloscope.Exchange(grid, [u], strategy="ordered/p2p")
 halo()
-calls = (halo, halo.start, halo.finish, halo.progress, halo.accumulate, lambda: haloscope.Exchange(grid, [u]),
-         lambda: haloscope.Grid(COMM, (8, 8)), lambda: halo.rebind([u]))  # fmt: skip
+calls = (
+    halo,
+    halo.start,
+    halo.finish,
+    halo.progress,
+    halo.accumulate,
+    lambda: haloscope.Exchange(grid, [u]),
+    lambda: haloscope.Grid(COMM, (8, 8)),
+    lambda: halo.rebind([u]),
+)
 assert MPI.Query_thread() == MPI.THREAD_FUNNELED
 for call in (*calls, halo.free):
     assert "another thread than the one that initialised MPI" in on_thread(call)

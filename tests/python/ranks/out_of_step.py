@@ -2,8 +2,8 @@
 exchanges in another order.
 
 usage: out_of_step.py STRATEGY more|slot|accumulate|order [guard]
-Prints "right" or "wrong", or "refused: TEXT", on each rank, and "overwritten" where messages arrive in arrays that were given to
-an exchange which was refused and freed.
+Prints "right" or "wrong", or "refused: TEXT", on each rank, and "overwritten" where messages arrive in arrays that were
+given to an exchange which was refused and freed.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""Random accumulations through the Python binding: exact transposes, the same bits by every strategy and for all holders.
+"""Random accumulations through the Python binding: exact transposes, the same bits by every strategy and for all
+holders.
 
 Run by ranks: `mpiexec -n N python random_accumulations.py SEED ROUNDS`. All ranks draw the same numbers.
 """

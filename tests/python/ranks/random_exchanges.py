@@ -82,7 +82,9 @@ class Arrays:
         return haloscope.Field(tuple(self.arrays), halo=self.sides, centring=self.centring)
 
     def global_points(self) -> tuple:
-        """Return per axis the global index of each local point, whether it is inside the grid, and -1, 0, 1: its side."""
+        """Return per axis the global index of each local point, whether it is inside the grid, and -1, 0, 1: its
+        side.
+        """
         found = []
         for axis, (low, _) in enumerate(self.sides):
             owned, cells = self.grid.owned[axis], self.grid.cells[axis]

@@ -61,10 +61,20 @@ def fails(call: Callable[[], object], part: str = "", kind: type = HaloscopeErro
 def unlisted(first: object, second: object) -> list[object]:
     """Return what holds two values, but not as a list of one for each axis."""
     return [
-        {1: first, 0: second}, {0: first, 1: second}.values(), {8, 9}, frozenset((1, 2)), {0: 0, 1: 0}.keys(), bytes((8, 8)),
-        bytearray((8, 8)), memoryview(bytearray((1, 1))), (value for value in (first, second)), np.ones((2, 2), int),
-        object_with(keys=lambda _: (1, 0), __iter__=lambda _: iter((8, 8)), __len__=lambda _: 2, __getitem__=lambda _, n: 8),
-    ]  # fmt: skip
+        {1: first, 0: second},
+        {0: first, 1: second}.values(),
+        {8, 9},
+        frozenset((1, 2)),
+        {0: 0, 1: 0}.keys(),
+        bytes((8, 8)),
+        bytearray((8, 8)),
+        memoryview(bytearray((1, 1))),
+        (value for value in (first, second)),
+        np.ones((2, 2), int),
+        object_with(
+            keys=lambda _: (1, 0), __iter__=lambda _: iter((8, 8)), __len__=lambda _: 2, __getitem__=lambda _, n: 8
+        ),
+    ]
 
 
 def mistakes_of_lists(**values: tuple[object, object]) -> list[tuple[str, object]]:
@@ -72,23 +82,57 @@ def mistakes_of_lists(**values: tuple[object, object]) -> list[tuple[str, object
 
 
 GRID_MISTAKES: list[tuple[str, object]] = [
-    ("cells", None), ("cells", "88"), ("cells", (8, "8")), ("cells", (8.5, 8)), ("cells", (2**70, 8)), ("cells", (8, -8)),
-    ("cells", object_with(__iter__=raiser(RuntimeError("no cells")))), ("cells", (8, None)), ("cells", (True and 8,) * 4),
+    ("cells", None),
+    ("cells", "88"),
+    ("cells", (8, "8")),
+    ("cells", (8.5, 8)),
+    ("cells", (2**70, 8)),
+    ("cells", (8, -8)),
+    ("cells", object_with(__iter__=raiser(RuntimeError("no cells")))),
+    ("cells", (8, None)),
+    ("cells", (True and 8,) * 4),
     ("cells", np.ma.masked_array([8, 8], [True, False])),
-    ("periodic", "yes"), ("periodic", (True, "no")), ("periodic", object_with(__eq__=raiser(Unpicklable()))),
-    ("periodic", 3), ("periodic", (True,)), ("process_grid", 2**70), ("process_grid", ("1", 2)), ("process_grid", "\udc80"),
-    ("process_grid", "1x\0"), ("process_grid", (2**40, 1)), ("process_grid", object()),
-    ("process_grid", f"1x{COMM.size}"), ("owned", 3), ("owned", (1, 2)),
-    ("owned", (slice("a", "b"), slice(0, 8))), ("owned", [[slice(0, 1)], [slice(0, 1)]]),
-    ("owned", (slice(-200, 8), slice(0, 8))), ("owned", (slice(0, 8), slice(0, -1))), ("owned", (slice(0, 2.5), slice(0, 8))),
-    ("owned", (slice(0, 2**70), slice(0, 8))), ("owned", (slice(0, 8, 0), slice(0, 8))),
+    ("periodic", "yes"),
+    ("periodic", (True, "no")),
+    ("periodic", object_with(__eq__=raiser(Unpicklable()))),
+    ("periodic", 3),
+    ("periodic", (True,)),
+    ("process_grid", 2**70),
+    ("process_grid", ("1", 2)),
+    ("process_grid", "\udc80"),
+    ("process_grid", "1x\0"),
+    ("process_grid", (2**40, 1)),
+    ("process_grid", object()),
+    ("process_grid", f"1x{COMM.size}"),
+    ("owned", 3),
+    ("owned", (1, 2)),
+    ("owned", (slice("a", "b"), slice(0, 8))),
+    ("owned", [[slice(0, 1)], [slice(0, 1)]]),
+    ("owned", (slice(-200, 8), slice(0, 8))),
+    ("owned", (slice(0, 8), slice(0, -1))),
+    ("owned", (slice(0, 2.5), slice(0, 8))),
+    ("owned", (slice(0, 2**70), slice(0, 8))),
+    ("owned", (slice(0, 8, 0), slice(0, 8))),
     ("owned", (slice(0, 8), slice(8, 0, -1))),
-    ("order", 7), ("order", None),
-    ("holes", "x"), ("holes", 2**40), ("reorder", object()), ("nodes", ("a",) * COMM.size), ("nodes", (2**40,) * COMM.size),
-    ("nodes", 5), ("axes", (0, 1)), ("axes", "x"), ("axes", object_with(__iter__=raiser(KeyError("axis")))),
-    *mistakes_of_lists(cells=(8, 8), periodic=(True, False), process_grid=(1, COMM.size), owned=(slice(0, 8), slice(0, 8)),
-                       nodes=(0, 1)),
-]  # fmt: skip
+    ("order", 7),
+    ("order", None),
+    ("holes", "x"),
+    ("holes", 2**40),
+    ("reorder", object()),
+    ("nodes", ("a",) * COMM.size),
+    ("nodes", (2**40,) * COMM.size),
+    ("nodes", 5),
+    ("axes", (0, 1)),
+    ("axes", "x"),
+    ("axes", object_with(__iter__=raiser(KeyError("axis")))),
+    *mistakes_of_lists(
+        cells=(8, 8),
+        periodic=(True, False),
+        process_grid=(1, COMM.size),
+        owned=(slice(0, 8), slice(0, 8)),
+        nodes=(0, 1),
+    ),
+]
 
 
 def check_grids() -> None:
@@ -110,7 +154,18 @@ def arrays_that_fail(u: np.ndarray) -> list[object]:
     locked = u.copy()
     locked.flags.writeable = False
     return [
-        None, 3, "u", 1 + 2j, [[1.0]], object(), locked, bytes(u), u.astype(object), u[1:], np.ma.masked_array(u), {},
+        None,
+        3,
+        "u",
+        1 + 2j,
+        [[1.0]],
+        object(),
+        locked,
+        bytes(u),
+        u.astype(object),
+        u[1:],
+        np.ma.masked_array(u),
+        {},
         object_with(__dlpack__=raiser(RuntimeError("on another stream"))),
         object_with(__dlpack__=raiser(Unpicklable())),
         object_with(__dlpack__=lambda *_, **__: 5),
@@ -120,19 +175,39 @@ def arrays_that_fail(u: np.ndarray) -> list[object]:
         object_with(__array_interface__={"shape": "x"}),
         object_with(__cuda_array_interface__={"shape": (2,)}),
         object_with(__repr__=raiser(Unpicklable())),
-        haloscope.Field(u, halo="wide"), haloscope.Field(u, halo=2**40), haloscope.Field(u, halo=1.5),
-        haloscope.Field(u, halo=((1, 2, 3), 1)), haloscope.Field(u, centring=3), haloscope.Field(u, centring="face-\udc80"),
-        haloscope.Field(u, outer="no"), haloscope.Field(u, name="\udcff"), haloscope.Field(u, name=7),
-        haloscope.Field(u, name="u\0v"), haloscope.Field(()),
-    ]  # fmt: skip
+        haloscope.Field(u, halo="wide"),
+        haloscope.Field(u, halo=2**40),
+        haloscope.Field(u, halo=1.5),
+        haloscope.Field(u, halo=((1, 2, 3), 1)),
+        haloscope.Field(u, centring=3),
+        haloscope.Field(u, centring="face-\udc80"),
+        haloscope.Field(u, outer="no"),
+        haloscope.Field(u, name="\udcff"),
+        haloscope.Field(u, name=7),
+        haloscope.Field(u, name="u\0v"),
+        haloscope.Field(()),
+    ]
 
 
 EXCHANGE_MISTAKES: list[tuple[str, object]] = [
-    ("halo", "1"), ("halo", 2**70), ("halo", 1.0), ("halo", None), ("halo", (1, object())), ("strategy", 5),
-    ("strategy", "ordered/\udc80"), ("strategy", "auto\0"), ("strategy", object_with(__str__=raiser(Unpicklable()))),
-    ("corners", "no"), ("corners", 2**40), ("corners", np.array([True, False])), ("guard", object()), ("guard", None),
-    ("axes", (0, 1)), *mistakes_of_lists(halo=(1, 1)), *(("halo", (side, 1)) for side in unlisted(1, 1)),
-]  # fmt: skip
+    ("halo", "1"),
+    ("halo", 2**70),
+    ("halo", 1.0),
+    ("halo", None),
+    ("halo", (1, object())),
+    ("strategy", 5),
+    ("strategy", "ordered/\udc80"),
+    ("strategy", "auto\0"),
+    ("strategy", object_with(__str__=raiser(Unpicklable()))),
+    ("corners", "no"),
+    ("corners", 2**40),
+    ("corners", np.array([True, False])),
+    ("guard", object()),
+    ("guard", None),
+    ("axes", (0, 1)),
+    *mistakes_of_lists(halo=(1, 1)),
+    *(("halo", (side, 1)) for side in unlisted(1, 1)),
+]
 
 
 def check_exchanges(grid: haloscope.Grid) -> None:

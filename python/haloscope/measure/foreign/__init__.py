@@ -29,8 +29,8 @@ class Imported:
 def read(file: Path) -> Imported:
     """Return the records of a file: one per number of ranks, pairs or threads, with all that was measured of it.
 
-    Raises UsageProblem for a file that cannot be read or has longer lines than an output, for text of no known program, for
-    text without a benchmark that is understood, and for a table with something else than numbers.
+    Raises UsageProblem for a file that cannot be read or has longer lines than an output, for text of no known program,
+    for text without a benchmark that is understood, and for a table with something else than numbers.
     """
     text = _text_of(file)
     known = next((form for form in FORMATS if form.recognise(text)), None)

@@ -1,7 +1,8 @@
 """Intel MPI Benchmarks, MPI-1 part (IMB 3 to 2021): tables of microseconds by message size.
 
-A table begins with `# Benchmarking NAME`, then the processes or groups, then a line of column names. Where several times
-are given the slowest process counts, as in the bandwidths that IMB prints. Groups at the same time are called Multi-NAME.
+A table begins with `# Benchmarking NAME`, then the processes or groups, then a line of column names. Where several
+times are given the slowest process counts, as in the bandwidths that IMB prints. Groups at the same time are called
+Multi-NAME.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ from dataclasses import dataclass, field
 from haloscope.measure.foreign.text import Output, Sample, number, whole
 
 NAME = "IMB"
-KEYS = {"PingPong": "latency_s", "PingPing": "exchange_s", "Exchange": "ring_s",
-        "Allreduce": "allreduce_s", "Allgather": "allgather_s"}  # fmt: skip
+KEYS = {
+    "PingPong": "latency_s",
+    "PingPing": "exchange_s",
+    "Exchange": "ring_s",
+    "Allreduce": "allreduce_s",
+    "Allgather": "allgather_s",
+}
 HOLDS = "PingPong, PingPing, Exchange, Allreduce, Allgather, each also as Multi-..."
 
 _TITLE = re.compile(r"^#\s*+Benchmarking\s++(?P<multi>Multi-)?(?P<name>\w+)")
@@ -90,5 +96,7 @@ def _samples(table: _Table | None) -> list[Sample]:
     if table is None:
         return []
     # Two decimals are printed: a time of 0.00 us is shorter than that, and half of the last digit is the best guess.
-    return [Sample(KEYS[table.name], size, max(us, 0.005) / 1e6, table.ranks, table.groups)
-            for size, us in table.slowest.items()]  # fmt: skip
+    return [
+        Sample(KEYS[table.name], size, max(us, 0.005) / 1e6, table.ranks, table.groups)
+        for size, us in table.slowest.items()
+    ]

@@ -3,9 +3,9 @@
 Measured: `hydro3d` as the studied code runs it, serial, weak and strong scaling by component, the walltime composed of
 components, a model fitted to some sizes and held against others, and the variants of chapter 6.
 
-Replayed: rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist stand beside the printed values; results without a bar are
-reports. Tables then set our predictions, whose costs come from runs on one node, beside measured times and the study's own
-model, and show what follows from the study's other measurements: its variants, waiting, memory and clock.
+Replayed: rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist stand beside the printed values; results without a
+bar are reports. Tables then set our predictions, whose costs come from runs on one node, beside measured times and the
+study's own model, and show what follows from the study's other measurements: its variants, waiting, memory and clock.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def measured_points(found: Sequence[dict], options: Options) -> dict[experiments
 
 
 def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
-    """Draw what was measured, and the study's figures redrawn with it, conjugate gradients by the records beside the study's
-    own. Returns the files written, none without measurements."""
+    """Draw what was measured, and the study's figures redrawn with it, conjugate gradients by the records beside the
+    study's own. Returns the files written, none without measurements."""
     from haloscope.studies.davis2017.measured import figures as davis2017_figures
 
     measured = measured_points(found, options)
@@ -65,8 +65,8 @@ def report(found: Sequence[dict], options: Options) -> str:
 
 
 def beside(file: Path, options: Options, measure: bool) -> str:
-    """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records beside the
-    study's own, "" where there are none."""
+    """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records beside
+    the study's own, "" where there are none."""
     found = cg.run(_records_of_cg(file), options.short) if measure else _solves(file, records.read_aloud)
     return f"{cg.tables(found)}\n\nrecords: {_records_of_cg(file)}" if found else ""
 

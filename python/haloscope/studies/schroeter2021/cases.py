@@ -57,7 +57,8 @@ TOPICS = {  # heading: what the thesis says
     "Synchronisation": "figures 5.3 to 5.10: Jacobi, PSCW mostly best; Gauss-Seidel, equal or passive 1-2 % slower",
     "Readiness of lines": "section 5.3: flags and empty messages equally fast",
     "Lock strategy": "section 5.3: no difference between a lock per access and lock_all with flush",
-    "Windows and communicators": "figure 5.12: one combined window slightly better; split communicators 6.3 % less at 200 ranks",
+    "Windows and communicators": "figure 5.12: one combined window slightly better; split communicators 6.3 % less at "
+    "200 ranks",
     "Residual scheme": "figure 5.11: the chain clearly better than all-to-last one-sided, within 1 % two-sided",
     "Placement": "figures 6.13, 6.14, 6.24: nodes emulated here by splitting the ranks",
     "Full node": "table 6.1: on one full node shared takes 7.7 % less than p2p, on two nodes p2p 26.7 % less",
@@ -88,9 +89,15 @@ def target(case: Case, options: Options) -> float:
 def request(case: Case, options: Options) -> space.Space:
     """The request of a case; refused with the reason where it cannot run."""
     side = precision.lines(interlines(case, options)) - 2
-    axes = {"cells": (side, side), "ranks": case.ranks, "strategy": case.strategy, "form": case.method,
-            "schedule": "bulk" if case.method == "jacobi" else "pipeline", "process_grid": "lines",
-            "nodes": case.nodes if case.nodes > 1 else 0}  # fmt: skip
+    axes = {
+        "cells": (side, side),
+        "ranks": case.ranks,
+        "strategy": case.strategy,
+        "form": case.method,
+        "schedule": "bulk" if case.method == "jacobi" else "pipeline",
+        "process_grid": "lines",
+        "nodes": case.nodes if case.nodes > 1 else 0,
+    }
     how = {"steps": iterations(case, options), "repetitions": options.repetitions}
     if case.end == "precision":  # Gauss-Seidel runs on until all ranks know of the end
         how["steps"] = 2 * iterations(case, options) + 4 * case.ranks
@@ -125,10 +132,16 @@ def of_strategies(topic: str, label: str, case: Case, strategies: Sequence[str])
 def eight_experiments(options: Options) -> list[Comparison]:
     """Two methods, two scalings, two terminations; p2p, RMA and shared memory."""
     return [
-        of_versions("Eight experiments", f"{method}, {scaling}, {end}, {ranks} ranks",
-                    Case(method, end, scaling, ranks=ranks, nodes=nodes_of(ranks, options)))
-        for method in METHODS for scaling in SCALINGS for end in ENDS for ranks in rank_counts(options)
-    ]  # fmt: skip
+        of_versions(
+            "Eight experiments",
+            f"{method}, {scaling}, {end}, {ranks} ranks",
+            Case(method, end, scaling, ranks=ranks, nodes=nodes_of(ranks, options)),
+        )
+        for method in METHODS
+        for scaling in SCALINGS
+        for end in ENDS
+        for ranks in rank_counts(options)
+    ]
 
 
 def parts(options: Options) -> list[Comparison]:
@@ -141,19 +154,40 @@ def parts(options: Options) -> list[Comparison]:
             seidel = Case("gauss-seidel", scaling=scaling, ranks=ranks, nodes=nodes)
             where = f"{scaling}, {ranks} ranks"
             found += [
-                of_strategies("Put against get", f"jacobi, {where}", jacobi, ("direct/rma-fence", "direct/rma-fence:get")),
-                of_strategies("Synchronisation", f"jacobi, {where}", jacobi,
-                              ("direct/rma-fence", "direct/rma-pscw", "direct/rma-lock:get", "direct/rma-lockall:get")),
-                of_strategies("Synchronisation", f"gauss-seidel, {where}", seidel,
-                              ("direct/rma-pscw:per-message", "direct/rma-lock:get", "direct/rma-lockall:get")),
-                of_strategies("Readiness of lines", f"gauss-seidel, {where}", seidel,
-                              ("direct/rma-lock:get,flag", "direct/rma-lock:get,message")),
-                of_strategies("Lock strategy", f"gauss-seidel, {where}", seidel,
-                              ("direct/rma-lock:get", "direct/rma-lockall:get")),
-            ]  # fmt: skip
+                of_strategies(
+                    "Put against get", f"jacobi, {where}", jacobi, ("direct/rma-fence", "direct/rma-fence:get")
+                ),
+                of_strategies(
+                    "Synchronisation",
+                    f"jacobi, {where}",
+                    jacobi,
+                    ("direct/rma-fence", "direct/rma-pscw", "direct/rma-lock:get", "direct/rma-lockall:get"),
+                ),
+                of_strategies(
+                    "Synchronisation",
+                    f"gauss-seidel, {where}",
+                    seidel,
+                    ("direct/rma-pscw:per-message", "direct/rma-lock:get", "direct/rma-lockall:get"),
+                ),
+                of_strategies(
+                    "Readiness of lines",
+                    f"gauss-seidel, {where}",
+                    seidel,
+                    ("direct/rma-lock:get,flag", "direct/rma-lock:get,message"),
+                ),
+                of_strategies(
+                    "Lock strategy", f"gauss-seidel, {where}", seidel, ("direct/rma-lock:get", "direct/rma-lockall:get")
+                ),
+            ]
         jacobi = Case("jacobi", ranks=ranks, nodes=nodes)
-        found.append(of_strategies("Windows and communicators", f"jacobi, strong, {ranks} ranks", jacobi,
-                                   ("direct/rma-fence:per-message", "direct/rma-fence", "direct/rma-fence:split")))  # fmt: skip
+        found.append(
+            of_strategies(
+                "Windows and communicators",
+                f"jacobi, strong, {ranks} ranks",
+                jacobi,
+                ("direct/rma-fence:per-message", "direct/rma-fence", "direct/rma-fence:split"),
+            )
+        )
         for version in ("p2p", "rma"):
             seidel = Case(
                 "gauss-seidel", "precision", strategy=VERSIONS[version]["gauss-seidel"], ranks=ranks, nodes=nodes
@@ -167,10 +201,15 @@ def placement(options: Options) -> list[Comparison]:
     """Fixed ranks on 1 to `nodes` nodes."""
     ranks = options.ranks or PLACED_RANKS
     return [
-        of_versions("Placement", f"{method}, {ranks} ranks on {nodes} node{'s' * (nodes > 1)}",
-                    Case(method, ranks=ranks, nodes=nodes))
-        for method in METHODS for nodes in range(1, options.nodes + 1) if ranks % nodes == 0
-    ]  # fmt: skip
+        of_versions(
+            "Placement",
+            f"{method}, {ranks} ranks on {nodes} node{'s' * (nodes > 1)}",
+            Case(method, ranks=ranks, nodes=nodes),
+        )
+        for method in METHODS
+        for nodes in range(1, options.nodes + 1)
+        if ranks % nodes == 0
+    ]
 
 
 def full_node(options: Options) -> list[Comparison]:
@@ -180,10 +219,16 @@ def full_node(options: Options) -> list[Comparison]:
     else:
         counts, size = {FULL_NODE[0]: 1, FULL_NODE[0] // 2: 1}, FULL_NODE[1]
     return [
-        of_versions("Full node", f"gauss-seidel, {ranks} ranks on {options.cores or '?'} cores" if options.ranks
-                    else f"gauss-seidel, {ranks} ranks on one node", Case("gauss-seidel", ranks=ranks, nodes=n, interlines=size))
-        for ranks, n in counts.items() if ranks > 1
-    ]  # fmt: skip
+        of_versions(
+            "Full node",
+            f"gauss-seidel, {ranks} ranks on {options.cores or '?'} cores"
+            if options.ranks
+            else f"gauss-seidel, {ranks} ranks on one node",
+            Case("gauss-seidel", ranks=ranks, nodes=n, interlines=size),
+        )
+        for ranks, n in counts.items()
+        if ranks > 1
+    ]
 
 
 def comparisons(options: Options) -> list[Comparison]:

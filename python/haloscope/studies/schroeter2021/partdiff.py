@@ -1,4 +1,6 @@
-"""The app poisson2d as its field knows it: the six positions of `partdiff`, presets, the report, slow blocks of lines."""
+"""The app poisson2d as its field knows it: the six positions of `partdiff`, presets, the report, slow blocks of
+lines.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ APP = "poisson2d"
 METHODS = {1: "gauss-seidel", 2: "jacobi"}
 MOST_ITERATIONS = 200000
 USAGE = (
-    "usage: --partdiff 'THREADS METHOD INTERLINES FUNCTION TERMINATION VALUE': threads 1..1024; 1 Gauss-Seidel, 2 Jacobi; "
+    "usage: --partdiff 'THREADS METHOD INTERLINES FUNCTION TERMINATION VALUE': threads 1..1024; 1 Gauss-Seidel, 2 "
+    "Jacobi; "
     "interlines 0..100000; function 1 or 2; 1 precision, 2 iterations; a precision below 1, at least 1e-20, or 1.."
     f"{MOST_ITERATIONS} iterations"
 )
@@ -23,22 +26,53 @@ PRESETS = ("p2p", "rma", "shared")
 SLOW = 1.15  # a block that computes this many times as long as the median block is slowed by its data
 
 OPTIONS = options_of(
-    option("--partdiff", metavar="'T M I F E V'", group="study",
-           help="poisson2d: partdiff's six positions; prints its report."),
-    option("--interlines", metavar="LIST", group="study", help="poisson2d: I instead of --cells; the matrix has 8I+9 lines."),
-    option("--function", type=click.IntRange(1, 2), group="study", help="poisson2d: 1 (f = 0), 2 (2 pi^2 sin sin). [1]"),
-    option("--precision", type=float, group="study",
-           help="poisson2d: stop when the residual is below it (--steps: at most)."),
-    option("--residual", "--residuum", "residual", metavar="SCHEME", group="study",
-           help="poisson2d: deferred, allreduce; Gauss-Seidel: chain, chain-pscw, all-to-last, accumulate."),
-    option("--preset", type=click.Choice(PRESETS), group="study",
-           help="poisson2d: a final version of the 2021 study: transport and residual scheme."),
-    option("--find-precision", type=click.IntRange(1, MOST_ITERATIONS), metavar="K", group="study",
-           help="poisson2d: print the residual of the sequential iteration K and end."),
-    option("--work-blocks", type=click.IntRange(1), group="study",
-           help="poisson2d: compute times of N blocks of lines."),
+    option(
+        "--partdiff",
+        metavar="'T M I F E V'",
+        group="study",
+        help="poisson2d: partdiff's six positions; prints its report.",
+    ),
+    option(
+        "--interlines",
+        metavar="LIST",
+        group="study",
+        help="poisson2d: I instead of --cells; the matrix has 8I+9 lines.",
+    ),
+    option(
+        "--function", type=click.IntRange(1, 2), group="study", help="poisson2d: 1 (f = 0), 2 (2 pi^2 sin sin). [1]"
+    ),
+    option(
+        "--precision",
+        type=float,
+        group="study",
+        help="poisson2d: stop when the residual is below it (--steps: at most).",
+    ),
+    option(
+        "--residual",
+        "--residuum",
+        "residual",
+        metavar="SCHEME",
+        group="study",
+        help="poisson2d: deferred, allreduce; Gauss-Seidel: chain, chain-pscw, all-to-last, accumulate.",
+    ),
+    option(
+        "--preset",
+        type=click.Choice(PRESETS),
+        group="study",
+        help="poisson2d: a final version of the 2021 study: transport and residual scheme.",
+    ),
+    option(
+        "--find-precision",
+        type=click.IntRange(1, MOST_ITERATIONS),
+        metavar="K",
+        group="study",
+        help="poisson2d: print the residual of the sequential iteration K and end.",
+    ),
+    option(
+        "--work-blocks", type=click.IntRange(1), group="study", help="poisson2d: compute times of N blocks of lines."
+    ),
     option("--work-window", type=click.IntRange(1), group="study", help="Iterations that --work-blocks sums up. [100]"),
-)  # fmt: skip
+)
 OWN = (
     "partdiff",
     "interlines",
@@ -66,7 +100,9 @@ class Arguments:
 
 
 def parse(text: str) -> Arguments:
-    """Parse partdiff's six positions, as in `1 2 512 1 2 5000`. Raises UsageProblem with the usage when one is wrong."""
+    """Parse partdiff's six positions, as in `1 2 512 1 2 5000`. Raises UsageProblem with the usage when one is
+    wrong.
+    """
     words = text.split()
     if len(words) != 6:
         raise UsageProblem(f"--partdiff '{text}' has {len(words)} positions instead of 6; {USAGE}")
@@ -126,8 +162,14 @@ def _take(asked: Arguments, options: dict, given: Sequence[str]) -> None:
     ]
     if clash:
         raise UsageProblem(f"--partdiff and --{clash[0]} both say what to solve; use one of them")
-    options |= {"threads": str(asked.threads), "form": asked.method, "interlines": str(asked.interlines),
-                "function": asked.function, "precision": asked.precision, "steps": asked.iterations}  # fmt: skip
+    options |= {
+        "threads": str(asked.threads),
+        "form": asked.method,
+        "interlines": str(asked.interlines),
+        "function": asked.function,
+        "precision": asked.precision,
+        "steps": asked.iterations,
+    }
     for name, value in (("launches", 1), ("repetitions", 1), ("warmup", 0)):
         if name not in given:
             options[name] = value
@@ -172,8 +214,18 @@ def _take_sequential(options: dict) -> None:
     """One sequential run of `--find-precision` iterations."""
     if not options["cells"]:
         raise UsageProblem("--find-precision needs the size; give --interlines I")
-    options |= {"ranks": "1", "threads": "1", "strategy": "ordered/p2p", "steps": options["find_precision"],
-                "precision": None, "residual": None, "launches": 1, "repetitions": 1, "warmup": 0, "verify": 0}  # fmt: skip
+    options |= {
+        "ranks": "1",
+        "threads": "1",
+        "strategy": "ordered/p2p",
+        "steps": options["find_precision"],
+        "precision": None,
+        "residual": None,
+        "launches": 1,
+        "repetitions": 1,
+        "warmup": 0,
+        "verify": 0,
+    }
 
 
 def own_report(record: dict, options: dict) -> str:
@@ -188,7 +240,8 @@ def found_precision(record: dict) -> str:
     solved, outcome = record["app"], record["outcome"]
     return (
         f"{solved['method']}, {solved['interlines']} interlines, function {solved['function']}: residual of iteration "
-        f"{outcome['steps'][0]} is {outcome['reduced']['residual'][0]:.6e}; any precision above it and not above that of the "
+        f"{outcome['steps'][0]} is {outcome['reduced']['residual'][0]:.6e}; any precision above it and not above that "
+        "of the "
         "iteration before stops there"
     )
 

@@ -1,7 +1,8 @@
 """Precision finder of poisson2d: the residual that a sequential run reaches in an iteration, without the whole grid.
 
-For function 1 the largest change is at the corner where the borders are 1 and the old interior is 0, and the rest of the
-grid is still zero there: a corner of some hundred lines gives the residual of a grid of any size (Schroeter 2021, 5.2).
+For function 1 the largest change is at the corner where the borders are 1 and the old interior is 0, and the rest of
+the grid is still zero there: a corner of some hundred lines gives the residual of a grid of any size (Schroeter 2021,
+5.2).
 """
 
 from __future__ import annotations

@@ -102,8 +102,14 @@ def _table(here) -> str:
         for run in runs:
             e = run.estimate
             all_runs = [s for launch in run.seconds.values() for s in launch]
-            line = [comparison.label if run is runs[0] else "", run.name, f"{e.value:.4f}", tables.interval(e, "{:.4f}".format),
-                    f"{statistics.stdev(all_runs):.4f}" if len(all_runs) > 1 else "", run.iterations]  # fmt: skip
+            line = [
+                comparison.label if run is runs[0] else "",
+                run.name,
+                f"{e.value:.4f}",
+                tables.interval(e, "{:.4f}".format),
+                f"{statistics.stdev(all_runs):.4f}" if len(all_runs) > 1 else "",
+                run.iterations,
+            ]
             if run is runs[0]:
                 line += ["1", "", ""]
             else:
@@ -167,14 +173,16 @@ def published_ratios() -> dict[str, float]:
     node = run | {"lines": "8385"}
     traced = {"quantity": "traced_runtime_s"}
     return {
-        "rma over p2p, all-to-last": headline(**gs, variant="pscw, residuum all-to-last") / headline(**gs, variant="p2p"),
+        "rma over p2p, all-to-last": headline(**gs, variant="pscw, residuum all-to-last")
+        / headline(**gs, variant="p2p"),
         "split over one communicator": headline(**run, variant="fence, split communicators")
         / headline(**run, variant="fence, global communicator"),
         "shared over p2p, one full node": headline(**node, variant="shared", nodes="1")
         / headline(**node, variant="p2p", nodes="1"),
-        "shared over p2p, two nodes": headline(**node, variant="shared", nodes="2") / headline(**node, variant="p2p", nodes="2"),
+        "shared over p2p, two nodes": headline(**node, variant="shared", nodes="2")
+        / headline(**node, variant="p2p", nodes="2"),
         "shared over rma, traced": headline(**traced, variant="shared") / headline(**traced, variant="rma (pscw)"),
-    }  # fmt: skip
+    }
 
 
 def _find(everything, topic: str, has: Sequence[str], name: str) -> Run | None:
@@ -187,26 +195,46 @@ def _find(everything, topic: str, has: Sequence[str], name: str) -> Run | None:
 def _figures_of_the_thesis(everything, options: Options) -> str:
     theirs = published_ratios()
     pairs = {
-        "rma over p2p, all-to-last": ("Gauss-Seidel to a precision, 16 ranks, WR", ("Residual scheme", ["rma"], "all-to-last"),
-                                      ("Residual scheme", ["p2p"], "all-to-last")),
-        "split over one communicator": ("Jacobi, 200 ranks, WR", ("Windows and communicators", [], "rma-fence:split"),
-                                        ("Windows and communicators", [], "rma-fence")),
+        "rma over p2p, all-to-last": (
+            "Gauss-Seidel to a precision, 16 ranks, WR",
+            ("Residual scheme", ["rma"], "all-to-last"),
+            ("Residual scheme", ["p2p"], "all-to-last"),
+        ),
+        "split over one communicator": (
+            "Jacobi, 200 ranks, WR",
+            ("Windows and communicators", [], "rma-fence:split"),
+            ("Windows and communicators", [], "rma-fence"),
+        ),
         "shared over p2p, one full node": (
             "Gauss-Seidel, 72 ranks, Mistral",
             ("Full node", [], "shared"),
             ("Full node", [], "p2p"),
         ),
-        "shared over p2p, two nodes": ("Gauss-Seidel, 72 ranks, Mistral", ("Placement", ["gauss-seidel", "2 nodes"], "shared"),
-                                       ("Placement", ["gauss-seidel", "2 nodes"], "p2p")),
-        "shared over rma, traced": ("Jacobi, 16 ranks on 2 nodes, Mistral", ("Placement", ["jacobi", "2 nodes"], "shared"),
-                                    ("Placement", ["jacobi", "2 nodes"], "rma")),
-    }  # fmt: skip
+        "shared over p2p, two nodes": (
+            "Gauss-Seidel, 72 ranks, Mistral",
+            ("Placement", ["gauss-seidel", "2 nodes"], "shared"),
+            ("Placement", ["gauss-seidel", "2 nodes"], "p2p"),
+        ),
+        "shared over rma, traced": (
+            "Jacobi, 16 ranks on 2 nodes, Mistral",
+            ("Placement", ["jacobi", "2 nodes"], "shared"),
+            ("Placement", ["jacobi", "2 nodes"], "rma"),
+        ),
+    }
     lines = []
     for what, (where, top, bottom) in pairs.items():
         a, b = _find(everything, *top), _find(everything, *bottom)
         ours = ratio(a, b) if a and b else None
-        lines.append([f"run time, {what}", where, f"{theirs[what]:.3f}", f"{ours.value:.3f}" if ours else "not measured",
-                      _interval(ours) if ours else "", f"{a.case.ranks} ranks" if a else ""])  # fmt: skip
+        lines.append(
+            [
+                f"run time, {what}",
+                where,
+                f"{theirs[what]:.3f}",
+                f"{ours.value:.3f}" if ours else "not measured",
+                _interval(ours) if ours else "",
+                f"{a.case.ranks} ranks" if a else "",
+            ]
+        )
     lines += _overshoot(everything, options)
     return tables.markdown(
         lines, ["figure", "published for", "published", "ours", "95 %", "ours for"], right=("published", "ours")
@@ -223,10 +251,16 @@ def _overshoot(everything, options: Options) -> list[list[str]]:
         asked = cases.iterations(run.case, options)
         ours = max(record["request"]["steps"] for record in run.row.records) - asked
     return [
-        ["extra iterations, Gauss-Seidel to a precision", f"{ranks} ranks, WR", f"{headline(**done, ranks=ranks) - sequential:.0f}",
-         str(ours), "", f"{run.case.ranks} ranks" if run else ""]
+        [
+            "extra iterations, Gauss-Seidel to a precision",
+            f"{ranks} ranks, WR",
+            f"{headline(**done, ranks=ranks) - sequential:.0f}",
+            str(ours),
+            "",
+            f"{run.case.ranks} ranks" if run else "",
+        ]
         for ranks in ("4", "96")
-    ]  # fmt: skip
+    ]
 
 
 def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
@@ -245,8 +279,15 @@ def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
         fig, axes = plt.subplots(figsize=(8.5, 0.45 * len(points) + 1.6), layout="constrained")
         for shift, (name, colour) in zip((-0.14, 0.14), (("rma", "#4c78a8"), ("shared", "#e4894b")), strict=True):
             here = [(place + shift, ratios[name]) for place, (_, ratios) in enumerate(points) if name in ratios]
-            axes.errorbar([r.value for _, r in here], [place for place, _ in here], fmt="o", color=colour, label=name, capsize=3,
-                          xerr=[[r.value - r.low for _, r in here], [r.high - r.value for _, r in here]])  # fmt: skip
+            axes.errorbar(
+                [r.value for _, r in here],
+                [place for place, _ in here],
+                fmt="o",
+                color=colour,
+                label=name,
+                capsize=3,
+                xerr=[[r.value - r.low for _, r in here], [r.high - r.value for _, r in here]],
+            )
         axes.axvline(1, color=figures.INK, linewidth=1)
         axes.set_yticks(range(len(points)), [label for label, _ in points])
         axes.invert_yaxis()

@@ -10,11 +10,12 @@ from haloscope.studies.schroeter2021 import report as schroeter2021_report
 from haloscope.studies.schroeter2021.cases import comparisons, request
 
 SUMMARY = (
-    "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and what their "
+    "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and what "
+    "their "
     "parts cost"
 )
-# sizes: interlines of strong scaling, and of one rank in weak scaling; launches: the thesis has three, too few to name a
-# faster version (schroeter2021_report.LEAST_LAUNCHES)
+# sizes: interlines of strong scaling, and of one rank in weak scaling; launches: the thesis has three, too few to name
+# a faster version (schroeter2021_report.LEAST_LAUNCHES)
 DEFAULTS = {
     "quick": Options(sizes=(96, 64), ranks=2, steps=40, repetitions=2, launches=5, nodes=2),
     "full": Options(sizes=(512, 1396), ranks=0, steps=5000, repetitions=1, launches=5, nodes=4),
@@ -34,7 +35,9 @@ def plan(options: Options) -> space.Space:
 
 
 def report(found: Sequence[dict], options: Options) -> str:
-    """Tables of all comparisons with intervals, ratios to p2p, the published figures beside ours, and a recommendation."""
+    """Tables of all comparisons with intervals, ratios to p2p, the published figures beside ours, and a
+    recommendation.
+    """
     return schroeter2021_report.report(found, options)
 
 

@@ -1,4 +1,6 @@
-"""What the 2023 study reads off its tables: coverage, best depths, stumbling exchanges; of published or measured cells."""
+"""What the 2023 study reads off its tables: coverage, best depths, stumbling exchanges; of published or measured
+cells.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,24 @@ HERE = "measured"  # name of the machine of measured cells
 def published_cells() -> tuple[Cell, ...]:
     """Return the 392 cells of appendix C: 2 x 2 ranks, 2048 iterations."""
     return tuple(
-        Cell(row["gpu"], int(row["side"]), row["exchange"], row["overlap"] == "1", int(row["depth"]), PUBLISHED_ITERATIONS,
-             (int(row["side"]) // 2, int(row["side"]) // 2), {name: float(row[f"{name}_s"]) for name in tables.TERSE})
+        Cell(
+            row["gpu"],
+            int(row["side"]),
+            row["exchange"],
+            row["overlap"] == "1",
+            int(row["depth"]),
+            PUBLISHED_ITERATIONS,
+            (int(row["side"]) // 2, int(row["side"]) // 2),
+            {name: float(row[f"{name}_s"]) for name in tables.TERSE},
+        )
         for row in published("valen2023", "valen_tables")
-    )  # fmt: skip
+    )
 
 
 def measured_cells(rows: Mapping[tuple[int, str, int], tables.Row]) -> list[Cell]:
-    """Return measured rows as cells, in seconds per repetition: (side, program, depth) -> row, timers as mean over ranks."""
+    """Return measured rows as cells, in seconds per repetition: (side, program, depth) -> row, timers as mean over
+    ranks.
+    """
     cells = []
     for (side, program, depth), row in rows.items():
         exchange, schedule = program.split()
@@ -60,14 +72,15 @@ def groups(cells: Sequence[Cell], *names: str) -> dict[tuple, list[Cell]]:
 def coverage(phased: Cell, overlapped: Cell) -> float:
     """Return the part of the phased run's communication that overlap saves, 0.3 = 30 %; negative where overlap costs.
 
-    Communication is message + desync + unpack. Source: Valen 2023, section 5.5, tables 5.1 and 5.2 (headed "message + desync",
-    computed with unpack).
+    Communication is message + desync + unpack. Source: Valen 2023, section 5.5, tables 5.1 and 5.2 (headed "message +
+    desync", computed with unpack).
     """
     return (phased.times["execution"] - overlapped.times["execution"]) / phased.communication
 
 
 def first_uncovered(cells: Sequence[Cell]) -> int | None:
-    """Return the smallest depth at which the inner sweep is shorter than the communication it should hide, None if at none.
+    """Return the smallest depth at which the inner sweep is shorter than the communication it should hide, None if at
+    none.
 
     cells: of one machine, side and exchange; inner is of the overlapped run, communication of the phased one.
     """
@@ -100,7 +113,9 @@ def speedup(cells: Sequence[Cell], cell: Cell) -> float | None:
 
 
 def best_table(cells: Sequence[Cell]) -> str:
-    """Return the best depth and time of each program, the best of all and its speed-up, by machine and side (section 9.1)."""
+    """Return the best depth and time of each program, the best of all and its speed-up, by machine and side (section
+    9.1).
+    """
     lines = []
     for (machine, side), own in groups(cells, "machine", "side").items():
         best = best_depths(own)

@@ -10,12 +10,17 @@ from haloscope.options import option, options_of
 EXCHANGE_WORDS = {"ordered": "ordered", "sync": "ordered", "direct": "direct", "async": "direct"}
 
 OPTIONS = options_of(
-    option("-h", "--height", type=int, group="study",
-           help="2023 study: global height; with -l instead of --cells, implies f32."),
+    option(
+        "-h",
+        "--height",
+        type=int,
+        group="study",
+        help="2023 study: global height; with -l instead of --cells, implies f32.",
+    ),
     option("-l", "--length", type=int, group="study", help="2023 study: global length."),
     option("-s", "--sparse", type=click.IntRange(0, 1), default=0, group="study", help="2023 study: 1 = terse output."),
     option("--exchange", type=click.Choice(list(EXCHANGE_WORDS)), group="study", help="2023 study: the exchange."),
-)  # fmt: skip
+)
 
 
 def translated(options: dict) -> dict:

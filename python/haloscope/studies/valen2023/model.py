@@ -24,7 +24,8 @@ WINDOWS = {
     "W1": concurrent("inner", sequence("message", "waiting", "imbalance", "unpack")),
     "W2": sequence(concurrent("inner", sequence("message", "waiting", "imbalance")), "unpack"),
     "W3": sequence(concurrent("inner", sequence("message", "unpack")), "waiting", "imbalance"),
-    # Unpack kernels get the device only when the inner sweep drains, and nothing can hide the slowest rank's extra work.
+    # Unpack kernels get the device only when the inner sweep drains, and nothing can hide the slowest rank's extra
+    # work.
     "W12": sequence(concurrent("inner", sequence("message", "waiting")), "unpack", "imbalance"),
     "sum": sequence("inner", "message", "waiting", "imbalance", "unpack"),
 }
@@ -36,8 +37,8 @@ OVERLAPPED = {name: sequence("pack", window, "outer", "sweep", "rest") for name,
 class Cell:
     """One cell of the study's tables: a program at a size and a depth, with the times of a run in seconds.
 
-    exchange: "ordered" or "direct". local: height and length of a rank's own points. times: execution, pack, unpack, inner,
-    outer, primary, message, desync (the last as measured: overlapped, it holds waiting for the inner sweep).
+    exchange: "ordered" or "direct". local: height and length of a rank's own points. times: execution, pack, unpack,
+    inner, outer, primary, message, desync (the last as measured: overlapped, it holds waiting for the inner sweep).
     """
 
     machine: str
@@ -106,8 +107,11 @@ def timer(cells: Sequence[Cell], name: str) -> np.ndarray:
 
 def _per_round(cells, points=None) -> Features:
     rounds = column(cells, "rounds")
-    return {"round": rounds, "byte": rounds * column(cells, "halo_bytes")} if points is None else {
-        "round": rounds, "point": rounds * points}  # fmt: skip
+    return (
+        {"round": rounds, "byte": rounds * column(cells, "halo_bytes")}
+        if points is None
+        else {"round": rounds, "point": rounds * points}
+    )
 
 
 def _sweep(cells) -> Features:
@@ -150,7 +154,9 @@ _SHARED: dict[str, tuple[Callable, str, bool]] = {
 
 @dataclass(frozen=True)
 class Model:
-    """Fits of one machine: parts that all programs share, message (with its break) and desync by exchange, rest by schedule."""
+    """Fits of one machine: parts that all programs share, message (with its break) and desync by exchange, rest by
+    schedule.
+    """
 
     shared: Mapping[str, Fit]
     message: Mapping[str, tuple[float, Fit]]
@@ -160,7 +166,8 @@ class Model:
     def times(self, cells: Sequence[Cell]) -> dict[str, np.ndarray]:
         """Return the seconds per run of every part, one per cell; desync as `waiting` and `imbalance`.
 
-        cells: of the fitted machine; their times are not read. Raises UsageProblem for an exchange it was not fitted on.
+        cells: of the fitted machine; their times are not read. Raises UsageProblem for an exchange it was not fitted
+        on.
         """
         parts = {name: fit.predict(_SHARED[name][0](cells)) for name, fit in self.shared.items()}
         parts["message"] = self.ordered_or_direct(cells)
@@ -175,8 +182,9 @@ class Model:
         def predict(fitted, group):
             return fitted[1].predict(_message(group, fitted[0]))
 
-        return predict(self.message[exchange], cells) if exchange else _grouped(
-            cells, "exchange", self.message, predict)  # fmt: skip
+        return (
+            predict(self.message[exchange], cells) if exchange else _grouped(cells, "exchange", self.message, predict)
+        )
 
     def predict(self, cells: Sequence[Cell], window: str = "W12") -> np.ndarray:
         """Return execution seconds per run, one per cell.
@@ -205,9 +213,10 @@ def _grouped(cells, by: str, fits: Mapping, predict: Callable) -> np.ndarray:
 def fit(cells: Sequence[Cell], resamples: int = 0) -> Model:
     """Fit the model to the runs of one machine.
 
-    cells: phased runs of each exchange to be predicted and overlapped runs, at depths and sizes that tell the features apart.
-    resamples: bootstrap samples for intervals, 0 = none. Parts are fitted to phased runs, where they do not disturb each
-    other; inner, outer and the overlapped rest to overlapped ones. Raises UsageProblem when runs are too few.
+    cells: phased runs of each exchange to be predicted and overlapped runs, at depths and sizes that tell the features
+    apart.
+    resamples: bootstrap samples for intervals, 0 = none. Parts are fitted to phased runs, where they do not disturb
+    each other; inner, outer and the overlapped rest to overlapped ones. Raises UsageProblem when runs are too few.
     Source: model notes, section 1.
     """
     if len({c.machine for c in cells}) != 1:
@@ -245,8 +254,8 @@ class Advice:
 def unpredictable(model: Model, cells: Sequence[Cell]) -> set[tuple[int, int]]:
     """Return (side, depth) of direct exchanges whose measured message time is 1.5 times off what ordered ones cost.
 
-    Both exchanges move the same bytes, so an ordered fit should hold for both. Only phased runs are judged, since overlapped
-    ones mix message with waiting; the verdict is for both schedules. Source: checklist row V21.
+    Both exchanges move the same bytes, so an ordered fit should hold for both. Only phased runs are judged, since
+    overlapped ones mix message with waiting; the verdict is for both schedules. Source: checklist row V21.
     """
     direct = [c for c in cells if c.exchange == "direct" and not c.overlapped]
     if not direct:
@@ -258,8 +267,8 @@ def unpredictable(model: Model, cells: Sequence[Cell]) -> set[tuple[int, int]]:
 def advise(model: Model, cells: Sequence[Cell], avoid: Collection[tuple[int, int]] = ()) -> Advice:
     """Choose the cell that the model predicts fastest, and compare it with the measured fastest.
 
-    cells: the alternatives, all of one side. avoid: (side, depth) at which direct exchanges are not to be trusted. Returns the
-    advice; when every cell is to be avoided, none is left out of the choice, but all are named.
+    cells: the alternatives, all of one side. avoid: (side, depth) at which direct exchanges are not to be trusted.
+    Returns the advice; when every cell is to be avoided, none is left out of the choice, but all are named.
     """
     shunned = [c for c in cells if c.exchange == "direct" and (c.side, c.depth) in avoid]
     trusted = [c for c in cells if c not in shunned] or list(cells)

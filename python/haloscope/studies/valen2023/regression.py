@@ -1,4 +1,6 @@
-"""Non-negative least squares on relative errors: how much of a measured time each of several named features explains."""
+"""Non-negative least squares on relative errors: how much of a measured time each of several named features
+explains.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ class Fit:
     def predict(self, features: Features, only: Sequence[str] = ()) -> np.ndarray:
         """Return the fitted quantity for other rows.
 
-        features: those of the fit, in the same units. only: names of the terms to add up, () = all. Returns seconds, one
-        per row. Raises KeyError when a feature is missing.
+        features: those of the fit, in the same units. only: names of the terms to add up, () = all. Returns seconds,
+        one per row. Raises KeyError when a feature is missing.
         """
         return sum(self.coefficients[name].value * np.asarray(features[name]) for name in only or self.coefficients)
 
@@ -65,11 +67,11 @@ class Score:
 def fit(features: Features, measured: Sequence[float], resamples: int = 0, seed: int = 0) -> Fit:
     """Fit non-negative coefficients by least squares on relative errors.
 
-    features: per name one number >= 0 per row, any unit. measured: seconds, > 0, one per row. resamples: bootstrap samples
-    over rows for intervals, 0 = none (default). seed: of the random numbers. Returns the fit; a coefficient is 0 where the
-    data would want it negative. Cost: 1 + resamples small NNLS problems. Raises UsageProblem for values that are not
-    positive and for fewer rows than features. Source: Lawson and Hanson 1974, chapter 23 (NNLS); rows divided by the
-    measured value as in Valen 2023's digest, model notes, section 1.
+    features: per name one number >= 0 per row, any unit. measured: seconds, > 0, one per row. resamples: bootstrap
+    samples over rows for intervals, 0 = none (default). seed: of the random numbers. Returns the fit; a coefficient is
+    0 where the data would want it negative. Cost: 1 + resamples small NNLS problems. Raises UsageProblem for values
+    that are not positive and for fewer rows than features. Source: Lawson and Hanson 1974, chapter 23 (NNLS); rows
+    divided by the measured value as in Valen 2023's digest, model notes, section 1.
     """
     names, matrix, values = list(features), _matrix(features), np.asarray(measured, dtype=float)
     _require_fittable(names, matrix, values)
@@ -89,9 +91,9 @@ def fit_with_break(
 ) -> tuple[float, Fit]:
     """Fit with each of several breaks of a feature (a protocol's limit in bytes, say) and keep the best.
 
-    features: from a break to the features split there. breaks: candidates in order of preference; a later one must lower the
-    squared error by 2 %. measured, resamples, seed: as in `fit`; intervals hold for the chosen break. Returns the break and
-    the fit. Raises as `fit` does.
+    features: from a break to the features split there. breaks: candidates in order of preference; a later one must
+    lower the squared error by 2 %. measured, resamples, seed: as in `fit`; intervals hold for the chosen break. Returns
+    the break and the fit. Raises as `fit` does.
     """
     chosen, least = breaks[0], math.inf
     for candidate in breaks:
@@ -105,8 +107,8 @@ def fit_with_break(
 def hold_out(features: Features, measured: Sequence[float], train: Sequence[bool]) -> tuple[Fit, Score]:
     """Fit on some rows and score the fit on all others.
 
-    features, measured: as in `fit`. train: per row, whether it may be fitted on. Returns the fit and its score on the rows
-    that it has not seen. Raises as `fit` and `score` do.
+    features, measured: as in `fit`. train: per row, whether it may be fitted on. Returns the fit and its score on the
+    rows that it has not seen. Raises as `fit` and `score` do.
     """
     train, values = np.asarray(train, dtype=bool), np.asarray(measured, dtype=float)
     made = fit({name: np.asarray(column)[train] for name, column in features.items()}, values[train])
@@ -116,8 +118,8 @@ def hold_out(features: Features, measured: Sequence[float], train: Sequence[bool
 def score(predicted: Sequence[float], measured: Sequence[float]) -> Score:
     """Score predictions by their relative errors.
 
-    predicted, measured: seconds, one per row; measured > 0. Returns mean, median, 90th percentile and maximum as fractions.
-    Raises UsageProblem without rows.
+    predicted, measured: seconds, one per row; measured > 0. Returns mean, median, 90th percentile and maximum as
+    fractions. Raises UsageProblem without rows.
     """
     errors = np.abs(np.asarray(predicted, dtype=float) / np.asarray(measured, dtype=float) - 1)
     if not errors.size:
@@ -133,7 +135,8 @@ def _require_fittable(names: Sequence[str], matrix: np.ndarray, values: np.ndarr
     bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if bad.size:
         raise UsageProblem(
-            f"relative errors need positive times, but row {bad[0]} is {values[bad[0]]:g}; leave out rows without the part"
+            f"relative errors need positive times, but row {bad[0]} is {values[bad[0]]:g}; leave out rows without the "
+            "part"
         )
     if len(values) < len(names):
         raise UsageProblem(f"{len(values)} rows cannot determine {', '.join(names)}; measure more sizes or depths")

@@ -26,7 +26,9 @@ OTHER_NODES = 5000  # the side that the A100 set measured on different nodes
 
 @dataclass(frozen=True)
 class Split:
-    """Which cells are fitted on and which scored; `scored` sees the cells that are not fitted on, unless `all_scored`."""
+    """Which cells are fitted on and which scored; `scored` sees the cells that are not fitted on, unless
+    `all_scored`.
+    """
 
     title: str
     fitted: Callable[[Cell], bool]
@@ -53,9 +55,12 @@ SPLITS = {
     "S1": Split("depths 1, 8, 64 -> the other depths", _depths),
     "S2": Split("sides 5000, 20000, 35000 -> the other sides", _sides),
     "S3": Split("both, 9 of 49 cells -> the other 40", lambda c: _depths(c) and _sides(c)),
-    "S4": Split("as S3 with sides 10000, 20000, 30000 -> other cells without side 5000",
-                lambda c: _depths(c) and c.side in (10000, 20000, 30000), lambda c: c.side != OTHER_NODES),
-}  # fmt: skip
+    "S4": Split(
+        "as S3 with sides 10000, 20000, 30000 -> other cells without side 5000",
+        lambda c: _depths(c) and c.side in (10000, 20000, 30000),
+        lambda c: c.side != OTHER_NODES,
+    ),
+}
 
 
 @functools.cache
@@ -77,17 +82,21 @@ def execution(machine: str, split: str, program: str, window: str = WINDOW) -> S
 
 
 def components(machine: str, split: str = "S3") -> dict[str, Score]:
-    """Score single parts on held-out cells: message, desync and unpack of phased runs only, and their window of overlapped.
+    """Score single parts on held-out cells: message, desync and unpack of phased runs only, and their window of
+    overlapped.
 
-    In overlapped runs the host waits for the inner sweep inside whichever of the three comes last, so that only their sum is a
+    In overlapped runs the host waits for the inner sweep inside whichever of the three comes last, so that only their
+    sum is a
     cost: "window" compares max(inner, message + waiting) + unpack + imbalance with it (section 11).
     """
     held = SPLITS[split].parts(cells(machine))[1]
     phased, overlapped = ([c for c in held if c.overlapped is flag] for flag in (False, True))
     one = fitted(machine, split)
     parts, hidden = one.times(phased), one.times(overlapped)
-    found = {name: score(parts[name], model.timer(phased, timer))
-             for name, timer in (("pack", "pack"), ("unpack", "unpack"), ("sweep", "primary"))}  # fmt: skip
+    found = {
+        name: score(parts[name], model.timer(phased, timer))
+        for name, timer in (("pack", "pack"), ("unpack", "unpack"), ("sweep", "primary"))
+    }
     found |= {name: score(hidden[name], model.timer(overlapped, name)) for name in ("inner", "outer")}
     for exchange in EXCHANGES:
         own = [c for c in phased if c.exchange == exchange]
@@ -103,8 +112,8 @@ def components(machine: str, split: str = "S3") -> dict[str, Score]:
 def composition(machine: str, exchange: str, window: str) -> Score:
     """Score overlapped times put together from measured phased parts, nothing fitted (split S5).
 
-    What the overlapped run has alone (inner, outer, full sweeps, rest) is its own measurement, so this tests the window only;
-    desync is not divided here: all of it counts as waiting.
+    What the overlapped run has alone (inner, outer, full sweeps, rest) is its own measurement, so this tests the window
+    only; desync is not divided here: all of it counts as waiting.
     """
     pairs = findings.pairs([c for c in cells(machine) if c.exchange == exchange])
     phased, overlapped = [p for p, _ in pairs], [o for _, o in pairs]
@@ -121,12 +130,16 @@ def stumbling(machine: str) -> set[tuple[int, int]]:
 
 
 def unpredictable(machine: str, split: str = "S3") -> set[tuple[int, int]]:
-    """Return (side, depth) at which direct exchanges are not to be trusted: measured far above ordered ones, or off their fit."""
+    """Return (side, depth) at which direct exchanges are not to be trusted: measured far above ordered ones, or off
+    their fit.
+    """
     return stumbling(machine) | model.unpredictable(fitted(machine, split), cells(machine))
 
 
 def advice(machine: str, exchanges: Sequence[str], split: str = "S3", apart: bool = True) -> list[Advice]:
-    """Return the model's choice for each side: of depth for each program of some exchanges, or (not `apart`) of everything."""
+    """Return the model's choice for each side: of depth for each program of some exchanges, or (not `apart`) of
+    everything.
+    """
     own = [c for c in cells(machine) if c.exchange in exchanges]
     avoid = unpredictable(machine, split)
     alternatives = findings.groups(own, "side", "program") if apart else findings.groups(own, "side")
@@ -171,8 +184,10 @@ def _within(id: str, what: str, reached: Score | tuple[float, float], mean: floa
 
 
 def _findings_checks() -> Iterator[Check]:
-    printed = {(r["gpu"], int(r["side"]), r["exchange"], int(r["depth"])): float(r["covered_percent"])
-               for r in published("valen2023", "coverage")}  # fmt: skip
+    printed = {
+        (r["gpu"], int(r["side"]), r["exchange"], int(r["depth"])): float(r["covered_percent"])
+        for r in published("valen2023", "coverage")
+    }
     for machine, table in (("V100", "5.1"), ("A100", "5.2")):
         off = max(
             abs(100 * findings.coverage(p, o) - printed[key])
@@ -237,8 +252,13 @@ def _decision_checks() -> Iterator[Check]:
     for machine, most in (("V100", 1), ("A100", 7)):
         reached = regrets(advice(machine, ["ordered"]))
         yield _within("V20", f"cost of the depth choice, ordered, {machine}", reached, 1.5, 7)
-        yield _check("V21", f"cost of the depth choice at worst, ordered, {machine}", f"{100 * reached[1]:.2f} %",
-                     f"<= {most} %", 100 * reached[1] <= most)  # fmt: skip
+        yield _check(
+            "V21",
+            f"cost of the depth choice at worst, ordered, {machine}",
+            f"{100 * reached[1]:.2f} %",
+            f"<= {most} %",
+            100 * reached[1] <= most,
+        )
 
 
 def _percent(*fractions: float) -> str:
@@ -293,15 +313,19 @@ def _advice_table() -> str:
         for m in MACHINES
     )
     note = (
-        f"\n\nUnpredictable: direct messages measured at over {model.MISS:g} x the ordered ones of the same cell, or that far "
+        f"\n\nUnpredictable: direct messages measured at over {model.MISS:g} x the ordered ones of the same cell, or "
+        "that far "
         f"off what the ordered fit says. The fit alone finds {', '.join(told)} of the former. They are not advised."
     )
     return tables.markdown(lines, headers, right=headers[2:6]) + note
 
 
 def _regret_table() -> str:
-    rows = {"depth, ordered": (["ordered"], True), "depth, direct": (["direct"], True),
-            "exchange, schedule and depth": (EXCHANGES, False)}  # fmt: skip
+    rows = {
+        "depth, ordered": (["ordered"], True),
+        "depth, direct": (["direct"], True),
+        "exchange, schedule and depth": (EXCHANGES, False),
+    }
     lines = []
     for what, (exchanges, apart) in rows.items():
         found = [regrets(advice(machine, exchanges, apart=apart)) for machine in MACHINES]

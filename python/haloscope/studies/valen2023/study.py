@@ -24,17 +24,31 @@ DEFAULTS = {
 PROGRAMS = findings.PROGRAMS
 STRATEGIES = {"ordered": "ordered/p2p", "direct": "direct:corners/p2p"}
 SCHEDULES = {"phased": "bulk", "overlapped": "split"}
-# The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a stream of its own.
-ON_DEVICE = {"ordered": "ordered/staged:pageable", "direct": "direct:corners/staged:pageable",
-             "phased": "bulk", "overlapped": "streams"}  # fmt: skip
+# The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a stream of its
+# own.
+ON_DEVICE = {
+    "ordered": "ordered/staged:pageable",
+    "direct": "direct:corners/staged:pageable",
+    "phased": "bulk",
+    "overlapped": "streams",
+}
 
 
 def request(side: int, program: str, depth: int, options: Options) -> space.Space:
     """One cell of the thesis' tables."""
     exchange, timing = program.split()
     words = ON_DEVICE if options.device else STRATEGIES | SCHEDULES
-    axes = {"cells": (side, side), "ranks": options.ranks or 4, "schedule": words[timing], "device": options.device,
-            "strategy": words[exchange], "depth": depth, "real": "f32", "process_grid": "square", "barrier": True}  # fmt: skip
+    axes = {
+        "cells": (side, side),
+        "ranks": options.ranks or 4,
+        "schedule": words[timing],
+        "device": options.device,
+        "strategy": words[exchange],
+        "depth": depth,
+        "real": "f32",
+        "process_grid": "square",
+        "barrier": True,
+    }
     return space.expand(APP, {name: [value] for name, value in axes.items()}, options.how())
 
 
@@ -100,8 +114,12 @@ def _appendix_table(side: int, program: str, table: dict[int, tables.Row]) -> st
     for depth, row in table.items():
         runs = [row.request["steps"] * step * factor for steps in row.launches.values() for step in steps]
         parts = tables.thesis_timers(row)
-        line = [depth, tables.number(statistics.mean(runs)), tables.number(statistics.stdev(runs)) if len(runs) > 1 else "",
-                len(runs)]  # fmt: skip
+        line = [
+            depth,
+            tables.number(statistics.mean(runs)),
+            tables.number(statistics.stdev(runs)) if len(runs) > 1 else "",
+            len(runs),
+        ]
         line += [tables.number(parts[name] * factor) for name in timers]
         line += [f"{theirs[depth][gpu]:.4f}" if gpu in theirs[depth] else "" for gpu in gpus]
         lines.append([*line, row.verification, row.notes()])

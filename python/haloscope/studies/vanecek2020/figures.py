@@ -23,8 +23,11 @@ OF_FLOWS = {"baseline": "#7b8794", "pinned": "#4c78a8", "device": "#d1495b", "ke
 
 def draw(found: Sequence[Mapping], stem: Path) -> list[Path]:
     """Draw both figures of each set-up. Returns the files written, none without measurements."""
-    return [file for number, here in enumerate(set_ups(found))
-            for file in _draw_set_up(here, stem.with_name(f"{stem.name}-{number + 1}" if number else stem.name))]  # fmt: skip
+    return [
+        file
+        for number, here in enumerate(set_ups(found))
+        for file in _draw_set_up(here, stem.with_name(f"{stem.name}-{number + 1}" if number else stem.name))
+    ]
 
 
 def _draw_set_up(here: Measured, stem: Path) -> list[Path]:
@@ -80,8 +83,14 @@ def _packing(axes, here: Measured) -> None:
         kind = flow if flow != variants.TASKQUEUE else "device" if "device" in words else "pinned"
         points = sorted(zip(row.request["bytes"], row.per_block("packing_s"), strict=True))
         dashed = "--" if row.blocking else "-"
-        axes.plot([1e-3 * size for size, _ in points], [1e6 * s for _, s in points], dashed, marker=".", linewidth=1,
-                  color=OF_FLOWS[kind])  # fmt: skip
+        axes.plot(
+            [1e-3 * size for size, _ in points],
+            [1e6 * s for _, s in points],
+            dashed,
+            marker=".",
+            linewidth=1,
+            color=OF_FLOWS[kind],
+        )
     for kind, colour in OF_FLOWS.items():
         axes.plot(
             [],
@@ -101,8 +110,16 @@ def _iterations(axes, here: Measured) -> None:
         values = 1e6 * iterations(row)
         places = [k + 1 + 0.36 * (number - 0.5) for k in range(values.shape[1])]
         colour = OF_FLOWS["pinned" if variants.flow_of(row.variant) == variants.TASKQUEUE else "baseline"]
-        axes.boxplot(values, positions=places, widths=0.3, patch_artist=True, manage_ticks=False, flierprops={"markersize": 2},
-                     boxprops={"facecolor": colour}, medianprops={"color": figures.INK})  # fmt: skip
+        axes.boxplot(
+            values,
+            positions=places,
+            widths=0.3,
+            patch_artist=True,
+            manage_ticks=False,
+            flierprops={"markersize": 2},
+            boxprops={"facecolor": colour},
+            medianprops={"color": figures.INK},
+        )
         axes.plot([], [], "s", color=colour, label=row.variant)
     axes.set_yscale("log")
     axes.set_xticks(range(1, printed.ITERATIONS + 1))
@@ -116,8 +133,15 @@ def _sends(axes, here: Measured) -> None:
         raised = row.request["bytes"][0] == printed.RAISED_BYTES
         label = ("block 0 raised" if raised else "block 0 of 8 B") + ", dummy message" * ("dummy" in row.variant)
         times = [1e6 * s for s in row.per_block("sending_s")]
-        axes.plot(range(len(times)), times, "--" if "dummy" in row.variant else "-", marker="o", markersize=4, label=label,
-                  color=COLOURS["task queue, memcpy"] if raised else COLOURS["task queue, pinned"])  # fmt: skip
+        axes.plot(
+            range(len(times)),
+            times,
+            "--" if "dummy" in row.variant else "-",
+            marker="o",
+            markersize=4,
+            label=label,
+            color=COLOURS["task queue, memcpy"] if raised else COLOURS["task queue, pinned"],
+        )
     axes.set_yscale("log")
     axes.set_xticks(range(longest))
     _caption(axes, "Blocking sends", "block", "us")

@@ -1,4 +1,6 @@
-"""What the study measures: all variants of each workload, the same in detail, and block 0 raised to a rendezvous message."""
+"""What the study measures: all variants of each workload, the same in detail, and block 0 raised to a rendezvous
+message.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ NONCOHERENT = ("hip",)  # back ends where memory of the two kinds differs
 PLAIN = "taskqueue:channel,pinned,nonblocking"  # the thesis' best; its ideas are measured beside it
 THROTTLED = f"{PLAIN},throttle=2"  # blocks pack two at a time, so that the first ones are sent sooner (section 5.4)
 STAGED = "taskqueue:channel,device,nonblocking"
-IDEAS = (*(f"{PLAIN},{word}" for word in ("padded", "dummy", "chunks=4", "threads=2", "backoff=1")), THROTTLED,
-         *(f"{STAGED},{word}" for word in ("chunks=4", "threads=2", "threads=3")))  # fmt: skip
+IDEAS = (
+    *(f"{PLAIN},{word}" for word in ("padded", "dummy", "chunks=4", "threads=2", "backoff=1")),
+    THROTTLED,
+    *(f"{STAGED},{word}" for word in ("chunks=4", "threads=2", "threads=3")),
+)
 DRAWN = ("baseline:waitall,nonblocking,coherent", PLAIN, THROTTLED)  # figures 4.4 and 4.8, and the idea beside them
 POSTING = (PLAIN, "taskqueue:queue,pinned,nonblocking")
 FIRST_SEND = "baseline:testany,blocking,coherent"  # whose sends have durations of their own (section 4.6.1)

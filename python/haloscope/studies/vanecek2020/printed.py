@@ -80,11 +80,18 @@ _WORDS = {"task queue": "queue", "per-block": "channel", "memcpy": "device", "co
 def results() -> tuple[Result, ...]:
     """Return every printed time."""
     return tuple(
-        Result(row["gpu"], row["workload"], _variant(row), row["day"], row["source_table"],
-               1e-6 * float(row["time_us_per_iteration"]), float(row["speedup_printed"]) if row["speedup_printed"] else None,
-               row["note"].startswith(MISPRINT))
+        Result(
+            row["gpu"],
+            row["workload"],
+            _variant(row),
+            row["day"],
+            row["source_table"],
+            1e-6 * float(row["time_us_per_iteration"]),
+            float(row["speedup_printed"]) if row["speedup_printed"] else None,
+            row["note"].startswith(MISPRINT),
+        )
         for row in published(STUDY, "results")
-    )  # fmt: skip
+    )
 
 
 def _variant(row: dict[str, str]) -> str:
@@ -101,10 +108,15 @@ def of_table(table: str) -> list[Result]:
 def claims() -> dict[str, Claim]:
     """Return what the text states."""
     return {
-        row["claim"]: Claim(float(row["low"]), float(row["high"]) if row["high"] else None, float(row["tolerance"] or 0),
-                            row["unit"], row["source"])
+        row["claim"]: Claim(
+            float(row["low"]),
+            float(row["high"]) if row["high"] else None,
+            float(row["tolerance"] or 0),
+            row["unit"],
+            row["source"],
+        )
         for row in published(STUDY, "claims")
-    }  # fmt: skip
+    }
 
 
 @functools.cache
@@ -153,8 +165,17 @@ class Headline:
 
 def headlines() -> list[Headline]:
     """Return the stated speed-ups."""
-    return [Headline(row["gpu"], row["workload"], row["variant"], _patterns(row["variant"]), "(low)" in row["variant"],
-                     float(row["speedup"])) for row in published(STUDY, "headline_speedups")]  # fmt: skip
+    return [
+        Headline(
+            row["gpu"],
+            row["workload"],
+            row["variant"],
+            _patterns(row["variant"]),
+            "(low)" in row["variant"],
+            float(row["speedup"]),
+        )
+        for row in published(STUDY, "headline_speedups")
+    ]
 
 
 def _patterns(text: str) -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""What the thesis computes, recomputed from what it prints: speed-ups, references, rates, sizes; and what contradicts itself."""
+"""What the thesis computes, recomputed from what it prints: speed-ups, references, rates, sizes; and what contradicts
+itself.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def _all_of(id: str, what: str, agreeing: Sequence[bool], note: str = "") -> Che
     return Check(id, what, str(len(agreeing)), f"{sum(agreeing)} agree", "all", checks.state(all(agreeing)), note)
 
 
-# ---- sizes -------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 def elements(block: int, scale: float = 1) -> int:
@@ -53,8 +55,11 @@ def sizes() -> list[Check]:
         (int(r["elements"]), int(r["bytes"])) == (elements(k), ELEMENT_BYTES * elements(k))
         for k, r in enumerate(blocks)
     ]
-    by_block = [bytes_ == ELEMENT_BYTES * elements(k, SCALES[r["workload"]])
-                for r in loads for k, bytes_ in enumerate(printed.sizes(r["workload"]))]  # fmt: skip
+    by_block = [
+        bytes_ == ELEMENT_BYTES * elements(k, SCALES[r["workload"]])
+        for r in loads
+        for k, bytes_ in enumerate(printed.sizes(r["workload"]))
+    ]
     totals = [_total_agrees(row) for row in loads]
     return [
         _all_of(
@@ -74,13 +79,16 @@ def _total_agrees(row: dict[str, str]) -> bool:
     return stated == [len(found), min(found), max(found), sum(found)] and grid == len(found)
 
 
-# ---- speed-ups ---------------------------------------------------------------------------------------------------------
+# ---- speed-ups -------------------------------------------------------------------------------------------------------
 
 
 def fastest(day: str, blocking: bool | None = None) -> float:
     """Return the seconds of the fastest baseline of workload M on a day; blocking: with such sends, None: any."""
-    return min(r.seconds for r in printed.results() if variants.flow_of(r.variant) == variants.BASELINE
-               and r.day == day and blocking in (None, r.blocking))  # fmt: skip
+    return min(
+        r.seconds
+        for r in printed.results()
+        if variants.flow_of(r.variant) == variants.BASELINE and r.day == day and blocking in (None, r.blocking)
+    )
 
 
 def reference_of(row: Result) -> float | None:
@@ -99,13 +107,21 @@ def agrees(row: Result) -> bool:
 def speedups() -> list[Check]:
     """NE1: printed speed-ups against printed times."""
     against = {"4.3": "the fastest baseline of that day", "4.4": "the fastest baseline with the same sends, day 1"}
-    return [_all_of("NE1", f"table {table}: speed-ups over {words}",
-                    [agrees(row) for row in printed.of_table(table) if not row.misprinted], "to the last digit; less the misprint")
-            for table, words in against.items()]  # fmt: skip
+    return [
+        _all_of(
+            "NE1",
+            f"table {table}: speed-ups over {words}",
+            [agrees(row) for row in printed.of_table(table) if not row.misprinted],
+            "to the last digit; less the misprint",
+        )
+        for table, words in against.items()
+    ]
 
 
 def implied(rows: Sequence[Result]) -> tuple[float, float]:
-    """Return the least and the most seconds of one reference that all printed speed-ups allow; least > most: none does."""
+    """Return the least and the most seconds of one reference that all printed speed-ups allow; least > most: none
+    does.
+    """
     pairs = [(row.seconds, row.speedup) for row in rows if row.speedup is not None]
     return max(s * (up - HALF) for s, up in pairs), min(s * (up + HALF) for s, up in pairs)
 
@@ -116,8 +132,17 @@ def references() -> list[Check]:
     for blocking, word in ((False, "nonblocking"), (True, "blocking")):
         low, high = implied([row for row in printed.of_table("4.5") if row.blocking == blocking])
         ours = f"{1e3 * low:.3f} .. {1e3 * high:.3f} ms"
-        made.append(Check("NE1", f"table 4.5, {word}: one baseline fits all speed-ups", "4", ours, "a range",
-                          checks.state(low <= high), "printed nowhere"))  # fmt: skip
+        made.append(
+            Check(
+                "NE1",
+                f"table 4.5, {word}: one baseline fits all speed-ups",
+                "4",
+                ours,
+                "a range",
+                checks.state(low <= high),
+                "printed nowhere",
+            )
+        )
         made.append(_claimed("NE1", f"fastest baseline L {word}", 1e3 * low, 1e3 * high))
     low, high = implied(printed.of_table("4.6"))
     made.append(
@@ -157,15 +182,24 @@ def gains() -> list[Check]:
 
 def _headlines(found: dict[str, float]) -> list[Check]:
     stated = {h.workload: h.speedup for h in printed.headlines() if h.gpu == "v100" and h.workload in found}
-    return [Check("NE1", f"headline speed-up {name}", f"{stated[name]:.3f}", f"{ours:.4f}", "to the last digit",
-                  checks.state(abs(ours - stated[name]) <= HALF)) for name, ours in found.items()]  # fmt: skip
+    return [
+        Check(
+            "NE1",
+            f"headline speed-up {name}",
+            f"{stated[name]:.3f}",
+            f"{ours:.4f}",
+            "to the last digit",
+            checks.state(abs(ours - stated[name]) <= HALF),
+        )
+        for name, ours in found.items()
+    ]
 
 
 def _percent(ratios: Sequence[float]) -> tuple[float, float]:
     return 100 * (min(ratios) - 1), 100 * (max(ratios) - 1)
 
 
-# ---- baselines ---------------------------------------------------------------------------------------------------------
+# ---- baselines -------------------------------------------------------------------------------------------------------
 
 
 def baselines() -> list[Check]:
@@ -192,11 +226,13 @@ def baselines() -> list[Check]:
 
 def deviations() -> dict[str, float]:
     """Return the printed standard deviations in seconds, by baseline."""
-    return {variants.canonical(f"baseline:{row['completion_or_channel']},{row['send']}"): 1e-6 * float(row["deviation_us"])
-            for row in published(printed.STUDY, "deviations")}  # fmt: skip
+    return {
+        variants.canonical(f"baseline:{row['completion_or_channel']},{row['send']}"): 1e-6 * float(row["deviation_us"])
+        for row in published(printed.STUDY, "deviations")
+    }
 
 
-# ---- single times ------------------------------------------------------------------------------------------------------
+# ---- single times ----------------------------------------------------------------------------------------------------
 
 
 def packing() -> list[Check]:
@@ -223,12 +259,19 @@ def rendezvous() -> list[Check]:
     ratio = found["1"] / found["0"]
     return [
         _claimed("NE4", "first rendezvous over eager send M mi50", ratio, ratio),
-        Check("NE4", "sends after the first rendezvous go by their size", "proportional", f"{rates[0]:.3f}, {rates[1]:.3f} GB/s",
-              "within 2 %", checks.state(same), "blocks 1 and 2, block 0 raised to 40 kB"),
-    ]  # fmt: skip
+        Check(
+            "NE4",
+            "sends after the first rendezvous go by their size",
+            "proportional",
+            f"{rates[0]:.3f}, {rates[1]:.3f} GB/s",
+            "within 2 %",
+            checks.state(same),
+            "blocks 1 and 2, block 0 raised to 40 kB",
+        ),
+    ]
 
 
-# ---- results without a bar ---------------------------------------------------------------------------------------------
+# ---- results without a bar -------------------------------------------------------------------------------------------
 
 
 def defects() -> list[Report]:
@@ -236,9 +279,16 @@ def defects() -> list[Report]:
     [row] = [row for row in printed.results() if row.misprinted]
     least = printed.claims()["gain over the fastest baseline M"].low
     [twin] = [r for r in printed.of_table(row.table) if r.seconds == row.seconds and r is not row]
-    return [Report(f"table {row.table}, {row.variant}", f"{1e6 * row.seconds:.1f} us", f"{1e6 * repaired(row):.0f} us",
-                   f"the printed time repeats {twin.variant}; ours follows from the printed speed-up {row.speedup}, and gives the "
-                   f"stated least gain of {least} %")]  # fmt: skip
+    return [
+        Report(
+            f"table {row.table}, {row.variant}",
+            f"{1e6 * row.seconds:.1f} us",
+            f"{1e6 * repaired(row):.0f} us",
+            f"the printed time repeats {twin.variant}; ours follows from the printed speed-up {row.speedup}, and "
+            "gives the "
+            f"stated least gain of {least} %",
+        )
+    ]
 
 
 def consequences() -> list[Report]:
@@ -247,13 +297,25 @@ def consequences() -> list[Report]:
         sum(implied([r for r in printed.of_table("4.5") if r.blocking == blocking])) / 2 for blocking in (False, True)
     )
     return [
-        Report("nonblocking over blocking L", f"about {printed.claims()['nonblocking over blocking L'].text}",
-               f"{100 * (high / low - 1):.1f} %", "from baselines that table 4.5 implies"),
+        Report(
+            "nonblocking over blocking L",
+            f"about {printed.claims()['nonblocking over blocking L'].text}",
+            f"{100 * (high / low - 1):.1f} %",
+            "from baselines that table 4.5 implies",
+        ),
         _first_iteration(),
         _penalty(),
-        *(Report(f"{h.text} over the fastest, mi50, {h.workload}", f"{h.speedup}", "", "no times of these baselines are printed")
-          for h in printed.headlines() if "baseline" in h.text),
-    ]  # fmt: skip
+        *(
+            Report(
+                f"{h.text} over the fastest, mi50, {h.workload}",
+                f"{h.speedup}",
+                "",
+                "no times of these baselines are printed",
+            )
+            for h in printed.headlines()
+            if "baseline" in h.text
+        ),
+    ]
 
 
 def _first_iteration() -> Report:
@@ -284,7 +346,18 @@ def speedup_table() -> str:
         ours = f"{reference / row.seconds:.4f}" if reference else ""
         implied_by = f"{1e6 * row.seconds * row.speedup:.0f}" if row.speedup and not reference else ""
         over = f"{1e6 * reference:.1f}" if reference else implied_by and f"{implied_by} implied"
-        lines.append([row.table, row.gpu, row.workload, row.variant, f"{1e6 * row.seconds:.1f}", f"{row.speedup or ''}", ours, over,
-                      "misprint" if row.misprinted else ""])  # fmt: skip
+        lines.append(
+            [
+                row.table,
+                row.gpu,
+                row.workload,
+                row.variant,
+                f"{1e6 * row.seconds:.1f}",
+                f"{row.speedup or ''}",
+                ours,
+                over,
+                "misprint" if row.misprinted else "",
+            ]
+        )
     headers = ["table", "gpu", "workload", "variant", "iteration (us)", "printed", "recomputed", "over (us)", "note"]
     return tables.markdown(lines, headers, right=headers[4:8])

@@ -1,4 +1,6 @@
-"""The report of the 2020 study: tables of each workload and of single experiments, the published figures beside ours."""
+"""The report of the 2020 study: tables of each workload and of single experiments, the published figures beside
+ours.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ from haloscope.studies import published
 from haloscope.studies.vanecek2020 import matrix, printed
 
 MOST_BLOCKS = 6  # columns of a table of blocks
-THREADED = ("Some variants have several threads of the CPU, so MPI runs with `MPI_THREAD_MULTIPLE` in all launches; the thesis' "
-            "has one thread.")  # fmt: skip
+THREADED = (
+    "Some variants have several threads of the CPU, so MPI runs with `MPI_THREAD_MULTIPLE` in all launches; the "
+    "thesis' "
+    "has one thread."
+)
 
 
 class Measured:
@@ -27,8 +32,10 @@ class Measured:
         self.records = [record for record in found if record["kind"] == blocks.KIND]
         self.rows = blocks.rows(self.records)
         detailed = [row for row in self.rows if row.request["detail"] == "on"]
-        self.first_sends = sorted((row for row in detailed if not row.request["workload"]),
-                                  key=lambda row: (row.request["bytes"][0], row.variant))  # fmt: skip
+        self.first_sends = sorted(
+            (row for row in detailed if not row.request["workload"]),
+            key=lambda row: (row.request["bytes"][0], row.variant),
+        )
         self.detailed = _by_workload([row for row in detailed if row.request["workload"]])
         self.posting = _by_workload([row for row in self.rows if row.request["detail"] == "posting"])
         self.timed = _by_workload([row for row in self.rows if row.request["detail"] == "off"])
@@ -85,14 +92,21 @@ def _machines(here: Measured) -> str:
     ]
     for row in here.rows[:1]:
         about = row.records[0]["environment"]
-        lines.append(["here", f"{about['device']['name']} ({row.request['device']})", about.get("cpu", ""),
-                      " ".join(about["mpi_library"].split())[:40], about["compiler"]])  # fmt: skip
+        lines.append(
+            [
+                "here",
+                f"{about['device']['name']} ({row.request['device']})",
+                about.get("cpu", ""),
+                " ".join(about["mpi_library"].split())[:40],
+                about["compiler"],
+            ]
+        )
     notes = [blocks.IMITATED] * blocks.is_imitated(here.rows)
     notes += [THREADED] * any("threads=" in row.variant for row in here.rows)
     return "\n\n".join([tables.markdown(lines, ["", "GPU", "CPU", "MPI", "compiler"]), *notes])
 
 
-# ---- published beside ours ---------------------------------------------------------------------------------------------
+# ---- published beside ours -------------------------------------------------------------------------------------------
 
 
 def _beside(name: str, here: Measured) -> str:
@@ -105,8 +119,17 @@ def _beside(name: str, here: Measured) -> str:
         mine = ours[row.variant]
         base = blocks.reference(list(ours.values()), None if row.table == "4.3" else row.blocking)
         gain = blocks.gain_cells(blocks.speedup(mine, base)) if base else ["", ""]
-        lines.append([row.variant, row.table, f"{1e6 * row.seconds:.1f}", f"{row.speedup:.3f}", f"{1e6 * mine.time.value:.1f}",
-                      *gain, printed.MISPRINT if row.misprinted else ""])  # fmt: skip
+        lines.append(
+            [
+                row.variant,
+                row.table,
+                f"{1e6 * row.seconds:.1f}",
+                f"{row.speedup:.3f}",
+                f"{1e6 * mine.time.value:.1f}",
+                *gain,
+                printed.MISPRINT if row.misprinted else "",
+            ]
+        )
     headers = ["variant", "table", "V100 (us)", "V100 speed-up", "here (us)", "here", "95 %", "note"]
     return f"\n\n{tables.markdown(lines, headers, right=headers[2:6])}" if lines else ""
 
@@ -116,8 +139,11 @@ def _headlines(here: Measured) -> str:
     for h in printed.headlines():
         rows = here.of_thesis(h.workload) if h.workload in here.timed else []
         base = blocks.reference(rows)
-        gains = [blocks.speedup(row, base).value for row in rows if base is not None
-                 and any(fnmatch.fnmatch(row.variant, pattern) for pattern in h.patterns)]  # fmt: skip
+        gains = [
+            blocks.speedup(row, base).value
+            for row in rows
+            if base is not None and any(fnmatch.fnmatch(row.variant, pattern) for pattern in h.patterns)
+        ]
         ours = f"{(min if h.least else max)(gains):.3f}" if gains else ""
         lines.append([h.gpu, h.workload, h.text, f"{h.speedup:g}", ours])
     return tables.markdown(lines, ["gpu", "workload", "variant", "published", "here"], right=("published", "here"))
@@ -157,12 +183,16 @@ def by_workload_table(here: Measured) -> str:
     """Return figure 4.28 as a table."""
     ours, theirs = by_workload(here), published_by_workload()
     names = printed.workload_names()
-    lines = [[kind, who, *(f"{values[name]:.3f}" if name in values else "" for name in names)]
-             for kind in KINDS for who, values in (("here", ours[kind]), ("V100", theirs.get(kind, {}))) if values]  # fmt: skip
+    lines = [
+        [kind, who, *(f"{values[name]:.3f}" if name in values else "" for name in names)]
+        for kind in KINDS
+        for who, values in (("here", ours[kind]), ("V100", theirs.get(kind, {})))
+        if values
+    ]
     return tables.markdown(lines, ["kind", "", *names], right=names)
 
 
-# ---- single experiments ------------------------------------------------------------------------------------------------
+# ---- single experiments ----------------------------------------------------------------------------------------------
 
 
 def _ideas(here: Measured) -> str:
@@ -180,8 +210,15 @@ def _ideas(here: Measured) -> str:
             )
             if variant in known and base is not None:
                 gain = blocks.speedup(known[variant], base)
-                lines.append([name, variant, *blocks.gain_cells(gain),
-                              *blocks.profile_cells(known[variant]), *blocks.profile_cells(base)])  # fmt: skip
+                lines.append(
+                    [
+                        name,
+                        variant,
+                        *blocks.gain_cells(gain),
+                        *blocks.profile_cells(known[variant]),
+                        *blocks.profile_cells(base),
+                    ]
+                )
     headers = ["workload", "variant", "speed-up", "95 %", "P1", "P2", "P1 plain", "P2 plain"]
     return tables.markdown(lines, headers, right=("speed-up", *headers[4:])) if lines else ""
 
@@ -208,8 +245,8 @@ def _share(variant: str) -> str:
 
 
 def first_sends_of(row: Row) -> tuple[float, float]:
-    """Return seconds from an iteration's beginning to its first send, and to the first of a block other than 0; medians over
-    launches and ranks. Only of rows with timelines."""
+    """Return seconds from an iteration's beginning to its first send, and to the first of a block other than 0; medians
+    over launches and ranks. Only of rows with timelines."""
     found = []
     for events in (record["timeline"] for record in row.records):
         for rank in {event["rank"] for event in events}:
@@ -227,8 +264,11 @@ def _is_send(event: Mapping) -> bool:
 
 def _first_of_iteration(here: Measured) -> str:
     """What throttling is for (section 5.4)."""
-    lines = [[name, row.variant, *(tables.number(1e6 * seconds) for seconds in first_sends_of(row))]
-             for name, rows in here.detailed.items() for row in blocks_timeline.with_timeline(rows)]  # fmt: skip
+    lines = [
+        [name, row.variant, *(tables.number(1e6 * seconds) for seconds in first_sends_of(row))]
+        for name, rows in here.detailed.items()
+        for row in blocks_timeline.with_timeline(rows)
+    ]
     headers = ["workload", "variant", "any block", "blocks other than 0"]
     return tables.markdown(lines, headers, right=headers[2:]) if lines else ""
 
@@ -278,8 +318,12 @@ def _first_of_launches(row: Row) -> float:
     return statistics.median(record["iterations_s"][0][0] for record in row.records)
 
 
-OF_ITERATIONS = ("baseline:waitall,nonblocking,coherent", "baseline:waitall,blocking,coherent",
-                 "baseline:testany,blocking,coherent", matrix.PLAIN)  # fmt: skip
+OF_ITERATIONS = (
+    "baseline:waitall,nonblocking,coherent",
+    "baseline:waitall,blocking,coherent",
+    "baseline:testany,blocking,coherent",
+    matrix.PLAIN,
+)
 
 
 def _iterations(here: Measured) -> str:
@@ -305,7 +349,9 @@ def _iterations(here: Measured) -> str:
 
 
 def _first_sends(here: Measured) -> str:
-    """The first rendezvous of an iteration (figure 4.22), with block 0 as it is and raised, without and with a dummy message."""
+    """The first rendezvous of an iteration (figure 4.22), with block 0 as it is and raised, without and with a dummy
+    message.
+    """
     rows = here.first_sends
     count = max((len(row.request["bytes"]) for row in rows), default=0)
     lines = [[_what_is_sent(row), *(tables.number(1e6 * s) for s in row.per_block("sending_s"))] for row in rows]

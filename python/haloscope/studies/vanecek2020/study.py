@@ -1,8 +1,8 @@
 """Vanecek 2020: blocks of a GPU that tell the CPU when to send; measured on a card or an imitated device, and replayed.
 
-Measured: baselines, task queues, kernels per block and the thesis' own ideas for each workload (tables 4.2 to 4.6, figure 4.28),
-packing by block (4.9, 4.14), iterations of a test, sends after block 0 was raised (4.22), how busy the CPU was (4.15), and
-timelines (4.4, 4.8).
+Measured: baselines, task queues, kernels per block and the thesis' own ideas for each workload (tables 4.2 to 4.6,
+figure 4.28), packing by block (4.9, 4.14), iterations of a test, sends after block 0 was raised (4.22), how busy the
+CPU was (4.15), and timelines (4.4, 4.8).
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from haloscope.studies.vanecek2020 import matrix
 from haloscope.studies.vanecek2020 import replay as vanecek2020_replay
 from haloscope.studies.vanecek2020 import report as vanecek2020_report
 
-SUMMARY = "Vanecek 2020: GPU blocks that exchange their own buffers: phased, by task queues in one kernel, by kernels per block"
+SUMMARY = (
+    "Vanecek 2020: GPU blocks that exchange their own buffers: phased, by task queues in one kernel, "
+    "by kernels per block"
+)
 ON_DEVICE = True
 # Tests of 3 + 10 iterations: 40 of each variant in full, a launch's share of them close in time (section 4.1).
 DEFAULTS = {

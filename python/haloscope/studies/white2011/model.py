@@ -26,7 +26,8 @@ VERSIONS: dict[str, Composition] = {
     "F": sequence("copy from gpu", EXCHANGE, "copy to gpu", GPU),
     "G": concurrent(GPU, sequence(EXCHANGE, FACES)),
     "H": sequence(*COPIES, EXCHANGE, concurrent(GPU, sequence(*CPU, "cpu boundary"))),
-    # The box between GPU block and MPI halos makes the two kinds of traffic independent: three chains instead of G's two.
+    # The box between GPU block and MPI halos makes the two kinds of traffic independent: three chains instead of G's
+    # two.
     "I": concurrent(GPU, FACES, BESIDE_EXCHANGE),
 }
 
@@ -34,10 +35,11 @@ VERSIONS: dict[str, Composition] = {
 def step_time(version: str, parts: Mapping[str, float]) -> float:
     """Return the time of one step, as if overlapping cost nothing.
 
-    version: B, C, F, G, H or I. parts: seconds per step of every part in the version's formula (`VERSIONS[version].names`);
-    "cpu boundary" are the points that wait for MPI halos, with the copy of the new state to the current one. In H and I the
-    GPU parts are those of the inner block, the CPU parts those of the box around it. Returns seconds. Raises UsageProblem for
-    an unknown version and for a part without a time. Source: section IV-B to IV-I.
+    version: B, C, F, G, H or I. parts: seconds per step of every part in the version's formula
+    (`VERSIONS[version].names`); "cpu boundary" are the points that wait for MPI halos, with the copy of the new state
+    to the current one. In H and I the GPU parts are those of the inner block, the CPU parts those of the box around it.
+    Returns seconds. Raises UsageProblem for an unknown version and for a part without a time. Source: section IV-B to
+    IV-I.
     """
     if version not in VERSIONS:
         raise UsageProblem(unknown_name("version", version, VERSIONS))
@@ -62,10 +64,10 @@ def parts_of(
 ) -> dict[str, float]:
     """Divide a machine's times for a whole block into the parts of a version.
 
-    block: points per dimension of a task. gpu, cpu: seconds in which GPU or CPU alone sweep the block. mpi: seconds of the
-    exchange, packing included. copies: seconds of both directions between CPU and GPU, as long for a block as for the slightly
-    smaller block in a box. thickness: w >= 1 of the box of H and I. Returns seconds by part; each of three dimensions gets a
-    third of what all share, each direction of copying half. Raises UsageProblem as `box_share` does.
+    block: points per dimension of a task. gpu, cpu: seconds in which GPU or CPU alone sweep the block. mpi: seconds of
+    the exchange, packing included. copies: seconds of both directions between CPU and GPU, as long for a block as for
+    the slightly smaller block in a box. thickness: w >= 1 of the box of H and I. Returns seconds by part; each of three
+    dimensions gets a third of what all share, each direction of copying half. Raises UsageProblem as `box_share` does.
     """
     box = box_share(block, thickness) if version in "HI" else 1.0 if version in "BC" else 0.0
     outer = min(box, box_share(block, 1))  # one layer waits for MPI halos
@@ -83,8 +85,15 @@ def parts_of(
     return parts
 
 
-def order(block: Sequence[int], gpu: float, cpu: float, mpi: float, copies: float, thickness: int = 1,
-          versions: Sequence[str] = ("F", "G", "H", "I")) -> list[str]:  # fmt: skip
+def order(
+    block: Sequence[int],
+    gpu: float,
+    cpu: float,
+    mpi: float,
+    copies: float,
+    thickness: int = 1,
+    versions: Sequence[str] = ("F", "G", "H", "I"),
+) -> list[str]:
     """Return versions from the slowest to the fastest; arguments as in `parts_of`."""
     times = {v: step_time(v, parts_of(v, block, gpu, cpu, mpi, copies, thickness)) for v in versions}
     return sorted(times, key=times.get, reverse=True)

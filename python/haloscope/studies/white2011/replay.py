@@ -1,8 +1,9 @@
-"""The model of concurrent parts on the one machine of White & Dongarra 2011 whose speeds are stated, and on imagined ones.
+"""The model of concurrent parts on the one machine of White & Dongarra 2011 whose speeds are stated, and on imagined
+ones.
 
-Stated for one node of Yona: E (all on the GPU) gives the GPU's time; F, where nothing overlaps, is that plus the link (MPI and
-copies between CPU and GPU); I over the best CPU-only version gives a bound on the CPU's. How the link divides into MPI and
-copies is not stated: it is varied. Checklist row W24.
+Stated for one node of Yona: E (all on the GPU) gives the GPU's time; F, where nothing overlaps, is that plus the link
+(MPI and copies between CPU and GPU); I over the best CPU-only version gives a bound on the CPU's. How the link divides
+into MPI and copies is not stated: it is varied. Checklist row W24.
 """
 
 from __future__ import annotations
@@ -24,17 +25,24 @@ SHAPES = (((420, 420, 210), 3), ((420, 420, 210), 1), ((60, 60, 60), 3), ((30, 3
 
 @functools.cache
 def stated() -> Mapping[str, float]:
-    """Return what the paper states: GF by version, "cpu" (upper bound of CPU-only GF), "side" and "work" (flop per step)."""
+    """Return what the paper states: GF by version, "cpu" (upper bound of CPU-only GF), "side" and "work" (flop per
+    step).
+    """
     rows = published("white2011", "stated_results")
     speeds = {r["implementation"][0]: float(r["value"]) for r in rows if r["quantity"] == "performance"}
     value = {r["quantity"]: float(r["value"]) for r in rows if r["quantity"] != "performance"}
     side = value["points_per_side"]
-    return speeds | {"cpu": speeds["I"] / value["best_cpu_gpu_over_best_cpu_only"], "side": side,
-                     "work": value["flops_per_point"] * side**3}  # fmt: skip
+    return speeds | {
+        "cpu": speeds["I"] / value["best_cpu_gpu_over_best_cpu_only"],
+        "side": side,
+        "work": value["flops_per_point"] * side**3,
+    }
 
 
 def yona(mpi_share: float) -> dict[str, float]:
-    """Return seconds per step of a Yona node: gpu, cpu, mpi, copies, from the stated speeds and MPI's share of the link."""
+    """Return seconds per step of a Yona node: gpu, cpu, mpi, copies, from the stated speeds and MPI's share of the
+    link.
+    """
     known = stated()
     step = {name: known["work"] / known[name] / 1e9 for name in ("E", "F", "cpu")}
     link = step["F"] - step["E"]
@@ -51,8 +59,16 @@ def replay() -> checks.Replay:
     """Predict the order of the versions on Yona, and where it changes as the link's share of the time varies."""
     orders = [model.order(block(), **yona(share), thickness=THICKNESS, versions=RANKED) for share in MPI_SHARES]
     right = sum(found == list(RANKED) for found in orders)
-    found = (Check("W24", "speed F < G < I, one node of Yona", "F < G < I", f"{right} of {len(orders)} divisions of the link",
-                   "all", checks.state(right == len(orders))),)  # fmt: skip
+    found = (
+        Check(
+            "W24",
+            "speed F < G < I, one node of Yona",
+            "F < G < I",
+            f"{right} of {len(orders)} divisions of the link",
+            "all",
+            checks.state(right == len(orders)),
+        ),
+    )
     sections = {
         "Bars": f"{checks.summary(found)}\n\n{checks.table(found)}",
         "Formulas": "\n".join(f"- {version} = {formula}" for version, formula in model.VERSIONS.items()),
@@ -71,10 +87,14 @@ def _yona_table() -> str:
     machine = yona(MPI_SHARES[0])
     link = machine["mpi"] + machine["copies"]
     note = (
-        f"\n\nA step of the GPU alone takes {1e3 * machine['gpu']:.1f} ms (stated E), the link {1e3 * link:.1f} ms (stated F less "
-        f"E), the CPUs alone at least {1e3 * machine['cpu']:.0f} ms (I is more than 4 x faster). F is what the link is taken "
-        "from, so it agrees; G and I are predictions. The stated I is faster than F's link allows: each version is stated at its "
-        f"own best tasks per node, and F's are not known. Box thickness {THICKNESS}, {TASKS} tasks, as in I's stated run."
+        f"\n\nA step of the GPU alone takes {1e3 * machine['gpu']:.1f} ms (stated E), the link {1e3 * link:.1f} ms "
+        "(stated F less "
+        f"E), the CPUs alone at least {1e3 * machine['cpu']:.0f} ms (I is more than 4 x faster). F is what the link "
+        "is taken "
+        "from, so it agrees; G and I are predictions. The stated I is faster than F's link allows: each version is "
+        "stated at its "
+        f"own best tasks per node, and F's are not known. Box thickness {THICKNESS}, {TASKS} tasks, as in I's stated "
+        "run."
     )
     headers = ["version", *(f"MPI {100 * share:.0f} % of the link" for share in MPI_SHARES), "stated"]
     return tables.markdown(lines, headers, right=headers[1:]) + note
@@ -91,7 +111,8 @@ def _order_table() -> str:
         ]
     headers = ["block of a task", "box", "box points", "link's share of F", "speed"]
     note = (
-        "\n\nThe CPUs' speed over the GPU's is Yona's, MPI is half the link. Thick boxes of small blocks keep the CPUs busy for "
+        "\n\nThe CPUs' speed over the GPU's is Yona's, MPI is half the link. Thick boxes of small blocks keep the "
+        "CPUs busy for "
         "longer than the GPU: there I pays only where the link takes longer still."
     )
     return tables.markdown(lines, headers, right=("box", "box points")) + note
@@ -104,7 +125,9 @@ def imagined(link_share: float) -> dict[str, float]:
 
 
 def order_by_link(machine: Callable[[float], dict], shape, thickness: int) -> list[tuple[int, int, list[str]]]:
-    """Return (first percent, last percent, versions from slow to fast) for runs of link shares 1 .. 99 % of one order."""
+    """Return (first percent, last percent, versions from slow to fast) for runs of link shares 1 .. 99 % of one
+    order.
+    """
     orders = [(p, model.order(shape, **machine(p / 100), thickness=thickness)) for p in range(1, 100)]
     runs = [list(run) for _, run in itertools.groupby(orders, key=lambda item: item[1])]
     return [(run[0][0], run[-1][0], run[0][1]) for run in runs]

@@ -1,4 +1,6 @@
-"""White & Dongarra 2011: advection in 3D, implementations A to D, threads per task tuned, and E to I where a device is."""
+"""White & Dongarra 2011: advection in 3D, implementations A to D, threads per task tuned, and E to I where a device
+is.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ IMPLEMENTATIONS = {
     "C": ("non-blocking overlap", "interleaved", 1, math.inf, 1, math.inf),
     "D": ("threaded overlap", "comm-thread", 1, math.inf, 2, math.inf),
 }
-# The same on a device, with the strategy: threads compute in H and I only, around a device's block with walls of 3 cells, the
-# paper's best (V-F); others take as many tasks as there are cores, sharing the devices. Messages of F and G go straight to all
-# neighbours, because their kernels pack everything before the exchange and nothing between its rounds.
+# The same on a device, with the strategy: threads compute in H and I only, around a device's block with walls of 3
+# cells, the paper's best (V-F); others take as many tasks as there are cores, sharing the devices. Messages of F and G
+# go straight to all neighbours, because their kernels pack everything before the exchange and nothing between its
+# rounds.
 ON_DEVICE = {
     "E": ("GPU resident", "resident", 1, 1, 1, 1, "ordered/staged"),
     "F": ("GPU and bulk-synchronous MPI", "faces", 1, math.inf, 1, 1, "direct/staged"),
@@ -64,8 +67,14 @@ def splits(letter: str, cores: int) -> list[tuple[int, int]]:
 
 def request(letter: str, cells: int, tasks: int, threads: int, options: Options) -> space.Space:
     """One point of the tuning grid."""
-    axes = {"cells": (cells,) * 3, "ranks": tasks, "threads": threads, "schedule": VERSIONS[letter][1],
-            "strategy": STRATEGY, "form": FORM}  # fmt: skip
+    axes = {
+        "cells": (cells,) * 3,
+        "ranks": tasks,
+        "threads": threads,
+        "schedule": VERSIONS[letter][1],
+        "strategy": STRATEGY,
+        "form": FORM,
+    }
     if letter in ON_DEVICE:  # the walls count in schedules that have some
         axes |= {"device": options.device, "strategy": ON_DEVICE[letter][-1], "walls": WALLS}
     return space.expand(APP, {name: [value] for name, value in axes.items()}, options.how())
@@ -190,14 +199,31 @@ def _lines_of_code() -> str:
     folder = schedule_sources()
     if not folder.exists():
         return "The sources are not installed; run this study in a checkout to count them."
-    stated = {row["implementation"]: row["value"] for row in published("white2011", "stated_results")
-              if row["quantity"] == "lines_of_code_over_A"}  # fmt: skip
-    paper = {"A": "1 (215 lines)", "B": f"{stated['B-D mpi (lowest)']} or more", "D": f"{stated['B-D mpi (lowest)']} or more",
-             "C": stated["C mpi nonblocking overlap"]}  # fmt: skip
-    counts = {letter: lines_of_code((folder / f"{name.replace('-', '_')}.cpp").read_text())
-              for letter, (_, name, *_) in IMPLEMENTATIONS.items()}  # fmt: skip
-    lines = [[f"{letter} {IMPLEMENTATIONS[letter][0]}", IMPLEMENTATIONS[letter][1], count, f"{count / counts['A']:.2f}",
-              paper[letter]] for letter, count in counts.items()]  # fmt: skip
+    stated = {
+        row["implementation"]: row["value"]
+        for row in published("white2011", "stated_results")
+        if row["quantity"] == "lines_of_code_over_A"
+    }
+    paper = {
+        "A": "1 (215 lines)",
+        "B": f"{stated['B-D mpi (lowest)']} or more",
+        "D": f"{stated['B-D mpi (lowest)']} or more",
+        "C": stated["C mpi nonblocking overlap"],
+    }
+    counts = {
+        letter: lines_of_code((folder / f"{name.replace('-', '_')}.cpp").read_text())
+        for letter, (_, name, *_) in IMPLEMENTATIONS.items()
+    }
+    lines = [
+        [
+            f"{letter} {IMPLEMENTATIONS[letter][0]}",
+            IMPLEMENTATIONS[letter][1],
+            count,
+            f"{count / counts['A']:.2f}",
+            paper[letter],
+        ]
+        for letter, count in counts.items()
+    ]
     table = tables.markdown(
         lines, ["implementation", "schedule", "lines", "over A", "published, over A"], right=("lines", "over A")
     )

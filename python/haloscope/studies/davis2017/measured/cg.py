@@ -32,8 +32,15 @@ SOLVE, ALLREDUCE, MISSING = "cg-solve", "cg-allreduce", "cg-missing"
 SOLVES = re.compile(rb'"kind": "cg-(solve|allreduce|missing)"')  # in files of such records
 
 # Eq. 7.7 with VecAYPX(max), as text and tables have it; the printed equation says min. VecMDot: of a single reduction.
-COMPOSITION = {"MatMult": "max", "VecNorm": "min", "VecTDot": "min", "VecMDot": "min", "VecAXPY": "max",
-               "VecAYPX": "max", "PCApply": "max"}  # fmt: skip
+COMPOSITION = {
+    "MatMult": "max",
+    "VecNorm": "min",
+    "VecTDot": "min",
+    "VecMDot": "min",
+    "VecAXPY": "max",
+    "VecAYPX": "max",
+    "PCApply": "max",
+}
 EXCHANGE = ("VecScatterBegin", "VecScatterEnd")  # its two ends
 BAR = 0.02  # of the composition, against the solve
 
@@ -108,9 +115,13 @@ def _native(output: Path, effort: Effort) -> Iterator[dict]:
         for method in METHODS:
             for form in ("plain", "fused") if method == METHODS[0] else ("fused",):
                 choice = core.Choice(
-                    "cg3d", tuple(SIDE * g for g in grid), ranks=ranks, form=form, set=(("method", method),),
+                    "cg3d",
+                    tuple(SIDE * g for g in grid),
+                    ranks=ranks,
+                    form=form,
+                    set=(("method", method),),
                     process_grid="x".join(map(str, grid)),
-                )  # fmt: skip
+                )
                 requests.append(Request(choice, steps=effort.iterations, repetitions=effort.rounds))
     file = output.with_name(f"{output.stem}-runs.jsonl")
     measured = campaign.Campaign(space.Space(requests), file, effort.launches, resume=True).run()
@@ -119,11 +130,17 @@ def _native(output: Path, effort: Effort) -> Iterator[dict]:
             continue
         request = record["request"]
         yield {
-            "kind": SOLVE, "code": "haloscope", "method": request.get("set", {}).get("method", METHODS[0]), "form": request["form"],
-            "ranks": request["ranks"], "side": SIDE, "iterations": effort.iterations,
-            "solve_s": record["time_s"]["repetitions"], "launch": record["launch"]["id"],
+            "kind": SOLVE,
+            "code": "haloscope",
+            "method": request.get("set", {}).get("method", METHODS[0]),
+            "form": request["form"],
+            "ranks": request["ranks"],
+            "side": SIDE,
+            "iterations": effort.iterations,
+            "solve_s": record["time_s"]["repetitions"],
+            "launch": record["launch"]["id"],
             "mpi_library": record["environment"]["mpi_library"],
-        }  # fmt: skip
+        }
 
 
 # ---- what the records say --------------------------------------------------------------------------------------------
@@ -253,10 +270,34 @@ def iterations(records: Sequence[Mapping]) -> str:
         theirs = stats.ratio_of_launches(petsc, mine) if petsc and code != "petsc" else None
         over = stats.ratio_of_launches(mine, usual) if usual and method != "standard" else None
         printed = _published_ratio(ranks, side, method) if code == "petsc" else ""
-        lines.append([ranks, f"{side}^3", code, method, form, number(time.value * 1e3), interval(time, factor=1e3),
-                      _ratio(over), printed, _ratio(theirs), _difference(records, key)])  # fmt: skip
-    headers = ["ranks", "block", "code", "method", "form", "ms", "95 %", "over standard", "published", "PETSc over it",
-               "residuals differ"]  # fmt: skip
+        lines.append(
+            [
+                ranks,
+                f"{side}^3",
+                code,
+                method,
+                form,
+                number(time.value * 1e3),
+                interval(time, factor=1e3),
+                _ratio(over),
+                printed,
+                _ratio(theirs),
+                _difference(records, key),
+            ]
+        )
+    headers = [
+        "ranks",
+        "block",
+        "code",
+        "method",
+        "form",
+        "ms",
+        "95 %",
+        "over standard",
+        "published",
+        "PETSc over it",
+        "residuals differ",
+    ]
     return markdown(lines, headers, right=headers[5:])
 
 
@@ -300,9 +341,20 @@ def composition(found: Sequence[Log]) -> str:
     lines = []
     for log in found:
         theirs = printed.get(log.ranks) if log.side == SIDE and log.method == "standard" else None
-        lines.append([log.ranks, log.method, log.launch, log.iterations * log.solves, number(log.solve * log.solves),
-                      number(log.composed * log.solves), f"{log.error:+.2%}", f"{theirs} %" if theirs else "",
-                      f"{BAR:.0%}", "yes" if abs(log.error) <= BAR else "NO"])  # fmt: skip
+        lines.append(
+            [
+                log.ranks,
+                log.method,
+                log.launch,
+                log.iterations * log.solves,
+                number(log.solve * log.solves),
+                number(log.composed * log.solves),
+                f"{log.error:+.2%}",
+                f"{theirs} %" if theirs else "",
+                f"{BAR:.0%}",
+                "yes" if abs(log.error) <= BAR else "NO",
+            ]
+        )
     headers = [
         "ranks",
         "method",
@@ -394,13 +446,25 @@ def dots(found: Sequence[Log], records: Sequence[Mapping]) -> str:
             work, waits = dot_parts(log, name)
             us = [s * 1e6 for s in (work, waits["min"], waits["mean"], waits["max"], singles[log.ranks])]
             lines.append([log.ranks, log.method, name, *map(number, (*us, us[2] - us[4])), _published_dots(log, name)])
-    headers = ["ranks", "method", "function", "own work", "all-reduce min", "mean", "max", "alone", "synchronisation",
-               "published: work, all-reduce, alone"]  # fmt: skip
+    headers = [
+        "ranks",
+        "method",
+        "function",
+        "own work",
+        "all-reduce min",
+        "mean",
+        "max",
+        "alone",
+        "synchronisation",
+        "published: work, all-reduce, alone",
+    ]
     return markdown(lines, headers, right=headers[3:])
 
 
 def dot_parts(log: Log, name: str) -> tuple[float, dict[str, float]]:
-    """Return seconds a call of a dot product: of its own work, the mean over ranks, and of its all-reduce by statistic."""
+    """Return seconds a call of a dot product: of its own work, the mean over ranks, and of its all-reduce by
+    statistic.
+    """
     waits = {which: s / log.reduces[name] for which, s in log.reducing[name].items()}
     return log.seconds[name]["mean"] / log.calls[name] - waits["mean"], waits
 

@@ -25,9 +25,9 @@ MOST_STEPS = 10**6  # a replay ends by itself
 
 @dataclass(frozen=True)
 class Variant:
-    """A version of the code. `choice`: fields of Choice on top of the studied set-up. baseline: what a user would compare it
-    with. control: the version that differs by the one thing to be judged. pes: how its processing elements are made,
-    `ranks` or `threads`. Source: Davis 2017, chapter 6."""
+    """A version of the code. `choice`: fields of Choice on top of the studied set-up. baseline: what a user would
+    compare it with. control: the version that differs by the one thing to be judged. pes: how its processing elements
+    are made, `ranks` or `threads`. Source: Davis 2017, chapter 6."""
 
     letter: str
     what: str
@@ -44,23 +44,45 @@ VARIANTS = (
     Variant("D", "B as the control of E", {"form": "scalar"}, "A", "B"),
     Variant("E", "vectors", {"form": "vector"}, "B", "D"),
     Variant("F", "E, messages to all 26 neighbours at once", {"form": "vector", "strategy": DIRECT}, "E", "E"),
-    Variant("G", "F, interior and boundary apart", {"form": "vector", "strategy": DIRECT, "schedule": "divided"}, "E", "F"),
-    Variant("H", "G, interior while messages travel", {"form": "vector", "strategy": DIRECT, "schedule": "split"}, "E", "G"),
+    Variant(
+        "G", "F, interior and boundary apart", {"form": "vector", "strategy": DIRECT, "schedule": "divided"}, "E", "F"
+    ),
+    Variant(
+        "H", "G, interior while messages travel", {"form": "vector", "strategy": DIRECT, "schedule": "split"}, "E", "G"
+    ),
     Variant("I", "E in threads, even shares", {"form": "vector"}, "E", "E", "threads"),
     Variant("J", "I, a layer at a time as they come", {"form": "vector", "piece": 1}, "E", "I", "threads"),
-    Variant("K", "J, interior and boundary apart", {"form": "vector", "piece": 1, "schedule": "divided"}, "E", "J", "threads"),
-    Variant("L", "K, one thread communicates meanwhile", {"form": "vector", "piece": 1, "schedule": "comm-thread"}, "E", "K",
-            "threads"),
-    Variant("M", "the best here: fused, nothing freed or zeroed, needed halos only",
-            {"form": "fused", "strategy": "ordered/p2p", "temporaries": "kept", "set": (("exchange", "needed"),)}, "B", "E"),
-)  # fmt: skip
+    Variant(
+        "K",
+        "J, interior and boundary apart",
+        {"form": "vector", "piece": 1, "schedule": "divided"},
+        "E",
+        "J",
+        "threads",
+    ),
+    Variant(
+        "L",
+        "K, one thread communicates meanwhile",
+        {"form": "vector", "piece": 1, "schedule": "comm-thread"},
+        "E",
+        "K",
+        "threads",
+    ),
+    Variant(
+        "M",
+        "the best here: fused, nothing freed or zeroed, needed halos only",
+        {"form": "fused", "strategy": "ordered/p2p", "temporaries": "kept", "set": (("exchange", "needed"),)},
+        "B",
+        "E",
+    ),
+)
 PIECES = (1, 2, 4, 8, 16)  # of the block-size sweep (table A.64)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run: which experiment it belongs to, its variant, cells per side (of a rank's block in weak scaling), processing
-    elements. Conjugate gradients have the scalings alone, of one variant."""
+    """One run: which experiment it belongs to, its variant, cells per side (of a rank's block in weak scaling),
+    processing elements. Conjugate gradients have the scalings alone, of one variant."""
 
     experiment: str
     letter: str
@@ -78,8 +100,8 @@ def pe_counts(cores: int) -> list[int]:
 
 
 def replay_of(side: int, short: bool) -> str:
-    """Return the histogram of sub-cycles that the study prints for a size, else that of its weak-scaling runs; a few steps
-    for a short run."""
+    """Return the histogram of sub-cycles that the study prints for a size, else that of its weak-scaling runs; a few
+    steps for a short run."""
     if short:
         return QUICK_REPLAY
     rows = {int(r["cells_per_side"]): r for r in published("davis2017", "iterations") if r["use"] == "serial_or_strong"}
@@ -100,8 +122,8 @@ def request(point: Point, options: Options) -> Request:
 
 
 def hydro_fields(point: Point, options: Options) -> dict:
-    """Return what the choice of a point of hydro3d has besides its grid: the studied set-up, changed by the variant, then by
-    the point."""
+    """Return what the choice of a point of hydro3d has besides its grid: the studied set-up, changed by the variant,
+    then by the point."""
     variant = next(v for v in VARIANTS if v.letter == point.letter)
     ranks, threads = split_pes(variant, point.pes)
     fields = {**STUDIED, **variant.choice, "ranks": ranks, "threads": threads, "barrier": point.barrier}
@@ -136,8 +158,8 @@ def scalings(options: Options, app: str = APP) -> Iterator[Point]:
 
 
 def points(options: Options) -> Iterator[Point]:
-    """Yield everything to measure: serial, weak and strong scaling of A and of conjugate gradients, the variants, barriers,
-    memory, pieces."""
+    """Yield everything to measure: serial, weak and strong scaling of A and of conjugate gradients, the variants,
+    barriers, memory, pieces."""
     counts = pe_counts(options.cores)
     yield from scalings(options)
     yield from scalings(options, CG)

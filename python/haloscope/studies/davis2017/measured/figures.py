@@ -1,5 +1,5 @@
-"""What was measured here in one figure: time per cell by size, components by processing elements, errors of the model, variants,
-pieces, barriers. The study's own figures, with runs of the same size in them, are further files."""
+"""What was measured here in one figure: time per cell by size, components by processing elements, errors of the model,
+variants, pieces, barriers. The study's own figures, with runs of the same size in them, are further files."""
 
 from __future__ import annotations
 
@@ -97,8 +97,15 @@ def _variants(axes, measured: Mapping[Point, Row]) -> None:
         aside = 0.8 * (number - (len(counts) - 1) / 2) / len(counts)
         places = [names.index(letter) + aside for letter in letters]
         ends = [[g.value - g.low for g in gains], [g.high - g.value for g in gains]]
-        axes.bar(places, [g.value for g in gains], 0.8 / len(counts), yerr=ends, color=COLOURS[number],
-                 error_kw={"linewidth": 0.8}, label=f"{pes} PE{'s' * (pes > 1)}")  # fmt: skip
+        axes.bar(
+            places,
+            [g.value for g in gains],
+            0.8 / len(counts),
+            yerr=ends,
+            color=COLOURS[number],
+            error_kw={"linewidth": 0.8},
+            label=f"{pes} PE{'s' * (pes > 1)}",
+        )
     axes.axhline(1, color=figures.INK, linewidth=0.8)
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("times as fast as A")
@@ -146,8 +153,13 @@ def _errors(axes, measured: Mapping[Point, Row]) -> None:
     ):
         found: Sequence = scaling.errors(measured, make_law)
         sides = [p.side for p, *_ in found]
-        axes.plot(sides, [100 * (m.total / components.step_time(row.records) - 1) for _, row, m in found], marker, label=label,
-                  color=COLOURS[0] if marker == "o" else COLOURS[3])  # fmt: skip
+        axes.plot(
+            sides,
+            [100 * (m.total / components.step_time(row.records) - 1) for _, row, m in found],
+            marker,
+            label=label,
+            color=COLOURS[0] if marker == "o" else COLOURS[3],
+        )
     axes.axhline(0, color=figures.INK, linewidth=0.8)
     axes.set_xlabel("cells per side")
     axes.set_ylabel("model over measured, %")

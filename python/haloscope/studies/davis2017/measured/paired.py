@@ -1,4 +1,6 @@
-"""What was measured here in the panels of the study's figures: runs of the same cells, processing elements and iterations only."""
+"""What was measured here in the panels of the study's figures: runs of the same cells, processing elements and
+iterations only.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ OF_CG = MACHINES["hector"]  # whose tables of conjugate gradients have all proce
 
 
 def lines(measured: Measured, solves: Sequence[Mapping]) -> dict[str, list[Series]]:
-    """Return the lines of each panel. solves: the records of `cg.run`. Panels without a run of their own are left out."""
+    """Return the lines of each panel. solves: the records of `cg.run`. Panels without a run of their own are left
+    out.
+    """
     known = {name: panel for sheet in panels.sheets().values() for name, panel in sheet.items()}
     found = {kind: _components(known[kind], runs(measured, kind)) for kind in SCALINGS}
     found["spread"] = _spread(known["spread"], runs(measured, "weak"))
@@ -46,8 +50,8 @@ def is_whole(row: Row, side: int) -> bool:
 
 
 def runs(measured: Measured, kind: str, letter: str = "A", barrier: bool = False) -> dict[float, Row]:
-    """Return, by processing elements, the runs of a variant that have the cells and iterations of the study's weak or strong
-    scaling, whichever experiment they were made for."""
+    """Return, by processing elements, the runs of a variant that have the cells and iterations of the study's weak or
+    strong scaling, whichever experiment they were made for."""
     side = side_of(kind)
     return {
         float(p.pes): row
@@ -92,9 +96,12 @@ def _spread(panel: Panel, found: Mapping[float, Row]) -> list[Series]:
     series = []
     for name in panels.COMPONENTS[1:]:
         least, mean, most = (
-            {pes: row.request["steps"] * components.component(row.records, NAMES.get(name, name), statistic)
-             for pes, row in found.items()} for statistic in ("min", "mean", "max")
-        )  # fmt: skip
+            {
+                pes: row.request["steps"] * components.component(row.records, NAMES.get(name, name), statistic)
+                for pes, row in found.items()
+            }
+            for statistic in ("min", "mean", "max")
+        )
         series.append(pair(panel, panels.words(name), mean, ends={pes: (least[pes], most[pes]) for pes in found}))
     return series
 
@@ -184,10 +191,13 @@ def _shares(panel: Panel, logs: Sequence[cg.Log]) -> list[Series]:
 def _product(panel: Panel, logs: Sequence[cg.Log]) -> list[Series]:
     """Return the two ends of the exchange: PETSc logs no parts of multiplying."""
     return [
-        pair(panel, name, {float(log.ranks): MS * log.seconds[name]["mean"] / log.calls[name]
-                           for log in logs if name in log.seconds})
+        pair(
+            panel,
+            name,
+            {float(log.ranks): MS * log.seconds[name]["mean"] / log.calls[name] for log in logs if name in log.seconds},
+        )
         for name in cg.EXCHANGE
-    ]  # fmt: skip
+    ]
 
 
 def _dots(panel: Panel, logs: Sequence[cg.Log]) -> list[Series]:

@@ -1,5 +1,6 @@
-"""Tables of the 2017 study's own form from runs of hydro3d: scaling by component, the model against measurements, variants,
-barriers, memory. Published figures stand beside runs of the same size and number of processing elements only."""
+"""Tables of the 2017 study's own form from runs of hydro3d: scaling by component, the model against measurements,
+variants, barriers, memory. Published figures stand beside runs of the same size and number of processing elements
+only."""
 
 from __future__ import annotations
 
@@ -52,36 +53,64 @@ def serial(measured: Measured) -> str:
     for p, row in found:
         per_cell = row.step.value / p.side**3 * 1e9
         printed = published_walltime(p.letter, "serial", p.side, 1)
-        lines.append([p.letter, f"{p.side}^3", number(walltime(row)), number(per_cell),
-                      tables.interval(row.step, factor=1e9 / p.side**3), number(printed) if printed else ""])  # fmt: skip
+        lines.append(
+            [
+                p.letter,
+                f"{p.side}^3",
+                number(walltime(row)),
+                number(per_cell),
+                tables.interval(row.step, factor=1e9 / p.side**3),
+                number(printed) if printed else "",
+            ]
+        )
     headers = ["variant", "cells", "run (s)", "step per cell (ns)", "95 %", "published run (s)"]
     return tables.markdown(lines, headers, right=headers[2:])
 
 
 def by_component(measured: Measured, scaling: str) -> str:
-    """Return walltime, components and the composed walltime of a scaling, as tables 4.4 and 4.7 print them (ms a step)."""
+    """Return walltime, components and the composed walltime of a scaling, as tables 4.4 and 4.7 print them (ms a
+    step).
+    """
     lines = []
     for p, row in sorted(of(measured, scaling).items(), key=lambda item: (item[0].side, item[0].pes)):
         parts = components.counting(row.records)
         whole, composed = components.step_time(row.records), components.composed(row.records)
         printed = published_walltime("A", scaling, p.side, p.pes)
-        lines.append([f"{p.side}^3", p.pes, *(number(MS * parts[name]) for name in components.COMPONENTS if name != "barrier"),
-                      number(MS * composed), number(MS * whole), f"{composed / whole - 1:+.1%}",
-                      f"{components.named_share(row.records):.2%}", number(walltime(row)),
-                      number(printed) if printed else ""])  # fmt: skip
+        lines.append(
+            [
+                f"{p.side}^3",
+                p.pes,
+                *(number(MS * parts[name]) for name in components.COMPONENTS if name != "barrier"),
+                number(MS * composed),
+                number(MS * whole),
+                f"{composed / whole - 1:+.1%}",
+                f"{components.named_share(row.records):.2%}",
+                number(walltime(row)),
+                number(printed) if printed else "",
+            ]
+        )
     titles = [
         f"{components.statistic_of(name)} {name.replace('_', ' ')}"
         for name in components.COMPONENTS
         if name != "barrier"
     ]
-    headers = ["cells a rank" if scaling == "weak" else "cells", "PEs", *titles, "composed", "step", "off", "named",
-               "run (s)", "published (s)"]  # fmt: skip
+    headers = [
+        "cells a rank" if scaling == "weak" else "cells",
+        "PEs",
+        *titles,
+        "composed",
+        "step",
+        "off",
+        "named",
+        "run (s)",
+        "published (s)",
+    ]
     return tables.markdown(lines, headers, right=headers[1:])
 
 
 def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[Point, Row]]]:
-    """Return runs of A (or of conjugate gradients) to fit costs to, and others to predict: of the sizes, every second one, the
-    ends fitted."""
+    """Return runs of A (or of conjugate gradients) to fit costs to, and others to predict: of the sizes, every second
+    one, the ends fitted."""
     scaled = [
         (p, r)
         for p, r in measured.items()
@@ -93,7 +122,9 @@ def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[
 
 
 def errors(measured: Measured, make_law=timed.joined, app: str = APP) -> list[tuple[Point, Row, timed.Prediction]]:
-    """Return the predictions of all runs whose size no cost was fitted to. make_law: `timed.joined` or `timed.by_rule`."""
+    """Return the predictions of all runs whose size no cost was fitted to. make_law: `timed.joined` or
+    `timed.by_rule`.
+    """
     fitted, tested = held_out(measured, app)
     if not fitted or not tested:
         return []
@@ -111,16 +142,35 @@ def validation(measured: Measured, app: str = APP) -> str:
     for p, row, prediction in found:
         real, parts = components.step_time(row.records), components.counting(row.records)
         cells = [f"{number(MS * parts[n])} / {number(MS * prediction.by_component.get(n, 0.0))}" for n in names]
-        lines.append([p.experiment, f"{p.side}^3", p.pes, number(MS * real), number(MS * prediction.total),
-                      f"{prediction.total / real - 1:+.1%}", f"{timed.repeatability(row):.1%}", *cells])  # fmt: skip
-    headers = ["scaling", "cells", "PEs", "measured (ms)", "model (ms)", "error", "repeatability",
-               *(n.replace("_", " ") for n in names)]  # fmt: skip
-    return f"{tables.markdown(lines, headers, right=headers[2:])}\n\n{_medians(found, errors(measured, timed.by_rule, app))}"
+        lines.append(
+            [
+                p.experiment,
+                f"{p.side}^3",
+                p.pes,
+                number(MS * real),
+                number(MS * prediction.total),
+                f"{prediction.total / real - 1:+.1%}",
+                f"{timed.repeatability(row):.1%}",
+                *cells,
+            ]
+        )
+    headers = [
+        "scaling",
+        "cells",
+        "PEs",
+        "measured (ms)",
+        "model (ms)",
+        "error",
+        "repeatability",
+        *(n.replace("_", " ") for n in names),
+    ]
+    medians = _medians(found, errors(measured, timed.by_rule, app))
+    return f"{tables.markdown(lines, headers, right=headers[2:])}\n\n{medians}"
 
 
 def error_lists(found: Sequence[tuple[Point, Row, timed.Prediction]]) -> dict[str, list[float]]:
-    """Return absolute relative errors: of serial and of parallel step times, of components that make up more than 2 % of a
-    step; and by how much halves of the launches differ (`repeatability`). Empty lists are left out."""
+    """Return absolute relative errors: of serial and of parallel step times, of components that make up more than 2 %
+    of a step; and by how much halves of the launches differ (`repeatability`). Empty lists are left out."""
     lists: dict[str, list[float]] = {"serial": [], "parallel": [], "components": [], "repeatability": []}
     for p, row, prediction in found:
         real = components.step_time(row.records)
@@ -143,27 +193,46 @@ def _medians(found, by_rule) -> str:
     )
     texts = [f"{said[name]} {medians[name]:.1%} ({theirs[name]:.1%})" for name in said if name in medians]
     return (
-        f"Medians of absolute errors, and with the study's own rule of segments: {', '.join(texts)}; halves of the launches "
-        f"differ by {medians['repeatability']:.1%}. Components: measured / model, ms per step. No cost was fitted to these sizes."
+        f"Medians of absolute errors, and with the study's own rule of segments: {', '.join(texts)}; halves of the "
+        "launches "
+        f"differ by {medians['repeatability']:.1%}. Components: measured / model, ms per step. No cost was fitted to "
+        "these sizes."
     )
 
 
 def variants(measured: Measured) -> str:
-    """Return every variant against its baseline and its control, paired by launch, and the published ratio to the baseline at
-    the same size and number of PEs."""
+    """Return every variant against its baseline and its control, paired by launch, and the published ratio to the
+    baseline at the same size and number of PEs."""
     known = {(p.letter, p.pes): (p, row) for p, row in measured.items() if p.experiment == "variants"}
     lines = []
     for variant in VARIANTS:
         for pes in sorted({pes for letter, pes in known if letter == variant.letter}):
             point, row = known[variant.letter, pes]
             spent = [components.component(row.records, name, "max") for name in ("compute", "memory")]
-            line = [f"{variant.letter} {variant.what}", f"{point.side}^3", pes,
-                    *(number(MS * seconds) for seconds in (row.step.value, *spent))]  # fmt: skip
+            line = [
+                f"{variant.letter} {variant.what}",
+                f"{point.side}^3",
+                pes,
+                *(number(MS * seconds) for seconds in (row.step.value, *spent)),
+            ]
             for other in (variant.baseline, variant.control):
                 line += _against(row, known.get((other, pes)), other)
             lines.append([*line, _published_ratio(variant, point), row.verification, row.notes()])
-    headers = ["variant", "cells", "PEs", "step (ms)", "compute (ms)", "memory (ms)", "baseline", "x as fast", "control",
-               "x as fast ", "published", "check", "notes"]  # fmt: skip
+    headers = [
+        "variant",
+        "cells",
+        "PEs",
+        "step (ms)",
+        "compute (ms)",
+        "memory (ms)",
+        "baseline",
+        "x as fast",
+        "control",
+        "x as fast ",
+        "published",
+        "check",
+        "notes",
+    ]
     absent = [v.letter for v in VARIANTS if not any(letter == v.letter for letter, _ in known)]
     note = f"\n\nNot measured here: {', '.join(absent)}." if absent else ""
     return tables.markdown(lines, headers, right=headers[2:6]) + f"\n\n{_overlap(known)}{note}"
@@ -193,7 +262,8 @@ def _overlap(known) -> str:
         shorter = min(parts["point_to_point"], parts["compute"])
         if shorter > 0:
             texts.append(
-                f"{(components.step_time(control.records) - components.step_time(row.records)) / shorter:+.0%} at {pes} PEs"
+                f"{(components.step_time(control.records) - components.step_time(row.records)) / shorter:+.0%} at "
+                f"{pes} PEs"
             )
     if not texts:
         return "Overlap was not measured: it needs two processing elements."
@@ -216,7 +286,9 @@ def pieces(measured: Measured) -> str:
 
 
 def barriers(measured: Measured) -> str:
-    """Return what a barrier before each exchange costs, and the time in it beside the ranks' range of compute (table 5.7)."""
+    """Return what a barrier before each exchange costs, and the time in it beside the ranks' range of compute (table
+    5.7).
+    """
     lines = []
     for p, row in measured.items():
         if p.experiment != "barrier":
@@ -225,10 +297,15 @@ def barriers(measured: Measured) -> str:
         plain = next((r for q, r in scalings.items() if (q.side, q.pes) == (p.side, p.pes)), None)
         spread = [components.component(row.records, "compute", s) for s in ("min", "max")]
         ratio = tables.speedup(plain, row) if plain else None
-        lines.append([p.pes, number(MS * row.step.value),
-                      f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)})" if ratio else "",
-                      number(MS * (spread[1] - spread[0])),
-                      number(MS * components.component(row.records, "barrier", "max"))])  # fmt: skip
+        lines.append(
+            [
+                p.pes,
+                number(MS * row.step.value),
+                f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)})" if ratio else "",
+                number(MS * (spread[1] - spread[0])),
+                number(MS * components.component(row.records, "barrier", "max")),
+            ]
+        )
     headers = ["PEs", "step (ms)", "over no barrier", "range of compute (ms)", "most time in barriers (ms)"]
     return tables.markdown(lines, headers, right=headers)
 
@@ -259,8 +336,10 @@ def anomalies(measured: Measured, threshold: float = 0.3) -> str:
     found = [(part, s, model.predict(last).parts[part]) for part, s in real.items()]
     step = components.step_time(last.records)
     off = [(p, s, e) for p, s, e in found if abs(s / e - 1) > threshold and max(s, e) > 0.005 * step] if step else []
-    lines = [[p.stage, p.name, number(MS * s), number(MS * e), f"{s / e - 1:+.0%}"]
-             for p, s, e in sorted(off, key=lambda item: -item[1])]  # fmt: skip
+    lines = [
+        [p.stage, p.name, number(MS * s), number(MS * e), f"{s / e - 1:+.0%}"]
+        for p, s, e in sorted(off, key=lambda item: -item[1])
+    ]
     if not lines:
         cells = "x".join(map(str, last.request["cells"]))
         return f"At {cells} every part is within {threshold:.0%} of the line through the smaller sizes."

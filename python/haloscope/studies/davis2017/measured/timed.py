@@ -1,10 +1,11 @@
 """The 2017 study's model for an app whose parts are timed: a cost law for each named timer, by runs on one node.
 
-A timer's seconds per call follow the work of a call: cells of the block, points mirrored at edges, bytes packed or sent. Each
-law is piecewise linear in that work, one for each number of processing elements on a socket: by the study's rule of segments
-(section 5.4), or joined, from one measured amount to the next. The rule's segments do not meet, so that a size between the last
-of one and the first of the next is extrapolated. Calls per step follow from the recorded histogram of sub-cycles. What a rank
-does alone counts by the largest over ranks, what includes waiting by the least; their sum is the walltime (section 5.2).
+A timer's seconds per call follow the work of a call: cells of the block, points mirrored at edges, bytes packed or
+sent. Each law is piecewise linear in that work, one for each number of processing elements on a socket: by the study's
+rule of segments (section 5.4), or joined, from one measured amount to the next. The rule's segments do not meet, so
+that a size between the last of one and the first of the next is extrapolated. Calls per step follow from the recorded
+histogram of sub-cycles. What a rank does alone counts by the largest over ranks, what includes waiting by the least;
+their sum is the walltime (section 5.2).
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ class Model:
     """Laws of all parts of one form of an app, by processing elements on a socket."""
 
     def __init__(self, rows: Iterable[Row], make_law: Callable[[Sequence[float], Sequence[float]], Law]):
-        """Fit the laws to measured runs. rows: of one form and set-up, sizes and rank counts varied. make_law: `by_rule` or
-        `joined`.
+        """Fit the laws to measured runs. rows: of one form and set-up, sizes and rank counts varied. make_law:
+        `by_rule` or `joined`.
 
         Raises UsageProblem without runs that were timed.
         """
@@ -140,7 +141,8 @@ class Model:
         for part, (calls, _) in parts_of(row.records).items():
             if (part, pes) not in self.laws:
                 raise UsageProblem(
-                    f"no run with {pes} processing elements has timed '{part.name}' of stage '{part.stage}'; measure one"
+                    f"no run with {pes} processing elements has timed '{part.name}' of stage '{part.stage}'; measure "
+                    "one"
                 )
             amount = amount_of(choice, part)
             seconds[part] = calls * max(0.0, segments.evaluate(self.laws[part, pes], amount))
@@ -148,7 +150,9 @@ class Model:
 
 
 def _means(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Return amounts of work in rising order and seconds of each: runs with the same amount count once, by their mean."""
+    """Return amounts of work in rising order and seconds of each: runs with the same amount count once, by their
+    mean.
+    """
     by_amount: dict[float, list[float]] = defaultdict(list)
     for amount, value in points:
         by_amount[amount].append(value)

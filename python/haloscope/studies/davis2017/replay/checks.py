@@ -28,20 +28,32 @@ EXPANSION = {
     },
     "exchange": {"Lartvis": (1, 0), "Mlagh1": (0, 1), "Mlagh2": (1, 0), "Madv": (0, 3), "Madvm": (0, 3)},
     "boundary": {
-        "Lartvis": (1, 0), "Mlagh1": (0, 1), "Mlagh2": (1, 0), "Mlagh3": (1, 0), "Madv": (0, 3), "Madvm": (0, 3)
+        "Lartvis": (1, 0),
+        "Mlagh1": (0, 1),
+        "Mlagh2": (1, 0),
+        "Mlagh3": (1, 0),
+        "Madv": (0, 3),
+        "Madvm": (0, 3),
     },
     "gather": {"MDT": (0, 1), "Mlagh1": (1, 0), "Mlagh2": (1, 0), "ShortPrint_Ag1": (0, 1), "ShortPrint_Agv1": (0, 1)},
     "allocate": dict.fromkeys(("MDT", "Mlagh", "Madv"), (0, 1)),
     "free": dict.fromkeys(("MDT", "Mlagh", "Madv"), (0, 1)),
-}  # fmt: skip
+}
 
 
 def all_checks() -> list[Check]:
     """Return every check of this module, in order of the rows."""
     return [
-        *terms_of_an_iteration(), *layout(), *message_sizes(), *pair_counts(), *kernel_fits(), *message_regimes(),
-        *contention(), *recovered_exchange(), *collectives(),
-    ]  # fmt: skip
+        *terms_of_an_iteration(),
+        *layout(),
+        *message_sizes(),
+        *pair_counts(),
+        *kernel_fits(),
+        *message_regimes(),
+        *contention(),
+        *recovered_exchange(),
+        *collectives(),
+    ]
 
 
 def terms_of_an_iteration() -> list[Check]:
@@ -56,11 +68,23 @@ def terms_of_an_iteration() -> list[Check]:
     counts = app.run_counts(hydra_runs.iterations(100))
     stages = sum(times for term, times in counts.items() if term.kind == "exchange")
     return [
-        Check("C1", "terms per iteration, n = 1..4", f"{4 * sum(map(len, EXPANSION.values()))} by hand",
-              f"{len(wrong)} differ", "none", checks.state(not wrong)),
-        Check("C1", "exchange stages of the 100^3 run", str(2 * 351 + 7 * 217), str(stages), "equal",
-              checks.state(stages == 2 * 351 + 7 * 217)),
-    ]  # fmt: skip
+        Check(
+            "C1",
+            "terms per iteration, n = 1..4",
+            f"{4 * sum(map(len, EXPANSION.values()))} by hand",
+            f"{len(wrong)} differ",
+            "none",
+            checks.state(not wrong),
+        ),
+        Check(
+            "C1",
+            "exchange stages of the 100^3 run",
+            str(2 * 351 + 7 * 217),
+            str(stages),
+            "equal",
+            checks.state(stages == 2 * 351 + 7 * 217),
+        ),
+    ]
 
 
 OTHER_ORDER = 2048  # ranks whose process grid in table 4.2 contradicts the order of dimensions in table 5.8
@@ -80,15 +104,34 @@ def layout() -> list[Check]:
     )
     grids = [(printed, ours) for ranks, printed, ours in observations.decompositions() if ranks != OTHER_ORDER]
     return [
-        Check("C2", "process grids of table 4.2", *(", ".join(each) for each in zip(*grids, strict=True)), "equal",
-              checks.state(all(printed == ours for printed, ours in grids))),
-        Check("C2", "53 cells on 3 ranks", "18, 18, 17", ", ".join(map(str, cells)), "equal", _same(cells, [18, 18, 17])),
-        Check("C2", "ranks on each rank's socket, 8 ranks", "6 x 6, 2 x 2", _runs(eight), "equal",
-              _same(eight, [6] * 6 + [2] * 2)),
+        Check(
+            "C2",
+            "process grids of table 4.2",
+            *(", ".join(each) for each in zip(*grids, strict=True)),
+            "equal",
+            checks.state(all(printed == ours for printed, ours in grids)),
+        ),
+        Check(
+            "C2", "53 cells on 3 ranks", "18, 18, 17", ", ".join(map(str, cells)), "equal", _same(cells, [18, 18, 17])
+        ),
+        Check(
+            "C2",
+            "ranks on each rank's socket, 8 ranks",
+            "6 x 6, 2 x 2",
+            _runs(eight),
+            "equal",
+            _same(eight, [6] * 6 + [2] * 2),
+        ),
         Check("C2", "the same, 16 ranks", "12 x 6, 4 x 4", _runs(sixteen), "equal", _same(sixteen, [6] * 12 + [4] * 4)),
-        Check("C2", "neighbours of 3x4x5 ranks (arrays against core)", "equal", "equal" if same else "differ", "equal",
-              checks.state(same)),
-    ]  # fmt: skip
+        Check(
+            "C2",
+            "neighbours of 3x4x5 ranks (arrays against core)",
+            "equal",
+            "equal" if same else "differ",
+            "equal",
+            checks.state(same),
+        ),
+    ]
 
 
 def _same(a, b) -> str:
@@ -111,8 +154,17 @@ def message_sizes() -> list[Check]:
     made = [Check("C3", what, f"{len(rows)} sizes", f"{wrong} differ", "byte-exact", checks.state(not wrong))]
     stages = table("davis2017", "exchange_stages")
     wrong = sum(not _has_quantities(app.data["exchanges"][row["stage"]], row) for row in stages)
-    return [*made, Check("C3", "quantities and halos of the stages, table 5.6", f"{len(stages)} rows", f"{wrong} differ",
-                         "equal", checks.state(not wrong))]  # fmt: skip
+    return [
+        *made,
+        Check(
+            "C3",
+            "quantities and halos of the stages, table 5.6",
+            f"{len(stages)} rows",
+            f"{wrong} differ",
+            "equal",
+            checks.state(not wrong),
+        ),
+    ]
 
 
 CENTRINGS = {"cell": "cell_centred", "node": "nodal", "face_x": "face_x", "face_y": "face_y", "face_z": "face_z"}
@@ -128,7 +180,9 @@ def _has_quantities(stage: dict, row: dict[str, str]) -> bool:
 
 
 def _case(name: str, direction: int) -> tuple[core.Layout, int]:
-    """Return layout and rank; a size printed for 1x1x2 along x or y, where it has no neighbour, is that of two ranks there."""
+    """Return layout and rank; a size printed for 1x1x2 along x or y, where it has no neighbour, is that of two ranks
+    there.
+    """
     shapes = {"centre_of_3x3x3": ((3, 3, 3), 13), "pe0_of_2x2x2": ((2, 2, 2), 0)}
     grid, rank = shapes.get(name, (tuple(2 if d == direction else 1 for d in range(3)), 0))
     return core.Layout(tuple(100 * p for p in grid), grid, (False,) * 3), rank
@@ -166,11 +220,18 @@ def kernel_fits() -> list[Check]:
         worst = max(worst, float(np.abs(errors).max()))
     ours = {name: breaks for name, breaks in split.items() if breaks}
     made = [
-        Check("C5", "kernels with two ranges (30 % rule)", "Madvmz1 from 120^3", ", ".join(
-            f"{n} from {round(b[0] ** (1 / 3))}^3" for n, b in ours.items()), "equal",
-            checks.state(ours == {"Madvmz1": [120.0**3]})),
-        Check("C5", "largest error, least relative error", "8.4 %", f"{worst:.1%}", "< 9 %", checks.state(worst < 0.09)),
-    ]  # fmt: skip
+        Check(
+            "C5",
+            "kernels with two ranges (30 % rule)",
+            "Madvmz1 from 120^3",
+            ", ".join(f"{n} from {round(b[0] ** (1 / 3))}^3" for n, b in ours.items()),
+            "equal",
+            checks.state(ours == {"Madvmz1": [120.0**3]}),
+        ),
+        Check(
+            "C5", "largest error, least relative error", "8.4 %", f"{worst:.1%}", "< 9 %", checks.state(worst < 0.09)
+        ),
+    ]
     for name, published_error in (("Madvx2", 0.34), ("Madvmx1", 0.38), ("Madvy2", -2.14), ("Madvmz1", -14.55)):
         cells, times = hydra_kernels.printed()[name]
         error = fit.relative_errors(fit.pieces(cells, times, relative=False, positive=False), cells, times)[0]
@@ -211,7 +272,8 @@ def contention() -> list[Check]:
         errors = pair_errors(place, pairs, sharing)
         large = {size: error for size, error in errors.items() if size >= LARGE}
         most = max(large.values(), key=abs)
-        what = f"DawnDev, {sharing} pairs {'in a node' if place == 'intra' else f'on a link, {pairs} in all'}, {len(large)} sizes"
+        where = "in a node" if place == "intra" else f"on a link, {pairs} in all"
+        what = f"DawnDev, {sharing} pairs {where}, {len(large)} sizes"
         note = f"from {LARGE} B; nothing fitted to runs with several pairs"
         made.append(
             Check("C7", what, "table A.12", f"at most {most:+.1%} off", "10 %", checks.state(abs(most) < 0.1), note)
@@ -222,7 +284,8 @@ def contention() -> list[Check]:
     return [*made, Check("C7", what, "3.5 to 3.9", f"{factor:.2f}", "3.5 to 3.9", checks.state(3.5 <= factor <= 3.9))]
 
 
-# Runs with several pairs on DawnDev: where, pairs in all, pairs that share a link or a node's memory. Source: table A.12.
+# Runs with several pairs on DawnDev: where, pairs in all, pairs that share a link or a node's memory. Source: table
+# A.12.
 PAIRS = (("intra", 2, 2), ("inter", 64, 4), ("inter", 128, 4), ("inter", 256, 4))
 LARGE = 4096  # bytes, from which a message is mostly its bytes
 
@@ -258,7 +321,9 @@ def recovered_exchange() -> list[Check]:
 
 
 def modelled_exchange() -> tuple[dict, dict]:
-    """Return the model's own point-to-point seconds on one node, and those of its messages alone, by scaling and ranks."""
+    """Return the model's own point-to-point seconds on one node, and those of its messages alone, by scaling and
+    ranks.
+    """
     wanted = {c: hydra_runs.model_column(*c, "point_to_point") for c in hydra_runs.ON_ONE_NODE if c[1] <= 8}
     classes = _without_factor(profile.load("minerva").data["network"]["classes"])
     return wanted, {case: hydra_runs.messages_alone(classes, *case) for case in wanted}

@@ -1,4 +1,6 @@
-"""Where the time goes: measured components beside those of the study's model and of ours, with signed errors (row D1)."""
+"""Where the time goes: measured components beside those of the study's model and of ours, with signed errors (row
+D1).
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,8 @@ def markdown() -> str:
         lines.append([c.scaling, c.ranks, c.name.replace("_", " "), *seconds])
     headers = ["scaling", "ranks", "component", "measured (s)", "model (s)", "error", "ours (s)", "error "]
     text = (
-        "Measured: the most of all processes, for communication the least. Model: the study's own. Ours: costs from one "
+        "Measured: the most of all processes, for communication the least. Model: the study's own. Ours: costs from "
+        "one "
         f"node. No error where less than {LEAST:g} s was measured: the printed digits are too few."
     )
     return f"{text}\n\n{tables.markdown(lines, headers, right=headers[3:])}\n\n{others()}"

@@ -1,9 +1,9 @@
 """Messages at the same time, for the 2017 study's walltimes: latencies overlap, bytes take turns.
 
-The study prints observations and no formula: in a node large messages follow one another, tiny ones do not; between nodes
-the two directions barely disturb each other. The rule says all of that and has no number to fit but `duplex`, what a
-crossing message costs, which a profile's contention law has too. It holds on DawnDev, where the study printed what pairs
-on one link cost (table A.12). Source: Davis 2017, section 5.3.4.
+The study prints observations and no formula: in a node large messages follow one another, tiny ones do not; between
+nodes the two directions barely disturb each other. The rule says all of that and has no number to fit but `duplex`,
+what a crossing message costs, which a profile's contention law has too. It holds on DawnDev, where the study printed
+what pairs on one link cost (table A.12). Source: Davis 2017, section 5.3.4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kernel costs of the 2017 study's hydrocode on its cluster Minerva, derived from printed tables.
 
-The study prints no table of its fitted costs per cell. Printed are twelve kernels and each function's time, serially at six
-sizes, and runs with 2, 4 and 12 processes on one node. From these, one node only, the cost of every kernel follows:
+The study prints no table of its fitted costs per cell. Printed are twelve kernels and each function's time, serially at
+six sizes, and runs with 2, 4 and 12 processes on one node. From these, one node only, the cost of every kernel follows:
 
 - a printed kernel is fitted as the study does it (least relative error, 30 % rule);
 - what a function's time leaves is shared equally among the calls of its other kernels;

@@ -81,14 +81,17 @@ def measured(scaling: str, processes: int, component: str) -> float:
 def stage_factor(alone: Sequence[float], wanted: Sequence[float]) -> float:
     """Return how much longer exchange stages took than their messages alone, over several runs (least relative error).
 
-    alone: seconds by `messages_alone`. wanted: seconds of the stages. The factor contains packing, which is not printed.
+    alone: seconds by `messages_alone`. wanted: seconds of the stages. The factor contains packing, which is not
+    printed.
     """
     share = np.array(alone) / np.array(wanted)
     return float(share.sum() / (share**2).sum())
 
 
 def messages_alone(classes: dict, scaling: str, processes: int) -> float:
-    """Return the seconds of a run's point-to-point messages, nothing packed, by network classes without stage factors."""
+    """Return the seconds of a run's point-to-point messages, nothing packed, by network classes without stage
+    factors.
+    """
     machine = {"host": "", "cpu": "", "nodes": 1, "sockets_per_node": SOCKETS, "cores_per_socket": CORES}
     trial = profile.Profile({"name": "trial", "machine": machine, "network": {"classes": classes}})
     return predict(terms.load("hydra").network_only(), trial, run(scaling, processes)).components["point_to_point"]

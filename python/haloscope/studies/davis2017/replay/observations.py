@@ -30,7 +30,9 @@ def compositions() -> dict[tuple[str, int], tuple[float, float]]:
 
 
 def barriers() -> list[tuple[int, float, float | None]]:
-    """Return processes, what barriers before exchanges add to the walltime, and time in them over the range of compute times."""
+    """Return processes, what barriers before exchanges add to the walltime, and time in them over the range of compute
+    times.
+    """
     return [
         (
             int(r["pes"]),
@@ -42,12 +44,18 @@ def barriers() -> list[tuple[int, float, float | None]]:
 
 
 def synchronisation() -> list[tuple[int, str, float, float]]:
-    """Return processes, stage, the longest exchange, and the shortest plus the range of the compute before it, in seconds."""
+    """Return processes, stage, the longest exchange, and the shortest plus the range of the compute before it, in
+    seconds.
+    """
     return [
-        (int(r["pes"]), r["stage"], float(r["exchange_max_s"]),
-         float(r["exchange_min_s"]) + float(r["preceding_compute_range_s"]))
+        (
+            int(r["pes"]),
+            r["stage"],
+            float(r["exchange_max_s"]),
+            float(r["exchange_min_s"]) + float(r["preceding_compute_range_s"]),
+        )
         for r in published("davis2017", "madvm_sync")
-    ]  # fmt: skip
+    ]
 
 
 def clocks() -> list[tuple[str, int, float, bool]]:
@@ -67,10 +75,15 @@ def stream() -> dict[tuple[str, str, int], float]:
 def decompositions() -> list[tuple[int, str, str]]:
     """Return processes, the process grid of table 4.2, and ours by prime factors."""
     return [
-        (int(r["pes"]), f"{r['px']}x{r['py']}x{r['pz']}",
-         "x".join(map(str, core.process_grid("prime-factors", int(r["pes"]), (int(r["global_cells_per_side"]),) * 3))))
+        (
+            int(r["pes"]),
+            f"{r['px']}x{r['py']}x{r['pz']}",
+            "x".join(
+                map(str, core.process_grid("prime-factors", int(r["pes"]), (int(r["global_cells_per_side"]),) * 3))
+            ),
+        )
         for r in published("davis2017", "decomposition")
-    ]  # fmt: skip
+    ]
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -81,7 +94,7 @@ def markdown() -> str:
     parts = {
         "Walltime composed of the longest compute and the shortest communication (section 5.2)": composition_table(),
         "Barriers before exchanges, weak scaling (table 5.7)": barrier_table(),
-        "Exchange of Madvm, weak scaling: longest against shortest plus range of compute before it (table A.24)": sync_table(),
+        "Exchange of Madvm, weak scaling: longest against shortest plus range of compute (table A.24)": sync_table(),
         f"Clock of process 0, flagged from {SLOW_CLOCK:.0%} below one process on (table 4.8)": clock_table(),
         "STREAM triad (tables A.4, A.8)": stream_table(),
         "CacheBench on Minerva, GB/s (table A.7)": cache_table(),
@@ -107,7 +120,9 @@ def barrier_table() -> str:
 
 
 def sync_table() -> str:
-    """Return by processes how the longest exchange compares with the shortest plus the range of the compute before it."""
+    """Return by processes how the longest exchange compares with the shortest plus the range of the compute before
+    it.
+    """
     by_pes: dict[int, list[float]] = defaultdict(list)
     for pes, _, longest, explained in synchronisation():
         by_pes[pes].append(explained / longest)

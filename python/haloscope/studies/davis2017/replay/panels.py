@@ -1,6 +1,7 @@
 """The study's printed series as panels: its scaling, its model, its variants, its solver and messages.
 
-Every number comes from a published table. `figures` draws the panels; what was measured elsewhere joins a panel by `pair`.
+Every number comes from a published table. `figures` draws the panels; what was measured elsewhere joins a panel by
+`pair`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ Points = Mapping[float | str, float]
 class Series:
     """One line of a panel.
 
-    points: y by x. colour: its number; lines of one subject share it. source: MEASURED by the study, ALSO (the second of two
-    measured lines), the study's MODEL, OURS of the same runs, or measured HERE. ends: least and most by x, drawn as a band.
+    points: y by x. colour: its number; lines of one subject share it. source: MEASURED by the study, ALSO (the second
+    of two measured lines), the study's MODEL, OURS of the same runs, or measured HERE. ends: least and most by x, drawn
+    as a band.
     """
 
     label: str
@@ -39,8 +41,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One drawing: title, the machine and tables it is printed in, axes, lines. log: the logarithmic axes, of "xy". level: the
-    y that others are judged by."""
+    """One drawing: title, the machine and tables it is printed in, axes, lines. log: the logarithmic axes, of "xy".
+    level: the y that others are judged by."""
 
     title: str
     printed: str
@@ -156,8 +158,10 @@ def words(name: str) -> str:
 def scaling(kind: str) -> Panel:
     """Return walltime and components of weak or strong scaling on Minerva, each by the statistic that counts."""
     found = rows("scaling_components", machine="minerva", scaling=kind)
-    series = [Series(words(name), line([r for r in found if r["component"] == name], "pes", "time_s"), colour)
-              for colour, name in enumerate(COMPONENTS)]  # fmt: skip
+    series = [
+        Series(words(name), line([r for r in found if r["component"] == name], "pes", "time_s"), colour)
+        for colour, name in enumerate(COMPONENTS)
+    ]
     title = f"{kind.title()} scaling, {cells(found)}{' a PE' * (kind == 'weak')}"
     return Panel(title, printed(found), PES, SECONDS, series, log="xy")
 
@@ -166,10 +170,14 @@ def other_machines() -> Panel:
     """Return walltime and components of weak scaling on DawnDev and Hera."""
     found = rows("scaling_components", machine="hera") + rows("scaling_components", machine="dawndev")
     series = [
-        Series(f"{MACHINES[machine]} {words(name)}", line(own, "pes", "time_s"), COMPONENTS.index(name),
-               MEASURED if machine == "hera" else ALSO)
+        Series(
+            f"{MACHINES[machine]} {words(name)}",
+            line(own, "pes", "time_s"),
+            COMPONENTS.index(name),
+            MEASURED if machine == "hera" else ALSO,
+        )
         for (machine, name), own in by(found, "machine", "component").items()
-    ]  # fmt: skip
+    ]
     return Panel(f"Weak scaling, {cells(found)} a PE", printed(found), PES, SECONDS, series, log="xy")
 
 
@@ -188,10 +196,14 @@ def mapping() -> Panel:
     found = rows("mapping")
     colours = list(by(found, "mapping"))
     series = [
-        Series(f"{words(rule)}, {words(what)}", line(own, "pes", "time_s"), colours.index((rule,)),
-               MEASURED if what == "walltime" else ALSO)
+        Series(
+            f"{words(rule)}, {words(what)}",
+            line(own, "pes", "time_s"),
+            colours.index((rule,)),
+            MEASURED if what == "walltime" else ALSO,
+        )
         for (rule, what), own in by(found, "mapping", "quantity").items()
-    ]  # fmt: skip
+    ]
     return Panel("Placement of processes, weak scaling", printed(found), PES, SECONDS, series)
 
 
@@ -219,8 +231,14 @@ def _errors(found: Sequence[Row], x: str, label: str, colour: int) -> list[Serie
 def serial_errors() -> Panel:
     """Return signed errors of models in serial runs."""
     found = rows("validation", machine="minerva", scaling="serial")
-    return Panel("Errors, serial runs", printed(found), "cells per side", ERROR, _errors(found, "cells_per_side", "serial", 0),
-                 log="")  # fmt: skip
+    return Panel(
+        "Errors, serial runs",
+        printed(found),
+        "cells per side",
+        ERROR,
+        _errors(found, "cells_per_side", "serial", 0),
+        log="",
+    )
 
 
 def errors() -> Panel:
@@ -249,9 +267,11 @@ def modelled(kind: str) -> Panel:
         own = [r for r in found if r["component"] == name]
         measured = line(own, "pes", "measured_s")
         ours = {float(c.ranks): c.ours for c in components.minerva() if (c.scaling, c.name) == (kind, name)}
-        series += [Series(words(name), measured, colour),
-                   Series(words(name), line(own, "pes", "model_s"), colour, MODEL),
-                   Series(words(name), {x: y for x, y in ours.items() if x in measured}, colour, OURS)]  # fmt: skip
+        series += [
+            Series(words(name), measured, colour),
+            Series(words(name), line(own, "pes", "model_s"), colour, MODEL),
+            Series(words(name), {x: y for x, y in ours.items() if x in measured}, colour, OURS),
+        ]
     title = f"Components, {kind} scaling, {cells(found)}{' a PE' * (kind == 'weak')}"
     return Panel(title, printed(found), PES, SECONDS, series, log="xy")
 
@@ -295,7 +315,9 @@ def serial() -> Panel:
 
 
 def over_a(kind: str) -> Panel:
-    """Return how many times as fast as A each variant is at the same processing elements; of two MPI libraries the first."""
+    """Return how many times as fast as A each variant is at the same processing elements; of two MPI libraries the
+    first.
+    """
     base = rows("scaling_components", machine="minerva", scaling=kind, component="walltime")
     of_a = line(base, "pes", "time_s")
     found = [r for r in rows("variant_walltimes", scaling=kind) if r["variant"] != "A"]
@@ -323,15 +345,21 @@ def blocks() -> Panel:
 
 
 def communication_thread() -> Panel:
-    """Return seconds a call of a remap stage in K and in L, where one thread communicates meanwhile, means over processes."""
+    """Return seconds a call of a remap stage in K and in L, where one thread communicates meanwhile, means over
+    processes.
+    """
     means = rows("overlap_functions", statistic="mean")
     found = [r for r in means if r["variant"] in ("K", "L") and r["function"].startswith("Madvm")]
     colours = list(by(found, "function"))
     series = [
-        Series(f"{letter} {function}", line(own, "pes", "time_s"), colours.index((function,)),
-               MEASURED if letter == "K" else ALSO)
+        Series(
+            f"{letter} {function}",
+            line(own, "pes", "time_s"),
+            colours.index((function,)),
+            MEASURED if letter == "K" else ALSO,
+        )
         for (function, letter), own in by(found, "function", "variant").items()
-    ]  # fmt: skip
+    ]
     title = f"A thread that communicates, {cells(found)} a PE"
     return Panel(title, printed(found), PES, "seconds a call", series, log="xy")
 
@@ -355,10 +383,14 @@ def iteration() -> Panel:
     found = rows("cg_iteration_time")
     solvers = list(by(found, "solver"))
     series = [
-        Series(f"{MACHINES[machine]} {solver}", line(own, "pes", "time_per_iteration_s", 1e3), solvers.index((solver,)),
-               MEASURED if machine == "hector" else ALSO)
+        Series(
+            f"{MACHINES[machine]} {solver}",
+            line(own, "pes", "time_per_iteration_s", 1e3),
+            solvers.index((solver,)),
+            MEASURED if machine == "hector" else ALSO,
+        )
         for (machine, solver), own in by(found, "machine", "solver").items()
-    ]  # fmt: skip
+    ]
     return Panel("Conjugate gradients, one iteration", printed(found), PES, "ms an iteration", series, log="xy")
 
 
@@ -397,10 +429,14 @@ def messages() -> Panel:
     found = rows("pingpong", quantity="half_round_trip", pairs="1")
     machines = list(by(found, "machine"))
     series = [
-        Series(f"{MACHINES[machine]}, {'in a node' if place == 'intra' else 'between nodes'}",
-               line(own, "message_bytes", "time_us"), machines.index((machine,)), ALSO if place == "intra" else MEASURED)
+        Series(
+            f"{MACHINES[machine]}, {'in a node' if place == 'intra' else 'between nodes'}",
+            line(own, "message_bytes", "time_us"),
+            machines.index((machine,)),
+            ALSO if place == "intra" else MEASURED,
+        )
         for (machine, place), own in by(found, "machine", "placement").items()
-    ]  # fmt: skip
+    ]
     return Panel("Ping-pong, half a round trip", printed(found), "bytes", "us", series, log="xy")
 
 

@@ -1,7 +1,7 @@
 """The machine profiles of the 2017 study's four clusters, made from its printed tables.
 
-`python -m haloscope.studies.davis2017.replay.profiles [FOLDER]` writes them; the files that ship with the package are its
-output. What is printed, what is derived from it and what is missing stands in each profile's notes.
+`python -m haloscope.studies.davis2017.replay.profiles [FOLDER]` writes them; the files that ship with the package are
+its output. What is printed, what is derived from it and what is missing stands in each profile's notes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from haloscope.studies.davis2017.replay.hydra_kernels import kernels as hydra_ke
 from haloscope.studies.davis2017.replay.hydra_runs import ON_ONE_NODE, measured, messages_alone, stage_factor
 
 MACHINES = ("minerva", "hector", "dawndev", "hera")
-# Table 3 leaves the sockets of DawnDev open: four cores share one memory. HECToR's four NUMA regions of 8 cores are what
-# shares a memory bus, so they count as sockets here.
+# Table 3 leaves the sockets of DawnDev open: four cores share one memory. HECToR's four NUMA regions of 8 cores are
+# what shares a memory bus, so they count as sockets here.
 SOCKETS = {"minerva": 2, "hector": 4, "dawndev": 1, "hera": 4}
 WHERE = {"intra": "node", "inter": "network"}
 
@@ -148,11 +148,13 @@ _TABLES = {
 }
 _NOTES = {
     "all": [
-        "Made by haloscope.studies.davis2017.replay.profiles; the study prints no costs of packing, so there is no section pack."
+        "Made by haloscope.studies.davis2017.replay.profiles; the study prints no costs of packing, so there is no "
+        "section pack."
     ],
     "minerva": [
         "network: table 5.9 as printed; contention: section 5.3.4 (PingPing).",
-        "kernels: twelve are printed (serial, variant A); what a function's time leaves is shared by calls of the others.",
+        "kernels: twelve are printed (serial, variant A); what a function's time leaves is shared by calls of the "
+        "others.",
         "kernels: busier sockets scale all of them as the printed runs of 2, 4 and 12 processes on one node do.",
         "stage_factor: from the measured exchanges of 2 to 12 processes on one node; it contains packing.",
     ],

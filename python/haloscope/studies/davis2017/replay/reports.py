@@ -1,4 +1,6 @@
-"""Results of the replay that no bar can be set for: defects of the source, what costs are set by, and how far rules reach."""
+"""Results of the replay that no bar can be set for: defects of the source, what costs are set by, and how far rules
+reach.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,14 @@ def defects() -> list[Report]:
     printed, error = results.signed_errors()[results.MISPRINTED]
     run = "{} {} {}^3, {} ranks".format(*results.MISPRINTED)
     made = [
-        Report(f"model's components, {scaling}, {ranks} ranks", total, parts,
-               "the printed point-to-point time 16.98 contradicts the total, which needs 8.34"),
+        Report(
+            f"model's components, {scaling}, {ranks} ranks",
+            total,
+            parts,
+            "the printed point-to-point time 16.98 contradicts the total, which needs 8.34",
+        ),
         Report(f"error, {run}", f"{printed:+.2f} %", f"{error:+.2f} %", "the printed error contradicts its own times"),
-    ]  # fmt: skip
+    ]
     for ranks, grid, ours in observations.decompositions():
         if ranks == checks.OTHER_ORDER:
             why = "tables 4.2 and 5.8 give powers of two in another order of dimensions"
@@ -58,8 +64,11 @@ def exchange() -> list[Report]:
     wanted, alone = checks.modelled_exchange()
     known = [("weak", 2), ("weak", 4)]
     factor = hydra_runs.stage_factor([alone[c] for c in known], [wanted[c] for c in known])
-    off = [f"{scaling} {ranks} {alone[scaling, ranks] * factor / wanted[scaling, ranks] - 1:+.1%}"
-           for scaling, ranks in wanted if (scaling, ranks) not in known]  # fmt: skip
+    off = [
+        f"{scaling} {ranks} {alone[scaling, ranks] * factor / wanted[scaling, ranks] - 1:+.1%}"
+        for scaling, ranks in wanted
+        if (scaling, ranks) not in known
+    ]
     why = "a harder test than the bar's, which fits to five of the six"
     made = [Report("model's exchange by one factor from weak 2 and 4", "tables A.25, A.26", ", ".join(off), why)]
     app, p = hydra_runs.validated(), profile.load("minerva")

@@ -29,9 +29,21 @@ RULES = {"node_fill": "fill", "node_balanced": "balanced", "socket_balanced": "b
 def all_checks() -> list[Check]:
     """Return every check of this module, in order of the rows."""
     return [
-        *parts_of_the_breakdown(), *paths(), *sums(), *machines(), *speed(), *printed_errors(), *components.all_checks(),
-        *held_out(), *fewer_cores(), *node_hours(), *anomalies(), *crossovers(), *mappings(), *data_sets(),
-    ]  # fmt: skip
+        *parts_of_the_breakdown(),
+        *paths(),
+        *sums(),
+        *machines(),
+        *speed(),
+        *printed_errors(),
+        *components.all_checks(),
+        *held_out(),
+        *fewer_cores(),
+        *node_hours(),
+        *anomalies(),
+        *crossovers(),
+        *mappings(),
+        *data_sets(),
+    ]
 
 
 machine = functools.cache(profile.load)
@@ -56,10 +68,17 @@ def parts_of_the_breakdown() -> list[Check]:
     }
     note = "no cost of packing is printed: an assumed one here"
     return [
-        Check("C9", f"terms of {kind} in the breakdown", "present", f"{len(parts)}, {sum(parts.values()):.2f} s",
-              "all above 0", checks.state(bool(parts) and min(parts.values()) > 0), note if "pack" in kind else "")
+        Check(
+            "C9",
+            f"terms of {kind} in the breakdown",
+            "present",
+            f"{len(parts)}, {sum(parts.values()):.2f} s",
+            "all above 0",
+            checks.state(bool(parts) and min(parts.values()) > 0),
+            note if "pack" in kind else "",
+        )
         for kind, parts in kinds.items()
-    ]  # fmt: skip
+    ]
 
 
 def paths() -> list[Check]:
@@ -70,9 +89,15 @@ def paths() -> list[Check]:
     by_hand = max(predict(app, p, run.at(rank)).total for rank in range(96))
     good = math.isclose(longest.total, by_hand) and longest.total >= first.total
     return [
-        Check("C10", "longest of 96 ranks, found by classes", f"{by_hand:.3f} s (each rank)",
-              f"{longest.total:.3f} s (rank {longest.rank}; rank 0: {first.total:.3f})", "equal", checks.state(good))
-    ]  # fmt: skip
+        Check(
+            "C10",
+            "longest of 96 ranks, found by classes",
+            f"{by_hand:.3f} s (each rank)",
+            f"{longest.total:.3f} s (rank {longest.rank}; rank 0: {first.total:.3f})",
+            "equal",
+            checks.state(good),
+        )
+    ]
 
 
 def sums() -> list[Check]:
@@ -197,12 +222,23 @@ def fewer_cores() -> list[Check]:
         good = abs(ours / gain - 1) < 0.05
         made.append(Check("F1", f"256 ranks, {case.active} per socket, over measured 6", *texts, checks.state(good)))
     times = [case.prediction.total for case in found]
-    return [*made, Check("F1", "order of 1, 2, 4, 6 per socket", "rising", "rising" if times == sorted(times) else "not",
-                         "rising", checks.state(times == sorted(times)))]  # fmt: skip
+    return [
+        *made,
+        Check(
+            "F1",
+            "order of 1, 2, 4, 6 per socket",
+            "rising",
+            "rising" if times == sorted(times) else "not",
+            "rising",
+            checks.state(times == sorted(times)),
+        ),
+    ]
 
 
 def node_hours() -> list[Check]:
-    """F2: node-hours of the same runs, nodes counted in proportion to ranks as the study's ratios do, and as whole ones."""
+    """F2: node-hours of the same runs, nodes counted in proportion to ranks as the study's ratios do, and as whole
+    ones.
+    """
     printed, found = _printed_occupancy(), _occupancies()
     made = []
     for case, derived in zip(found[:-1], (3.66, 2.06, 1.25), strict=True):
@@ -224,17 +260,35 @@ def anomalies() -> list[Check]:
     found = {name: anomaly.leaving(*known) for name, known in hydra_kernels.printed().items()}
     flagged = [f"{name} above {round(f.last_on ** (1 / 3))}^3" for name, f in found.items() if f]
     text = ", ".join(flagged)
-    return [Check("F3", "kernels that leave their line", "Madvmz1 above 100^3", text, "equal",
-                  checks.state(text == "Madvmz1 above 100^3"), "twelve kernels, Lartvis1 among them")]  # fmt: skip
+    return [
+        Check(
+            "F3",
+            "kernels that leave their line",
+            "Madvmz1 above 100^3",
+            text,
+            "equal",
+            checks.state(text == "Madvmz1 above 100^3"),
+            "twelve kernels, Lartvis1 among them",
+        )
+    ]
 
 
 def crossovers() -> list[Check]:
-    """F4: where two machines change places. No crossing is printed, so the method is tried where the answer is known."""
+    """F4: where two machines change places. No crossing is printed, so the method is tried where the answer is
+    known.
+    """
     known = crossover(lambda p: 10 + p, lambda p: 1000.0, range(1, 2000))
     never = crossover(lambda p: 1.0, lambda p: 2.0, range(1, 2000))
     texts = ("P = 990, none", f"P = {known[1] if known else 'none'}, {never or 'none'}")
-    made = [Check("F4", "crossing of 10 + P and 1000; of 1 and 2", *texts, "equal",
-                  checks.state((known, never) == ((989, 990), None)))]  # fmt: skip
+    made = [
+        Check(
+            "F4",
+            "crossing of 10 + P and 1000; of 1 and 2",
+            *texts,
+            "equal",
+            checks.state((known, never) == ((989, 990), None)),
+        )
+    ]
     for side in (50, 75):
         curves = {name: _extrapolated(name, side) for name in ("dawndev", "hera")}
         place = crossover(curves["dawndev"], curves["hera"], POWERS)
@@ -260,7 +314,9 @@ def _extrapolated(name: str, side: int) -> Callable[[int], float]:
 
 
 def exchange_crossover() -> tuple[tuple[int, int] | None, bool]:
-    """Return where Hera and DawnDev change places in exchange and gathers, 75^3 a rank, and whether Hera leads at 64."""
+    """Return where Hera and DawnDev change places in exchange and gathers, 75^3 a rank, and whether Hera leads at
+    64.
+    """
     app = terms.load("hydra").network_only()
 
     @functools.cache
@@ -283,11 +339,22 @@ def mappings() -> list[Check]:
         made.append(Check("F5", what, loads_text(loads), loads_text(ours), "equal", checks.state(ours == loads)))
     base = minerva(hydra_runs.run("weak", 8))
     moved = minerva(hydra_runs.run("weak", 8, rule="by-socket"))
-    measured = {r["mapping"]: float(r["time_s"]) for r in table("davis2017", "mapping")
-                if (r["pes"], r["quantity"]) == ("8", "walltime")}  # fmt: skip
+    measured = {
+        r["mapping"]: float(r["time_s"])
+        for r in table("davis2017", "mapping")
+        if (r["pes"], r["quantity"]) == ("8", "walltime")
+    }
     gain, ours = measured["node_fill"] / measured["socket_balanced"], base.total / moved.total
-    made.append(Check("F5", "8 ranks, node-fill over socket-balanced", f"{gain:.3f}x (measured)", f"{ours:.3f}x", "5 %",
-                      checks.state(abs(ours / gain - 1) < 0.05)))  # fmt: skip
+    made.append(
+        Check(
+            "F5",
+            "8 ranks, node-fill over socket-balanced",
+            f"{gain:.3f}x (measured)",
+            f"{ours:.3f}x",
+            "5 %",
+            checks.state(abs(ours / gain - 1) < 0.05),
+        )
+    )
     cube = hydra_runs.run("strong", 64)
     slab = replace(cube, process_grid=(1, 4, 16))
     texts = (f"{minerva(run).components['point_to_point']:.2f} s" for run in (cube, slab))

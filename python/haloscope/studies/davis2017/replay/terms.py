@@ -1,7 +1,7 @@
 """Applications as trees of terms: the content of one iteration, read from a file that names no machine.
 
-A file has functions, each a list of terms: `kernel`, `boundary`, `exchange`, `gather`, `allocate`, `free` and `call` (of
-another function), each with `times`, or groups `{"times": "n", "of": [...]}`. Source: Davis 2017, eq. 5.1 to 5.14.
+A file has functions, each a list of terms: `kernel`, `boundary`, `exchange`, `gather`, `allocate`, `free` and `call`
+(of another function), each with `times`, or groups `{"times": "n", "of": [...]}`. Source: Davis 2017, eq. 5.1 to 5.14.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Application:
         return total
 
     def run_counts(self, iterations: Mapping[int, int]) -> Counter[Term]:
-        """Return how often each term occurs in a run of iterations[n] iterations with n inner loops. Source: eq. 5.1."""
+        """Return how often each term occurs in a run of iterations[n] iterations with n inner loops. Source: eq.
+        5.1.
+        """
         total: Counter[Term] = Counter()
         for loops, many in iterations.items():
             for term, times in self.counts(loops).items():
@@ -148,7 +150,9 @@ def _kind(item: Mapping) -> str:
 
 
 def evaluate_times(times: int | str, loops: int) -> int:
-    """Return how often: a number, or `n`, `n-1`, `2n`, `2n+1` ... with n = loops. Raises UsageProblem for another form."""
+    """Return how often: a number, or `n`, `n-1`, `2n`, `2n+1` ... with n = loops. Raises UsageProblem for another
+    form.
+    """
     found = re.fullmatch(r"(\d*)n([+-]\d+)?|(\d+)", str(times).replace(" ", ""))
     if not found:
         raise UsageProblem(f"'{times}' is not how often a term is done; write a number, n, n-1 or 2n+1")
@@ -159,7 +163,8 @@ def evaluate_times(times: int | str, loops: int) -> int:
 def load(application: str | Path) -> Application:
     """Read an application description: the name of a shipped one (`hydra`) or the path of a JSON file.
 
-    Raises UsageProblem for an unknown name, an unreadable file, text that is no JSON, and a description that is not valid.
+    Raises UsageProblem for an unknown name, an unreadable file, text that is no JSON, and a description that is not
+    valid.
     """
     path = SHIPPED.get(str(application), Path(application))
     if path.suffix != ".json" and not path.exists():

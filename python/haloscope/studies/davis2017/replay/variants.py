@@ -33,7 +33,9 @@ def walltimes() -> dict[tuple[str, str, str, int, int], float]:
 
 
 def gain(library: str, variant: str, scaling: str, side: int, pes: int) -> float | None:
-    """Return the time of the predecessor over that of a variant in the same run; None where one of them is not printed."""
+    """Return the time of the predecessor over that of a variant in the same run; None where one of them is not
+    printed.
+    """
     times = walltimes()
     old, new = (times.get((library, v, scaling, side, pes)) for v in (PREDECESSOR[variant], variant))
     return None if old is None or new is None else old / new
@@ -41,7 +43,9 @@ def gain(library: str, variant: str, scaling: str, side: int, pes: int) -> float
 
 @functools.cache
 def vector_gain() -> dict[tuple[str, int], float]:
-    """Return the time of D, not vectorised, over that of E, with SSE, by kernel and cells per side. Tables A.53 to A.59."""
+    """Return the time of D, not vectorised, over that of E, with SSE, by kernel and cells per side. Tables A.53 to
+    A.59.
+    """
     times = {(r["kernel"], r["variant"], int(r["cells_per_side"])): float(r["time_s"]) for r in _vector()}
     return {
         (kernel, side): t / times[kernel, "E", side] for (kernel, variant, side), t in times.items() if variant == "D"
@@ -49,7 +53,9 @@ def vector_gain() -> dict[tuple[str, int], float]:
 
 
 def vector_share() -> dict[str, tuple[float, float]]:
-    """Return least and most vector operations per operation of E by kernel; with two doubles each 0.5 is all. Table 6.4."""
+    """Return least and most vector operations per operation of E by kernel; with two doubles each 0.5 is all. Table
+    6.4.
+    """
     found: dict[str, list[float]] = {}
     for r in _vector():
         if r["vector_operations"]:
@@ -116,8 +122,15 @@ def stalls() -> str:
     for kernel in dict.fromkeys(kernel for kernel, _ in rows):
         shares = [stalled(rows[kernel, v]) for v in "CDE"]
         seconds, accesses = ([float(rows[kernel, v][name]) for v in "CDE"] for name in ("time_s", "l1_accesses"))
-        lines.append([kernel, *(f"{s:.1%}" for s in shares), f"{seconds[1] / seconds[2]:.2f}", f"{seconds[0] / seconds[2]:.2f}",
-                      f"{accesses[2] / accesses[0]:.2f}"])  # fmt: skip
+        lines.append(
+            [
+                kernel,
+                *(f"{s:.1%}" for s in shares),
+                f"{seconds[1] / seconds[2]:.2f}",
+                f"{seconds[0] / seconds[2]:.2f}",
+                f"{accesses[2] / accesses[0]:.2f}",
+            ]
+        )
     headers = ["kernel", "stalled C", "stalled D", "stalled E", "D/E", "C/E", "L1 accesses E/C"]
     return tables.markdown(lines, headers, right=headers[1:])
 

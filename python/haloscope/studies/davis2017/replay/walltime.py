@@ -98,7 +98,9 @@ def predict(application: Application, profile: Profile, run: Run) -> Prediction:
 
 
 def worst(application: Application, profile: Profile, run: Run) -> Prediction:
-    """Return the longest of all ranks' predictions; ranks with the same block, neighbours and socket load count once."""
+    """Return the longest of all ranks' predictions; ranks with the same block, neighbours and socket load count
+    once.
+    """
     found = (predict(application, profile, run.at(rank)) for rank in representatives(run))
     return max(found, key=lambda prediction: prediction.total)
 
@@ -162,7 +164,9 @@ class _Costs:
         )
 
     def _exchange(self, name: str) -> Mapping[str, float]:
-        """Return pack, messages and unpack of a stage: its dimensions follow one another, each waits for the worst node."""
+        """Return pack, messages and unpack of a stage: its dimensions follow one another, each waits for the worst
+        node.
+        """
         plan = core.make_plan(self._run.layout, self._run.rank, self._application.exchange(name))
         cost = {f"{name} {part}": 0.0 for part in ("pack", "messages", "unpack")}
         for d in range(3):

@@ -37,6 +37,8 @@ def cores_per_socket(application: Application, profile: Profile, run: Run, count
 
 
 def logarithmic(ranks: Sequence[int], seconds: Sequence[float]) -> Callable[[int], float]:
-    """Return the curve a + b log2(ranks) through measured or modelled times (least relative error), for extrapolation."""
+    """Return the curve a + b log2(ranks) through measured or modelled times (least relative error), for
+    extrapolation.
+    """
     fixed, slope = fit.line([math.log2(p) for p in ranks], seconds, positive=False)
     return lambda p: fixed + slope * math.log2(p)
