@@ -1,5 +1,5 @@
-// Figure `best`: how long a program waits for advice and predictions, as function calls in one process, the profile's file
-// read each time by best(). CPU seconds of one thread.
+// Figure `best`: how long a program waits for advice and predictions, as function calls in one process, the profile's
+// file read each time by best(). CPU seconds of one thread.
 #include "haloscope/best.hpp"
 
 #include <algorithm>

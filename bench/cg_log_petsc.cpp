@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// ---- the log ------------------------------------------------------------------------------------------------------------
+// ---- the log --------------------------------------------------------------------------------------------------------
 
 /// All-reduces inside PETSc's events, by log stage and event: PETSc counts them, but times them with the function's own
 /// work.
@@ -105,7 +105,7 @@ Json functions_of(PetscLogStage stage) {
   return found;
 }
 
-// ---- what takes turns ---------------------------------------------------------------------------------------------------
+// ---- what takes turns -----------------------------------------------------------------------------------------------
 
 struct Options {
   std::int64_t side = 50;
@@ -179,7 +179,7 @@ double allreduce_alone(int calls) {
   return (now_s() - begin) / calls;
 }
 
-// ---- records ------------------------------------------------------------------------------------------------------------
+// ---- records --------------------------------------------------------------------------------------------------------
 
 Json head_of(const Options& options, const std::string& kind) {
   char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -250,7 +250,8 @@ void measure(const Options& options) {
 }  // namespace
 }  // namespace haloscope::bench
 
-/// In front of the MPI library's, for what PETSc's functions spend in it. In parentheses: PETSc has a macro of this name.
+/// In front of the MPI library's, for what PETSc's functions spend in it. In parentheses: PETSc has a macro of this
+/// name.
 extern "C" int(MPI_Allreduce)(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const double begin = haloscope::now_s();
   const int code = PMPI_Allreduce(from, to, count, type, op, comm);

@@ -1,6 +1,6 @@
-// Figure `cg`: an iteration of cg3d against PETSc's KSPCG without preconditioner, with an assembled matrix (AIJ) and with
-// a shell matrix of plain loops, and against cg3d's own separate kernels. One program, two ranks, turns taken. First it
-// compares the residuals of the first iterations, and how many iterations a tolerance takes.
+// Figure `cg`: an iteration of cg3d against PETSc's KSPCG without preconditioner, with an assembled matrix (AIJ) and
+// with a shell matrix of plain loops, and against cg3d's own separate kernels. One program, two ranks, turns taken.
+// First it compares the residuals of the first iterations, and how many iterations a tolerance takes.
 #include <cmath>
 
 #include "haloscope/reproducible_sum.hpp"

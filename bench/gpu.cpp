@@ -226,8 +226,8 @@ Json pack(const Rig& rig, std::int64_t n) {
 /// Bytes of a row of the large copy.
 constexpr std::int64_t row_bytes = 16 * device::units_per_piece;
 
-/// The project's own copy kernel against the device's copy, of as many bytes as a large sweep moves: whether the copy that
-/// sweeps are compared with is the fastest there is.
+/// The project's own copy kernel against the device's copy, of as many bytes as a large sweep moves: whether the copy
+/// that sweeps are compared with is the fastest there is.
 Json own_copy(const Rig& rig, const Swept& swept) {
   const Fields fields(rig, swept.choice().grid, 8, swept.element_bytes());
   const auto& slots = fields.views[0];

@@ -1,8 +1,8 @@
 // A step of one process whose neighbours are imitated: what of its exchange does the interior's sweep hide?
 //
-// Two ranks that share a card cannot tell: while one exchanges, the other's sweep has the card. Here the halo stream packs
-// and copies to pinned memory, the host copies as a neighbour's message would, and the halo stream copies back, unpacks and
-// sweeps the boundary, one after the other with the interior or beside it.
+// Two ranks that share a card cannot tell: while one exchanges, the other's sweep has the card. Here the halo stream
+// packs and copies to pinned memory, the host copies as a neighbour's message would, and the halo stream copies back,
+// unpacks and sweeps the boundary, one after the other with the interior or beside it.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Figure `replaced`: an exchange of six faces by the library against the one that examples/replaced has written by hand, on
-// arrays alike, each after a sweep. Run by mpiexec -n 2.
+// Figure `replaced`: an exchange of six faces by the library against the one that examples/replaced has written by
+// hand, on arrays alike, each after a sweep. Run by mpiexec -n 2.
 #include <mpi.h>
 
 #include "../examples/replaced/faces.hpp"

@@ -1,4 +1,5 @@
-// Figure `stepper_order`: a Stepper's sweep of large blocks handed over in strips that stay in the cache, against whole boxes.
+// Figure `stepper_order`: a Stepper's sweep of large blocks handed over in strips that stay in the cache, against whole
+// boxes.
 // One rank, a 7-point sweep of doubles as a user writes it, without neighbours: the order of visiting alone.
 #include <mpi.h>
 

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def dynamic_metadata(settings: Mapping[str, str], project: Mapping[str, object]) -> dict[str, list[str]]:  # noqa: ARG001
+def dynamic_metadata(
+    settings: Mapping[str, str],
+    project: Mapping[str, object],  # noqa: ARG001
+) -> dict[str, list[str]]:
     """Return the wheel among the dependencies where the package is built on it, or is going to be."""
     return {"dependencies": [] if _site_has_mpi() else [settings["wheel"]]}
 

@@ -1,5 +1,5 @@
-// Sound in viscous air on a staggered grid: pressure in cells, each velocity on the faces that it is normal to. All four
-// fields travel in one exchange.
+// Sound in viscous air on a staggered grid: pressure in cells, each velocity on the faces that it is normal to. All
+// four fields travel in one exchange.
 //   mpiexec -n 4 ./staggered
 #include "heat3d.hpp"
 

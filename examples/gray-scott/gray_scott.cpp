@@ -1,5 +1,5 @@
 // Gray-Scott: two substances that diffuse and react. Both fields travel in one exchange.
-//   haloscope run --program ./gray-scott gray-scott --cells 512x512 --strategy 'ordered/*' --schedule bulk,split --depth 1,2
+//   haloscope run --program ./gray-scott gray-scott --strategy 'ordered/*' --schedule bulk,split --depth 1,2
 #include <haloscope/app.hpp>
 #include <haloscope/main.hpp>
 
@@ -9,7 +9,7 @@ namespace {
 
 enum { u, v };  // numbers of the quantities
 
-/// du/dt = Du lap(u) - u v^2 + F (1 - u),  dv/dt = Dv lap(v) + u v^2 - (F + k) v: one explicit step on part of the cells.
+/// du/dt = Du lap(u) - u v^2 + F (1 - u),  dv/dt = Dv lap(v) + u v^2 - (F + k) v: one explicit step on some cells.
 void react(const SweepArgs& args) {
   const Parameters& set = args.problem->parameters;
   const double feed = set.real("feed"), kill = set.real("kill"), dt = set.real("dt");

@@ -1,5 +1,5 @@
-// Heat in a plate: a grid, a field and a sweep of one's own, stepped as a choice says. With a machine profile, the choice
-// that it predicts fastest here.
+// Heat in a plate: a grid, a field and a sweep of one's own, stepped as a choice says. With a machine profile, the
+// choice that it predicts fastest here.
 //   mpiexec -n 4 ./stepper [machine.json]
 #include <cstdio>
 #include <haloscope/haloscope.hpp>

@@ -17,9 +17,9 @@ namespace haloscope {
 /// agree() with a plain function and its argument, which needs no memory.
 void agree_on(MPI_Comm comm, void (*work)(const void* context), const void* context);
 
-/// Carry out local work on every rank of `comm`. If it throws on any of them, all throw: a rank whose own work failed its
-/// own error, the others that of the first such rank, with its number. Where their collective calls make different things, as a
-/// grid and an exchange, all throw a UsageError about that.
+/// Carry out local work on every rank of `comm`. If it throws on any of them, all throw: a rank whose own work failed
+/// its own error, the others that of the first such rank, with its number. Where their collective calls make different
+/// things, as a grid and an exchange, all throw a UsageError about that.
 /// Collective; cost: one reduction to all.
 template <class Work>
 void agree(MPI_Comm comm, const Work& work) {

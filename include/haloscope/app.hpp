@@ -118,12 +118,14 @@ struct App {
   std::function<void(const SweepArgs&)> plain = {};
   /// Kernels of devices.
   std::function<DeviceKernel(const Problem&)> device = {};
-  /// Names of numbers that all ranks have alike, as a time step or the coefficients of a Krylov method. Zeros at time 0;
-  /// sweeps read them in SweepArgs::scalars. `update` brings them up to date before each stage; it has no other state.
+  /// Names of numbers that all ranks have alike, as a time step or the coefficients of a Krylov method. Zeros at time
+  /// 0; sweeps read them in SweepArgs::scalars. `update` brings them up to date before each stage; it has no other
+  /// state.
   std::vector<std::string> scalars = {};
   std::function<void(const Problem&, const StageStart&, std::span<double> scalars)> update = {};
-  /// Whether the loop that a stage opens, or with `stage` -1 the run, has done enough. `reduced` holds the latest numbers
-  /// of the reductions of the loop's stages, or of all, one after the other; the scalars are those of the last stage.
+  /// Whether the loop that a stage opens, or with `stage` -1 the run, has done enough. `reduced` holds the latest
+  /// numbers of the reductions of the loop's stages, or of all, one after the other; the scalars are those of the last
+  /// stage.
   /// Null: a run ends after its number of steps.
   std::function<bool(const Problem&, int stage, std::span<const double> reduced, std::span<const double> scalars)>
       enough = {};

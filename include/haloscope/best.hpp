@@ -64,8 +64,8 @@ struct Best {
 };
 
 /// Local; legal before MPI_Init and in programs without MPI.
-/// @throws UsageError for a request or a profile that cannot be right; UnavailableError when the profile lacks what every
-///         choice needs (the app's kernel: name another app, or give seconds_per_cell).
+/// @throws UsageError for a request or a profile that cannot be right; UnavailableError when the profile lacks what
+///         every choice needs (the app's kernel: name another app, or give seconds_per_cell).
 /// Cost: prices every legal choice, thousands of them: a fraction of a second, seconds for thousands of ranks.
 Best best(const BestRequest& request);
 

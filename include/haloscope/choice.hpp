@@ -87,7 +87,8 @@ Problem problem_of(const Choice& choice);
 std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement);
 
 /// The one legality function: empty when the choice can run, else the reason and what to do about it.
-/// Printable. Pure and local. Does not look at this machine's MPI: opening a transport that it lacks throws UnavailableError.
+/// Printable. Pure and local. Does not look at this machine's MPI: opening a transport that it lacks throws
+/// UnavailableError.
 std::string illegal(const Choice& choice);
 std::string illegal(const Candidate& candidate);
 /// The same by all rules but those of plans: making its plans may throw the reason.

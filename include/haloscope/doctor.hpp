@@ -24,12 +24,12 @@ struct Diagnosis {
   std::string remedy;  ///< what to do; "" where there is nothing to do
 };
 
-/// Examine the ranks of `comm` from inside the running program: the cores that they may use, room in /dev/shm, huge pages under
-/// fields, values of halos that were exchanged by messages of 16 B and of 16 KiB. What may crash or hang an MPI is left to
-/// `haloscope doctor`, which tries it in jobs of its own.
+/// Examine the ranks of `comm` from inside the running program: the cores that they may use, room in /dev/shm, huge
+/// pages under fields, values of halos that were exchanged by messages of 16 B and of 16 KiB. What may crash or hang an
+/// MPI is left to `haloscope doctor`, which tries it in jobs of its own.
 /// @return the same checks on all ranks. Never throws for what it finds.
-/// Collective, on a communicator of its own. Cost: some collective calls, two exchanges, 64 MiB touched and given back on each
-/// rank; tens of milliseconds.
+/// Collective, on a communicator of its own. Cost: some collective calls, two exchanges, 64 MiB touched and given back
+/// on each rank; tens of milliseconds.
 std::vector<Diagnosis> doctor(MPI_Comm comm);
 
 }  // namespace haloscope

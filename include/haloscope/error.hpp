@@ -15,8 +15,8 @@ enum class Exit : int { ok = 0, failed = 1, usage = 2, unavailable = 3 };
 /// \x1b or \u202e; lines and tabs stay.
 std::string printable(const std::string& text);
 
-/// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences. It may
-/// quote files of others, and is printable.
+/// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences. It
+/// may quote files of others, and is printable.
 class Error : public std::runtime_error {
  public:
   Error(Exit exit_code, const std::string& message) : std::runtime_error(printable(message)), exit_code_(exit_code) {}

@@ -23,8 +23,8 @@ class FieldMemory {
   };
   /// Local; in shared memory collective over `comm`, as is its end.
   /// @param nodes  node of each rank, to emulate nodes on one machine; empty: the real machines.
-  /// @throws UsageError for a negative halo or slots < 1; Error with the bytes needed and available where there is no (shared)
-  ///         memory, in shared memory on all ranks alike.
+  /// @throws UsageError for a negative halo or slots < 1; Error with the bytes needed and available where there is no
+  ///         (shared) memory, in shared memory on all ranks alike.
   FieldMemory(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes, const Options& options);
   ~FieldMemory();
   FieldMemory(FieldMemory&&) noexcept;

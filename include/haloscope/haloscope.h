@@ -4,8 +4,8 @@
  *  - A call that can fail returns an hs_status; hs_last_error() then holds the text, for the calling thread.
  *  - `hs_..._create` hands out a handle that the caller frees with `hs_..._free` (which accepts NULL). A plan and a
  *    program keep nothing of the layout, plan or struct they were made from.
- *  - A handle is a number, not an address. Every call recognises one that was freed, freed twice or given out by no call,
- *    and fails with HS_USAGE; a copy of a handle ends with the first of them that is freed.
+ *  - A handle is a number, not an address. Every call recognises one that was freed, freed twice or given out by no
+ *    call, and fails with HS_USAGE; a copy of a handle ends with the first of them that is freed.
  *  - Pointers inside structs that a call fills belong to the handle they came from and live as long as it does.
  *    `const char**` and `hs_spec` results live until the calling thread's next call of the same function.
  *  - Things with many fields, which grow with time, cross as JSON: choices, apps, the stages of a step, lists of names.
@@ -391,9 +391,9 @@ hs_status hs_program_create(const char* schedule, const hs_step* step, int32_t s
                             const hs_schedule_options* options, hs_program** program);
 /* Only the exchange, no sweep. barrier: 1 puts a barrier first. */
 hs_status hs_program_create_exchange(const hs_plan* plan, int32_t barrier, hs_program** program);
-/* A program from plain arrays, which are copied. Fails with HS_USAGE for a number out of range, and for NULL where a count
- * is above 0. The caller answers for the lengths: each array has as many entries as its count says, and set_messages,
- * set_copies and ring_boxes as many as the last of their starts, which nothing here can check. */
+/* A program from plain arrays, which are copied. Fails with HS_USAGE for a number out of range, and for NULL where a
+ * count is above 0. The caller answers for the lengths: each array has as many entries as its count says, and
+ * set_messages, set_copies and ring_boxes as many as the last of their starts, which nothing here can check. */
 hs_status hs_program_create_from(const hs_program_data* data, hs_program** program);
 hs_status hs_program_free(hs_program* program);
 hs_status hs_program_get(const hs_program* program, hs_program_data* data);
@@ -403,8 +403,8 @@ hs_status hs_program_get(const hs_program* program, hs_program_data* data);
 hs_status hs_program_traffic(const hs_program* program, const hs_plan* plan, int32_t copy_set, hs_traffic* traffic);
 
 /* Proves that the programs of all ranks never read what is not yet there, and end at the right time step.
- * stages    of the step; plans, programs: stages x ranks, by stage, then in rank order. A plan's quantities are those of
- *           the step with the same names
+ * stages    of the step; plans, programs: stages x ranks, by stage, then in rank order. A plan's quantities are those
+ *           of the step with the same names
  * finding   out: "" or what is wrong. Small grids only: cost O(ranks x (operations^2 + points x steps)). */
 hs_status hs_check(const hs_layout* layout, const hs_step* step, int32_t stages, const hs_plan* const* plans,
                    const hs_program* const* programs, const char** finding);
@@ -414,16 +414,16 @@ hs_status hs_check(const hs_layout* layout, const hs_step* step, int32_t stages,
 /* A machine profile. */
 typedef struct hs_profile hs_profile;
 
-/* A profile from its JSON, of the format data/profile.schema.json. Fails with HS_USAGE for one that is not valid, naming
- * what and where. Cost: milliseconds. */
+/* A profile from its JSON, of the format data/profile.schema.json. Fails with HS_USAGE for one that is not valid,
+ * naming what and where. Cost: milliseconds. */
 hs_status hs_profile_create(const char* json, hs_profile** profile);
 
-/* The profile of the same machine at another pace: every cost in proportion to the kernel of the pace that is like it, but
- * those of devices, which no kernel is like.
+/* The profile of the same machine at another pace: every cost in proportion to the kernel of the pace that is like it,
+ * but those of devices, which no kernel is like.
  * pace    a JSON object as the `pace` of a record: ranks, and times by name
  * scaled  out: to be freed by hs_profile_free
- * Fails with HS_UNAVAILABLE when the profile has no pace with as many ranks, HS_USAGE for what is no pace. Cost: that of a
- * copy. */
+ * Fails with HS_UNAVAILABLE when the profile has no pace with as many ranks, HS_USAGE for what is no pace. Cost: that
+ * of a copy. */
 hs_status hs_profile_at_pace(const hs_profile* profile, const char* pace, hs_profile** scaled);
 hs_status hs_profile_free(hs_profile* profile);
 
@@ -441,15 +441,15 @@ typedef struct hs_setting {
 
 void hs_setting_init(hs_setting* setting);
 
-/* The predicted time of a step, in step with all other ranks, long after the start, as a JSON object in seconds per time
- * step: profile, pace (that it is for, over that of the calibration, by kind), time_s, interval and exchange_interval
- * (90 %, null where the profile has none), interval_from (the regime of the held-out measurements that they are from, or
- * "all"; "": from the profile's parameters), regime and exchange_regime (what bounds the step, and the exchange), terms (by
- * name, along the critical path of the slowest rank; they add up to time_s), busy (the same terms, hidden or not),
- * worst_rank, worst_node, worst_node_bytes (that it sends to other nodes), nodes, classes (of ranks), messages, bytes and
- * message_bytes (that the worst rank sends in all exchanges of a step, and the least and largest), bound (whether their mean
- * is "latency-bound" or "bandwidth-bound"), reason (what bounds the exchange, in one clause), outside (costs beyond the
- * calibrated range), notes.
+/* The predicted time of a step, in step with all other ranks, long after the start, as a JSON object in seconds per
+ * time step: profile, pace (that it is for, over that of the calibration, by kind), time_s, interval and
+ * exchange_interval (90 %, null where the profile has none), interval_from (the regime of the held-out measurements
+ * that they are from, or "all"; "": from the profile's parameters), regime and exchange_regime (what bounds the step,
+ * and the exchange), terms (by name, along the critical path of the slowest rank; they add up to time_s), busy (the
+ * same terms, hidden or not), worst_rank, worst_node, worst_node_bytes (that it sends to other nodes), nodes, classes
+ * (of ranks), messages, bytes and message_bytes (that the worst rank sends in all exchanges of a step, and the least
+ * and largest), bound (whether their mean is "latency-bound" or "bandwidth-bound"), reason (what bounds the exchange,
+ * in one clause), outside (costs beyond the calibrated range), notes.
  * samples  draws of the profile's parameters for the interval, 0: none
  * singly   1: price every rank instead of one per class; slow, for checks
  * Fails with HS_USAGE when the choice cannot run, HS_UNAVAILABLE when the profile lacks a cost that it needs.
@@ -457,8 +457,8 @@ void hs_setting_init(hs_setting* setting);
 hs_status hs_predict(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting, int32_t samples,
                      int32_t singly, const char** json);
 
-/* Candidates for a choice: every strategy, schedule and depth, legal or not; deep ones with every kind of substeps. As a
- * JSON array of objects: the fields that differ from the choice's.
+/* Candidates for a choice: every strategy, schedule and depth, legal or not; deep ones with every kind of substeps. As
+ * a JSON array of objects: the fields that differ from the choice's.
  * depths  depth_count time steps per exchange to try; NULL: 1, 2, 4, 8, 16 */
 hs_status hs_candidates(const hs_choice* choice, const int32_t* depths, int32_t depth_count, const char** json);
 
@@ -467,14 +467,15 @@ typedef struct hs_advice hs_advice;
 /* Candidates ranked by their predictions.
  * among    those to look at, as hs_candidates has them; NULL: all with these depths
  * samples  draws of the profile's parameters, under which candidates are compared
- * Fails with HS_USAGE when none is legal, HS_UNAVAILABLE when the profile lacks what all need. Cost: a prediction each. */
+ * Fails with HS_USAGE when none is legal, HS_UNAVAILABLE when the profile lacks what all need. Cost: a prediction
+ * each. */
 hs_status hs_advice_create(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
                            const int32_t* depths, int32_t depth_count, const char* among, int32_t samples,
                            hs_advice** advice);
-/* The ranking, as a JSON object: time_s of the candidates, fastest first; group of each (from 0: of those that cannot be
- * told from its fastest member); simplest, of each group the place among the candidates of its simplest member within 5 %
- * of its fastest; first_of_depth, pairs of a depth and the place of its fastest candidate; changes, sentences on what would
- * change the answer; refused, pairs of a reason why candidates are missing and how many. */
+/* The ranking, as a JSON object: time_s of the candidates, fastest first; group of each (from 0: of those that cannot
+ * be told from its fastest member); simplest, of each group the place among the candidates of its simplest member
+ * within 5 % of its fastest; first_of_depth, pairs of a depth and the place of its fastest candidate; changes,
+ * sentences on what would change the answer; refused, pairs of a reason why candidates are missing and how many. */
 hs_status hs_advice_json(const hs_advice* advice, const char** json);
 /* A candidate, as a JSON object: the fields of hs_predict, and changes, as hs_candidates has them.
  * place  0: the fastest */
@@ -483,11 +484,11 @@ hs_status hs_advice_free(hs_advice* advice);
 
 /* The candidate that is predicted fastest, as a JSON object: the fields of hs_predict, changes, equals (changes
  * of those that the profile cannot tell from it, fastest first); notes also holds what was assumed.
- * question  a JSON object with choice, whose strategy, schedule, depth and substeps are to be found. Besides, each with a
- *           default: assumed_app (true: the app only stands for a program that has named none), depths, seconds_per_cell
- *           (of the program's own sweep), fused (true: it can apply all sub-steps of a deep halo tile by tile in the
- *           cache), halo (ghost layers that there is room for), shared_memory (false: fields lie in a rank's own memory),
- *           samples, cpu and mpi_library (of the program that asks), among (as of hs_advice_create)
+ * question  a JSON object with choice, whose strategy, schedule, depth and substeps are to be found. Besides, each with
+ *           a default: assumed_app (true: the app only stands for a program that has named none), depths,
+ *           seconds_per_cell (of the program's own sweep), fused (true: it can apply all sub-steps of a deep halo tile
+ *           by tile in the cache), halo (ghost layers that there is room for), shared_memory (false: fields lie in a
+ *           rank's own memory), samples, cpu and mpi_library (of the program that asks), among (as of hs_advice_create)
  * Fails as hs_advice_create does, and for a question that cannot be right. Cost: a fraction of a second; seconds for
  * thousands of ranks. */
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json);
@@ -535,14 +536,14 @@ typedef struct hs_simulation hs_simulation;
  * Fails as hs_predict does, and with HS_USAGE for overheads beyond the latency. Cost: seconds for 10^6 ranks. */
 hs_status hs_simulation_create(const hs_choice* choice, const hs_profile* profile, const hs_setting* setting,
                                double overhead_s, double gap_s, hs_simulation** simulation);
-/* What it consists of, as a JSON object: ranks, steps (time steps of a round), efficiency (speed of messages while their
- * receiver computes), classes (of ranks with equal plans and prices), comm_thread, outside (costs beyond the calibrated
- * range), notes. */
+/* What it consists of, as a JSON object: ranks, steps (time steps of a round), efficiency (speed of messages while
+ * their receiver computes), classes (of ranks with equal plans and prices), comm_thread, outside (costs beyond the
+ * calibrated range), notes. */
 hs_status hs_simulation_json(const hs_simulation* simulation, const char** json);
 /* The class of each rank, 0..classes-1. class_of  out: as many numbers as there are ranks */
 hs_status hs_simulation_classes(const hs_simulation* simulation, int32_t* class_of);
-/* A class, as a JSON object: rank (one of it), opening (programs that are run once, before those of a round), stages (of
- * each program), seconds (of each operation of all programs). */
+/* A class, as a JSON object: rank (one of it), opening (programs that are run once, before those of a round), stages
+ * (of each program), seconds (of each operation of all programs). */
 hs_status hs_simulation_class(const hs_simulation* simulation, int32_t number, const char** json);
 /* A copy of one of its programs. */
 hs_status hs_simulation_program(const hs_simulation* simulation, int32_t number, int32_t program, hs_program** result);

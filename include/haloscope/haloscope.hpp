@@ -1,4 +1,5 @@
-// Haloscope for users: four nouns (Grid, Field, Exchange, Stepper), five verbs (start, progress, finish, exchange, run).
+// Haloscope for users: four nouns (Grid, Field, Exchange, Stepper), five verbs (start, progress, finish, exchange,
+// run).
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -74,16 +75,16 @@ struct GridOptions {
 template <int D>
 class Grid {
  public:
-  /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout do, for
-  /// what is no communicator of one group of ranks, and for one with a topology that says otherwise than `options` where
-  /// ranks are or what is periodic: see of_cartesian().
+  /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout
+  /// do, for what is no communicator of one group of ranks, and for one with a topology that says otherwise than
+  /// `options` where ranks are or what is periodic: see of_cartesian().
   Grid(MPI_Comm comm, const GridOptions<D>& options) : Grid(comm, make(comm, options), options.nodes) {
     refuse_other_topology(comm, layout_, options.process_grid);
   }
-  /// A grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as can be: place, order
-  /// of ranks and periods are the communicator's. Local.
-  /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not split, as
-  ///                  the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
+  /// A grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as can be: place,
+  /// order of ranks and periods are the communicator's. Local.
+  /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not split,
+  ///                  as the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
   /// @param periodic  of dimensions that are not split; ignored for others.
   /// @throws UsageError for a communicator without Cartesian topology, for axes that do not name each of its dimensions
   ///         once (one of 1 process need not be named), and as Layout does.
@@ -92,10 +93,11 @@ class Grid {
                            const PerDimension<bool, D>& periodic = {}) {
     return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, periodic), whole(axes)), nodes);
   }
-  /// A grid of which each rank of `comm` says what it owns: uneven blocks, any order of ranks, and holes (as over land).
+  /// A grid of which each rank of `comm` says what it owns: uneven blocks, any order of ranks, and holes (as over
+  /// land).
   /// Collective over `comm`; 48 bytes from each rank to all.
-  /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid does not have are not
-  ///               looked at.
+  /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid does not have are
+  ///               not looked at.
   /// @param holes  whether cells may belong to no rank. Halos towards a hole are left alone, as those beyond the grid's
   ///               edge; exchanges that fill corners then have to be direct.
   /// @throws UsageError on all ranks alike, as Layout of boxes does.
@@ -163,10 +165,10 @@ class Field {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
 
  public:
-  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end, unless an exception ends
-  /// it: then it waits for no other rank, and the memory stays.
-  /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where there is no (shared)
-  ///         memory, in shared memory on all ranks alike.
+  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end, unless an
+  /// exception ends it: then it waits for no other rank, and the memory stays.
+  /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where there is no
+  ///         (shared) memory, in shared memory on all ranks alike.
   Field(const Grid<D>& grid, const FieldOptions& options)
       : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
                 {quantity(options), options.halo, options.slots, options.memory}) {

@@ -1,6 +1,6 @@
-// Devices imitated by the CPU, for programs and tests where there is no card: what of a driver an exchange's user needs. Memory
-// of imitated devices is recognised by exchanges as that of cards is, and host transports refuse it, though the host could
-// read it. Nothing here says anything about speed.
+// Devices imitated by the CPU, for programs and tests where there is no card: what of a driver an exchange's user
+// needs. Memory of imitated devices is recognised by exchanges as that of cards is, and host transports refuse it,
+// though the host could read it. Nothing here says anything about speed.
 #pragma once
 
 #include "haloscope/cxx20.hpp"

@@ -45,15 +45,16 @@ class Layout {
  public:
   /// Blocks as even as can be, no holes. Remainder rule: with r = cells mod ranks in a dimension, the first r ranks of
   /// that dimension own one cell more.
-  /// @param order  {0, 1, 2}: rank numbers run x fastest, then y, then z; {2, 1, 0}: z fastest, as MPI_Cart_create has it.
-  /// @throws UsageError for cells < 1, ranks < 1, more ranks than cells in a dimension, dims outside 1..3, an order that
-  ///         does not name 0, 1 and 2 once each.
+  /// @param order  {0, 1, 2}: rank numbers run x fastest, then y, then z; {2, 1, 0}: z fastest, as MPI_Cart_create has
+  ///         it.
+  /// @throws UsageError for cells < 1, ranks < 1, more ranks than cells in a dimension, dims outside 1..3, an order
+  ///         that does not name 0, 1 and 2 once each.
   Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order = {0, 1, 2});
   /// Rank r owns the cells `owned[r]`, in global coordinates. Blocks may be uneven but must line up: no plane that ends
   /// one of them cuts another.
   /// @param holes  whether cells may belong to no rank.
-  /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts a
-  ///         block; the rank that owns no cell. Cost: O(ranks log ranks), local.
+  /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts
+  ///         a block; the rank that owns no cell. Cost: O(ranks log ranks), local.
   Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes = false);
   /// The same blocks, rank r with that of rank `from[r]` here.
   /// @throws UsageError unless `from` names each rank once. Cost: O(ranks log ranks), local.
@@ -75,10 +76,11 @@ class Layout {
   const std::vector<std::int64_t>& cuts(int d) const { return cuts_[static_cast<std::size_t>(d)]; }
   /// Smallest local extent of any rank in dimension d.
   std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
-  /// The rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge and in a hole. May be `rank` itself.
+  /// The rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge and in a hole. May be `rank`
+  /// itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
-  /// Whether a rank borders on `rank` on this side (0 low, 1 high) of dimension d, if only at an edge or corner: beside a
-  /// hole. May be `rank` itself.
+  /// Whether a rank borders on `rank` on this side (0 low, 1 high) of dimension d, if only at an edge or corner: beside
+  /// a hole. May be `rank` itself.
   bool has_neighbour(int rank, int d, int side) const;
   /// The rank that owns global cell `cell` (inside the grid); -1 in a hole.
   int owner(const Index& cell) const;

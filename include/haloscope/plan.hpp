@@ -33,9 +33,9 @@ inline int bytes_of(Summand s) {
 enum class Edge : std::uint8_t { fixed, even, odd };
 HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd");
 enum class Pattern : std::uint8_t { ordered, direct };
-/// How quantities share messages and rounds: all of them share a message, those of one scalar type do, or each quantity has
-/// messages of its own (none), also rounds of its own, one whole exchange after another (serial), or rounds of which the next
-/// one starts before the last one has ended (pipelined).
+/// How quantities share messages and rounds: all of them share a message, those of one scalar type do, or each quantity
+/// has messages of its own (none), also rounds of its own, one whole exchange after another (serial), or rounds of
+/// which the next one starts before the last one has ended (pipelined).
 enum class Merge : std::uint8_t { all, type, none, serial, pipelined };
 HALOSCOPE_WORDS(Merge, "fields", "all", "type", "none", "serial", "pipelined");
 /// Whether quantities have rounds of their own.
@@ -108,8 +108,8 @@ struct Message {
 /// What becomes of the points that a copy writes.
 enum class Store : std::uint8_t { replace, add, clear };
 
-/// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)`. In a reverse plan, what is added to
-/// points, and the halos that are cleared.
+/// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)`. In a reverse plan, what is added
+/// to points, and the halos that are cleared.
 struct Copy {
   int quantity = 0;
   int round =

@@ -96,8 +96,8 @@ struct Program {
   Box block;                 ///< cells that are a device's where the rest is the host's; empty: all on one side
   std::vector<Ring> rings;   ///< between the two
   /// One kernel packs a round's messages, waits for those of its peers and unpacks them: `pack` begins it, `send` and
-  /// `wait` of the round go on while it runs, and it has ended where the round's `unpack` has. A round that sends nothing
-  /// has it in `unpack`.
+  /// `wait` of the round go on while it runs, and it has ended where the round's `unpack` has. A round that sends
+  /// nothing has it in `unpack`.
   bool signals = false;
   bool wraps = false;  ///< sweeps reach own-neighbour cells by wrapping around, not through halos
   Sharing sharing = Sharing::guided;

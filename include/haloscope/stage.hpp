@@ -38,9 +38,9 @@ struct SweepSpec {
   double flops_per_point = 0;    ///< for rates in records
   /// Computes part of the sweep on one thread; empty where App::open provides the kernels.
   std::function<void(const SweepArgs&)> run = {};
-  /// The same for fields in the memory of a device: gives SweepArgs::device_stream the kernel that computes `region`, whose
-  /// arguments are addresses there, and returns at once. The device is current. Where SweepArgs::numbers are wanted, it writes those
-  /// of every cell. For a Stepper; apps of this library launch by their sweeper.
+  /// The same for fields in the memory of a device: gives SweepArgs::device_stream the kernel that computes `region`,
+  /// whose arguments are addresses there, and returns at once. The device is current. Where SweepArgs::numbers are
+  /// wanted, it writes those of every cell. For a Stepper; apps of this library launch by their sweeper.
   std::function<void(const SweepArgs&)> launch = {};
   /// What a trace adds to its name in a time step, as the dimension that it goes along; empty: nothing.
   std::function<std::string(std::int64_t step)> in_step = {};
@@ -54,14 +54,14 @@ HALOSCOPE_WORDS(ReduceOp, "operation of a reduction", "sum", "max", "min");
 enum class ReduceMode : std::uint8_t { blocking, nonblocking, deferred };
 HALOSCOPE_WORDS(ReduceMode, "mode of a reduction", "blocking", "nonblocking", "deferred");
 
-/// How the numbers of ranks become one result: the MPI library reduces them; or every rank gathers those of all ranks and
-/// combines them in the order of ranks, so that sums do not depend on the library; or it does so with lists, whose lengths
-/// it gathers before.
+/// How the numbers of ranks become one result: the MPI library reduces them; or every rank gathers those of all ranks
+/// and combines them in the order of ranks, so that sums do not depend on the library; or it does so with lists, whose
+/// lengths it gathers before.
 enum class ReduceBy : std::uint8_t { reduce, gather, lists };
 HALOSCOPE_WORDS(ReduceBy, "way of a reduction", "reduce", "gather", "lists");
 
-/// What gathered numbers travel as: doubles, integers of 4 bytes, characters of 1 byte (0 to 255). Other numbers lose their
-/// fraction and stay within that range.
+/// What gathered numbers travel as: doubles, integers of 4 bytes, characters of 1 byte (0 to 255). Other numbers lose
+/// their fraction and stay within that range.
 enum class NumberType : std::uint8_t { real, integer, character };
 HALOSCOPE_WORDS(NumberType, "type of a reduction's numbers", "real", "integer", "character");
 

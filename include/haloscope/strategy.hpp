@@ -10,10 +10,10 @@
 
 namespace haloscope {
 
-/// A strategy `PATTERN[:option,...]/TRANSPORT[:option,...][+TRANSPORT[:option,...]]`, or `reference`, or `auto[:option,...]`
-/// (short for `ordered/auto[:option,...]`). With `shared+OTHER`, messages inside a node go by shared memory and those between nodes by the
-/// other transport. Pattern options: "merged" (one message per peer), "fields=all|type|none|serial|pipelined"
-/// (Merge), "self-first"
+/// A strategy `PATTERN[:option,...]/TRANSPORT[:option,...][+TRANSPORT[:option,...]]`, or `reference`, or
+/// `auto[:option,...]` (short for `ordered/auto[:option,...]`). With `shared+OTHER`, messages inside a node go by
+/// shared memory and those between nodes by the other transport. Pattern options: "merged" (one message per peer),
+/// "fields=all|type|none|serial|pipelined" (Merge), "self-first"
 /// (own-neighbour dimensions first), "corners" (always send edges and corners). Transport options belong to the
 /// transport.
 struct Strategy {

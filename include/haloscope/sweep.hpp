@@ -32,8 +32,8 @@ struct FieldView {
   }
 };
 
-/// Where a kernel of a device puts what each cell gives to a sweep's reductions; all of them must be written. Plain, so that it
-/// can be an argument of a kernel.
+/// Where a kernel of a device puts what each cell gives to a sweep's reductions; all of them must be written. Plain, so
+/// that it can be an argument of a kernel.
 struct CellNumbers {
   double* first = nullptr;  ///< cell (0, 0, 0), which need not be one of them; device memory
   std::int64_t row = 0, plane = 0, cells = 0;

@@ -54,18 +54,20 @@ class Link {
   /// Peer of the first message of `in` not yet arrived, -1 when none: what a watchdog reports.
   virtual int waiting_for(Ids in, int slot) const = 0;
   virtual Blocks blocks() const { return Blocks::never; }
-  /// Whether messages arrive in wait() only, in a call of MPI that waits for other ranks: test() stays false until then.
+  /// Whether messages arrive in wait() only, in a call of MPI that waits for other ranks: test() stays false until
+  /// then.
   virtual bool arrives_in_wait() const { return false; }
-  /// Whether peers must have begun the same exchange before it starts, where they may not: a call may wait for them inside MPI,
-  /// or abandon() cannot take back what lies in the fields' memory.
+  /// Whether peers must have begun the same exchange before it starts, where they may not: a call may wait for them
+  /// inside MPI, or abandon() cannot take back what lies in the fields' memory.
   virtual bool must_be_awaited() const { return blocks() != Blocks::never; }
   /// Whether follow() works, the same on all ranks.
   virtual bool follows() const { return false; }
-  /// The fields of a slot lie elsewhere, as the context's views say now; strides are as before, and nothing of the slot is
-  /// under way. Local. @param moved  bytes, by field.
+  /// The fields of a slot lie elsewhere, as the context's views say now; strides are as before, and nothing of the slot
+  /// is under way. Local. @param moved  bytes, by field.
   virtual void follow(int, Moves) {}
-  /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own ends, and nothing
-  /// arrives in the fields' memory any more. May be called again. Throws nothing, not even where memory is exhausted.
+  /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own ends, and
+  /// nothing arrives in the fields' memory any more. May be called again. Throws nothing, not even where memory is
+  /// exhausted.
   virtual void abandon() {}
   /// Whether its destructor, with nothing in flight, waits for no other rank: it frees no window or communicator, and
   /// no reduction is under way. The same on all ranks. Where it is false, an exchange ends once all ranks have come to
@@ -87,9 +89,9 @@ class DeviceLink : public Link {
   virtual void unpack_on(device::Stream& stream, Ids in, int slot) = 0;
   virtual void to_host(device::Stream& stream, Ids out, int slot) = 0;   ///< packed messages, OpKind::d2h
   virtual void to_device(device::Stream& stream, Ids in, int slot) = 0;  ///< arrived messages, OpKind::h2d
-  /// Whether a stream and the host tell each other by words how far messages have come. A program may then give a stream
-  /// to_device(), and what follows, before the messages have arrived, but not before their post(): wait() or test() lets
-  /// the stream go on.
+  /// Whether a stream and the host tell each other by words how far messages have come. A program may then give a
+  /// stream to_device(), and what follows, before the messages have arrived, but not before their post(): wait() or
+  /// test() lets the stream go on.
   virtual bool tells_by_words() const { return false; }
   /// ... later work of the stream starts once the messages posted last have arrived,
   virtual void await_on(device::Stream&, Ids, int) {}
@@ -113,8 +115,8 @@ struct MessageTags {
   MessageTags(const TagRange& reserved, int messages_of_slot);
   /// How many tags a link needs.
   static int needed(int messages, int slots) { return parts * (messages * slots + 1); }
-  /// Of a message of the plan, or a part of it. Ranks that exchange different slots by mistake wait for each other instead of
-  /// taking each other's messages.
+  /// Of a message of the plan, or a part of it. Ranks that exchange different slots by mistake wait for each other
+  /// instead of taking each other's messages.
   int of(int plan_tag, int part = 0, int slot = 0) const {
     return first + parts * (1 + plan_tag + slot * messages) + part;
   }

@@ -7,8 +7,8 @@
 
 #if defined(MPI_ABI_VERSION) && !defined(HALOSCOPE_FOR_ABI)  // which is defined where the library itself is compiled
 #error \
-    "The C++ interface of Haloscope is for one MPI, and the program is compiled for the standard ABI: compile with the mpicxx of \
-that MPI, or use the C interface, haloscope/exchange.h, with haloscope::exchange_abi"
+    "The C++ interface of Haloscope is for one MPI, and the program is compiled for the standard ABI: compile with the \
+mpicxx of that MPI, or use the C interface, haloscope/exchange.h, with haloscope::exchange_abi"
 #endif
 
 namespace haloscope {

@@ -1,4 +1,5 @@
-/* Halos through the C interface: a C array on a Cartesian communicator, whose last dimension is x; and what is refused. */
+/* Halos through the C interface: a C array on a Cartesian communicator, whose last dimension is x; and what is
+ * refused. */
 #include <haloscope/exchange.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static void run_upload(void* context) {
   for (i = 0; i < up->count; ++i) up->to[i] = up->from[i];
 }
 
-/* The same array on an imitated device, filled, exchanged and read by its stream. `field` is the array's, on the host. */
+/* The same array on an imitated device, filled, exchanged and read by its stream. `field` is the array's, on the
+ * host. */
 static int wrong_on_device(const hs_grid* grid, hs_field field, const hs_box* own) {
   const int64_t nx = own->hi[0] - own->lo[0], ny = own->hi[1] - own->lo[1], row = nx + 2;
   const size_t count = (size_t)((ny + 2) * row), bytes = count * sizeof(double);

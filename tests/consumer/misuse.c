@@ -1,4 +1,5 @@
-/* What the C interface refuses by name, and goes on: arrays that share memory, communicators of graphs, calls of a second thread.
+/* What the C interface refuses by name, and goes on: arrays that share memory, communicators of graphs, calls of a
+ * second thread.
  * With the word "threads" all threads may call MPI. */
 #include <haloscope/exchange.h>
 #include <pthread.h>
@@ -95,8 +96,8 @@ static void* finish(void* halo) {
   return NULL;
 }
 
-/* Where MPI allows one thread, a call of another is refused. Where it allows all, rank 0 waits on one thread for ranks that begin when
- * the other one has been refused. */
+/* Where MPI allows one thread, a call of another is refused. Where it allows all, rank 0 waits on one thread for ranks
+ * that begin when the other one has been refused. */
 static int wrong_threads(const hs_grid* grid, int threads, int rank, int size) {
   void *first = u + row + 1, *refused;
   const hs_field field = field_at("hot", &first);

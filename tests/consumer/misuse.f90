@@ -1,5 +1,5 @@
-! What the Fortran module refuses by name, and goes on: arrays that share memory, communicators of graphs and of two groups, calls of
-! a second thread, and calls after MPI has ended. With the word "threads" all threads may call MPI.
+! What the Fortran module refuses by name, and goes on: arrays that share memory, communicators of graphs and of two
+! groups, calls of a second thread, and calls after MPI has ended. With the word "threads" all threads may call MPI.
 module one_exchange
   use, intrinsic :: iso_c_binding
   use haloscope

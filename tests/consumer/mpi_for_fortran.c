@@ -25,7 +25,8 @@ int cartesian_of(int dims, const int* ranks, const int* wrap) {
   MPI_Cart_create(MPI_COMM_WORLD, dims, ranks, wrap, 0, &cart);
   return to_fortran(cart);
 }
-/* A periodic one of two dimensions, the same for all grids, which use it until the end. The last dimension is fastest. */
+/* A periodic one of two dimensions, the same for all grids, which use it until the end. The last dimension is
+ * fastest. */
 int cartesian(void) {
   int ranks[2] = {0, 0};
   const int wrap[2] = {1, 1};

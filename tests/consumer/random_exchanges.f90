@@ -1,7 +1,7 @@
 ! Random exchanges through the Fortran module: every ghost right to the byte, everything else untouched.
 !   mpiexec -n N ./random_exchanges_f SEED ROUNDS
-! All ranks draw the same numbers. Arrays are sections of larger blocks of bytes, viewed as points of several types; what is
-! right is found by byte, from the offset of each point.
+! All ranks draw the same numbers. Arrays are sections of larger blocks of bytes, viewed as points of several types;
+! what is right is found by byte, from the offset of each point.
 module random_numbers
   use, intrinsic :: iso_c_binding, only: c_int64_t
   implicit none

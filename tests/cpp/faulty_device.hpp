@@ -58,8 +58,9 @@ class Lateness {
 };
 
 /// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `block_delay_us=20` (slow blocks),
-///              `lost=3` (the last device is lost), `refused_call=3` (of a capture), `maps=0` (none of other processes' memory),
-///              `words=0` (streams write none and wait for none), `stay_us=50` (kernels that wait leave after this).
+///              `lost=3` (the last device is lost), `refused_call=3` (of a capture), `maps=0` (none of other processes'
+///              memory), `words=0` (streams write none and wait for none), `stay_us=50` (kernels that wait leave after
+///              this).
 inline device::host::Imitation faulty(const std::string& text) {
   double delay_us = 0, block_delay_us = 0, stay_us = -1;
   std::int64_t lost = -1, refused = -1;

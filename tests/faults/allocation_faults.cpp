@@ -1,6 +1,7 @@
 // A library to preload: allocations are counted, and some of them fail. A program finds its functions by dlsym().
-// Only allocations count that code makes in files with "haloscope" in their names, directly or by the C++ or Fortran library:
-// operator new, and the calls of the system by which large memory is taken; malloc() in the library of the Fortran module.
+// Only allocations count that code makes in files with "haloscope" in their names, directly or by the C++ or Fortran
+// library: operator new, and the calls of the system by which large memory is taken; malloc() in the library of the
+// Fortran module.
 // MPI and the program around are left alone.
 //   HALOSCOPE_TEST_TRACE=1  prints the callers of what fails on standard error
 #include <cxxabi.h>

@@ -1,5 +1,5 @@
-/* What exchanges_under_faults_haloscope does with exchanges, through the C interface: while calls of MPI fail, each rank prints the
- * exchanges' reports, then "right", "wrong" or "refused: TEXT".
+/* What exchanges_under_faults_haloscope does with exchanges, through the C interface: while calls of MPI fail, each
+ * rank prints the exchanges' reports, then "right", "wrong" or "refused: TEXT".
  *   usage: exchanges_under_faults_c STRATEGY */
 #include <haloscope/exchange.h>
 #include <stdio.h>

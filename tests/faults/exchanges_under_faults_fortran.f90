@@ -1,5 +1,5 @@
-! The same through the Fortran module: while calls of MPI fail, each rank prints the reports, then "right", "wrong" or "refused: TEXT".
-!   usage: exchanges_under_faults_fortran STRATEGY
+! The same through the Fortran module: while calls of MPI fail, each rank prints the reports, then "right", "wrong" or
+!   "refused: TEXT". usage: exchanges_under_faults_fortran STRATEGY
 program exchanges_under_faults
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: output_unit

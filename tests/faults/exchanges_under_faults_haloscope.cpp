@@ -1,10 +1,10 @@
 // What a program does with exchanges, from the first call to the last, on fields of its own, of the library's and on
-// imitated devices, and with a Stepper, for tests in which calls of MPI fail. Each rank prints the exchanges' reports, then
-// "right", "wrong" or "refused: TEXT".
+// imitated devices, and with a Stepper, for tests in which calls of MPI fail. Each rank prints the exchanges' reports,
+// then "right", "wrong" or "refused: TEXT".
 //   usage: exchanges_under_faults_haloscope STRATEGY HOW
-// HOW: own, shared, device (whose memory the fields are in); guard (a guarded exchange); boxes, cartesian, reordered (how the grid is
-// split); kept (exchanges until `auto` has decided, as an earlier program of this cache has); stepper, reductions (of all
-// kinds), stepper-guard, stepper-device, best (a Stepper by the choice of best()).
+// HOW: own, shared, device (whose memory the fields are in); guard (a guarded exchange); boxes, cartesian, reordered
+// (how the grid is split); kept (exchanges until `auto` has decided, as an earlier program of this cache has); stepper,
+// reductions (of all kinds), stepper-guard, stepper-device, best (a Stepper by the choice of best()).
 #include <cstdio>
 #include <memory>
 #include <string>

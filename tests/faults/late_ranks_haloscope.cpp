@@ -1,7 +1,8 @@
-// Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its work.
+// Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its
+// work.
 // Each rank prints "right", or "caught: TEXT".
-//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|throw-shared|more|end-stepper|end-field SECONDS
-//          late_ranks_haloscope step SECONDS STRATEGY SCHEDULE
+//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|throw-shared|more|end-stepper|end-field
+//          SECONDS late_ranks_haloscope step SECONDS STRATEGY SCHEDULE
 //          late_ranks_haloscope end|end-accumulation|end-alone SECONDS STRATEGY COLUMNS
 // With "end-alone", rank 1 ends its exchange only after rank 0 has.
 #include <chrono>

@@ -1,13 +1,13 @@
 // A library to preload: calls of MPI are counted, and one of them fails.
 //   HALOSCOPE_TEST_FAULT=FUNCTION:N[:RANK]  the N-th call (from 1) of a function by this rank, or by every rank
 //   HALOSCOPE_TEST_CALLS=FILE               calls by function, appended as "RANK FUNCTION N" when the process ends
-//   HALOSCOPE_TEST_CALLERS=NAME             calls count that come from files with this in their names, at the time of each call;
-//                                           "haloscope" by default, since those of the program around it are its own
-// haloscope-rank has MPI_ functions of its own, which time its calls, so there PMPI_ functions fail.
-// A call fails as one of MPI does: it returns a code with a text of its own where the error handler of its communicator or
-// window returns errors, and ends the job where that handler is fatal. Calls that have neither return a code.
-// mpi_functions.inc has a line FAULTY(NAME, "PARAMETERS") for each function that the library calls, and for its form for large
-// counts, and a line TIMED(NAME) for those that haloscope-rank times.
+//   HALOSCOPE_TEST_CALLERS=NAME             calls count that come from files with this in their names, at the time of
+//                                           each call; "haloscope" by default, since those of the program around it are
+// its own haloscope-rank has MPI_ functions of its own, which time its calls, so there PMPI_ functions fail.
+// A call fails as one of MPI does: it returns a code with a text of its own where the error handler of its communicator
+// or window returns errors, and ends the job where that handler is fatal. Calls that have neither return a code.
+// mpi_functions.inc has a line FAULTY(NAME, "PARAMETERS") for each function that the library calls, and for its form
+// for large counts, and a line TIMED(NAME) for those that haloscope-rank times.
 #include <dlfcn.h>
 #include <mpi.h>
 

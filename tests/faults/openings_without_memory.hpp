@@ -1,6 +1,6 @@
-// What programs of openings without memory share: in opening number n the n-th allocation fails, and the same is opened again with all
-// memory there. Each rank prints "n: RESULT; again: RESULT", results being "right", "wrong" or "refused: TEXT"; "done" where
-// no rank made n allocations.
+// What programs of openings without memory share: in opening number n the n-th allocation fails, and the same is opened
+// again with all memory there. Each rank prints "n: RESULT; again: RESULT", results being "right", "wrong" or "refused:
+// TEXT"; "done" where no rank made n allocations.
 #pragma once
 
 #include <dlfcn.h>
@@ -37,6 +37,6 @@ std::string open_and_exchange(const Setting& with);
 /// Rank 0 prints the lines of all ranks, which would else be mixed.
 void print_all(const std::string& text);
 
-/// @param words  STRATEGY MEMORY FIRST STEP once|on|pinned all|RANK fresh|kept; pinned: one allocation of pinned memory of a
-///               device fails; kept: all openings are on one communicator
+/// @param words  STRATEGY MEMORY FIRST STEP once|on|pinned all|RANK fresh|kept; pinned: one allocation of pinned memory
+///               of a device fails; kept: all openings are on one communicator
 void fail_all(int rank, char** words);

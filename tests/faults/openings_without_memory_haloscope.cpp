@@ -1,8 +1,8 @@
 // Openings in which memory is exhausted, one after another in one process: see openings_without_memory.hpp.
 //   usage: openings_without_memory_haloscope STRATEGY own|shared|device|guarded|stepper|guarded-stepper
 //              FIRST STEP once|on|pinned all|RANK fresh|kept
-//          openings_without_memory_haloscope together|apart|kept: all ranks fail in one collective call; apart: rank 0 alone has begun
-//              one of MPI; kept: rank 0 alone has left what later calls find
+//          openings_without_memory_haloscope together|apart|kept: all ranks fail in one collective call; apart: rank 0
+//              alone has begun one of MPI; kept: rank 0 alone has left what later calls find
 //          openings_without_memory_haloscope windows: windows of rank 1 that no machine has memory for
 //          openings_without_memory_haloscope: fields that no machine has memory for
 //          openings_without_memory_haloscope STRATEGY own|shared: an exchange for which /dev/shm may be too small
@@ -87,8 +87,8 @@ std::string result_of(Work work) try {
   return std::string("not an error of the library: ") + error.what();
 }
 
-/// In shared memory the fields are the library's. Streams of imitated devices allocate in steps, those of others do not: there
-/// steps do not count. What an exception of this program ends would stay, so that all ends after it.
+/// In shared memory the fields are the library's. Streams of imitated devices allocate in steps, those of others do
+/// not: there steps do not count. What an exception of this program ends would stay, so that all ends after it.
 std::string exchange_on(const Setting& with) {
   const Grid<2> grid(with.comm, {.cells = {10, 12}, .periodic = {true, true}});
   Array array(grid, with.memory == "device");

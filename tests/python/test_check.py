@@ -212,8 +212,8 @@ def test_differences_of_raw_files_are_placed_by_their_shape(check):
     result = check("-n", "1,4", "--file", "u.raw", "--type", "f8", "--shape", "6x4", *copying("u.raw"))
     assert result.code == 1 and "u.raw: 5 of 24 values differ, the first at [2, 0] (x = 0, y = 2): 12.0" in result.out
     assert (
-        "All differences lie on y = 2; 83.3 % of the points there differ. The largest lie beside y = 2, where even blocks of 2 ranks"
-        in result.out
+        "All differences lie on y = 2; 83.3 % of the points there differ. The largest lie beside y = 2, "
+        "where even blocks of 2 ranks" in result.out
     )
     result = check("-n", "1,4", "--file", "u.raw", "--type", "f8", *copying("u.raw"))
     assert "the first at [12]" in result.out

@@ -28,7 +28,10 @@ print(json.dumps({
     "parameters": [p.name for p in experiment.parameters],
     "metrics": [m.name for m in experiment.metrics],
     "parents": {n.path.name: c.path.name for c in experiment.call_tree for n in c},
-    "values": {c.name: [[list(m.coordinate), float(m.median)] for m in found] for (c, _), found in experiment.measurements.items()},
+    "values": {
+        c.name: [[list(m.coordinate), float(m.median)] for m in found]
+        for (c, _), found in experiment.measurements.items()
+    },
     "models": {c.name: model.hypothesis.function.to_string(*experiment.parameters)
                for (c, _), model in experiment.modelers[0].models.items()},
 }))

@@ -149,7 +149,7 @@ class Run:
             stderr=subprocess.PIPE,
             text=True,
             cwd=folder,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (nothing that takes a lock)
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 (takes no lock)
         )
 
     def until(self, all_of: Callable[[list[psutil.Process]], bool], limit: float = 60) -> list[psutil.Process]:

@@ -174,7 +174,8 @@ def round_trip(size: int, given: link.Link) -> float:
         f"n = 0\nwhile n < {size}: n += len(c.recv(1 << 20))\nc.sendall(b'1')"
     )
     client = (
-        f"import socket, time; c = socket.create_connection(('node1', 9000)); t = time.time(); c.sendall(bytes({size}))\n"
+        f"import socket, time; c = socket.create_connection(('node1', 9000)); t = time.time(); "
+        f"c.sendall(bytes({size}))\n"
         "c.recv(1); print(time.time() - t)"
     )
     with cluster.Cluster(given) as made:

@@ -158,7 +158,8 @@ def test_ranks_on_one_machine_have_no_open_door_to_the_network():
 # A rank prints the addresses on which it listens itself: what it has from mpiexec is not its own.
 LISTENERS = """
 import os
-inherited = {os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{n}")}
+descriptors = (f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd"))
+inherited = {os.readlink(d) for d in descriptors if os.path.exists(d)}
 from mpi4py import MPI
 import psutil
 MPI.COMM_WORLD.Barrier()

@@ -96,7 +96,8 @@ def out_of_step(*words: str, **environment: str) -> subprocess.CompletedProcess[
 
 
 DIFFERENCES = {
-    "more": "exchange 4 of heat differs between rank {} and rank {}: rank 0 has changed slot 0 since its last exchange, rank 1 has not",
+    "more": "exchange 4 of heat differs between rank {} and rank {}: "
+    "rank 0 has changed slot 0 since its last exchange, rank 1 has not",
     "slot": "exchange 3 of heat differs between rank {} and rank {}: rank {} exchanges slot {}, rank {} slot {}",
     "accumulate": "exchange 4 of heat differs between rank {} and rank {}: rank 1 accumulates, rank 0 exchanges",
 }

@@ -87,7 +87,8 @@ def test_unknown_names_and_unreadable_files_are_refused_with_a_remedy(tmp_path):
         (with_part("pack.lines", {"two": [SEGMENT]}), "'two' does not match"),
         (
             with_part("network.classes.node", {"segments": [SEGMENT | {"to_bytes": 8}, SEGMENT | {"from_bytes": 9}]}),
-            "network/classes/node/segments: segments must follow one another: one ends at 8 bytes, the next starts at 9",
+            "network/classes/node/segments: segments must follow one another: "
+            "one ends at 8 bytes, the next starts at 9",
         ),
     ],
 )

@@ -45,6 +45,21 @@ def test_cpp_is_formatted():
     assert found.returncode == 0, found.stderr
 
 
+WIDTHS = {".f90": 132, ".c": 120, ".def": 120, ".py": 120} | dict.fromkeys(ENDINGS, 120)  # 132: the limit of Fortran
+
+
+def test_lines_of_sources_are_not_longer_than_a_screen_is_wide():
+    listed = ended("git", "ls-files").stdout.splitlines()
+    sources = [name for name in listed if Path(name).suffix in WIDTHS]
+    assert sources
+    wide = []
+    for name in sources:
+        lines = (ROOT / name).read_text().splitlines()
+        most = WIDTHS[Path(name).suffix]
+        wide += [f"{name}:{n}: {len(line)} columns" for n, line in enumerate(lines, 1) if len(line) > most]
+    assert not wide, "\n".join(wide)
+
+
 # Functions of MPI without a return code, and one that does not return.
 UNCHECKED = {"MPI_Wtime", "MPI_Comm_f2c", "MPI_Comm_fromint", "MPI_Abort"}
 # Where codes are read by hand: the check itself, and what counts the calls of the program around it.

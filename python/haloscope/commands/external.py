@@ -48,7 +48,11 @@ def validate(
     folds = []
     for axis in cross:
         with progress.Line(100, "cross-validating (%)") as line:
-            folds += model.cross_validate(fitted_rows, axis, lambda part, at, to=line: to.reach(100 * part, at))  # type: ignore[misc]
+
+            def show(part: float, at: str, to: progress.Line = line) -> None:
+                to.reach(100 * part, at)
+
+            folds += model.cross_validate(fitted_rows, axis, show)
     notes = list(dict.fromkeys((*(other.notes if other else ()), *found.notes)))
     made = (fitted, f"{told} {len(rest)} others are predicted.", judged, folds, notes)
     terminal.echo(terminal.json_text(report.document(*made)) if as_json else report.markdown(*made))

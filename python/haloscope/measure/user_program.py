@@ -98,8 +98,15 @@ def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s
         _beside(folder, ".err").open("wb") as err,
     ):
         try:
-            process = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                       start_new_session=True, preexec_fn=launch.end_with_parent)  # fmt: skip # noqa: PLW1509
+            process = subprocess.Popen(
+                words,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                preexec_fn=launch.end_with_parent,  # noqa: PLW1509
+            )
         except OSError as error:
             raise NotAvailable(f"cannot start {mpiexec}: {error.strerror}; give another by --mpiexec") from None
         try:

@@ -59,7 +59,8 @@ struct hs_program {
 
 namespace haloscope::c {
 
-/// Keeps the text of the calling thread's last failure, for hs_last_error(). Where memory is exhausted, its first 255 characters.
+/// Keeps the text of the calling thread's last failure, for hs_last_error(). Where memory is exhausted, its first 255
+/// characters.
 void keep_failure(const char* prefix, const char* text) noexcept;
 
 /// Run `body`; exceptions end here, as a status and a text.

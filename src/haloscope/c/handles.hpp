@@ -1,5 +1,5 @@
-// Handles of the C interface: numbers in the place of addresses. One of an object that was freed, or of another kind, is
-// recognised without a look at memory that may be gone.
+// Handles of the C interface: numbers in the place of addresses. One of an object that was freed, or of another kind,
+// is recognised without a look at memory that may be gone.
 #pragma once
 
 #include <array>

@@ -13,7 +13,8 @@ const std::vector<int>& allowed_cores();
 /// Cores of this node that its ranks may use together: those allowed to the process that started this one, as
 /// `haloscope` counts them before the launcher pins ranks. Local.
 int cores_of_node();
-/// The number that Linux gives the socket of all allowed_cores(); -1 where they are of several, or it does not say. Local.
+/// The number that Linux gives the socket of all allowed_cores(); -1 where they are of several, or it does not say.
+/// Local.
 int socket_of_process();
 /// What Linux calls the CPU; "unknown" where it does not say. Local.
 std::string cpu_model();

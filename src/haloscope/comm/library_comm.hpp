@@ -41,11 +41,12 @@ class TagRange {
 };
 
 /// An MPI library has few communicators (MPICH: 2048), and every exchange needs messages that match no others. So the
-/// first exchange on a communicator duplicates it, later ones find the duplicate in an attribute of the communicator and
-/// take tags of their own. It lives until the user's communicator and everything opened on it are gone.
+/// first exchange on a communicator duplicates it, later ones find the duplicate in an attribute of the communicator
+/// and take tags of their own. It lives until the user's communicator and everything opened on it are gone.
 class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
  public:
-  /// The one on `users`, which may be a communicator of the library itself. Collective the first time: one MPI_Comm_dup.
+  /// The one on `users`, which may be a communicator of the library itself. Collective the first time: one
+  /// MPI_Comm_dup.
   static std::shared_ptr<LibraryComm> on(MPI_Comm users);
   ~LibraryComm();
   LibraryComm(const LibraryComm&) = delete;

@@ -35,7 +35,8 @@ bool meet_by_messages(MPI_Comm comm, MPI_Comm carrier, RankOf rank_of, int tag, 
   return true;
 }
 
-/// Waits until all ranks have come to the end of what they do together; the wait is reported, see ReportedWait. Collective.
+/// Waits until all ranks have come to the end of what they do together; the wait is reported, see ReportedWait.
+/// Collective.
 /// Allocates nothing, but for a report.
 /// @param what  returns the name of what ends, as "exchange of u".
 /// @throws PeerFailure within a FailureWatch.

@@ -27,7 +27,8 @@ constexpr int meeting_tag = 32767;  // the largest that every MPI has
 constexpr double longest_s = 30;
 constexpr const char* job_ends = "; the job ends here, since other ranks may wait for this one";
 
-/// Where this thread is in collective calls that make others. Ranks that are not at the same place have not failed in the same call.
+/// Where this thread is in collective calls that make others. Ranks that are not at the same place have not failed in
+/// the same call.
 struct CallPlace {
   int depth = 0;        // calls that run, one in another
   int begun = 0;        // in the outermost of them
@@ -73,7 +74,8 @@ bool is_in_world(MPI_Comm comm) {
 
 /// Messages go through MPI_COMM_WORLD: a rank that has not failed may free `comm` at once, and MPICH refuses to free a
 /// communicator with an unreceived message.
-/// @return whether all ranks come here within patience_s(), from the same place. Allocates nothing where MPI refuses nothing.
+/// @return whether all ranks come here within patience_s(), from the same place. Allocates nothing where MPI refuses
+///         nothing.
 bool all_meet(MPI_Comm comm) noexcept try {
   static thread_local CallPlace mine, theirs;  // messages may be in flight when this ends
   mine = call_place;

@@ -44,8 +44,8 @@ consteval bool is_collective(std::string_view call) {
   return false;
 }
 
-/// Counts collective calls of MPI of this thread. Ranks of a collective call of the library that have begun different numbers
-/// of them have not failed at the same place.
+/// Counts collective calls of MPI of this thread. Ranks of a collective call of the library that have begun different
+/// numbers of them have not failed at the same place.
 void begin_collective() noexcept;
 
 template <bool collective>
@@ -70,19 +70,19 @@ inline void require_mpi(int code, const char* call) {
   (::haloscope::begin_call<::haloscope::is_collective(#__VA_ARGS__)>(), \
    ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__))
 
-/// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI does not run or refuses to
-/// return it. Local.
+/// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI does not run or refuses
+/// to return it. Local.
 std::string own_name();
 
 /// The number in MPI_COMM_WORLD of a rank of a communicator; -1: it is in another world. Local.
 int world_rank(MPI_Comm comm, int rank);
 
-/// "rank 3": a rank of a communicator, by its number in MPI_COMM_WORLD. Where that has it not, as after MPI_Comm_spawn, "rank 1
-/// of its communicator".
+/// "rank 3": a rank of a communicator, by its number in MPI_COMM_WORLD. Where that has it not, as after MPI_Comm_spawn,
+/// "rank 1 of its communicator".
 std::string name_rank(MPI_Comm comm, int rank);
 
-/// Comes before a window is made, which takes a communicator: where none is left, MPICH 5 ends in a segmentation fault there, and
-/// returns an error for a duplicate, as this one makes and frees. Collective. @throws MpiError
+/// Comes before a window is made, which takes a communicator: where none is left, MPICH 5 ends in a segmentation fault
+/// there, and returns an error for a duplicate, as this one makes and frees. Collective. @throws MpiError
 void require_communicator_left(MPI_Comm comm);
 
 /// While it lives, MPI returns errors of calls on a communicator of the user's, instead of ending the job.
@@ -98,10 +98,11 @@ class ErrorsReturned {
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
 
-/// Called where an exception leaves a collective call on this rank, from its handler. An Error that is the same on all ranks goes on. For
-/// any other exception, as MpiError, OutOfMemory and std::bad_alloc, it waits for the other ranks to come here too.
-/// @throws Error (exit code 1) with the exception's text once all ranks of `comm` have. A job in which some rank has not
-///         within patience_s() is ended, with that text: such a rank waits for this one.
+/// Called where an exception leaves a collective call on this rank, from its handler. An Error that is the same on all
+/// ranks goes on. For any other exception, as MpiError, OutOfMemory and std::bad_alloc, it waits for the other ranks to
+/// come here too.
+/// @throws Error (exit code 1) with the exception's text once all ranks of `comm` have. A job in which some rank has
+///         not within patience_s() is ended, with that text: such a rank waits for this one.
 /// Cost: 2 log2(ranks) empty messages.
 [[noreturn]] void fail_together(MPI_Comm comm);
 
@@ -116,16 +117,17 @@ class Collective {
   static bool runs() noexcept;
 };
 
-/// Called before a collective call of MPI that frees something and waits for the other ranks. Where an exception ends a collective
-/// call, other ranks may have none, and never come: the job ends after patience_s() then. Costs nothing otherwise.
+/// Called before a collective call of MPI that frees something and waits for the other ranks. Where an exception ends a
+/// collective call, other ranks may have none, and never come: the job ends after patience_s() then. Costs nothing
+/// otherwise.
 void require_company(MPI_Comm comm);
 
-/// Called where a collective call has left what later ones find, as a communicator on another one. Ranks that have not all left the same
-/// do not match each other any more: where the call fails then, the job ends. Local.
+/// Called where a collective call has left what later ones find, as a communicator on another one. Ranks that have not
+/// all left the same do not match each other any more: where the call fails then, the job ends. Local.
 void note_kept() noexcept;
 
-/// Runs a collective call. What one rank alone can meet (MPI refuses, memory is exhausted) becomes an Error on all ranks
-/// where all met it; on some of them it ends the job. Costs nothing where nothing fails.
+/// Runs a collective call. What one rank alone can meet (MPI refuses, memory is exhausted) becomes an Error on all
+/// ranks where all met it; on some of them it ends the job. Costs nothing where nothing fails.
 /// @param what  it makes, "an exchange"; a literal. Reports of long waits and errors of exhausted memory name it.
 template <class Work>
 decltype(auto) collectively(MPI_Comm comm, const char* what, Work&& work) {

@@ -21,8 +21,8 @@ void report_wait(double seconds, const char* what);
 /// When a wait is to be reported. Cost: the clock is read.
 class ReportClock {
  public:
-  /// Seconds that the wait has lasted, each time that patience_s() have passed since it was looked at first or reported last;
-  /// 0: not yet.
+  /// Seconds that the wait has lasted, each time that patience_s() have passed since it was looked at first or reported
+  /// last; 0: not yet.
   double due();
   /// The next look is at another wait.
   void reset() { since_ = 0; }
@@ -65,8 +65,9 @@ class ReportedWait : public WatchedWait {
 };
 
 /// Has a thread of the library look at a wait that lasts inside a call of MPI, which itself cannot look: a fence, a
-/// blocking send. The wait's describe() must then be safe on any thread. Cost: a lock, twice. The first one starts the thread,
-/// which sleeps nearly always. Nothing looks where HALOSCOPE_PATIENCE is 0, memory is exhausted or MPI is simulated.
+/// blocking send. The wait's describe() must then be safe on any thread. Cost: a lock, twice. The first one starts the
+/// thread, which sleeps nearly always. Nothing looks where HALOSCOPE_PATIENCE is 0, memory is exhausted or MPI is
+/// simulated.
 class Overseen {
  public:
   explicit Overseen(WatchedWait& wait);

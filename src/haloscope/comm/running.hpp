@@ -7,15 +7,16 @@
 
 namespace haloscope {
 
-/// Keeps the shared library that holds this code loaded until the process ends: MPI_Finalize still calls functions of it,
-/// and Python unloads libraries before. Local.
+/// Keeps the shared library that holds this code loaded until the process ends: MPI_Finalize still calls functions of
+/// it, and Python unloads libraries before. Local.
 void stay_loaded();
 
-/// Whether MPI_Finalize has been called. What still holds communicators or windows then leaves them as they are. Only for
-/// what was made after require_mpi(). Cost: a load.
+/// Whether MPI_Finalize has been called. What still holds communicators or windows then leaves them as they are. Only
+/// for what was made after require_mpi(). Cost: a load.
 bool mpi_has_ended();
 
-/// @throws UsageError where another MPI is running than the one that the library was built for: of another file name or vendor.
+/// @throws UsageError where another MPI is running than the one that the library was built for: of another file name or
+///         vendor.
 /// Calls nothing that takes a handle. Local.
 void refuse_other_mpi();
 

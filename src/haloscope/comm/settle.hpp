@@ -10,7 +10,8 @@
 
 namespace haloscope {
 
-/// Whether waits of this thread poll and look for failures of other ranks, instead of waiting inside MPI; the same on all ranks.
+/// Whether waits of this thread poll and look for failures of other ranks, instead of waiting inside MPI; the same on
+/// all ranks.
 inline bool waits_are_watched() { return look_for_failures != nullptr; }
 
 /// Completes a request.
@@ -48,7 +49,8 @@ inline void meet(MPI_Comm comm, bool yield) {
   settle(request, yield);
 }
 
-/// Comes before a collective call that waits inside MPI: where waits are watched, all ranks are there or it throws. Collective.
+/// Comes before a collective call that waits inside MPI: where waits are watched, all ranks are there or it throws.
+/// Collective.
 inline void meet_if_watched(MPI_Comm comm, bool yield) {
   if (waits_are_watched()) meet(comm, yield);
 }

@@ -14,7 +14,8 @@ namespace haloscope {
 class Node;
 
 /// Pieces of memory that the ranks of a node reach, as allocate_shared() returns them. A window costs a communicator of
-/// the MPI library, so windows are opened for many pieces. Where a piece lies differs between ranks: see shared_place().
+/// the MPI library, so windows are opened for many pieces. Where a piece lies differs between ranks: see
+/// shared_place().
 class SharedArena {
  public:
   SharedArena();

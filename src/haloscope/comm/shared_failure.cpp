@@ -34,8 +34,8 @@ struct Open {
   std::vector<SharedFailure*> all;
 };
 
-/// Never destroyed: exchanges may outlive static objects. A wait is the first to ask for it where no device works, and must need
-/// no memory.
+/// Never destroyed: exchanges may outlive static objects. A wait is the first to ask for it where no device works, and
+/// must need no memory.
 Open& open_ones() {
   alignas(Open) static std::array<std::byte, sizeof(Open)> place;
   static Open& open = *new (place.data()) Open;

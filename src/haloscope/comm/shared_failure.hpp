@@ -13,31 +13,33 @@
 
 namespace haloscope {
 
-/// Another rank cannot go on, so that this one would wait for it indefinitely. what() is the reason as the first rank that failed
-/// sent it.
+/// Another rank cannot go on, so that this one would wait for it indefinitely. what() is the reason as the first rank
+/// that failed sent it.
 struct PeerFailure : Error {
   explicit PeerFailure(const std::string& reason) : Error(Exit::failed, reason) {}
 };
 
-/// The failure of an exchange or a Stepper on a device. Every rank that receives it passes it on, so that it reaches all ranks
-/// that a chain of peers joins with the first.
+/// The failure of an exchange or a Stepper on a device. Every rank that receives it passes it on, so that it reaches
+/// all ranks that a chain of peers joins with the first.
 class SharedFailure {
  public:
-  /// Local. @param tag  of messages that nothing else uses between these ranks. @param peers  of this rank, without itself.
+  /// Local. @param tag  of messages that nothing else uses between these ranks. @param peers  of this rank, without
+  /// itself.
   SharedFailure(MPI_Comm comm, int tag, std::vector<int> peers);
   ~SharedFailure();
   SharedFailure(const SharedFailure&) = delete;
   SharedFailure& operator=(const SharedFailure&) = delete;
 
-  /// Sends the reason to all peers, the first time; what peers send is not received from here on. Local; takes no memory.
+  /// Sends the reason to all peers, the first time; what peers send is not received from here on. Local; takes no
+  /// memory.
   void send(const char* reason);
-  /// Looks at all objects of this process that have sent nothing: a peer's device may have failed in another exchange than the
-  /// one that this rank waits in. Local.
+  /// Looks at all objects of this process that have sent nothing: a peer's device may have failed in another exchange
+  /// than the one that this rank waits in. Local.
   /// @throws PeerFailure where a peer has sent a reason, each time.
   /// Cost: an MPI_Iprobe for each object.
   static void look();
-  /// Takes what peers have sent and this rank did not wait for: MPI may refuse to free a communicator with messages. Nothing else
-  /// may be in flight on it. Local.
+  /// Takes what peers have sent and this rank did not wait for: MPI may refuse to free a communicator with messages.
+  /// Nothing else may be in flight on it. Local.
   static void receive_the_rest(MPI_Comm comm);
 
  private:

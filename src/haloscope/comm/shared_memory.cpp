@@ -100,7 +100,8 @@ void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
                                 ", or a strategy that keeps the fields private (shared:packed, p2p)");
 }
 
-/// Marks a number as used. @return whether no other window has it. @param mine  a number that was reserved for this one.
+/// Marks a number as used. @return whether no other window has it. @param mine  a number that was reserved for this
+/// one.
 bool take_number(int number, int mine) {
   const std::lock_guard lock(windows().mutex);
   if (number == mine) return true;
@@ -114,8 +115,8 @@ int reserve_number() {
   return ++windows().used;
 }
 
-/// A window's numbers must agree on all its ranks, each of which may meanwhile number windows of other communicators on other
-/// threads.
+/// A window's numbers must agree on all its ranks, each of which may meanwhile number windows of other communicators on
+/// other threads.
 int next_number(MPI_Comm comm) {
   for (;;) {
     const int mine = reserve_number();

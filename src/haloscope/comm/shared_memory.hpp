@@ -80,8 +80,8 @@ SharedPlace shared_place(const void* address);
 std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place);
 /// The MPI window of that number, for fences.
 MPI_Win shared_window(int number);
-/// Bytes of shared memory that this rank holds at the moment, in pages that other ranks can reach. What is free in windows
-/// for many pieces does not count.
+/// Bytes of shared memory that this rank holds at the moment, in pages that other ranks can reach. What is free in
+/// windows for many pieces does not count.
 std::int64_t shared_bytes();
 /// From now on a machine's ranks together hold at most `bytes` bytes: lets tests run out of shared memory.
 void cap_shared_memory(std::int64_t bytes);

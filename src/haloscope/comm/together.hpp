@@ -11,8 +11,8 @@
 
 namespace haloscope {
 
-/// Completes a nonblocking collective call of set-up by polling. A rank for which the others have not come after patience_s()
-/// reports it, see ReportedWait.
+/// Completes a nonblocking collective call of set-up by polling. A rank for which the others have not come after
+/// patience_s() reports it, see ReportedWait.
 /// @throws MpiError where MPI refuses.
 /// @throws also PeerFailure within a FailureWatch: the request is then still in flight, and its memory must stay.
 void meet_in(MPI_Request& request);

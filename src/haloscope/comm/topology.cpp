@@ -47,7 +47,8 @@ std::vector<int> split_dimensions(const std::vector<int>& ranks) {
   return split;
 }
 
-/// The communicator's dimension that each dimension of a layout is; not_split for others. Nothing where they do not fit.
+/// The communicator's dimension that each dimension of a layout is; not_split for others. Nothing where they do not
+/// fit.
 std::optional<std::array<int, 3>> projection(const Topology& topology, const Layout& layout,
                                              const std::array<int, 3>& axes) {
   const int dims = layout.dims();

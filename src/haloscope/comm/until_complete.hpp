@@ -6,8 +6,8 @@
 
 namespace haloscope {
 
-/// What MPI reads and writes until calls complete. Where an exception ends the function before that, MPI may use the memory later:
-/// it stays until the program ends.
+/// What MPI reads and writes until calls complete. Where an exception ends the function before that, MPI may use the
+/// memory later: it stays until the program ends.
 template <class Memory>
 class UntilComplete {
  public:

@@ -7,8 +7,8 @@
 
 namespace haloscope {
 
-/// Comes before the windows of a link or reduction are made: MPI may get memory that the system cannot back, and the process
-/// ends when it is written. Collective; cost: a reduction to all.
+/// Comes before the windows of a link or reduction are made: MPI may get memory that the system cannot back, and the
+/// process ends when it is written. Collective; cost: a reduction to all.
 /// @param bytes  of all windows that this rank is about to make.
 /// @throws Error on all ranks where one of them asks for more than require_memory() allows.
 void require_window_memory(MPI_Comm comm, std::size_t bytes);

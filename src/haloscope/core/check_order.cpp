@@ -86,7 +86,8 @@ Box touched(const Box& written, Centring of_written, Centring of_read, int layer
   return box;
 }
 
-/// The last operation before `end` that packs messages of a round, or `end`: a kernel that signals unpacks from there on.
+/// The last operation before `end` that packs messages of a round, or `end`: a kernel that signals unpacks from there
+/// on.
 int kernel_of(const Plan& plan, const Program& program, int round, int end) {
   for (int i = end; program.signals && i >= 0; --i)
     if (program.ops[i].kind == OpKind::pack)

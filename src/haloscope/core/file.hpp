@@ -13,8 +13,8 @@ namespace haloscope {
 /// @throws UsageError with the reason where there is none, or it cannot be read.
 std::string text_of_file(const std::string& path, const std::string& what, const std::string& remedy, std::size_t most);
 
-/// The same of an entry of a cache, which counts only where it is no link, this user's or root's, and others cannot write
-/// it; nothing where there is none.
+/// The same of an entry of a cache, which counts only where it is no link, this user's or root's, and others cannot
+/// write it; nothing where there is none.
 std::optional<std::string> kept_text(const std::string& path, std::size_t most);
 
 /// Puts an entry into a cache, whole or not at all; makes its folder, which others cannot look into.

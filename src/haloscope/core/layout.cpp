@@ -146,7 +146,8 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
   throw UsageError(unknown_name("process grid rule", rule, process_grid_rules()));
 }
 
-// ---- layouts ----------------------------------------------------------------------------------------------------------
+// ---- layouts
+// ----------------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -92,7 +92,8 @@ std::int64_t swap_bytes() noexcept {
   return std::max<std::int64_t>(0, FileText("/proc/meminfo").number("SwapTotal:")) << 10;
 }
 
-/// Page cache is given back when memory is needed, so it counts as available. The group may have all swap of the system.
+/// Page cache is given back when memory is needed, so it counts as available. The group may have all swap of the
+/// system.
 Limits of_group(const GroupFiles& files, const Path& folder) noexcept {
   const std::int64_t limit = number_in(folder, files.limit), used = number_in(folder, files.used);
   if (limit < 0 || used < 0 || limit >= std::int64_t{1} << 60) return {};

@@ -18,7 +18,8 @@ namespace haloscope {
 /// Cost: some files below /proc and /sys are read. Allocates nothing.
 std::int64_t available_memory() noexcept;
 
-/// Bytes that the machine, or the control group of this process, has in all, swap included; -1: not reported. Read once.
+/// Bytes that the machine, or the control group of this process, has in all, swap included; -1: not reported. Read
+/// once.
 std::int64_t total_memory() noexcept;
 
 /// This rank has not got memory; other ranks may have got theirs. Inside agree() the error reaches all ranks, elsewhere
@@ -39,7 +40,8 @@ ShortText available_text() noexcept;
 /// The text of OutOfMemory, with its parameters. Allocates nothing.
 ShortText exhausted_memory(const char* purpose, std::int64_t bytes, std::int64_t available, const char* where) noexcept;
 
-/// A text for a std::bad_alloc, whose size nobody has recorded: what was being made, and the bytes there. Allocates nothing.
+/// A text for a std::bad_alloc, whose size nobody has recorded: what was being made, and the bytes there. Allocates
+/// nothing.
 ShortText exhausted_memory() noexcept;
 
 /// Runs a local call. A std::bad_alloc becomes an OutOfMemory.

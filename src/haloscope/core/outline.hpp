@@ -8,7 +8,8 @@
 
 namespace haloscope {
 
-/// Grid, process grid and all that plans are made from, names of quantities apart: the same on all ranks of one exchange.
+/// Grid, process grid and all that plans are made from, names of quantities apart: the same on all ranks of one
+/// exchange.
 /// One line.
 std::string outline(const Plan& plan, const Layout& layout, std::size_t slots);
 

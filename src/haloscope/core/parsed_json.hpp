@@ -14,8 +14,8 @@ constexpr auto most_json_bytes = static_cast<std::size_t>(bound.json_bytes.most)
 constexpr auto most_json_depth = static_cast<int>(bound.json_depth.most);
 
 /// @param what  the text in messages, "the profile machine.json".
-/// @throws UsageError for text that is no JSON, with the place of the fault, and for text that is too long or has too many
-/// objects and lists in each other.
+/// @throws UsageError for text that is no JSON, with the place of the fault, and for text that is too long or has too
+/// many objects and lists in each other.
 nlohmann::json parsed_json(std::string_view text, const std::string& what);
 
 }  // namespace haloscope

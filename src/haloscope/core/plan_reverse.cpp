@@ -6,10 +6,10 @@
 // plan does so by its rounds. A direct one receives edges and corners on their own, and adds them to the faces on which
 // an ordered one would have found them.
 //
-// Then, in a round of its own, come the points that several ranks hold: those of nodes and faces where blocks meet. Each
-// holder gets the values of all others at once, by every strategy, and adds them as a tree: those that lie apart in z
-// first, then y, then x. A sum of two does not depend on their order, so all holders end with the same bits, also beside
-// holes, where no chain of neighbours would reach all of them.
+// Then, in a round of its own, come the points that several ranks hold: those of nodes and faces where blocks meet.
+// Each holder gets the values of all others at once, by every strategy, and adds them as a tree: those that lie apart
+// in z first, then y, then x. A sum of two does not depend on their order, so all holders end with the same bits, also
+// beside holes, where no chain of neighbours would reach all of them.
 #include <algorithm>
 #include <utility>
 
@@ -103,7 +103,8 @@ class Additions {
   const Quantity& quantity(int q) const { return plan_.spec.quantities[static_cast<std::size_t>(q)]; }
   bool holds_both_ends(int q, int d) const { return plan_.own_neighbour[d] && staggered(quantity(q).centring, d) != 0; }
 
-  /// The own points of q that lie on this side of the block in the dimensions where it is not 0, and on neither in others.
+  /// The own points of q that lie on this side of the block in the dimensions where it is not 0, and on neither in
+  /// others.
   Box points_on(int q, const Offset& side) const {
     Box box = plan_.owned(q);
     for (int d = 0; d < plan_.dims; ++d) {

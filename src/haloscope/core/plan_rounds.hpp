@@ -34,8 +34,8 @@ inline RoundPlace place_of(const Plan& plan, int round) {
   return {round / fields, round % fields};
 }
 
-/// Cells of quantity q that an exchange sends along v (`source`), or the halo that these fill; or the plane of one or of
-/// the other that both hold.
+/// Cells of quantity q that an exchange sends along v (`source`), or the halo that these fill; or the plane of one or
+/// of the other that both hold.
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source);
 
 /// Where contributions of field q arrive that travel against direction number `way`: a quantity of a reverse plan.

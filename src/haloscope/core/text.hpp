@@ -8,8 +8,8 @@
 
 namespace haloscope {
 
-/// A stream that a text is written into. Other streams leave out what they have no memory for, and report nothing; this one
-/// throws std::bad_alloc. Numbers are the same in every locale that the program may set.
+/// A stream that a text is written into. Other streams leave out what they have no memory for, and report nothing; this
+/// one throws std::bad_alloc. Numbers are the same in every locale that the program may set.
 class TextStream : public std::ostringstream {
  public:
   TextStream() {

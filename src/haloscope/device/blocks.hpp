@@ -51,7 +51,8 @@ struct BlocksLaunch {
 
 /// The words of a task queue. Each is written by one side only: the GPU or the CPU.
 struct BlocksQueue {
-  /// Mapped. A word a block, chunks packed so far; or, with a lock, tasks in their order: block x most_chunks + chunk + 1.
+  /// Mapped. A word a block, chunks packed so far; or, with a lock, tasks in their order: block x most_chunks + chunk +
+  /// 1.
   std::uint32_t* posted = nullptr;
   const std::uint32_t* told = nullptr;  ///< mapped, a word a block: `copied` and `arrived` bits
   int stride = 1;                       ///< words from one block's, or task's, to the next
@@ -85,8 +86,8 @@ struct BlocksKernels {
   void (*queue)(Stream&, const BlocksLaunch&, const BlocksQueue&) = nullptr;
   /// Most blocks of that kernel that are sure to run at once on the current device. Loads it.
   int (*resident)(int threads) = nullptr;
-  /// Answers the CPU with the clock: writes it to the word in mapped memory, waits for 0 there, writes it again; unless it has
-  /// to leave before.
+  /// Answers the CPU with the clock: writes it to the word in mapped memory, waits for 0 there, writes it again; unless
+  /// it has to leave before.
   void (*clock)(Stream&, std::uint64_t* word, const Stay&) = nullptr;
 };
 

@@ -18,8 +18,8 @@ class CallersStreams {
   /// Finishes its work. @return whether make() had returned it for this device.
   bool free(DeviceStream stream);
 
-  /// As Device::record() and wait(). The default stream comes after all the others have been given, and before what they are
-  /// given next.
+  /// As Device::record() and wait(). The default stream comes after all the others have been given, and before what
+  /// they are given next.
   void record(DeviceStream stream, HostEvent& event);
   void wait(DeviceStream stream, HostEvent& event);
 

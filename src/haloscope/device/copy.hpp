@@ -10,8 +10,8 @@
 
 namespace haloscope::device {
 
-/// What divides by a multiplication: n / d is the high 32 bits of 2 n multiplier, shifted right (Granlund and Montgomery
-/// 1994), for n from 0 to 2^31 - 1.
+/// What divides by a multiplication: n / d is the high 32 bits of 2 n multiplier, shifted right (Granlund and
+/// Montgomery 1994), for n from 0 to 2^31 - 1.
 struct Divisor {
   std::uint32_t multiplier;
   std::int32_t shift;
@@ -19,7 +19,8 @@ struct Divisor {
 /// @param d  1 to 2^31 - 1
 Divisor divide_by(std::int32_t d);
 
-/// A list of block copies (or additions, or clearings) that do not depend on each other, cut into pieces of about equal work: one launch.
+/// A list of block copies (or additions, or clearings) that do not depend on each other, cut into pieces of about equal
+/// work: one launch.
 struct CopyLaunch {
   /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on.
   struct Piece {

@@ -1,5 +1,5 @@
-// Packing, unpacking, own-neighbour halos and what contributions are added to, on a device: every region of every field and
-// message in one launch.
+// Packing, unpacking, own-neighbour halos and what contributions are added to, on a device: every region of every field
+// and message in one launch.
 #pragma once
 
 #include <cstring>
@@ -50,8 +50,8 @@ HALOSCOPE_FUNCTION std::int32_t quotient(std::int32_t n, const Divisor& d) {
 #endif
 }
 
-/// The threads of a block share a piece: write(to, read(from, to)) for each unit of `bytes` bytes. A thread reads several
-/// units before it writes one: it then waits for memory once, not for each.
+/// The threads of a block share a piece: write(to, read(from, to)) for each unit of `bytes` bytes. A thread reads
+/// several units before it writes one: it then waits for memory once, not for each.
 template <int bytes, class Read, class Write>
 HALOSCOPE_FUNCTION void each_unit(const Team& team, const CopyLaunch::Piece& piece, Read read, Write write) {
   constexpr int at_once = 4;

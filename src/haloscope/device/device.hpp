@@ -18,10 +18,10 @@
 
 namespace haloscope::device {
 
-/// Where memory lives: on the device; in pinned host memory, for copies; in ordinary host memory, whose copies go through
-/// a buffer of the driver while the calling thread waits; in host memory that kernels access themselves, `mapped` with
-/// each side seeing at once what the other writes, `noncoherent` only once the kernel has ended (the same as mapped on
-/// NVIDIA's GPUs).
+/// Where memory lives: on the device; in pinned host memory, for copies; in ordinary host memory, whose copies go
+/// through a buffer of the driver while the calling thread waits; in host memory that kernels access themselves,
+/// `mapped` with each side seeing at once what the other writes, `noncoherent` only once the kernel has ended (the same
+/// as mapped on NVIDIA's GPUs).
 enum class Space : std::uint8_t { device, pinned, pageable, mapped, noncoherent };
 const char* to_string(Space space);
 
@@ -35,8 +35,8 @@ struct Info {
   std::string id;                 ///< the same for all processes that use this device, and only for this one
   /// Kernels are loaded before they are first launched, which otherwise may wait for kernels that run.
   bool loads_early = false;
-  /// A kernel that waits for the CPU leaves after this: drivers end kernels that stay for seconds where a screen hangs on a device,
-  /// and a program that waits for the device as a whole goes on.
+  /// A kernel that waits for the CPU leaves after this: drivers end kernels that stay for seconds where a screen hangs
+  /// on a device, and a program that waits for the device as a whole goes on.
   double longest_stay_s = 1;
   /// For kernels that wait until `stop` is not 0. @param stop  in mapped memory.
   Stay stay(const std::uint32_t* stop) const { return {stop, static_cast<std::uint64_t>(longest_stay_s * clock_hz)}; }
@@ -67,8 +67,8 @@ class Stream {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  ///< later work of this stream starts after what the event marks now
-  /// A word in Space::mapped gets a value once the work before has finished: the host sees that work's results then. Where
-  /// Device::refuse_words() says nothing.
+  /// A word in Space::mapped gets a value once the work before has finished: the host sees that work's results then.
+  /// Where Device::refuse_words() says nothing.
   virtual void write(std::uint64_t* word, std::uint64_t value) = 0;
   /// Later work of this stream starts once a word in Space::mapped has this value or a higher one; the host writes it,
   /// before any call of its own that waits for the stream.
@@ -114,8 +114,8 @@ class Device {
   virtual void record(DeviceStream stream, Event& event) = 0;
   /// ... or its later work starts after what the event marks now.
   virtual void wait(DeviceStream stream, Event& event) = 0;
-  /// A device makes itself current on the calling thread where the driver has such a notion. @return the number of the one
-  /// that was.
+  /// A device makes itself current on the calling thread where the driver has such a notion. @return the number of the
+  /// one that was.
   virtual int use() = 0;
   /// The device of this number is current again.
   virtual void use_again(int index) = 0;
@@ -130,7 +130,8 @@ void call_even_if_lost(F call) {
   }
 }
 
-/// A device is current on the calling thread as long as this lives; then the one that was before. Null: nothing changes.
+/// A device is current on the calling thread as long as this lives; then the one that was before. Null: nothing
+/// changes.
 class Current {
  public:
   explicit Current(Device* device) : device_(device), before_(device != nullptr ? device->use() : 0) {}

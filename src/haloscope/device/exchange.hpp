@@ -1,5 +1,5 @@
-// Launches of the kernel that packs messages, tells the CPU part by part what is ready, and unpacks what arrives while it
-// runs. Plain values, no device code.
+// Launches of the kernel that packs messages, tells the CPU part by part what is ready, and unpacks what arrives while
+// it runs. Plain values, no device code.
 #pragma once
 
 #include <cstdint>

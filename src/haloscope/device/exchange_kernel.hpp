@@ -7,8 +7,8 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// Blocks share the pieces of all parts evenly, whichever part they are of. Each packs all its pieces before it waits for
-/// anything, so ranks cannot wait for each other's packing.
+/// Blocks share the pieces of all parts evenly, whichever part they are of. Each packs all its pieces before it waits
+/// for anything, so ranks cannot wait for each other's packing.
 struct ExchangeBlocks {
   static constexpr int threads = CopyBlocks::threads;
   static constexpr int nothing_came = -1;
@@ -43,8 +43,8 @@ struct ExchangeBlocks {
       write_word<Reader::anyone>(l.packed + place * signal_words, signal(l.exchange, part));
     });
   }
-  /// Announces that the kernel leaves, unless the part is there now. Both sides write before they look: the host sees that the kernel
-  /// has left, or this block what the host wrote.
+  /// Announces that the kernel leaves, unless the part is there now. Both sides write before they look: the host sees
+  /// that the kernel has left, or this block what the host wrote.
   template <class Ready>
   HALOSCOPE_FUNCTION bool leave(const Team& team, Ready ready) const {
     tell_progress(team, Progress::left);
@@ -53,8 +53,9 @@ struct ExchangeBlocks {
       return ready();
     });
   }
-  /// The part that has arrived as number `turn`, or nothing_came: all blocks leave. The host's memory is far, and many blocks that
-  /// look there would keep its link busy: the first one does, and tells the others, which wait for its word alone.
+  /// The part that has arrived as number `turn`, or nothing_came: all blocks leave. The host's memory is far, and many
+  /// blocks that look there would keep its link busy: the first one does, and tells the others, which wait for its word
+  /// alone.
   HALOSCOPE_FUNCTION int await_part(const Team& team, int turn) const {
     const bool looks = team.block() == 0;
     std::uint64_t word = signal(l.exchange, nothing_came);

@@ -1,5 +1,5 @@
-// Numbers that many threads gather: combined by blocks, in the order of threads, then by a second kernel, so that sums are the
-// same in every run. Included once per back end, after its launches.
+// Numbers that many threads gather: combined by blocks, in the order of threads, then by a second kernel, so that sums
+// are the same in every run. Included once per back end, after its launches.
 #pragma once
 
 #include <cstring>

@@ -16,8 +16,8 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 
 using Status = HALOSCOPE_GPU(Error_t);
 
-/// A call's status, without the copy of a failure that the runtime keeps: whoever asks it next, as after a launch, would take it for
-/// a failure of his own.
+/// A call's status, without the copy of a failure that the runtime keeps: whoever asks it next, as after a launch,
+/// would take it for a failure of his own.
 inline Status settled(Status status) {
   if (status != HALOSCOPE_GPU(Success)) (void)HALOSCOPE_GPU(GetLastError)();
   return status;
@@ -122,8 +122,8 @@ inline std::string refuse_words(int index) {
 }
 #endif
 
-/// A variable of the environment that makes every launch wait for its kernel: a launch behind a waiting stream would never
-/// return. Null: none is set.
+/// A variable of the environment that makes every launch wait for its kernel: a launch behind a waiting stream would
+/// never return. Null: none is set.
 inline const char* blocking_launches() {
   for (const char* name : {"CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNEL"})
     if (const char* const value = std::getenv(name); value != nullptr && std::atoi(value) != 0) return name;
@@ -170,8 +170,8 @@ struct KernelOf {
   static const void* address() { return all_kernels()[number]; }
 };
 
-/// Loads all kernels on the current device and asks for as much shared memory as it has, so that no launch has to: a launch may
-/// be captured, or other kernels may be waiting for the CPU.
+/// Loads all kernels on the current device and asks for as much shared memory as it has, so that no launch has to: a
+/// launch may be captured, or other kernels may be waiting for the CPU.
 inline std::vector<KernelLimits> load_kernels(int index) {
   int most = 0;
   HALOSCOPE_CHECK(DeviceGetAttribute, &most, HALOSCOPE_GPU_MOST_SHARED, index);
@@ -269,8 +269,8 @@ int most_resident(int threads) {
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks, since HIP 5.4. Before, all
-/// that HIP ran on was of the GFX9 family, whose clock has 100 MHz.
+/// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks, since HIP 5.4. Before,
+/// all that HIP ran on was of the GFX9 family, whose clock has 100 MHz.
 inline double clock_hz([[maybe_unused]] int index) {
 #if defined(__HIPCC__) && HIP_VERSION < 50400000
   return 1e8;
@@ -403,8 +403,8 @@ class GpuDevice final : public Device {
   std::vector<KernelLimits> limits_;
 };
 
-/// Kernels are loaded at once, not when they are first launched: loading waits for kernels that run, and those that wait
-/// for the CPU would then wait for ever.
+/// Kernels are loaded at once, not when they are first launched: loading waits for kernels that run, and those that
+/// wait for the CPU would then wait for ever.
 inline void load_early() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 inline int count() {
@@ -435,8 +435,8 @@ inline int owner(const void* address) {
   return type == hipMemoryTypeDevice || found.isManaged != 0 ? found.device : -1;
 }
 #else
-/// Asks the driver: the runtime's own call would give programs that use no device a context on one. Where nobody has loaded
-/// the driver nobody has memory of a device.
+/// Asks the driver: the runtime's own call would give programs that use no device a context on one. Where nobody has
+/// loaded the driver nobody has memory of a device.
 inline int owner(const void* address) {
   using Ask = CUresult (*)(void* into, CUpointer_attribute attribute, CUdeviceptr address);
   const auto ask = driver_call<Ask>("cuPointerGetAttribute");

@@ -11,8 +11,8 @@
 
 namespace haloscope::device {
 
-/// Data pass in parts: while the host makes or looks at one, the device copies the other. So host memory does not grow with
-/// the data, and no copy goes through pageable memory.
+/// Data pass in parts: while the host makes or looks at one, the device copies the other. So host memory does not grow
+/// with the data, and no copy goes through pageable memory.
 class Hatch {
  public:
   /// @param bytes  of each piece, >= 1. Nothing allocates afterwards.

@@ -5,8 +5,8 @@
 
 namespace haloscope::device {
 
-/// A stream without work does each piece as it comes, and the time between two events on it is the host's: it holds the gap
-/// before the work is handed over. Behind a Hold the work is all there when its turn comes.
+/// A stream without work does each piece as it comes, and the time between two events on it is the host's: it holds the
+/// gap before the work is handed over. Behind a Hold the work is all there when its turn comes.
 class Hold {
  public:
   /// @param seconds  how long; by default longer than the host takes to hand over a few pieces of work.

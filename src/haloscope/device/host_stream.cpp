@@ -148,7 +148,8 @@ void HostStream::wait(Event& given) {
   }
 }
 
-/// A device looks at the word itself: nobody tells it. It goes on looking after it has failed, as long as nobody writes.
+/// A device looks at the word itself: nobody tells it. It goes on looking after it has failed, as long as nobody
+/// writes.
 static void look_until(const std::uint64_t* word, std::uint64_t value) {
   constexpr int longest = 8;  // 2^8 us between two looks
   const std::atomic_ref looked(*const_cast<std::uint64_t*>(word));

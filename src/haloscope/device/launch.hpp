@@ -84,8 +84,8 @@ void launch_stream(Stream& stream, const SweepLaunch& s) {
   launch_plain<StreamSweep<Form, true>, Form>(stream, s);
 }
 
-/// Few block shapes are so small that two cells a thread do not stage a buffer: no thread of a block has more than three in
-/// each dimension.
+/// Few block shapes are so small that two cells a thread do not stage a buffer: no thread of a block has more than
+/// three in each dimension.
 template <class Form>
 void launch_shared(Stream& stream, const SweepLaunch& s) {
   using Sweep = SharedSweep<Form>;

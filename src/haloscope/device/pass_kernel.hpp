@@ -1,4 +1,5 @@
-// Kernels of the CPU for several quantities on a device, a thread for each cell or point: `Passes` says which there are.
+// Kernels of the CPU for several quantities on a device, a thread for each cell or point: `Passes` says which there
+// are.
 // Included once per back end, after its launches.
 //   fields, weights, count: operands and coefficients that a kernel has, and numbers of kernels
 //   scratch: doubles that a kernel of a point, or of two in a row, keeps

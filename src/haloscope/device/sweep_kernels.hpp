@@ -137,8 +137,9 @@ struct Part {
   }
 };
 
-/// As StreamSweep where nothing wraps around, but each thread has several cells: those that one load of 16 bytes brings,
-/// in each of several rows. It may be launched where all rows begin at multiples of 16 bytes, and there are so many.
+/// As StreamSweep where nothing wraps around, but each thread has several cells: those that one load of 16 bytes
+/// brings, in each of several rows. It may be launched where all rows begin at multiples of 16 bytes, and there are so
+/// many.
 template <class Form>
 struct WideSweep {
   using T = typename Form::Real;
@@ -219,9 +220,9 @@ struct WideSweep {
   }
 };
 
-/// As WideSweep in two dimensions, where the sums of a thread are few: it reads all that its rows need at once, and writes
-/// them. The threads of a block lie side by side and above each other, and blocks follow each other as memory does, which
-/// then opens few of its pages at a time.
+/// As WideSweep in two dimensions, where the sums of a thread are few: it reads all that its rows need at once, and
+/// writes them. The threads of a block lie side by side and above each other, and blocks follow each other as memory
+/// does, which then opens few of its pages at a time.
 template <class Form>
 struct FlatSweep {
   using T = typename Form::Real;

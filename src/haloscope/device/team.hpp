@@ -140,8 +140,8 @@ struct alignas(count * sizeof(T)) Pack {
   T value[count];
 };
 
-/// Reads as load() does. Of a Pack of which only values `begin` to `end` may be read the others are undefined: a GPU reads
-/// them too, since memory that holds some bytes of 16 holds all.
+/// Reads as load() does. Of a Pack of which only values `begin` to `end` may be read the others are undefined: a GPU
+/// reads them too, since memory that holds some bytes of 16 holds all.
 /// @param p  aligned as a Pack is.
 template <int count, class T>
 HALOSCOPE_FUNCTION Pack<T, count> load_pack(const T* p, [[maybe_unused]] int begin, [[maybe_unused]] int end) {
@@ -168,8 +168,8 @@ HALOSCOPE_FUNCTION void store_pack(T* p, const Pack<T, count>& pack) {
 #endif
 }
 
-/// Copies from memory to the block's shared memory, behind the thread's back where the device can: what a thread has copied is
-/// there once await_copies() says so of its end_copies(), for the others after a sync().
+/// Copies from memory to the block's shared memory, behind the thread's back where the device can: what a thread has
+/// copied is there once await_copies() says so of its end_copies(), for the others after a sync().
 template <class T>
 HALOSCOPE_FUNCTION void copy_to_shared(T* to, const T* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

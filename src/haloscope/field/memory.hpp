@@ -21,8 +21,8 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (byte
 constexpr std::size_t whole_lines(std::int64_t bytes) { return round_up(static_cast<std::size_t>(bytes), cache_line); }
 
 /// @param purpose  for messages, as "fields".
-/// @throws OutOfMemory for more than the machine, or the control group of this process, has in all: the system may grant that,
-///         and end the process when it is written.
+/// @throws OutOfMemory for more than the machine, or the control group of this process, has in all: the system may
+///         grant that, and end the process when it is written.
 void require_memory(std::size_t bytes, const char* purpose);
 
 /// Zeroed memory that nobody has touched yet, so the first thread to write a page decides where it lives. Move-only.
@@ -49,15 +49,15 @@ class Memory {
   std::shared_ptr<void> keeper_;
 };
 
-/// Bytes that the Memory objects of this process have taken from the system so far, given back since or not. What keepers
-/// own does not count.
+/// Bytes that the Memory objects of this process have taken from the system so far, given back since or not. What
+/// keepers own does not count.
 std::int64_t taken_bytes();
 
-/// Give the whole pages among some bytes of private memory back to the system. The addresses stay usable; what lay there
-/// is zeros when it is next touched.
+/// Give the whole pages among some bytes of private memory back to the system. The addresses stay usable; what lay
+/// there is zeros when it is next touched.
 void free_pages(std::span<std::byte> bytes);
-/// Have some bytes of private memory, anybody's, lie in huge pages from now on, where the system lets programs ask for them
-/// and can (Linux 6.1 or newer). Contents and addresses stay; the system copies them once.
+/// Have some bytes of private memory, anybody's, lie in huge pages from now on, where the system lets programs ask for
+/// them and can (Linux 6.1 or newer). Contents and addresses stay; the system copies them once.
 void move_to_huge_pages(std::span<std::byte> bytes);
 /// How many of some bytes are in memory now, by whole pages; 0 where the system does not say.
 std::int64_t resident_bytes(std::span<const std::byte> bytes);

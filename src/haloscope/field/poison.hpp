@@ -1,6 +1,6 @@
-// Poison: values that show where a stale halo was read. Reals hold a signalling NaN, which arithmetic hands on with the side
-// of the halo that it came from; integers of 1, 2, 4 or 8 bytes the bytes DB with the side in the last four bits; other
-// points the bytes DB.
+// Poison: values that show where a stale halo was read. Reals hold a signalling NaN, which arithmetic hands on with the
+// side of the halo that it came from; integers of 1, 2, 4 or 8 bytes the bytes DB with the side in the last four bits;
+// other points the bytes DB.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ struct Leak {
 };
 /// "own point (0, 3) of field 'u', globally (8, 3)," for texts. @param first  the rank's first own cell, global.
 std::string name_point(const Leak& leak, const Quantity& quantity, const Index& first, int dims);
-/// The first point of a box, x first, that holds poison, arithmetic of poison, or a copy of it. Numbers of 1 or 2 bytes and
-/// points that are no numbers are not looked at: they may be right. Cost: one load a number.
+/// The first point of a box, x first, that holds poison, arithmetic of poison, or a copy of it. Numbers of 1 or 2 bytes
+/// and points that are no numbers are not looked at: they may be right. Cost: one load a number.
 std::optional<Leak> find_poison(const SlotView& view, const Quantity& quantity, const Box& box);
 
 }  // namespace haloscope

@@ -53,7 +53,8 @@ void hs_fortran_type(const CFI_cdesc_t* array, char* text, int32_t size) {
  * first   out: address of the first owned point. `field` points to it.
  * text    out: what is wrong, of `size` characters. Returns HS_OK or HS_USAGE. */
 hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t low[3], const int32_t high[3],
-                           int32_t centring, void** first, hs_field* field, int64_t extent[3], char* text, int32_t size) {
+                           int32_t centring, void** first, hs_field* field, int64_t extent[3], char* text,
+                           int32_t size) {
   const int components = array->rank - dims;
   int64_t step = (int64_t)array->elem_len;
   int d;
@@ -67,8 +68,10 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
     return HS_USAGE;
   }
   if (dims < 1 || components < 0) {
-    snprintf(text, (size_t)size, "an array of rank %d was added to an exchange on a grid of %d dimensions; its rank is %d, "
-             "or more where its first axes are components of a point", (int)array->rank, (int)dims, (int)dims);
+    snprintf(text, (size_t)size,
+             "an array of rank %d was added to an exchange on a grid of %d dimensions; its rank is %d, "
+             "or more where its first axes are components of a point",
+             (int)array->rank, (int)dims, (int)dims);
     return HS_USAGE;
   }
   if (components == 0 && name_of_type(array) == derived && step > 0 && array->dim[0].extent > 1 &&
@@ -81,15 +84,19 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
   }
   for (d = 0; d < components; ++d) {
     if (array->dim[d].extent > 1 && array->dim[d].sm != step) {
-      snprintf(text, (size_t)size, "axis %d of an array holds components of a point and is not contiguous; add each component "
-               "as an array of its own", d + 1);
+      snprintf(text, (size_t)size,
+               "axis %d of an array holds components of a point and is not contiguous; add each component "
+               "as an array of its own",
+               d + 1);
       return HS_USAGE;
     }
     step *= array->dim[d].extent;
   }
   if (step > INT32_MAX) {
-    snprintf(text, (size_t)size, "a point of an array has %lld bytes, and at most %ld are possible; add its components as "
-             "arrays of their own", (long long)step, (long)INT32_MAX);
+    snprintf(text, (size_t)size,
+             "a point of an array has %lld bytes, and at most %ld are possible; add its components as "
+             "arrays of their own",
+             (long long)step, (long)INT32_MAX);
     return HS_USAGE;
   }
   field->element_bytes = (int32_t)step;
@@ -129,14 +136,16 @@ static int is_unmapped(const char* begin, int64_t bytes) {
   return msync((void*)first, (size_t)((uintptr_t)begin + (uintptr_t)bytes - first), MS_ASYNC) != 0 && errno == ENOMEM;
 }
 
-/* Whether the host can read an array, so that hs_fortran_is_freed() finds out about it: memory of a device may not be mapped. */
+/* Whether the host can read an array, so that hs_fortran_is_freed() finds out about it: memory of a device may not be
+ * mapped. */
 int32_t hs_fortran_is_on_host(const CFI_cdesc_t* array) {
   return array->base_addr != NULL && !is_unmapped((const char*)array->base_addr, 1);
 }
 
-/* Whether an array that was described has been freed since, as the copies are that compilers pass in place of some arrays:
- * 1 where its memory is unmapped, or the allocator hands it out again. 0 also for memory that something else has taken since,
- * and for arrays whose points do not follow each other, which are no copies. Writes to nothing of the program's. */
+/* Whether an array that was described has been freed since, as the copies are that compilers pass in place of some
+ * arrays: 1 where its memory is unmapped, or the allocator hands it out again. 0 also for memory that something else
+ * has taken since, and for arrays whose points do not follow each other, which are no copies. Writes to nothing of the
+ * program's. */
 int32_t hs_fortran_is_freed(const hs_field* field, const int64_t extent[3], const void* first) {
   enum { most = 256, few = 4, many_bytes = 1 << 26 };
   const char* begin;

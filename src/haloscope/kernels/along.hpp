@@ -46,8 +46,8 @@ HALOSCOPE_INLINE void along(std::int64_t n, const F& f) {
   }
 }
 
-/// The same in vectors alone where n >= Most: the last one begins before the end of the one before it. f may write what it
-/// reads with Lanes::put() only.
+/// The same in vectors alone where n >= Most: the last one begins before the end of the one before it. f may write what
+/// it reads with Lanes::put() only.
 template <int Most = full_lanes<double>, class F>
 HALOSCOPE_INLINE void cover(std::int64_t n, const F& f) {
   if (n < Most) return along<1>(n, f);

@@ -2,8 +2,8 @@
 //
 // Included once per isa_*.cpp, each with another -march and another HALOSCOPE_ISA. Everything lives in a namespace of
 // that name, and nothing here or in the headers built on it calls an inline function from elsewhere (std::min, Box):
-// the linker keeps one copy of such a function, and it might keep the one a weaker CPU cannot run. Kernels of devices that
-// are those of the CPU point by point include it too, once per back end (device/pass_kernel.hpp).
+// the linker keeps one copy of such a function, and it might keep the one a weaker CPU cannot run. Kernels of devices
+// that are those of the CPU point by point include it too, once per back end (device/pass_kernel.hpp).
 #pragma once
 
 #ifndef HALOSCOPE_ISA

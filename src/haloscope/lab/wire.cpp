@@ -37,7 +37,8 @@ std::int64_t now_ns() {
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
 
-/// Take a frame and the time at which it came, which may be long before the switch had a core. @return its size, < 0: none.
+/// Take a frame and the time at which it came, which may be long before the switch had a core. @return its size, < 0:
+/// none.
 ssize_t receive(int socket, std::span<std::uint8_t> room, std::int64_t& came) {
   iovec part{room.data(), room.size()};
   alignas(cmsghdr) char notes[CMSG_SPACE(sizeof(timespec))];

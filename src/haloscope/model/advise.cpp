@@ -119,8 +119,8 @@ class Pricer {
   Shared shared_;
 };
 
-/// Which candidates cannot be the best: those that take longer than the best one by what is known of others that sweep or
-/// exchange like them.
+/// Which candidates cannot be the best: those that take longer than the best one by what is known of others that sweep
+/// or exchange like them.
 class Hopeless {
  public:
   bool contains(const Choice& choice) {
@@ -141,8 +141,8 @@ class Hopeless {
   double possible_s() const { return beyond * best_s_; }
 
  private:
-  /// What is learnt of some holds for others within much less than this: strategies differ in sweeps by what it costs to
-  /// read halos that another core has written, schedules in exchanges by the calls between tiles.
+  /// What is learnt of some holds for others within much less than this: strategies differ in sweeps by what it costs
+  /// to read halos that another core has written, schedules in exchanges by the calls between tiles.
   static constexpr double beyond = 1.15;
   using Group = std::tuple<const Schedule*, int, Substeps>;
   static Group group_of(const Choice& c) { return {&*c.schedule, c.depth, c.substeps}; }

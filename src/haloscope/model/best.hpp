@@ -36,9 +36,10 @@ struct BestAnswer {
   std::vector<std::string> notes;  ///< assumptions, costs out of range
 };
 
-/// @throws UsageError for a question that cannot be right, UnavailableError when the profile lacks what all choices need.
-/// Cost: a prediction of every legal choice, of which there are thousands: a fraction of a second, seconds for thousands of
-/// ranks.
+/// @throws UsageError for a question that cannot be right, UnavailableError when the profile lacks what all choices
+///         need.
+/// Cost: a prediction of every legal choice, of which there are thousands: a fraction of a second, seconds for
+/// thousands of ranks.
 BestAnswer find_best(const BestQuestion& question, const Profile& profile);
 
 }  // namespace haloscope::model

@@ -116,8 +116,8 @@ class Case {
   /// A class's priced programs.
   Track track(const RankClass& c, const Prices& prices) const { return track(c, prices, c.flights, c.sources); }
   /// Seconds of a round if all ranks were like those of one class: peers then send when it does. For ranks that take
-  /// turns, which cannot all be alike, the seconds that they are busy: others work meanwhile. Flights keep the contention
-  /// that they have in the case's profile, whatever other prices are.
+  /// turns, which cannot all be alike, the seconds that they are busy: others work meanwhile. Flights keep the
+  /// contention that they have in the case's profile, whatever other prices are.
   double alone(const RankClass& c, const Prices& prices) const;
   /// How many ranks share the device of a rank; 1 without one.
   int ranks_on_device(int rank) const;

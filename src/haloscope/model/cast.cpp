@@ -15,7 +15,8 @@ namespace {
 
 constexpr Nearness places_apart[]{Nearness::socket, Nearness::node, Nearness::network};  // by simulate::Where
 
-/// Whether a transport's messages cost ranks the same wherever their peers are. Measured steps correct those inside nodes.
+/// Whether a transport's messages cost ranks the same wherever their peers are. Measured steps correct those inside
+/// nodes.
 bool same_everywhere(const Surcharge& cost) {
   return cost.copied == Copied::no && cost.corrections.empty() && !cost.plain &&
          std::all_of(std::begin(surcharge_members), std::end(surcharge_members),

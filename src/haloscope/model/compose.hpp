@@ -1,8 +1,8 @@
 // The time of repeated programs: tracks are carried out by the simulator's engine for a few rounds.
 //
-// Tracks start each round when they have finished the one before, so delays spread as they do between ranks; after a few
-// rounds all advance as the slowest does, and its mean round is the time. Nothing here knows a schedule: what overlaps
-// follows from lanes, dependencies and waits alone.
+// Tracks start each round when they have finished the one before, so delays spread as they do between ranks; after a
+// few rounds all advance as the slowest does, and its mean round is the time. Nothing here knows a schedule: what
+// overlaps follows from lanes, dependencies and waits alone.
 #pragma once
 
 #include <vector>
@@ -23,8 +23,8 @@ struct MeanRound {
 };
 
 /// The mean round of every track, all of which have the efficiency of the first.
-/// @throws simulate::Deadlock when every track waits for a message: they describe ranks that take turns and cannot represent
-///         one another. Cost O(tracks x actions x rounds).
+/// @throws simulate::Deadlock when every track waits for a message: they describe ranks that take turns and cannot
+///         represent one another. Cost O(tracks x actions x rounds).
 std::vector<MeanRound> compose(const std::vector<Track>& tracks);
 
 }  // namespace haloscope::model

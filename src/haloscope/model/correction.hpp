@@ -1,9 +1,10 @@
-// What steps that were measured took, over what the costs say: where a choice is like one of them, its prices follow it.
+// What steps that were measured took, over what the costs say: where a choice is like one of them, its prices follow
+// it.
 //
-// A law of bytes or cells has no protocol that an MPI switches to, no set of the cache that two rows share. Steps that a
-// calibration has measured have. Each gives a ratio, and a choice takes the mean of those that are near, in octaves of its
-// messages and its block; far from all of them its prices are those of the costs alone. (Kernel regression: Nadaraya 1964,
-// Watson 1964; the ratio 1, of a fixed weight, is one of its terms.)
+// A law of bytes or cells has no protocol that an MPI switches to, no set of the cache that two rows share. Steps that
+// a calibration has measured have. Each gives a ratio, and a choice takes the mean of those that are near, in octaves
+// of its messages and its block; far from all of them its prices are those of the costs alone. (Kernel regression:
+// Nadaraya 1964, Watson 1964; the ratio 1, of a fixed weight, is one of its terms.)
 #pragma once
 
 #include <span>

@@ -32,8 +32,8 @@ class DevicePrices {
  public:
   /// @param kernels  names in the profile of all sweeps of a step.
   /// @param range  where costs beyond the calibrated range are noted; it must outlive the object, as must the profile.
-  /// @throws UnavailableError when the profile has no device, one of another back end, or not the cost of this kernel or
-  ///         transport.
+  /// @throws UnavailableError when the profile has no device, one of another back end, or not the cost of this kernel
+  ///         or transport.
   DevicePrices(const Profile& profile, const Candidate& candidate, const std::vector<std::string>& kernels,
                Range& range);
 
@@ -43,15 +43,15 @@ class DevicePrices {
   double faces(const std::string& kernel, double cells, double moved, double sharing) const;
   /// ... that gathers or scatters bytes.
   double pack(double bytes, double run_bytes, double sharing) const;
-  /// Seconds of one copy to the device or from it; of one that waits for a word of the host, those from the host's notice
-  /// of the messages, less those of the host's call for the operation, which was before.
+  /// Seconds of one copy to the device or from it; of one that waits for a word of the host, those from the host's
+  /// notice of the messages, less those of the host's call for the operation, which was before.
   double copy(bool to_device, double bytes, double sharing) const;
 
-  // Transport `taskqueue`: one kernel packs a round's messages part by part, each part is sent when it is ready, and the
-  // kernel unpacks what arrives.
+  // Transport `taskqueue`: one kernel packs a round's messages part by part, each part is sent when it is ready, and
+  // the kernel unpacks what arrives.
 
-  /// Seconds until the last part of a round's messages can be sent. A kernel that packs into the host's memory is as slow
-  /// as the slower of packing and the way there. Copies fetch a part while the next one is packed.
+  /// Seconds until the last part of a round's messages can be sent. A kernel that packs into the host's memory is as
+  /// slow as the slower of packing and the way there. Copies fetch a part while the next one is packed.
   double pack_parts(const Moved& moved, double sharing) const;
   /// Seconds from the host's notice that the last part has arrived until it is in its place, less those of the host's
   /// call for the operation, which the kernel does not wait for.

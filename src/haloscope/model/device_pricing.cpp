@@ -76,8 +76,8 @@ double DevicePricing::seconds(const Op& op) const {
   }
 }
 
-/// One launch of one or several time steps; of faces it takes as long as sweeping, packing and unpacking them would, but
-/// for a launch.
+/// One launch of one or several time steps; of faces it takes as long as sweeping, packing and unpacking them would,
+/// but for a launch.
 double DevicePricing::sweep_s(const Op& op) const {
   const Sweep& sweep = of_.program->sweeps[static_cast<std::size_t>(op.target)];
   const std::string& kernel = kernels_[static_cast<std::size_t>(sweep.number)];

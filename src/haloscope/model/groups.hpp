@@ -15,8 +15,8 @@ bool can_tell(const Prediction& fast, const Prediction& slow, const Profile& pro
 
 /// Groups of predictions, the fastest first.
 /// @param alike  of those that cannot be told from the first whatever can_tell() says.
-/// @return the group of each, from 0. The fastest that is in no group yet is in the next one, with all others that cannot
-///         be told from it. Cost O(predictions x groups).
+/// @return the group of each, from 0. The fastest that is in no group yet is in the next one, with all others that
+///         cannot be told from it. Cost O(predictions x groups).
 std::vector<int> group(const std::vector<const Prediction*>& predictions, const std::vector<char>& alike,
                        const Profile& profile, double margin = 0);
 

@@ -40,8 +40,8 @@ void find_peers(Kind& kind, const Layout& layout) {
   }
 }
 
-/// All that a plan reads of its rank: how many cells it owns, and a bit for each neighbour that it has. Without holes, those
-/// across faces decide about all.
+/// All that a plan reads of its rank: how many cells it owns, and a bit for each neighbour that it has. Without holes,
+/// those across faces decide about all.
 std::array<std::int64_t, 4> place_of(const Layout& layout, int rank) {
   const Index cells = layout.local_cells(rank);
   std::array<std::int64_t, 4> place{cells[0], cells[1], cells[2], 0};

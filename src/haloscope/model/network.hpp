@@ -33,9 +33,9 @@ Contention contention(const Profile& profile, Nearness near);
 /// last value. @throws UnavailableError where none was measured.
 double allreduce_time(const Profile& profile, int ranks);
 
-/// Seconds of all calls of a reduction, from the last rank's numbers until every rank has the result. Gathers are trees of
-/// pair-wise steps that fill the cores of a node before the next one; where the all-gather of one number was measured,
-/// they take that and what the tree has for further bytes. Source: Davis 2017, eq. 5.42.
+/// Seconds of all calls of a reduction, from the last rank's numbers until every rank has the result. Gathers are trees
+/// of pair-wise steps that fill the cores of a node before the next one; where the all-gather of one number was
+/// measured, they take that and what the tree has for further bytes. Source: Davis 2017, eq. 5.42.
 /// @throws UnavailableError when the profile lacks what its calls need.
 double reduction_time(const Profile& profile, const Reduction& reduction, int ranks);
 

@@ -10,8 +10,8 @@ namespace haloscope::model {
 
 struct Profile;
 
-/// What a pace has a time of: arithmetic in the innermost cache, a stream through memory, a small and a large message to
-/// the neighbour on the node, and the same to another node.
+/// What a pace has a time of: arithmetic in the innermost cache, a stream through memory, a small and a large message
+/// to the neighbour on the node, and the same to another node.
 enum class PaceKind : std::uint8_t { compute, memory, latency, bandwidth, far_latency, far_bandwidth };
 constexpr int pace_kinds = static_cast<int>(PaceKind::far_bandwidth) + 1;
 const char* to_string(PaceKind kind);

@@ -26,9 +26,9 @@ const std::vector<std::string>& placement_rules();
 
 /// Where each rank runs.
 /// @param rule  `fill` (a node is filled before the next, its sockets one after another), `balanced` (as few nodes as
-///              `fill`, as many ranks on each, sockets filled one after another), `by-socket` (the same nodes, ranks dealt
-///              to their sockets in turn), `round-robin` (ranks dealt to those nodes in turn, each node's sockets in
-///              turn), `custom` (a place for each rank).
+///              `fill`, as many ranks on each, sockets filled one after another), `by-socket` (the same nodes, ranks
+///              dealt to their sockets in turn), `round-robin` (ranks dealt to those nodes in turn, each node's sockets
+///              in turn), `custom` (a place for each rank).
 /// @param active  most ranks on a socket, 1..cores_per_socket.
 /// @throws UsageError for an unknown rule, numbers out of range, and custom places that do not fit.
 RankPlaces place_ranks(const std::string& rule, int ranks, int sockets_per_node, int cores_per_socket, int active,

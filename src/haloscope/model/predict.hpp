@@ -21,8 +21,8 @@ struct Prediction {
   std::string profile;
   PaceRatios pace{};  ///< that it is for, over the pace at which the profile was calibrated
   double time_s = 0;
-  /// 90 % intervals of the step and of exchange_s(): from held-out measurements; of the step, where the profile has no such,
-  /// from its parameters' intervals and its discrepancy; else none.
+  /// 90 % intervals of the step and of exchange_s(): from held-out measurements; of the step, where the profile has no
+  /// such, from its parameters' intervals and its discrepancy; else none.
   std::optional<std::array<double, 2>> interval, exchange_interval;
   std::string interval_from;  ///< the regime of those measurements, or "all"; "": from the parameters
   Terms terms{};              ///< parts along the critical path of the slowest class of ranks, which add up to time_s
@@ -80,8 +80,8 @@ class Moving {
 
 /// The predicted time of a step, without an interval.
 Prediction describe(const Case& of, const Carried& carried);
-/// The prediction with its interval: by held-out measurements where the profile has some, else from its times by draws of the
-/// profile's parameters, which `draw` gives; as it is without either.
+/// The prediction with its interval: by held-out measurements where the profile has some, else from its times by draws
+/// of the profile's parameters, which `draw` gives; as it is without either.
 Prediction with_interval(Prediction prediction, const Profile& profile,
                          const std::function<std::vector<double>()>& draw);
 

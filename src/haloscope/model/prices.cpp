@@ -29,8 +29,8 @@ std::string text_of_sweeps(const Candidate& candidate, const Parameters::Given& 
   return text;
 }
 
-/// Parameters of a choice that make its sweeps others than the app's usual ones, as ,NAME=VALUE. Exchanges and reductions
-/// do not count, nor do parameters that kernels only read.
+/// Parameters of a choice that make its sweeps others than the app's usual ones, as ,NAME=VALUE. Exchanges and
+/// reductions do not count, nor do parameters that kernels only read.
 std::string sweep_parameters(const Candidate& candidate) {
   const Parameters::Given& set = candidate.choice.set;
   if (set.empty()) return "";

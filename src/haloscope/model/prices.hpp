@@ -1,8 +1,9 @@
 // The cost of a choice's sweeps, copies, messages and reductions on one rank, by a machine profile.
 //
 // Bytes, boxes and stretches of memory come from plans and programs; nothing here counts cells or bytes itself.
-// Transports are known only by their surcharges: what they add to plain messages, per message, byte, round and exchange. A
-// negative sum (fields that neighbours read in place need no packing) shortens packing, then travelling, then unpacking.
+// Transports are known only by their surcharges: what they add to plain messages, per message, byte, round and
+// exchange. A negative sum (fields that neighbours read in place need no packing) shortens packing, then travelling,
+// then unpacking.
 #pragma once
 
 #include <memory>
@@ -34,8 +35,8 @@ double short_rows(const Traffic& traffic);
 /// Bytes of one slot of a rank's first field, halos included.
 double slot_bytes(const Plan& plan);
 
-/// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it; and fetching what
-/// the end that packs or unpacks it no longer finds in the cache.
+/// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it; and fetching
+/// what the end that packs or unpacks it no longer finds in the cache.
 struct MessagePrice {
   double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0, refetch = 0;
   Ratios corrections{};  ///< how many times longer steps with such messages took than the costs say; applied
@@ -53,8 +54,8 @@ class StagePrices {
   /// share of the block, not of the piece; only the fixed time of a call is the piece's own.
   /// @param amount  the cells that it counts as, by `amount_of`; block: those of a whole step.
   /// @param streams  it stores around the cache.
-  /// @param levels  sweeps done at once; without a cost for several they cost the same number of single ones, with costs
-  ///                of other numbers the nearest counts.
+  /// @param levels  sweeps done at once; without a cost for several they cost the same number of single ones, with
+  ///                costs of other numbers the nearest counts.
   double sweep(int number, double amount, double block, int workers, double active, int levels, bool streams) const;
   /// The cells that a region counts as for one of the stage's sweeps, whose rows have a cost of their own.
   double amount_of(int number, const Box& region) const;
@@ -80,8 +81,8 @@ class StagePrices {
 /// The prices of a candidate on a machine: those that all stages share, and `stages`.
 struct Prices {
   /// The profile, the candidate and the names must outlive it.
-  /// @throws UnavailableError when the profile lacks a kernel, a transport or, once something is packed, its cost, and for
-  ///         freed temporaries and pieces, which no profile has.
+  /// @throws UnavailableError when the profile lacks a kernel, a transport or, once something is packed, its cost, and
+  ///         for freed temporaries and pieces, which no profile has.
   Prices(const Profile& profile, const Candidate& candidate, const SweepNames& names);
   Prices(const Prices&) = delete;
 

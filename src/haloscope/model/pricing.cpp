@@ -111,8 +111,8 @@ void Pricing::price_messages() {
   }
 }
 
-/// What no message has alone follows the mean of all: copies of own halos, waits, sweeps. Of several sweeps in a step each
-/// leaves another part of the block in the cache, which no measured step tells.
+/// What no message has alone follows the mean of all: copies of own halos, waits, sweeps. Of several sweeps in a step
+/// each leaves another part of the block in the cache, which no measured step tells.
 Ratios Pricing::mean_corrections() const {
   if (messages_.empty()) return {};
   double exchange = 0, sweeps = 0;
@@ -234,9 +234,9 @@ double Pricing::sum(const std::vector<int>& messages, double MessagePrice::*part
   return seconds;
 }
 
-/// Seconds that sweeping takes longer because of what has arrived: another core wrote the halo, and the interrupts of the
-/// network took core time. Data that was written into a block beyond the cache has left the other core's cache when it is
-/// read.
+/// Seconds that sweeping takes longer because of what has arrived: another core wrote the halo, and the interrupts of
+/// the network took core time. Data that was written into a block beyond the cache has left the other core's cache when
+/// it is read.
 double Pricing::reading_s(const std::vector<int>& messages) const {
   double seconds = 0;
   for (const int m : messages) {
@@ -311,8 +311,8 @@ void price_program(const StageProgram& of, const StagePrices& prices, const Wher
 
 namespace {
 
-/// Seconds by round in which a rank copies its messages inside the node one after another: those that receivers read from
-/// senders' fields, and what of the others' buffers has left the cache.
+/// Seconds by round in which a rank copies its messages inside the node one after another: those that receivers read
+/// from senders' fields, and what of the others' buffers has left the cache.
 std::map<int, double> copying_inside(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
                                      const Where& where) {
   std::map<int, double> seconds;

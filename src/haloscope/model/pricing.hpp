@@ -31,7 +31,8 @@ struct StageProgram {
 /// among those of all stages.
 void price_program(const StageProgram& of, const StagePrices& prices, const Where& where, std::vector<Action>& actions);
 
-/// How long each outgoing message of a plan travels, by message; those of `eager` bytes or more advance only inside calls.
+/// How long each outgoing message of a plan travels, by message; those of `eager` bytes or more advance only inside
+/// calls.
 std::vector<Flight> price_flights(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
                                   const Where& where, double eager);
 

@@ -23,8 +23,8 @@ enum class Nearness : std::uint8_t { self, socket, node, network };
 constexpr int nearnesses = 4;
 const char* to_string(Nearness near);
 
-/// How the bytes of messages lie in memory: a page streams, a cache line is used whole, less is not. Less, of which no two
-/// stretches lie in one page, is scattered: nothing fetches the next one ahead.
+/// How the bytes of messages lie in memory: a page streams, a cache line is used whole, less is not. Less, of which no
+/// two stretches lie in one page, is scattered: nothing fetches the next one ahead.
 enum class Stride : std::uint8_t { contiguous, lines, strided, scattered };
 constexpr int strides = 4;
 const char* to_string(Stride stride);
@@ -53,8 +53,8 @@ struct RowCost {
   double amount(const Box& region) const;
 };
 
-/// Whether ranks themselves copy what stays in their node, and its costs are instead of a message's flight: through buffers,
-/// so that it is packed and unpacked, or from field to field, as between two sides of a block.
+/// Whether ranks themselves copy what stays in their node, and its costs are instead of a message's flight: through
+/// buffers, so that it is packed and unpacked, or from field to field, as between two sides of a block.
 enum class Copied : std::uint8_t { no, buffers, fields };
 
 /// What a transport costs beyond plain messages, in seconds; copies: of each byte, beside packing.
@@ -97,9 +97,11 @@ struct StepCost {
   Cost per_program_s, per_operation_s, waiting_share, far_waiting_share, between_waiting_share, waiting_span_s;
   Cost per_piece_s, per_piece_cell_s, per_piece_row_s, per_far_piece_row_s;
 
-  /// Seconds that a rank waits for the slowest of its neighbours, whose pace varies by chance. A rank that is slower now
-  /// stays so for about `waiting_span_s` (0: for ever): waits grow with the time of the sweeps, and with its root beyond.
-  /// Between the limits of the cache one rank's block stays in it while another's does not, so waits have a share of their own.
+  /// Seconds that a rank waits for the slowest of its neighbours, whose pace varies by chance. A rank that is slower
+  /// now stays so for about `waiting_span_s` (0: for ever): waits grow with the time of the sweeps, and with its root
+  /// beyond.
+  /// Between the limits of the cache one rank's block stays in it while another's does not, so waits have a share of
+  /// their own.
   /// @param beyond    part of the block beyond the cache, 0 to 1
   /// @param sweeps_s  between two exchanges
   /// Grows with neighbours as the expected largest of normal numbers does (Blom 1958).
@@ -183,7 +185,8 @@ struct Profile {
 
   int cores_per_node() const { return sockets_per_node * cores_per_socket; }
   /// The costs of messages of a nearness: those of the nearest class that the profile has. Of two equally near ones the
-  /// one farther apart counts, so that a message is too dear rather than too cheap. @throws UnavailableError without any.
+  /// one farther apart counts, so that a message is too dear rather than too cheap. @throws UnavailableError without
+  /// any.
   const MessageCost& messages(Nearness near) const;
   bool knows(Nearness near) const { return network && network->given[static_cast<std::size_t>(near)]; }
   /// A kernel's costs over cells, by active cores of a socket; `name` is APP/FORM/REAL. @throws UnavailableError.
@@ -193,8 +196,8 @@ struct Profile {
   const RowCost& row_cost(const std::string& kernel) const;
   /// Costs of several sweeps done at once, by how many; null where they are not known.
   const std::map<int, Table>* fused_kernel(const std::string& name) const;
-  /// Costs of packing over bytes, by threads. copies: between two sides of one block (as packing, where the profile does
-  /// not tell them apart). far: the block is beyond the cache. @throws UnavailableError.
+  /// Costs of packing over bytes, by threads. copies: between two sides of one block (as packing, where the profile
+  /// does not tell them apart). far: the block is beyond the cache. @throws UnavailableError.
   const Table& packing(Stride stride, bool copies, bool far) const;
   /// The part of a block that its sweeps leave in memory alone: 0 to 1, between the limits in proportion to logarithms.
   /// @param block_bytes  of one slot of the block, halos included

@@ -1,4 +1,5 @@
-// Ranks in classes: equal plans, equal nearness of all peers, equal load of what they share. One of each class is priced.
+// Ranks in classes: equal plans, equal nearness of all peers, equal load of what they share. One of each class is
+// priced.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace haloscope::model {
 
-/// Which ranks have the same plans, whatever the exchange, but for the rank numbers in them: for each rank the number of
-/// its class, in order of their first ranks. Cost O(ranks x log(classes)).
+/// Which ranks have the same plans, whatever the exchange, but for the rank numbers in them: for each rank the number
+/// of its class, in order of their first ranks. Cost O(ranks x log(classes)).
 std::vector<int> plan_classes(const Layout& layout);
 
 /// Where a rank's peers are in the process grid, so that peers of other ranks with its plan can be found.
@@ -29,8 +30,8 @@ class PeerOffsets {
   std::vector<std::array<int, 3>> offsets_;
 };
 
-/// Ranks with equal plans: those of the first of them by stage, and all their messages, stage after stage, with rounds and
-/// tags of their own.
+/// Ranks with equal plans: those of the first of them by stage, and all their messages, stage after stage, with rounds
+/// and tags of their own.
 struct Kind {
   std::vector<Plan> plans;
   std::vector<Message> messages;

@@ -33,7 +33,8 @@ class Draws {
 /// Ends of the 90 % interval of a time over its value, such as {0.95, 1.08}. @param times  of the draws.
 std::array<double, 2> spread_of(const std::vector<double>& times, double usual);
 
-/// The 95 % quantile of the normal distribution: deviations that the ends of such an interval are apart from its middle.
+/// The 95 % quantile of the normal distribution: deviations that the ends of such an interval are apart from its
+/// middle.
 double tail_deviations();
 
 }  // namespace haloscope::model

@@ -1,5 +1,5 @@
-// Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges; of bytes that lie in
-// rows, also a time per row.
+// Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges; of bytes that lie
+// in rows, also a time per row.
 #pragma once
 
 #include <cstdlib>
@@ -31,7 +31,8 @@ using Table = std::map<int, Segments>;
 
 /// The segment whose range holds `amount` >= 0; the first one below all ranges, the last one above them.
 const Segment& segment_at(const Segments& segments, double amount);
-/// Seconds of `amount` units in `rows` rows; the fixed time for none. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
+/// Seconds of `amount` units in `rows` rows; the fixed time for none. Source: Davis 2017, sections 5.4 and 6.8 (table
+/// 5.9).
 double evaluate(const Segments& segments, double amount, double rows = 0);
 /// The same for a count: between two given ones linear, outside them the nearest.
 double evaluate_at(const Table& table, double count, double amount, double rows = 0);

@@ -72,8 +72,8 @@ struct Action {
   std::vector<int> after;     ///< actions that must have finished
   std::vector<int> messages;  ///< that it sends, waits for or completes
   Parts parts;                ///< that it keeps its thread busy with
-  /// Seconds of a sweep while the communication thread, or the other stream, is busy, while it waits, and once it helps;
-  /// without one only the last.
+  /// Seconds of a sweep while the communication thread, or the other stream, is busy, while it waits, and once it
+  /// helps; without one only the last.
   std::array<double, 3> sweep{};
   double hand_s = 0;        ///< in which the host hands it to a device
   double collective_s = 0;  ///< from the last rank's numbers until every rank has the result

@@ -16,8 +16,8 @@ struct Traffic {
 
 /// The traffic of all messages of a plan, in its order.
 std::vector<Traffic> traffic_of_messages(const Plan& plan);
-/// The traffic of all copy sets of a program that was made from `plan`: of each set, copies whose stretches are of one class
-/// (`stride_class`) together. A mean over rows of lines and of single cells would be neither.
+/// The traffic of all copy sets of a program that was made from `plan`: of each set, copies whose stretches are of one
+/// class (`stride_class`) together. A mean over rows of lines and of single cells would be neither.
 /// @throws UsageError for a copy of a quantity that the plan does not have.
 std::vector<std::vector<Traffic>> traffic_of_copies(const Program& program, const Plan& plan);
 /// Several as one.

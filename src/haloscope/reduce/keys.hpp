@@ -1,5 +1,6 @@
-// Numbers as MPI combines them. MPI_MAX and MPI_MIN may drop a NaN of a real, so that a diverged step would pass for one that
-// is within its tolerance: largest and least numbers travel as integers in the same order, beyond whose end a NaN is.
+// Numbers as MPI combines them. MPI_MAX and MPI_MIN may drop a NaN of a real, so that a diverged step would pass for
+// one that is within its tolerance: largest and least numbers travel as integers in the same order, beyond whose end a
+// NaN is.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +18,8 @@ namespace haloscope {
 inline MPI_Op mpi_op(ReduceOp op) { return op == ReduceOp::sum ? MPI_SUM : op == ReduceOp::max ? MPI_MAX : MPI_MIN; }
 inline MPI_Datatype mpi_type(ReduceOp op) { return op == ReduceOp::sum ? MPI_DOUBLE : MPI_INT64_T; }
 
-/// The bits of negative numbers count down; turned around, all bits but the sign compare as integers do. Its own inverse.
+/// The bits of negative numbers count down; turned around, all bits but the sign compare as integers do. Its own
+/// inverse.
 inline std::int64_t turned_around(std::int64_t bits) {
   return bits < 0 ? bits ^ std::numeric_limits<std::int64_t>::max() : bits;
 }

@@ -16,8 +16,8 @@
 
 namespace haloscope {
 
-/// The numbers of a sweep's reductions by place, on cache lines of their own: a place for each thread of this rank, or for
-/// each piece of work where chance decides which thread does it, so that sums are rounded alike from run to run.
+/// The numbers of a sweep's reductions by place, on cache lines of their own: a place for each thread of this rank, or
+/// for each piece of work where chance decides which thread does it, so that sums are rounded alike from run to run.
 class Partials {
  public:
   explicit Partials(int threads) : places_(threads) {}

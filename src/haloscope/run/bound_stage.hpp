@@ -74,7 +74,8 @@ class BoundStage {
     static_cast<void>(tags_.release());
   }
 
-  /// Bind the programs that a run of `steps` steps needs beside that of the whole depth; run() binds those that it lacks. Local.
+  /// Bind the programs that a run of `steps` steps needs beside that of the whole depth; run() binds those that it
+  /// lacks. Local.
   void bind_for(std::int64_t steps);
   /// Execute the program of `steps` steps. @return the slot that holds the result.
   int run(int slot, std::int64_t time, int steps, bool last);

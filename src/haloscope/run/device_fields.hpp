@@ -30,13 +30,13 @@ class DeviceFields {
   DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Arrangement& arrangement,
                std::size_t hatch_bytes = usual_hatch_bytes);
 
-  /// Fields of the caller's in the memory of a device, whose sweeps the app's sweeper launches. Local. They are not read
-  /// or written here.
+  /// Fields of the caller's in the memory of a device, whose sweeps the app's sweeper launches. Local. They are not
+  /// read or written here.
   DeviceFields(std::unique_ptr<device::Device> device, const Views& views);
 
   using MakeRow = std::function<void(const RowPart& row, std::byte* here)>;
-  /// The points of rows, or of parts of rows, are made one after the other, in the order in which they lie, and canaries
-  /// between them; all go to the device. Waits until they are there.
+  /// The points of rows, or of parts of rows, are made one after the other, in the order in which they lie, and
+  /// canaries between them; all go to the device. Waits until they are there.
   void write(const MakeRow& make) const;
 
   using LookAtRow = std::function<void(const RowPart& row, const std::byte* here)>;

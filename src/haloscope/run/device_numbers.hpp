@@ -11,8 +11,8 @@ namespace haloscope {
 class DeviceNumbers {
  public:
   /// @param ops  of the sweep's reductions, number by number; it must outlive this. @param region  the cells swept.
-  /// @param given   device memory for as many numbers of each cell, which it shares with others that work after or before it:
-  ///                they come cell by cell, from a kernel of the user's. Null: they come from passes.
+  /// @param given   device memory for as many numbers of each cell, which it shares with others that work after or
+  ///                before it: they come cell by cell, from a kernel of the user's. Null: they come from passes.
   DeviceNumbers(device::Device& device, std::span<const ReduceOp> ops, const Box& region, const device::Buffer* given);
 
   device::PassNumbers places() const;

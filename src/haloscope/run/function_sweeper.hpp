@@ -28,8 +28,8 @@ class FunctionSweeper final : public Sweeper {
   }
 
  private:
-  /// Rows of a strip; 0: the box stays whole. Numbers of reductions are gathered in the order of the whole box, so that sums
-  /// keep their bits.
+  /// Rows of a strip; 0: the box stays whole. Numbers of reductions are gathered in the order of the whole box, so that
+  /// sums keep their bits.
   std::int64_t strip_rows(const SweepSpec& sweep, const SweepArgs& args) const {
     constexpr std::int64_t fewest = 8;  // the rows around a strip are read twice
     if (args.dims < 3 || args.levels > 1 || sweep.in_place || args.reduced != nullptr) return 0;

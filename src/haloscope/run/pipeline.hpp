@@ -15,8 +15,8 @@ class CountedSeries {
  public:
   /// `stage` must outlive it.
   explicit CountedSeries(BoundStage& stage);
-  /// One series; `time` moves on with it. Collective. Every rank ends with the fields of the same step, and with the numbers
-  /// of its reductions.
+  /// One series; `time` moves on with it. Collective. Every rank ends with the fields of the same step, and with the
+  /// numbers of its reductions.
   void advance(int slot, std::int64_t& time, std::int64_t steps);
 
  private:

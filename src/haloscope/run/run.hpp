@@ -35,8 +35,8 @@ class Pipeline;
 class Run {
  public:
   /// Collective over `comm`, which must have choice.ranks ranks. See open_run().
-  /// @param hatch_bytes  of host memory, twice, through which the fields of a device pass: all that the host has of them,
-  ///                     but where it computes walls around them.
+  /// @param hatch_bytes  of host memory, twice, through which the fields of a device pass: all that the host has of
+  ///                     them, but where it computes walls around them.
   /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for features not available here.
   Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {},
       std::size_t hatch_bytes = usual_hatch_bytes);

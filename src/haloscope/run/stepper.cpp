@@ -194,8 +194,8 @@ void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
                          "; give it a wider halo or the choice a smaller depth");
 }
 
-/// A sweep may write and read all points that the depth needs of all fields, in both slots at once. Fields that no sweep writes
-/// may be the same array.
+/// A sweep may write and read all points that the depth needs of all fields, in both slots at once. Fields that no
+/// sweep writes may be the same array.
 void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fields) {
   check_cells(fields, c.layout, rank);
   const std::vector<Widths> room = room_of(c.step, c.choice.depth);
@@ -278,8 +278,8 @@ std::string text_of(const Stage& stage) {
   return text;
 }
 
-/// The fields of a choice that a Stepper takes from it, but the cells, which the layout has, and threads. Lists have no JSON here: its
-/// end takes memory, and ends the program where there is none.
+/// The fields of a choice that a Stepper takes from it, but the cells, which the layout has, and threads. Lists have no
+/// JSON here: its end takes memory, and ends the program where there is none.
 std::vector<Aspect> aspects_of(const Choice& choice) {
   std::vector<Aspect> aspects;
   for (const ChoiceField& field : choice_fields())
@@ -443,7 +443,8 @@ struct Stepper::State {
     if (abandons) static_cast<void>(comm.release());
   }
 
-  /// Whether all ranks have come here, so that none sends why it has failed to a communicator that is gone; false: one has failed.
+  /// Whether all ranks have come here, so that none sends why it has failed to a communicator that is gone; false: one
+  /// has failed.
   bool may_close() {
     if (!failure) return true;
     try {
@@ -465,8 +466,8 @@ struct Stepper::State {
     run(steps);
     before != nullptr ? on_device->end(*before) : on_device->finish();
   }
-  /// Steps after one that failed fail, too. On devices, steps of the other ranks that would wait for this one fail with the
-  /// same reason.
+  /// Steps after one that failed fail, too. On devices, steps of the other ranks that would wait for this one fail with
+  /// the same reason.
   /// @throws Error that names this rank, those that it exchanges messages with, and what failed.
   template <class Steps>
   void try_steps(Steps steps) {
@@ -512,8 +513,8 @@ struct Stepper::State {
     for (auto& stage : stages) stage->stop();
   }
 
-  /// Before the first step of a run that needs programs which no run before has needed: where memory is exhausted, no rank
-  /// waits for one that has failed. A device shares its failures.
+  /// Before the first step of a run that needs programs which no run before has needed: where memory is exhausted, no
+  /// rank waits for one that has failed. A device shares its failures.
   void bind_programs(std::int64_t steps) {
     const auto place = static_cast<std::size_t>(steps % choice.depth);
     if (on_device || failed || ready[place]) return;
@@ -544,8 +545,8 @@ struct Stepper::State {
     time_before = time;
   }
 
-  /// The guard finds a stale halo on all ranks alike. The steps are taken back: reductions in flight end without telling
-  /// their numbers, and the Stepper has the slot and the time of before, so that it may go on.
+  /// The guard finds a stale halo on all ranks alike. The steps are taken back: reductions in flight end without
+  /// telling their numbers, and the Stepper has the slot and the time of before, so that it may go on.
   void check_written(const BoundStage& stage) {
     try {
       guard->check_written(stage, slot);

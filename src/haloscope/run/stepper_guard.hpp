@@ -19,15 +19,15 @@ class BoundStage;
 
 class StepperGuard {
  public:
-  /// @param candidate, views  of the stepper; they outlive the guard. @param device  the fields on a device, which outlive it
-  ///                          too; null: host memory.
+  /// @param candidate, views  of the stepper; they outlive the guard. @param device  the fields on a device, which
+  ///                          outlive it too; null: host memory.
   StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views, const std::vector<FieldRef>& fields,
                DeviceFields* device);
 
   /// Notes where a stage's ghost points are, so that steps need no memory. Once for each stage, in their order.
   void add(const BoundStage& stage);
-  /// Before a stage exchanges a slot: poison all ghost points of the fields that it exchanges that some rank owns, whether
-  /// the exchange will fill them or not. Local; cost: one store for each number in them.
+  /// Before a stage exchanges a slot: poison all ghost points of the fields that it exchanges that some rank owns,
+  /// whether the exchange will fill them or not. Local; cost: one store for each number in them.
   void poison_halos(const BoundStage& stage, int slot) const;
   /// After it: look for poison in the own points that its sweeps wrote. Collective.
   /// @throws UsageError on all ranks alike, naming the first such point, the side and the stage.

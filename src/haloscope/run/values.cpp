@@ -98,8 +98,8 @@ void Run::read(int quantity, const Box& box, const DeviceFields::LookAtRow& look
   });
 }
 
-/// visit(global point, its bytes) for the points that this rank counts, x first: a plane that two ranks hold belongs to the
-/// higher rank.
+/// visit(global point, its bytes) for the points that this rank counts, x first: a plane that two ranks hold belongs to
+/// the higher rank.
 template <class Visit>
 void Run::for_owned_points(int quantity, Visit visit) const {
   const Quantity& q = points_.spec.quantities[static_cast<std::size_t>(quantity)];

@@ -1,4 +1,5 @@
-// What a device does for an exchange: the operations of its program on a stream, between those that a caller's streams hold.
+// What a device does for an exchange: the operations of its program on a stream, between those that a caller's streams
+// hold.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ class DeviceLane {
   /// Whether an operation of the host finds done what it needs of the device.
   bool ready(const Op& op);
   void await(const Op& op);
-  /// Whether an operation of the device may be given to its stream once the host's up to, not including, `next` are done.
+  /// Whether an operation of the device may be given to its stream once the host's up to, not including, `next` are
+  /// done.
   bool may_enqueue(const Op& op, std::size_t next) const;
   /// Whether all that was enqueued is done.
   bool reached() { return end().reached(); }

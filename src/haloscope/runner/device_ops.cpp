@@ -175,8 +175,8 @@ void DeviceOps::enqueue(int index, int slot, int into) {
   stream.record(*marks.end);
 }
 
-/// Where the stream says so by a word, the host looks at that: an event costs a call of the driver. Only the event says that
-/// the device is lost.
+/// Where the stream says so by a word, the host looks at that: an event costs a call of the driver. Only the event says
+/// that the device is lost.
 bool DeviceOps::reached(int index) {
   constexpr unsigned words_per_event = 256;  // looks
   const Op& op = program_.ops[static_cast<std::size_t>(index)];

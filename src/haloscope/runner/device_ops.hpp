@@ -41,8 +41,8 @@ struct DeviceStreams {
   void join();
   /// The host waits for all work of all streams. @throws Error where the device is lost, when nothing is under way.
   void finish();
-  /// Times are told from here on; nothing is under way. A device gives seconds between events in single precision, and two
-  /// clocks drift: the origin of a trace is near.
+  /// Times are told from here on; nothing is under way. A device gives seconds between events in single precision, and
+  /// two clocks drift: the origin of a trace is near.
   void move_origin();
   /// Time of this process' clock at which the device reached an event, seconds.
   double time_of(device::Event& event) const { return origin_s_ + device.seconds(*origin_, event); }
@@ -98,8 +98,8 @@ class DeviceOps {
   /// with `slot`.
   void begin_capture();
   void end_capture(int slot);
-  /// Instead, where recording has failed, wherever it was: nothing is kept, the streams are as before, and the execution is
-  /// none.
+  /// Instead, where recording has failed, wherever it was: nothing is kept, the streams are as before, and the
+  /// execution is none.
   void drop_capture();
   /// @return whether there was one; it is under way then. Its seconds count as the first sweep's.
   bool replay(int slot);

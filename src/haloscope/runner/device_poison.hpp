@@ -26,7 +26,8 @@ class DevicePoison {
   void write(device::Stream& stream, int slot, int number) const;
   /// The fields of a slot lie elsewhere: its spots are unknown again.
   void forget(int slot);
-  /// The first point of a box, x first, that holds poison; as find_poison() finds it in host memory. Waits for the stream.
+  /// The first point of a box, x first, that holds poison; as find_poison() finds it in host memory. Waits for the
+  /// stream.
   std::optional<Leak> find(device::Stream& stream, int quantity, int slot, const Box& box);
 
  private:

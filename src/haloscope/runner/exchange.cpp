@@ -75,8 +75,8 @@ struct Exchange::State {
     static_cast<void>(guard_comm.release());
     note_kept();
   }
-  /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference, which
-  /// has none, by messages.
+  /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference,
+  /// which has none, by messages.
   template <class Check>
   void open_reverse(const Check& check) {
     const MPI_Comm comm = forward->comm();
@@ -156,8 +156,8 @@ struct Exchange::State {
   }
   /// Whether neighbours need not be told where fields lie.
   bool follows() const { return !broken && !device && forward->follows() && (!reverse || reverse->follows()); }
-  /// Every movement learns where the fields lie before any follows. Until all have followed, the exchange is broken: the
-  /// next call opens all of them again.
+  /// Every movement learns where the fields lie before any follows. Until all have followed, the exchange is broken:
+  /// the next call opens all of them again.
   void rebind(std::span<void* const> first, int slot) {
     const bool anew = std::exchange(broken, true);
     moved = true;

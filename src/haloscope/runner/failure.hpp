@@ -15,8 +15,8 @@ namespace haloscope {
 std::string name_failure(MPI_Comm comm, const Plan& plan, const std::string& work, const std::string& reason);
 
 /// @param plans  with the ranks of `comm`.
-/// @return the peers of a SharedFailure: the ranks that this one exchanges messages with, and the two next to it in `comm`, so that
-///         every rank is reached. Without this rank.
+/// @return the peers of a SharedFailure: the ranks that this one exchanges messages with, and the two next to it in
+///         `comm`, so that every rank is reached. Without this rank.
 std::vector<int> ranks_to_warn(MPI_Comm comm, const std::vector<const Plan*>& plans);
 
 }  // namespace haloscope

@@ -28,13 +28,13 @@ class Guard {
   void overwritten(int slot) { age(slot, 0); }
   /// The fields of the slot lie elsewhere.
   void moved(int slot);
-  /// Its own points have changed: layers beyond `fresh` are stale, and poisoned. @param stream  fields of a device: after what
-  /// it has been given and before what it is given next. @param waits  the host waits until it is done.
+  /// Its own points have changed: layers beyond `fresh` are stale, and poisoned. @param stream  fields of a device:
+  /// after what it has been given and before what it is given next. @param waits  the host waits until it is done.
   void changed(int slot, int fresh, DeviceStream stream, bool waits);
   /// @throws UsageError where fewer layers than `depth` are fresh, on all ranks alike.
   void require_fresh(int depth, int slot) const;
-  /// @throws UsageError where an own point of this rank holds poison. @param stream  fields of a device: after what it has
-  /// been given.
+  /// @throws UsageError where an own point of this rank holds poison. @param stream  fields of a device: after what it
+  /// has been given.
   void check_clean(int slot, DeviceStream stream) const;
 
  private:

@@ -7,8 +7,8 @@
 namespace haloscope {
 namespace {
 
-/// What `auto` is on devices: of the patterns the one with one round, each of which costs launches and copies, and one message to
-/// each peer.
+/// What `auto` is on devices: of the patterns the one with one round, each of which costs launches and copies, and one
+/// message to each peer.
 Strategy auto_on_devices(const Strategy& asked) {
   Strategy strategy("direct:merged/auto-device");
   strategy.transport_options = asked.transport_options;

@@ -32,7 +32,8 @@ void require_same_place(const MemoryPlace& place, const std::vector<Quantity>& f
 /// @throws UsageError for host memory: `call` got a stream.
 void require_device(const MemoryPlace& place, const char* call);
 
-/// The strategy for fields in such memory: the one asked for, and where `auto` is, on a device, the one that it stands for.
+/// The strategy for fields in such memory: the one asked for, and where `auto` is, on a device, the one that it stands
+/// for.
 /// @throws UsageError for one that does not move such fields, naming those that do.
 Strategy strategy_for(const MemoryPlace& place, const Strategy& asked);
 

@@ -32,7 +32,8 @@ bool reached_by_neighbours(MPI_Comm comm, const Strategy& strategy, const Views&
   return may && !anywhere(!all_in_shared_memory(fields), comm);
 }
 
-/// Bytes of all that a rank receives, each message on cache lines of its own; never 0, so that every landing has a place.
+/// Bytes of all that a rank receives, each message on cache lines of its own; never 0, so that every landing has a
+/// place.
 std::size_t landing_bytes(const Plan& plan) {
   std::size_t bytes = cache_line;
   for (const Message& message : plan.messages)
@@ -203,8 +204,9 @@ void Movement::begin_on_device(DeviceStream after) {
   use_device([&] { lane_->begin(after); });
 }
 
-/// Gives the device's operations to its stream as far as they need not wait for the host, or the stream itself waits. Only
-/// where the host does nothing but its own until they are done: a stream that waits for messages must not be waited for.
+/// Gives the device's operations to its stream as far as they need not wait for the host, or the stream itself waits.
+/// Only where the host does nothing but its own until they are done: a stream that waits for messages must not be
+/// waited for.
 void Movement::enqueue_ahead() {
   for (given_ = std::max(given_, next_); given_ < program_.ops.size(); ++given_) {
     const Op& op = program_.ops[given_];

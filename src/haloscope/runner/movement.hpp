@@ -37,9 +37,9 @@ class Movement {
   Movement(const Movement&) = delete;
   Movement& operator=(const Movement&) = delete;
 
-  // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, those that it
-  // exchanges messages with, and what failed; so do all later ones. Other ranks receive the reason, and their calls that would wait
-  // throw an Error with the same text.
+  // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, those that
+  // it exchanges messages with, and what failed; so do all later ones. Other ranks receive the reason, and their calls
+  // that would wait throw an Error with the same text.
 
   /// Begin; nothing may be in flight. @param after  fields of a device: what this stream has been given comes before.
   void start(int slot, DeviceStream after = {}) {
@@ -122,7 +122,8 @@ class Movement {
   /// What messages in flight use, and stays where they are abandoned.
   struct Held {
     LinkTags tags;
-    /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the device.
+    /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the
+    /// device.
     Memory landings = {};
     bool landings_in_window = false;  // the same on all ranks
     device::Buffer landings_there = {};

@@ -241,8 +241,8 @@ bool Runner::ready_on_host(const Op& op) const {
   });
 }
 
-/// An operation may be given to its stream once all that it needs of the host is done, or once the stream itself waits for
-/// it: for messages, whose receives must have been posted.
+/// An operation may be given to its stream once all that it needs of the host is done, or once the stream itself waits
+/// for it: for messages, whose receives must have been posted.
 bool Runner::ready_for_stream(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
     return done(before) ||

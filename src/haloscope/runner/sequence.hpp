@@ -24,14 +24,16 @@ class Sequence {
 
   /// Own points of a slot have changed.
   void changed(int slot) { changed_[static_cast<std::size_t>(slot)] = true; }
-  /// An exchange, or an accumulation, begins: sends a note to each neighbour. Local; cost: one message of 12 bytes each.
+  /// An exchange, or an accumulation, begins: sends a note to each neighbour. Local; cost: one message of 12 bytes
+  /// each.
   /// @throws UsageError where an earlier one differed, as do the calls below.
   void start(int slot, bool accumulates);
   /// Compares the notes, once they are all here. @return whether they are. Never waits. @throws UsageError as check().
   bool progress();
   /// Waits for the notes of the neighbours and compares them.
-  /// @throws UsageError where a neighbour exchanges another slot, or accumulates where this rank exchanges, or where only one
-  ///         of the two has changed the slot since its last exchange: one of them has made an exchange that the other has not.
+  /// @throws UsageError where a neighbour exchanges another slot, or accumulates where this rank exchanges, or where
+  ///         only one of the two has changed the slot since its last exchange: one of them has made an exchange that
+  ///         the other has not.
   void check();
   /// Whether a difference was found. Messages of the exchange may then never be answered.
   bool differs() const { return !difference_.empty(); }

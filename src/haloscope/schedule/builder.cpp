@@ -56,7 +56,8 @@ int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {
   const auto known = std::find(program_.sets.begin(), program_.sets.end(), ids);
   const int set = static_cast<int>(known - program_.sets.begin());
   if (known == program_.sets.end()) program_.sets.push_back(ids);
-  // Messages pass from lane to lane: from the packing stream to the sender, and from the receiver to the unpacking stream.
+  // Messages pass from lane to lane: from the packing stream to the sender, and from the receiver to the unpacking
+  // stream.
   const Lane here = lane(kind);
   if (kind == OpKind::post || kind == OpKind::complete) return add(kind, here, 0, set);
   // Where packing signals, sending waits for its begin alone, whatever the stream has been given after it.
@@ -196,9 +197,9 @@ void ProgramBuilder::later_sweeps(std::vector<int> after, const ExchangeOps& exc
   }
 }
 
-/// Each reduction begins after the sweeps that gather its numbers. A nonblocking one is awaited after all sweeps, of this
-/// stage or a later one, a deferred one just before this step's numbers replace those of the step before. A rank that
-/// waits for all others' numbers moves no messages, so its own are sent before.
+/// Each reduction begins after the sweeps that gather its numbers. A nonblocking one is awaited after all sweeps, of
+/// this stage or a later one, a deferred one just before this step's numbers replace those of the step before. A rank
+/// that waits for all others' numbers moves no messages, so its own are sent before.
 void ProgramBuilder::add_reductions() {
   std::vector<int> sweeps;
   for (int i = 0; i < static_cast<int>(program_.ops.size()); ++i)

@@ -25,8 +25,8 @@ class ProgramBuilder {
   /// All operations of the exchange of slot 0, on the comm lane.
   /// @param unpacked  false: messages stay where they have arrived, and sweeps read them there.
   ExchangeOps exchange(bool unpacked = true);
-  /// All operations of a reverse exchange, in order: what has arrived in a round is added before the next one is sent, and
-  /// halos are cleared when all of them have been.
+  /// All operations of a reverse exchange, in order: what has arrived in a round is added before the next one is sent,
+  /// and halos are cleared when all of them have been.
   void reverse_exchange();
   /// The op index of round r's wait (or of its copies where it has no message).
   int wait_of(int round) const { return waits_[round]; }

@@ -1,4 +1,5 @@
-// A few ranks, each with a script of its own whose messages name their other ends, carried out by the simulator's engine.
+// A few ranks, each with a script of its own whose messages name their other ends, carried out by the simulator's
+// engine.
 //
 // A message is a route for each of its receivers, and one for each of its possible senders: a wait ends with the last.
 #pragma once

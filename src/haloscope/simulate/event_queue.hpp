@@ -13,8 +13,8 @@ struct Event {
   double time = 0;
   std::int32_t actor = 0;
   std::uint32_t version = 0;
-  /// Ties go to the lower actor, so that a run does not depend on how events came into the queue. Without a branch, which
-  /// no processor could foresee: bits of times >= 0 are in the order of the times.
+  /// Ties go to the lower actor, so that a run does not depend on how events came into the queue. Without a branch,
+  /// which no processor could foresee: bits of times >= 0 are in the order of the times.
   bool before(const Event& other) const {
     const auto mine = std::bit_cast<std::uint64_t>(time), its = std::bit_cast<std::uint64_t>(other.time);
     return (mine < its) | ((mine == its) & (actor < other.actor));

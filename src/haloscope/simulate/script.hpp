@@ -15,8 +15,8 @@ namespace haloscope::simulate {
 
 /// Seconds of one operation on one rank. A sweep beside a communication thread has three values: while that thread is
 /// busy, while it waits, and once it helps. A sweep on a device's sweep stream has two: while kernels of the other
-/// stream run (`busy`) and while none does (`idle`). Everything else takes `seconds`. Before an operation of a device the
-/// host is busy for `hand`, to hand it over.
+/// stream run (`busy`) and while none does (`idle`). Everything else takes `seconds`. Before an operation of a device
+/// the host is busy for `hand`, to hand it over.
 struct OpSeconds {
   double busy = 0, idle = 0, seconds = 0, hand = 0;
 };
@@ -81,8 +81,8 @@ struct End {
 };
 
 /// A message of one of the plans. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per
-/// dimension. box: its number among the incoming, or the outgoing, messages. other: its other end, for scripts of one rank
-/// each; ranks that share a script find it by the offset.
+/// dimension. box: its number among the incoming, or the outgoing, messages. other: its other end, for scripts of one
+/// rank each; ranks that share a script find it by the offset.
 struct Route {
   bool out = false;
   std::int32_t box = 0, plan = 0, tag = 0, round = 0;

@@ -166,7 +166,8 @@ void Engine::carry_out() {
   if (finished_ != count) stuck();
 }
 
-/// Have what the next event needs on its way to the cache while this one is dealt with: ranks come in no order of memory.
+/// Have what the next event needs on its way to the cache while this one is dealt with: ranks come in no order of
+/// memory.
 void Engine::fetch_ahead(const Event& next) const {
   const int r = next.actor / actors_of_a_rank;
   __builtin_prefetch(&ranks_[r]);

@@ -289,8 +289,8 @@ void Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {
   host_looks(r, now);
 }
 
-/// Where both streams are through with a program they go on to the next one together. One that has nothing for them ends
-/// with the host's part.
+/// Where both streams are through with a program they go on to the next one together. One that has nothing for them
+/// ends with the host's part.
 void Engine::meet_streams(int r, double now) {
   Device& device = device_[r];
   const Script& script = scripts_[ranks_[r].script];

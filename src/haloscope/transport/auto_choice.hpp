@@ -1,5 +1,5 @@
-// Run-time choice among links that move the same messages: they race in the first exchanges of a program, then the fastest is
-// kept.
+// Run-time choice among links that move the same messages: they race in the first exchanges of a program, then the
+// fastest is kept.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,8 @@ struct AutoOptions {
   RaceLimits limits{};
   std::string left_out{};  ///< candidates that could not be opened and why, for report()
   std::string kept{};      ///< when an earlier program chose the first candidate, for report(); "": none did
-  /// What to do with the choice when the link ends, or the program does: gets the positions of the chosen candidate and of the second best.
+  /// What to do with the choice when the link ends, or the program does: gets the positions of the chosen candidate and
+  /// of the second best.
   /// Not called where there was no choice, or it was not in use yet.
   std::function<void(int chosen, int second)> keep{};
   double (*clock)() = now_s;  ///< seconds
@@ -44,25 +45,27 @@ class LateTimes {
   /// A heat begins, of so many trials; what is known of the one before is not wanted any more.
   virtual void begin_heat(std::int64_t trials) = 0;
   /// Puts the times of the trials, and when the exchange after them began, over those of the host. Never waits.
-  /// @param since  what times count from, seconds of this process' clock. @return false: the device has not come so far.
+  /// @param since  what times count from, seconds of this process' clock. @return false: the device has not come so
+  ///         far.
   virtual bool learn(double since, double* begins, double* ends) = 0;
 };
 
 /// How the choice is made.
 ///
 /// Trials. Exchanges are numbered as they begin, over all slots; all ranks must begin them in the same order, as they
-/// must for messages to match. The number alone decides which candidate moves an exchange, so no rank has to ask. Trials
-/// are made in heats, of which a Race knows the turns: consecutive exchanges of a candidate. The first ones of a turn, one
-/// per slot, are not timed, so that buffers are in the cache as they will be later.
+/// must for messages to match. The number alone decides which candidate moves an exchange, so no rank has to ask.
+/// Trials are made in heats, of which a Race knows the turns: consecutive exchanges of a candidate. The first ones of a
+/// turn, one per slot, are not timed, so that buffers are in the cache as they will be later.
 ///
 /// Times. Each rank notes when an exchange began (its first post) and ended (its last unpack). A nonblocking reduction
-/// after each heat finds the last of these over the ranks. An exchange takes from the last begin to the last end, so that
-/// ranks which come early do not make it longer; a step takes from the last begin to the last begin of the next exchange.
+/// after each heat finds the last of these over the ranks. An exchange takes from the last begin to the last end, so
+/// that ranks which come early do not make it longer; a step takes from the last begin to the last begin of the next
+/// exchange.
 /// Clocks of several machines are set together when the link is opened; where they are apart by more than an exchange
 /// takes, the times are those of the machine whose clock is ahead.
 ///
-/// Decision. After a heat the leader of the heats before moves all exchanges until the reduction is over. Then every rank
-/// judges the same numbers. Only calls that may wait anyway wait for the reduction, and only in one exchange, the
+/// Decision. After a heat the leader of the heats before moves all exchanges until the reduction is over. Then every
+/// rank judges the same numbers. Only calls that may wait anyway wait for the reduction, and only in one exchange, the
 /// deadline. The next heat, or the winner, begins with the next exchange in the deadline's slot, when the deadline is
 /// over. Slots are numbered alike on all ranks, so all switch together; where that slot is never used again, the leader
 /// stays.
@@ -74,8 +77,8 @@ class LateTimes {
 /// that have all started it, and only for its messages. These move while any rank polls, and all waits poll until the
 /// reduction is over. Ranks that no chain of messages joins do not reduce together.
 ///
-/// Devices. Where a device does the work, its events say when exchanges began and ended. They are read later, so the reduction starts
-/// at the first call that finds them known; whoever waits at the deadline looks for them.
+/// Devices. Where a device does the work, its events say when exchanges began and ended. They are read later, so the
+/// reduction starts at the first call that finds them known; whoever waits at the deadline looks for them.
 ///
 /// Ends. A loser is closed once it moves no slot any more, except where closing is a collective call (shared memory): a
 /// rank may be needed elsewhere before others come that far, so such losers are closed when the link itself ends.
@@ -110,8 +113,8 @@ class AutoChoice {
   void end(int slot);
   /// The place in its heat of the exchange of a slot: of a trial, or the one after them; -1: of another.
   std::int64_t place(int slot) const;
-  /// Whether what has arrived and been sent may count as over; else it is the deadline's, and the choice is not known. Moves the
-  /// decision on; never waits.
+  /// Whether what has arrived and been sent may count as over; else it is the deadline's, and the choice is not known.
+  /// Moves the decision on; never waits.
   bool may_end(int slot);
   /// A deadline may have to be waited for.
   bool deciding() const { return trying_ && next_ > trials() && !decided_; }

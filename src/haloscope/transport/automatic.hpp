@@ -48,14 +48,17 @@ class AutoLink final : public Link {
   AutoChoice choice_;
 };
 
-/// What AutoChoice is opened with: the candidates that could be opened here, or the two that an earlier program has kept.
+/// What AutoChoice is opened with: the candidates that could be opened here, or the two that an earlier program has
+/// kept.
 struct RaceEntry {
   std::vector<Trial> candidates;
   AutoOptions options;
 };
-/// @param names       strategies without their patterns, the same on all ranks. @param left_out  what is not even tried, and why.
+/// @param names       strategies without their patterns, the same on all ranks. @param left_out  what is not even
+///         tried, and why.
 /// @param words       options of the transport: quick, fresh.
-/// @param closes_alone  of a candidate by its name, see Trial. @throws what the first candidate throws, where none can be opened.
+/// @param closes_alone  of a candidate by its name, see Trial. @throws what the first candidate throws, where none can
+///         be opened.
 /// Collective.
 RaceEntry open_race(const LinkContext& context, const std::vector<std::string>& names,
                     std::vector<std::string> left_out, const std::vector<std::string>& words,

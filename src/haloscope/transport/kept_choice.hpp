@@ -15,9 +15,9 @@ struct KeptChoice {
   bool operator==(const KeptChoice&) const = default;
 };
 
-/// One choice on disk: a file in $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope, else ~/.cache/haloscope. There is none
-/// where HALOSCOPE_CACHE is empty, or no folder is known. Nothing here fails, but for lack of memory: what cannot be read is not
-/// there, what cannot be written is not kept.
+/// One choice on disk: a file in $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope, else ~/.cache/haloscope. There is
+/// none where HALOSCOPE_CACHE is empty, or no folder is known. Nothing here fails, but for lack of memory: what cannot
+/// be read is not there, what cannot be written is not kept.
 class ChoiceFile {
  public:
   /// @param key  what the choice depends on; files of different keys are different.

@@ -20,8 +20,8 @@ class LinkTags {
   LinkTags(LibraryComm& on, const Plan& plan, int slots);
 
   const MessageTags& tags() const { return tags_; }
-  /// Opens the link by work(), with all that is made for it: ranks must do alike here. Where MPI refuses a call, or memory is
-  /// exhausted, messages of the opening may be under way, so that no link gets these tags any more.
+  /// Opens the link by work(), with all that is made for it: ranks must do alike here. Where MPI refuses a call, or
+  /// memory is exhausted, messages of the opening may be under way, so that no link gets these tags any more.
   template <class Work>
   void open(Work work) {
     try {

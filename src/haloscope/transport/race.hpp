@@ -1,5 +1,5 @@
-// Which of several candidates is fastest, found in heats: those that are clearly slower drop out, the others go on until
-// they can be told apart or the heats are used up. Pure; ranks that add the same times decide alike.
+// Which of several candidates is fastest, found in heats: those that are clearly slower drop out, the others go on
+// until they can be told apart or the heats are used up. Pure; ranks that add the same times decide alike.
 #pragma once
 
 #include <limits>
@@ -22,13 +22,14 @@ constexpr int timed_exchanges = 4;
 /// Seconds of an exchange that has not ended.
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// A race of candidates by two times: that of an exchange, and that of a whole step, from the begin of an exchange to the
-/// begin of the next one. The step is what counts, but has the noise of all that a program does between exchanges; the
-/// exchange alone does not see what a candidate leaves for the next sweep to do, as fetching cache lines. So a candidate
-/// is out whose steps are clearly longer than another's; among the rest the exchange decides. Where no other exchange can
-/// be shorter by more than the tolerance, the race is over.
+/// A race of candidates by two times: that of an exchange, and that of a whole step, from the begin of an exchange to
+/// the begin of the next one. The step is what counts, but has the noise of all that a program does between exchanges;
+/// the exchange alone does not see what a candidate leaves for the next sweep to do, as fetching cache lines. So a
+/// candidate is out whose steps are clearly longer than another's; among the rest the exchange decides. Where no other
+/// exchange can be shorter by more than the tolerance, the race is over.
 ///
-/// Clearly: the interval of one median (order statistics, about 95 %) ends below the other's, by more than the tolerance.
+/// Clearly: the interval of one median (order statistics, about 95 %) ends below the other's, by more than the
+/// tolerance.
 /// Medians and their intervals do not depend on how large disturbances are, nor on their distribution.
 class Race {
  public:
@@ -38,8 +39,8 @@ class Race {
   /// @param candidates  >= 1. @param seed  of the order of turns: races beside each other should not keep step.
   Race(int candidates, RaceLimits limits, unsigned seed);
 
-  /// The candidate of each turn of this heat: every one that is still racing, `turns` times, in random orders, so that no
-  /// candidate always meets the same phase of what the program does. Empty once the race is over.
+  /// The candidate of each turn of this heat: every one that is still racing, `turns` times, in random orders, so that
+  /// no candidate always meets the same phase of what the program does. Empty once the race is over.
   std::span<const int> order() const { return order_; }
   /// One timed exchange of a candidate, in seconds; infinite where it never ended. At most as many as a heat has.
   void add(int candidate, double exchange, double step);

@@ -163,8 +163,8 @@ class ReferenceLink final : public Link {
     return points;
   }
 
-  /// Tells the owners what this rank asks for, and learns what it is asked for. Points have a byte or more each, so that
-  /// counts of points fit where those of bytes do. Collective.
+  /// Tells the owners what this rank asks for, and learns what it is asked for. Points have a byte or more each, so
+  /// that counts of points fit where those of bytes do. Collective.
   void ask(const Points& sources) {
     const std::size_t size = sources.counts.size();
     std::vector<std::array<int, 2>> asks(size), asked(size);  // points and bytes, by rank

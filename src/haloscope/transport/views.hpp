@@ -29,7 +29,8 @@ void check_views(const Plan& plan, const Views& views, bool on_device);
 
 /// What check_views() looks at again where fields have moved. Local; cost: a comparison for each pair of fields whose
 /// memory interleaves.
-/// @throws UsageError where two fields share memory, naming both. The same array may be in several slots, which take turns.
+/// @throws UsageError where two fields share memory, naming both. The same array may be in several slots, which take
+///         turns.
 void check_apart(const Plan& plan, const Views& views);
 
 /// "fields 'u' (number 1) and 'v' (number 2)", with their slots where those differ.

@@ -1,4 +1,5 @@
-/* The header of the MPI that is found, under the name of another one: -DAS_MPICH, -DAS_OPENMPI, -DAS_ABI or -DAS_OTHER. */
+/* The header of the MPI that is found, under the name of another one: -DAS_MPICH, -DAS_OPENMPI, -DAS_ABI or
+ * -DAS_OTHER. */
 #include_next <mpi.h>
 #undef MPI_ABI_VERSION
 #undef MPICH_NAME

@@ -39,7 +39,8 @@ const std::vector<const char*> ways{"ordered/p2p",
                                     "ordered:fields=pipelined/p2p",
                                     "direct:fields=pipelined/p2p"};
 
-/// Checks the app under every schedule that can do it; each decomposition with every third way. @return the schedules that could.
+/// Checks the app under every schedule that can do it; each decomposition with every third way. @return the schedules
+/// that could.
 std::set<std::string> check_programs(const App& app, const std::vector<int>& depths = {1}) {
   std::set<std::string> done;
   for (const Schedule* schedule : schedules())

@@ -206,7 +206,8 @@ struct Small {
   int per_node;
 };
 
-/// Calls see(found, least, text) for grids of these ranks with any dimensions periodic and blocks of several proportions.
+/// Calls see(found, least, text) for grids of these ranks with any dimensions periodic and blocks of several
+/// proportions.
 template <class See>
 void for_each_way(const std::vector<Small>& all, See see) {
   for (const Small& small : all)

@@ -1,4 +1,5 @@
-// The kernel of an exchange, with this thread in the part of CPU and peers: what it packs and says, and what it waits for.
+// The kernel of an exchange, with this thread in the part of CPU and peers: what it packs and says, and what it waits
+// for.
 #include <gtest/gtest.h>
 
 #include <algorithm>

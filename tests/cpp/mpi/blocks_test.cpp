@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;
 
-// ---- set-ups and variants ---------------------------------------------------------------------------------------------
+// ---- set-ups and variants -------------------------------------------------------------------------------------------
 
 TEST(BlockSetup, NC1_EverySideReceivesFromTheOneThatSendsToIt) {
   for (Scheme scheme : {Scheme::pairs, Scheme::ring, Scheme::mixed})
@@ -74,7 +74,7 @@ TEST(BlockVariant, WordsThatAreWrongAreRefusedByName) {
     EXPECT_THROW(parse_variant(text), UsageError) << text;
 }
 
-// ---- what an exchange counts and finds --------------------------------------------------------------------------------
+// ---- what an exchange counts and finds ------------------------------------------------------------------------------
 
 TEST(HitProfile, NI5_MadeUpSequencesHaveKnownShares) {
   HitProfile profile;
@@ -215,7 +215,7 @@ TEST(Blocks, NC4_TheCpuReadsWhatBlocksHavePacked) {
       ASSERT_EQ(rig.flow->packed(b)[i], (2 * sides + rank) * 4 + b + 0x1p-21 * static_cast<double>(i));
 }
 
-// ---- the order in which things happen -----------------------------------------------------------------------------------
+// ---- the order in which things happen -------------------------------------------------------------------------------
 
 struct Logged : Rig {
   ClockReader reader;
@@ -409,7 +409,7 @@ TEST(BlockClock, NI4_PostingIsTimedOnlyWhereItIsAskedFor) {
   }
 }
 
-// ---- what goes wrong ----------------------------------------------------------------------------------------------------
+// ---- what goes wrong ------------------------------------------------------------------------------------------------
 
 /// What `work` says as it fails. Barriers of others would wait for ever: one rank only.
 std::string failure(const std::function<void()>& work) {

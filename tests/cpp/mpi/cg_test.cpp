@@ -1,4 +1,5 @@
-// cg3d: the same bits whatever the ranks, forms, schedules and transports; the residuals and the solution of plain loops.
+// cg3d: the same bits whatever the ranks, forms, schedules and transports; the residuals and the solution of plain
+// loops.
 #include <vector>
 
 #include "haloscope/reproducible_sum.hpp"

@@ -1,4 +1,5 @@
-// The library's exchange of fields in the memory of an imitated device: the bytes of `reference`, under random delays of streams.
+// The library's exchange of fields in the memory of an imitated device: the bytes of `reference`, under random delays
+// of streams.
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <sched.h>
@@ -272,8 +273,8 @@ TEST(DeviceExchange, RandomContributionsAddUpToTheBitsOfTheHost) {
   EXPECT_GT(2 * ran, cases);
 }
 
-/// Ranks are late by twenty times as long as a kernel that waits for the CPU stays on the device: before exchanges, between
-/// their start and their end, and while they progress.
+/// Ranks are late by twenty times as long as a kernel that waits for the CPU stays on the device: before exchanges,
+/// between their start and their end, and while they progress.
 TEST(DeviceExchange, NoNeighbourIsTooLate) {
   const Imitated short_stay("devices=2,stay_us=50");
   std::mt19937 random(static_cast<unsigned>(70 + world_size()));
@@ -320,8 +321,10 @@ TEST(DeviceExchange, NoNeighbourIsTooLateForAuto) {
   imitated::free_stream(stream);
 }
 
-/// The devices of all ranks fail in the same exchange, with any of its copies and launches: an exchange has its halos or throws.
-/// Ranks that race may launch different numbers, and a rank would wait for one that has failed before: theirs fail with the first.
+/// The devices of all ranks fail in the same exchange, with any of its copies and launches: an exchange has its halos
+/// or throws.
+/// Ranks that race may launch different numbers, and a rank would wait for one that has failed before: theirs fail with
+/// the first.
 TEST(DeviceExchange, ADeviceThatFailsIsNamedByItsRankAndNoExchangeSucceedsWithoutItsHalos) {
   std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
   Case c;
@@ -649,7 +652,8 @@ TEST(DeviceExchange, MemoryThatMovesIsFollowed) {
   }
 }
 
-/// Kernels and exchanges on one stream, several exchanges in flight: the host never waits for the stream, which runs late.
+/// Kernels and exchanges on one stream, several exchanges in flight: the host never waits for the stream, which runs
+/// late.
 /// A rank at the edge may have nothing to exchange; its callers' streams are ordered all the same.
 TEST(DeviceExchange, StreamsAreOrderedWhereARankHasNoHalos) {
   using namespace std::chrono_literals;
@@ -797,7 +801,8 @@ std::vector<std::pair<int, int>> moments() {
   return all;
 }
 
-/// Before or after its messages are sent, in a launch or a copy. Ranks further away learn of it through the ranks between.
+/// Before or after its messages are sent, in a launch or a copy. Ranks further away learn of it through the ranks
+/// between.
 TEST(DeviceExchange, ADeviceThatFailsOnOneRankIsNamedByAllRanks) {
   constexpr int most = 200;
   for (const char* strategy : failing_strategies)

@@ -1,5 +1,5 @@
-// Fields of a device that the host never holds as a whole: the size of the hatch that they pass through changes no byte, and
-// host memory does not grow with the grid.
+// Fields of a device that the host never holds as a whole: the size of the hatch that they pass through changes no
+// byte, and host memory does not grow with the grid.
 #include <gtest/gtest.h>
 #include <mpi.h>
 

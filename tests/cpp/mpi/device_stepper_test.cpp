@@ -1,4 +1,5 @@
-// A Stepper on the memory of an imitated device, with sweeps that its user launches: the bits of the Stepper on the CPU.
+// A Stepper on the memory of an imitated device, with sweeps that its user launches: the bits of the Stepper on the
+// CPU.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -39,8 +40,8 @@ struct Mixing {
           into(i, j, k) = sum;
         }
   }
-  /// What the cells give to reductions: the largest and the least, a sum that does not depend on the order of its terms, and one
-  /// that does.
+  /// What the cells give to reductions: the largest and the least, a sum that does not depend on the order of its
+  /// terms, and one that does.
   static std::vector<Reduction> reductions(ReduceMode mode) {
     return {{.name = "largest", .op = ReduceOp::max, .mode = mode},
             {.name = "least", .op = ReduceOp::min, .mode = mode},

@@ -66,8 +66,9 @@ TEST(Devices, Laplace2dFloatIsByteIdentical) { check_on_devices({"laplace2d", "s
 TEST(Devices, Laplace2dDoubleIsByteIdentical) { check_on_devices({"laplace2d", "star", Real::f64, {29, 17, 1}}); }
 TEST(Devices, Laplace3dDoubleIsByteIdentical) { check_on_devices({"laplace3d", "star", Real::f64, {10, 12, 11}}); }
 
-/// All of these that are legal, or every second one, on periodic and other grids, give the bytes of `reference`. @param walls
-/// the thickest walls; all from 1 layer on are tried, with one thread and two in turn; 0: no box. @return how many are legal.
+/// All of these that are legal, or every second one, on periodic and other grids, give the bytes of `reference`. @param
+/// walls the thickest walls; all from 1 layer on are tried, with one thread and two in turn; 0: no box. @return how
+/// many are legal.
 int check_all(const std::vector<AppProblem>& problems, const std::vector<std::string>& schedules,
               const std::vector<std::string>& strategies, int walls = 0) {
   const Imitated slow("delay_us=20");

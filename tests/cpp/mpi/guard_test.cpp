@@ -308,7 +308,8 @@ std::vector<Stage> summed_while_swept(const bool& greedy, ReduceMode mode, bool 
           {.name = "follow", .sweeps = {{.name = "follow", .reads = {{0, 1}}, .writes = {1}, .run = follow}}}};
 }
 
-/// What two good steps reduce, after `bad` runs that the guard has refused; the same steps are then carried out once more.
+/// What two good steps reduce, after `bad` runs that the guard has refused; the same steps are then carried out once
+/// more.
 std::vector<double> sums_after(int bad, ReduceMode mode, bool first) {
   const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 2, .slots = 2, .name = "u"}}, v{grid, {.halo = 2, .name = "v"}};

@@ -1,4 +1,5 @@
-// Choices of transports that one program leaves to the next: where they lie, that they come back whole, and what they do.
+// Choices of transports that one program leaves to the next: where they lie, that they come back whole, and what they
+// do.
 #include "haloscope/transport/kept_choice.hpp"
 
 #include <stdlib.h>

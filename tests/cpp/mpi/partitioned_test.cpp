@@ -63,7 +63,8 @@ void check_two_slots_in_flight() {
   }
 }
 
-// The next two come first: Open MPI sets up once in a program what it needs for partitioned messages, for all ranks together.
+// The next two come first: Open MPI sets up once in a program what it needs for partitioned messages, for all ranks
+// together.
 TEST(Partitioned, HalfOfTheRanksExchangeOrAreRefused) {
   MPI_Comm half;
   MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, 0, &half);

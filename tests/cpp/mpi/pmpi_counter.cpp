@@ -1,4 +1,5 @@
-// Counts what this thread of this rank really sends, makes and frees, in front of MPI's own functions; refuses some calls.
+// Counts what this thread of this rank really sends, makes and frees, in front of MPI's own functions; refuses some
+// calls.
 #include "pmpi_counter.hpp"
 
 #include <chrono>

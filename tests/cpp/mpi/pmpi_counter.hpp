@@ -1,5 +1,5 @@
-// What the wrappers of pmpi_counter.cpp have seen on this thread, besides the messages of Sent (link_rig.hpp), and the calls that
-// they refuse.
+// What the wrappers of pmpi_counter.cpp have seen on this thread, besides the messages of Sent (link_rig.hpp), and the
+// calls that they refuse.
 #pragma once
 
 #include <cstdint>

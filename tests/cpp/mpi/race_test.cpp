@@ -121,8 +121,8 @@ TEST(Race, JudgingAllocatesNothing) {
   EXPECT_EQ(allocations() - before, 0);
 }
 
-/// Five candidates with exchanges between 1 and 1.5 in steps that are four times as long, noise on both, and one exchange
-/// in ten disturbed by far more than it takes.
+/// Five candidates with exchanges between 1 and 1.5 in steps that are four times as long, noise on both, and one
+/// exchange in ten disturbed by far more than it takes.
 TEST(Race, WhatIsChosenIsHardlySlowerThanTheBest) {
   for (const double noise : {0.0, 0.02, 0.1}) {
     std::mt19937 random(8);

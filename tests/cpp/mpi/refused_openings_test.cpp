@@ -59,8 +59,8 @@ void exchange(const Grid<2>& grid, const std::vector<FieldRef>& fields, const ch
   make_exchange(grid, fields, strategy, {.guard = true}).exchange();
 }
 
-/// A grid, fields and what comes last are opened. Fields in shared memory stay where an exception of a program ends them, so
-/// they end after it.
+/// A grid, fields and what comes last are opened. Fields in shared memory stay where an exception of a program ends
+/// them, so they end after it.
 std::string error_of_opening(MPI_Comm comm, const Asked& asked, Last last) {
   std::optional<Grid<2>> grid;
   std::optional<Field<double, 2>> u, v;
@@ -125,7 +125,8 @@ void refuse_each_on_a_new_communicator(const Asked& asked, Last last) {
 
 class RefusedOpening : public testing::TestWithParam<Asked> {
  protected:
-  /// Where a window has a part of the ranks, ranks have not made the same calls before the one that is refused: the job ends.
+  /// Where a window has a part of the ranks, ranks have not made the same calls before the one that is refused: the job
+  /// ends.
   void SetUp() override {
     const std::string reason = test::lacking(GetParam().strategy, GetParam().memory);
     if (!reason.empty()) GTEST_SKIP() << reason;

@@ -10,8 +10,8 @@
 
 namespace haloscope::test {
 
-/// Arrays whose axes are in a random order and direction, with gaps between points, rows and planes; other ones for each
-/// quantity and each rank, the same for all slots of a quantity.
+/// Arrays whose axes are in a random order and direction, with gaps between points, rows and planes; other ones for
+/// each quantity and each rank, the same for all slots of a quantity.
 class StridedArrays {
  public:
   StridedArrays(const Plan& plan, int slots, unsigned seed) : plan_(plan) {

@@ -5,7 +5,7 @@
 namespace haloscope::test {
 namespace {
 
-// ---- waves on a staggered grid: cells have a pressure, faces a velocity ----------------------------------------------
+// ---- waves on a staggered grid: cells have a pressure, faces a velocity ---------------------------------------------
 
 enum : int { pressure, velocity_x, velocity_y };
 
@@ -319,7 +319,7 @@ TEST(Steps, AStrategyOfAStageThatIsNotThereIsRefused) {
   EXPECT_NE(illegal(c).find("--depth 1"), std::string::npos) << illegal(c);
 }
 
-// ---- two quantities in one exchange, read at different distances ------------------------------------------------------
+// ---- two quantities in one exchange, read at different distances ----------------------------------------------------
 
 enum : int { salt, heat, flow };
 
@@ -482,7 +482,7 @@ TEST(Steps, RunsOfAnyLengthEndWithTheNumbersOfTheirLastStep) {
   }
 }
 
-// ---- a stage that repeats: an implicit step, relaxed until its residual is small -------------------------------------
+// ---- a stage that repeats: an implicit step, relaxed until its residual is small ------------------------------------
 
 enum : int { wanted, found };
 
@@ -594,7 +594,7 @@ TEST(Steps, AStageThatNeverHasEnoughRepeatsAsOftenAsItMay) {
   expect_implicit(c);
 }
 
-// ---- largest and least, three numbers each -----------------------------------------------------------------------------
+// ---- largest and least, three numbers each --------------------------------------------------------------------------
 
 /// The value, the value times the line it is in, and the line.
 template <class Take>
@@ -749,7 +749,8 @@ TEST(Steps, ASweepGathersTheNumbersOfSeveralReductions) {
         }
 }
 
-/// Numbers of own cells alone count, and those that a sweep gathers for several reductions are wanted in the same steps.
+/// Numbers of own cells alone count, and those that a sweep gathers for several reductions are wanted in the same
+/// steps.
 TEST(Steps, ReductionsThatNoSweepCanGatherAreRefused) {
   const auto refusal = [](const Step& step) -> std::string {
     try {

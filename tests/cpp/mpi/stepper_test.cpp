@@ -15,8 +15,8 @@
 namespace haloscope::test {
 namespace {
 
-/// Two fields and how new values follow from those around. `together`: both from the old ones. `in_turn`: the second one
-/// from the new values of the first, in one stage. `by_stages`: the same in two stages and one slot each.
+/// Two fields and how new values follow from those around. `together`: both from the old ones. `in_turn`: the second
+/// one from the new values of the first, in one stage. `by_stages`: the same in two stages and one slot each.
 enum class Form { together, in_turn, by_stages };
 
 struct Stencil {

@@ -85,7 +85,8 @@ TEST(Taskqueue, AMessageThatIsLateIsWaitedForAndReportedWithTheStateOfMessagesAn
   }
 }
 
-/// The process does something else, perhaps waits for the device as a whole, and the kernel has left when it comes back.
+/// The process does something else, perhaps waits for the device as a whole, and the kernel has left when it comes
+/// back.
 TEST(Taskqueue, AKernelThatLeavesBeforeItsMessagesAreSentLosesNone) {
   const Imitated short_stay("devices=8,resident=16,stay_us=100");
   for (const char* strategy :

@@ -44,7 +44,7 @@ bool pipelined(const Problem& p) { return p.parameters.word("method") == "pipeli
 bool fused(const Problem& p) { return p.form == "fused"; }
 double cells_in(const Problem& p) { return static_cast<double>(Box{{0, 0, 0}, p.grid.cells}.volume()); }
 
-// ---- kernels ------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
 /// A sweep: its entry in the step, its kernel, and the kernel's operands.
 struct CgSweep {
@@ -177,7 +177,7 @@ class CgSweeper final : public Sweeper {
   std::vector<std::vector<Call>> calls_;
 };
 
-// ---- step and scalars ---------------------------------------------------------------------------------------------------
+// ---- step and scalars -----------------------------------------------------------------------------------------------
 
 Step cg_step(const Problem& problem) {
   const bool single = single_reduction(problem), ahead = pipelined(problem);

@@ -309,7 +309,8 @@ class DirectionRing {
   RowWriter writer_;
 };
 
-/// Operands: p, r, q. p = r + beta p, q = A p, p q and p p in one pass: planes of p stay in the cache until q needs them.
+/// Operands: p, r, q. p = r + beta p, q = A p, p q and p p in one pass: planes of p stay in the cache until q needs
+/// them.
 inline void cg_direction(const KernelArgs& args) {
   const Bounds b(args.region);
   if (b.empty()) return;

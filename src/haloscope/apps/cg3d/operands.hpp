@@ -5,7 +5,8 @@
 
 namespace haloscope {
 
-/// Entries of KernelArgs::weights: the coefficients, then the split points of up to three sums (ReproducibleSum::split).
+/// Entries of KernelArgs::weights: the coefficients, then the split points of up to three sums
+/// (ReproducibleSum::split).
 enum { cg_alpha, cg_less_alpha, cg_beta, cg_split, cg_sum_parts = 3, cg_most_sums = 3 };
 constexpr int cg_weights = cg_split + cg_most_sums * cg_sum_parts;
 

@@ -1,5 +1,5 @@
-// hydro3d: compressible gas on a staggered grid, a Lagrangian step of sub-cycles and a remap dimension by dimension. Its
-// stages, exchanges and collectives are those of the hydrodynamics code that Davis 2017 models (chapter 4).
+// hydro3d: compressible gas on a staggered grid, a Lagrangian step of sub-cycles and a remap dimension by dimension.
+// Its stages, exchanges and collectives are those of the hydrodynamics code that Davis 2017 models (chapter 4).
 #include "haloscope/app.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace haloscope {
 namespace hydro {
 namespace {
 
-// ---- quantities -----------------------------------------------------------------------------------------------------------
+// ---- quantities -----------------------------------------------------------------------------------------------------
 
 Quantity cell_of(const std::string& name) { return {.name = name, .edges = {Edge::even, Edge::even, Edge::even}}; }
 
@@ -47,7 +47,7 @@ std::vector<Quantity> quantities() {
   return all;
 }
 
-// ---- stages ---------------------------------------------------------------------------------------------------------------
+// ---- stages ---------------------------------------------------------------------------------------------------------
 
 using Accesses = std::vector<Access>;
 
@@ -336,7 +336,7 @@ Step step_of_problem(const Problem& problem) {
   return step;
 }
 
-// ---- kernels --------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
 class HydroSweeper final : public Sweeper {
  public:
@@ -461,7 +461,7 @@ class HydroSweeper final : public Sweeper {
   std::array<double, weight_count> weights_{};
 };
 
-// ---- the app --------------------------------------------------------------------------------------------------------------
+// ---- the app --------------------------------------------------------------------------------------------------------
 
 std::string refuse(const Candidate& c) {
   const Parameters& p = c.problem.parameters;

@@ -49,7 +49,8 @@ enum Scalar : int {
 
 std::vector<std::string> scalar_names();
 
-/// @throws Error for a cell without a physical state and for a time step that collapses, naming cell, step and time step.
+/// @throws Error for a cell without a physical state and for a time step that collapses, naming cell, step and time
+///         step.
 void update_clock(const Problem& problem, const StageStart& at, std::span<double> scalars);
 
 bool has_enough(const Problem& problem, int stage, std::span<const double> scalars);

@@ -67,8 +67,8 @@ static_assert(rate_count == 23);
 /// Sums over the grid.
 enum Total : int { mass, internal_energy, kinetic_energy, momentum, fraction_mass = momentum + 3, total_count };
 
-/// What the summary of a step looks at in each cell: its part of each Total, then its state. Sums, largest and least values
-/// over all cells.
+/// What the summary of a step looks at in each cell: its part of each Total, then its state. Sums, largest and least
+/// values over all cells.
 enum Observed : int {
   observed_density = total_count,
   observed_energy,  ///< specific internal
@@ -148,7 +148,8 @@ enum Kernel : int {
 constexpr int kept_rows = 17;
 HALOSCOPE_ON_BOTH_SIDES constexpr std::int64_t kept_pitch(std::int64_t n) { return (n + 4 + 7) / 8 * 8 + 8; }
 
-/// Arrays as large as a region and the points around it, that form `arrays` keeps: each dimension has so many more points.
+/// Arrays as large as a region and the points around it, that form `arrays` keeps: each dimension has so many more
+/// points.
 constexpr int kept_arrays = 15, array_margin = 3;
 constexpr std::int64_t array_points(std::int64_t x, std::int64_t y, std::int64_t z) {
   return (x + array_margin) * (y + array_margin) * (z + array_margin);

@@ -85,8 +85,8 @@ HALOSCOPE_KERNEL void limit_cells(const KernelArgs& args) {
   rates_of(largest, w + inverse_size, args.reduced);
 }
 
-/// The end of a step, in one pass over cells: heat_cells() where kinetic energy was lost, return_cells(), the state of the
-/// gas and the totals.
+/// The end of a step, in one pass over cells: heat_cells() where kinetic energy was lost, return_cells(), the state of
+/// the gas and the totals.
 template <class Way>
 HALOSCOPE_KERNEL void return_gas(const KernelArgs& args) {
   const Fields f(args);

@@ -31,9 +31,9 @@ struct Gradient {
   HALOSCOPE_INLINE Vec<double, N> divergence() const { return (d[0][0] + d[1][1]) + d[2][2]; }
 };
 
-/// The artificial pressure of the cells of a row. Where compressed: density times (c2 w^2 + c1 sound |w|), w the velocity
-/// difference across the cell in the direction of the pressure gradient (von Neumann & Richtmyer 1950; that direction
-/// and width: Wilkins 1980).
+/// The artificial pressure of the cells of a row. Where compressed: density times (c2 w^2 + c1 sound |w|), w the
+/// velocity difference across the cell in the direction of the pressure gradient (von Neumann & Richtmyer 1950; that
+/// direction and width: Wilkins 1980).
 class ViscosityRow {
  public:
   HALOSCOPE_INLINE ViscosityRow(const Fields& f, const double* weights, std::int64_t x0, std::int64_t y, std::int64_t z)
@@ -177,11 +177,11 @@ HALOSCOPE_KERNEL void state_of_cells(const KernelArgs& args) {
   });
 }
 
-/// When cells are compressed: half a sub-cycle later than the fields, by the velocity a quarter of it later; or a whole one
-/// later, by the mean of the velocities before and after it.
+/// When cells are compressed: half a sub-cycle later than the fields, by the velocity a quarter of it later; or a whole
+/// one later, by the mean of the velocities before and after it.
 enum class Moment { half, whole };
-/// What is kept of the half moment: density and energy, or the pressure alone. At the whole moment, whether pressure and
-/// sound follow at once.
+/// What is kept of the half moment: density and energy, or the pressure alone. At the whole moment, whether pressure
+/// and sound follow at once.
 enum class Gas { apart, at_once };
 
 /// Volume, density and energy of cells that nodes compress.

@@ -1,6 +1,6 @@
 // Kernels of hydro3d's remap: what the faces have swept carries mass, energy, fractions and momentum with it, one
-// dimension at a time. Donor cells and nodes have limited slopes (van Leer 1977); those of nodes are of fourth order where
-// smooth (Colella & Woodward 1984).
+// dimension at a time. Donor cells and nodes have limited slopes (van Leer 1977); those of nodes are of fourth order
+// where smooth (Colella & Woodward 1984).
 // Included through kernels/apps.hpp only (see simd.hpp for why).
 #pragma once
 
@@ -170,8 +170,8 @@ class CellRemap {
   const Bounds points_, region_;
 };
 
-/// Loop orders of a remap: by rows, x innermost; along y or z line by line along the remap's own dimension; or each part of
-/// it over all rows before the next part, see arrays.hpp.
+/// Loop orders of a remap: by rows, x innermost; along y or z line by line along the remap's own dimension; or each
+/// part of it over all rows before the next part, see arrays.hpp.
 enum class Order { rows, lines, arrays };
 
 /// visit(x, t, n) for what a remap along d is divided into: whole rows of an outer loop over the third dimension t, or

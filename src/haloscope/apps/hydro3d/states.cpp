@@ -137,7 +137,7 @@ double value_of_cell(const Start& p, int quantity, const Index& cell) {
   }
 }
 
-// ---- Sod's tube ---------------------------------------------------------------------------------------------------------
+// ---- Sod's tube -----------------------------------------------------------------------------------------------------
 
 /// What a wave between a gas and a state of pressure p changes: the velocity, and its derivative (Toro, 4.2).
 std::array<double, 2> velocity_change(const Gas& gas, double p, double gamma) {
@@ -185,7 +185,7 @@ class Riemann {
   double gamma_, pressure_, velocity_;
 };
 
-// ---- Sedov's blast ------------------------------------------------------------------------------------------------------
+// ---- Sedov's blast --------------------------------------------------------------------------------------------------
 
 class Blast {
  public:

@@ -19,9 +19,9 @@ struct BlocksRequest {
 };
 
 /// @param json  {"workload" (XS, S, M, L, XL), "bytes" (of each block, instead of the workload's), "threads", "scheme",
-///              "sides", "variant", "device" (a back end, or auto), "check" (sampled, full), "detail" (off, on, posting),
-///              "timeline", "warmup", "iterations", "repetitions", "limit_s"}. Defaults are those above, workload M,
-///              scheme pairs, one side, variant baseline and check sampled. @throws UsageError.
+///              "sides", "variant", "device" (a back end, or auto), "check" (sampled, full), "detail" (off, on,
+///              posting), "timeline", "warmup", "iterations", "repetitions", "limit_s"}. Defaults are those above,
+///              workload M, scheme pairs, one side, variant baseline and check sampled. @throws UsageError.
 BlocksRequest blocks_request(const nlohmann::json& json, const std::string& id);
 
 /// Collective. @return the record (meaningful on rank 0), without launch data.

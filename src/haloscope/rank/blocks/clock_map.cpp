@@ -37,7 +37,8 @@ std::uint64_t ClockReader::answer() {
   }
 }
 
-/// A kernel leaves before it has answered twice where this thread did something else meanwhile, or was made to wait for it.
+/// A kernel leaves before it has answered twice where this thread did something else meanwhile, or was made to wait for
+/// it.
 ClockPoint ClockReader::read_once() {
   const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(word_.data()));
   constexpr int most_tries = 10;

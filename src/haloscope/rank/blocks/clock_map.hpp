@@ -1,5 +1,5 @@
-// The device's clock in the CPU's time: a line through two points, each measured by a ping-pong through one word (Vanecek
-// 2020, section 4.3).
+// The device's clock in the CPU's time: a line through two points, each measured by a ping-pong through one word
+// (Vanecek 2020, section 4.3).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class ClockReader {
  public:
   /// @param yield  more threads than cores: give the core away while waiting.
   ClockReader(device::Device& device, bool yield);
-  /// No other kernel of this process may wait for the CPU meanwhile. @throws Error where its kernels never answer twice.
+  /// No other kernel of this process may wait for the CPU meanwhile. @throws Error where its kernels never answer
+  /// twice.
   ClockPoint read(int times = 20);
   ClockPoint read_once();
 

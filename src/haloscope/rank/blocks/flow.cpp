@@ -165,7 +165,7 @@ void BlocksFlow::wait_for_sends() {
   if (context_.variant.dummy) settle(dummies_, context_.yield);
 }
 
-// ---- what went wrong, and when things happened ------------------------------------------------------------------------
+// ---- what went wrong, and when things happened ----------------------------------------------------------------------
 
 std::string BlocksFlow::state() const {
   TextStream text;
@@ -217,7 +217,7 @@ std::vector<BlockEvent> BlocksFlow::device_events(const ClockMap& clock) const {
   return events;
 }
 
-// ---- looking ----------------------------------------------------------------------------------------------------------
+// ---- looking --------------------------------------------------------------------------------------------------------
 
 void Lookout::found() {
   looks_ = 0;

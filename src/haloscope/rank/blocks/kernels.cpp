@@ -1,5 +1,5 @@
-// A kernel per block packs, and another one unpacks what has arrived for it: what the CPU and the GPU tell each other is
-// that a kernel has ended, or begins (Vanecek 2020, section 5.4). So the memory of the buffers need not be coherent.
+// A kernel per block packs, and another one unpacks what has arrived for it: what the CPU and the GPU tell each other
+// is that a kernel has ended, or begins (Vanecek 2020, section 5.4). So the memory of the buffers need not be coherent.
 #include "haloscope/rank/blocks/flow.hpp"
 
 namespace haloscope {

@@ -1,5 +1,5 @@
-// What happened in the iterations of `blocks`, and when: segments of the CPU's time, events of blocks, how often the CPU
-// found something to do (Vanecek 2020, sections 4.3 and 4.4).
+// What happened in the iterations of `blocks`, and when: segments of the CPU's time, events of blocks, how often the
+// CPU found something to do (Vanecek 2020, sections 4.3 and 4.4).
 #pragma once
 
 #include <algorithm>

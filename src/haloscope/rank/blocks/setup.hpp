@@ -1,6 +1,6 @@
 // What is exchanged by `blocks`: each block of a GPU's threads has a buffer for another side's block of the same number
-// (Vanecek 2020, sections 2.5 and 4.1). A side is what the thesis gives a process and a GPU of its own; here one process
-// may have several sides on one device.
+// (Vanecek 2020, sections 2.5 and 4.1). A side is what the thesis gives a process and a GPU of its own; here one
+// process may have several sides on one device.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The task queue: one kernel packs, tells the CPU, waits and unpacks, while the CPU sends what is packed and tells blocks
-// what has arrived (Vanecek 2020, sections 3.4 to 3.6).
+// The task queue: one kernel packs, tells the CPU, waits and unpacks, while the CPU sends what is packed and tells
+// blocks what has arrived (Vanecek 2020, sections 3.4 to 3.6).
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -163,7 +163,7 @@ HitProfile TaskQueue::profile() const {
   return all;
 }
 
-// ---- an iteration -----------------------------------------------------------------------------------------------------
+// ---- an iteration ---------------------------------------------------------------------------------------------------
 
 /// The kernel comes first: one that spins for copies given before it was seen to hang (section 3.5.1).
 void TaskQueue::exchange() {
@@ -265,7 +265,7 @@ void TaskQueue::check_list() {
   if (found != all) ++counts_.misordered_tasks;
 }
 
-// ---- events -----------------------------------------------------------------------------------------------------------
+// ---- events ---------------------------------------------------------------------------------------------------------
 
 void TaskQueue::tell(int block, std::uint32_t bit) {
   std::atomic_ref(*told(block)).fetch_or(bit, std::memory_order_release);

@@ -1,4 +1,5 @@
-// How `blocks` exchanges: the variants of Vanecek 2020 (tables 3.1 and 3.2) and those it proposes (sections 3.6, 4.6, 5.4).
+// How `blocks` exchanges: the variants of Vanecek 2020 (tables 3.1 and 3.2) and those it proposes (sections 3.6, 4.6,
+// 5.4).
 #pragma once
 
 #include <string>

@@ -142,7 +142,7 @@ Json exchange_points(Session& s, const CalibrateRequest& request, Sampler sample
            {"exchange_s", exchanged}}};
 }
 
-// ---- allreduce, allgather ------------------------------------------------------------------------------------------------------
+// ---- allreduce, allgather -------------------------------------------------------------------------------------------
 
 Json allreduce_points(Session& s, Sampler sample, bool& right) {
   double sum = 1;

@@ -177,10 +177,10 @@ class Staging {
   device::PieceList pack_, unpack_;
 };
 
-/// The host's time to hand over work with the events of a timed operation, and how much longer than by the device's clock it
-/// takes until the host knows that the work is done: the way of a command to an idle device, and that of the news back. The
-/// host's clock starts when it has handed over the first event, the device's when it gets there. The rest is handed over
-/// during a hold, before its turn comes, so that the host's gaps are not in either time.
+/// The host's time to hand over work with the events of a timed operation, and how much longer than by the device's
+/// clock it takes until the host knows that the work is done: the way of a command to an idle device, and that of the
+/// news back. The host's clock starts when it has handed over the first event, the device's when it gets there. The
+/// rest is handed over during a hold, before its turn comes, so that the host's gaps are not in either time.
 std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
                                    std::vector<std::unique_ptr<device::Event>>& events) {
   device::Stream& stream = block.stream(0);

@@ -12,8 +12,9 @@ double time_after_barrier(Session& session);
 /// Collective: the largest value of all ranks.
 double largest(double value, MPI_Comm comm);
 
-/// Collective: seconds that something timed between barriers shall last, at least `seconds`. Ranks leave a barrier apart by
-/// up to what it takes, and that is in the time; so it shall last 30 barriers too. Cost: 5 barriers, one reduction.
+/// Collective: seconds that something timed between barriers shall last, at least `seconds`. Ranks leave a barrier
+/// apart by up to what it takes, and that is in the time; so it shall last 30 barriers too. Cost: 5 barriers, one
+/// reduction.
 double beside_barriers(Session& session, double seconds);
 
 }  // namespace haloscope

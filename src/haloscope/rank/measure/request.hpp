@@ -23,7 +23,8 @@ struct Request {
 ///         build or CPU lacks.
 Request measurement_request(const nlohmann::json& json, const std::string& id, int ranks);
 
-/// The choice of a request, without how it is measured. @throws UsageError for an unknown field or a value that cannot be.
+/// The choice of a request, without how it is measured. @throws UsageError for an unknown field or a value that cannot
+/// be.
 Choice requested_choice(const nlohmann::json& request);
 
 /// How a request is measured, as requested.

@@ -97,8 +97,8 @@ double PaceKernels::half_trip(int partner, int bytes, int count) {
   return partner < 0 ? -1 : mean_seconds(count, [&] { trip(partner, bytes); }) / 2;
 }
 
-/// Trips that make a sample of the slowest pair, the same for all. Of a few trips the quickest counts: the first one opens
-/// the connection.
+/// Trips that make a sample of the slowest pair, the same for all. Of a few trips the quickest counts: the first one
+/// opens the connection.
 int PaceKernels::agree_on_trips(int partner, int bytes) {
   double slowest = 0;
   for (int i = 0; partner >= 0 && i < 4; ++i) {

@@ -17,13 +17,15 @@ class PaceMeter {
  public:
   /// @param started_s  when the program began, by now_s().
   /// @param planned_s  what the launch will last at least; 0: not known. A longer launch may be timed at its start too.
-  /// Nothing is timed where ranks share cores, nor in a simulated MPI. Collective; costs nothing until something is timed.
+  /// Nothing is timed where ranks share cores, nor in a simulated MPI. Collective; costs nothing until something is
+  /// timed.
   PaceMeter(Session& session, double started_s, double planned_s);
   PaceMeter(const PaceMeter&) = delete;
 
   /// Times as many rounds as the share allows, at most those of one stop: possibly none. Collective.
   void keep_up();
-  /// Times rounds for some seconds, whatever share that is. Collective. @throws UnavailableError where nothing is timed.
+  /// Times rounds for some seconds, whatever share that is. Collective. @throws UnavailableError where nothing is
+  /// timed.
   void run_for(double seconds);
   /// The pace of the latest stops: medians over their rounds, of the slowest rank; null before the first round.
   /// Collective; meaningful on rank 0.

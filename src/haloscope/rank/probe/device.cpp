@@ -16,8 +16,8 @@ namespace {
 using device::Buffer;
 using device::Space;
 
-/// A device of the first kind that is here, for this rank, and whom it exchanges with: the ring of all ranks, which also
-/// crosses from node to node.
+/// A device of the first kind that is here, for this rank, and whom it exchanges with: the ring of all ranks, which
+/// also crosses from node to node.
 struct DeviceRing {
   explicit DeviceRing(MPI_Comm ranks) : comm(ranks), node(ranks) {
     REQUIRE_MPI(MPI_Comm_rank(comm, &rank));

@@ -21,10 +21,13 @@ std::atomic<MpiClock*> running{nullptr};  // the one that counts at the moment
   X(Send, waits, (const void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c), (b, n, t, p, tag, c)) \
   X(Ssend, waits, (const void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c), (b, n, t, p, tag, c)) \
   X(Recv, waits, (void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Status* s), (b, n, t, p, tag, c, s)) \
-  X(Sendrecv, waits, (const void* a, int n, MPI_Datatype t, int p, int tag, void* b, int m, MPI_Datatype u, int q, int g, \
+  X(Sendrecv, waits, (const void* a, int n, MPI_Datatype t, int p, int tag, void* b, int m, MPI_Datatype u, int q, \
+    int g, \
     MPI_Comm c, MPI_Status* s), (a, n, t, p, tag, b, m, u, q, g, c, s)) \
-  X(Isend, starts, (const void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, p, tag, c, r)) \
-  X(Irecv, starts, (void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, p, tag, c, r)) \
+  X(Isend, starts, (const void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, p, \
+    tag, c, r)) \
+  X(Irecv, starts, (void* b, int n, MPI_Datatype t, int p, int tag, MPI_Comm c, MPI_Request* r), (b, n, t, p, tag, \
+    c, r)) \
   X(Start, starts, (MPI_Request* r), (r)) \
   X(Startall, starts, (int n, MPI_Request r[]), (n, r)) \
   X(Wait, waits, (MPI_Request* r, MPI_Status* s), (r, s)) \
@@ -40,32 +43,43 @@ std::atomic<MpiClock*> running{nullptr};  // the one that counts at the moment
   X(Barrier, waits, (MPI_Comm c), (c)) \
   X(Ibarrier, starts, (MPI_Comm c, MPI_Request* r), (c, r)) \
   X(Bcast, waits, (void* b, int n, MPI_Datatype t, int p, MPI_Comm c), (b, n, t, p, c)) \
-  X(Reduce, waits, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, int p, MPI_Comm c), (a, b, n, t, o, p, c)) \
+  X(Reduce, waits, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, int p, MPI_Comm c), (a, b, n, t, o, p, \
+    c)) \
   X(Allreduce, waits, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c), (a, b, n, t, o, c)) \
   X(Iallreduce, starts, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request* r), \
     (a, b, n, t, o, c, r)) \
-  X(Allgather, waits, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c), (a, n, t, b, m, u, c)) \
-  X(Iallgather, starts, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c, MPI_Request* r), \
+  X(Allgather, waits, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c), (a, n, t, \
+    b, m, u, c)) \
+  X(Iallgather, starts, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c, \
+    MPI_Request* r), \
     (a, n, t, b, m, u, c, r)) \
-  X(Allgatherv, waits, (const void* a, int n, MPI_Datatype t, void* b, const int m[], const int d[], MPI_Datatype u, MPI_Comm c), \
+  X(Allgatherv, waits, (const void* a, int n, MPI_Datatype t, void* b, const int m[], const int d[], MPI_Datatype u, \
+    MPI_Comm c), \
     (a, n, t, b, m, d, u, c)) \
-  X(Neighbor_alltoallw, waits, (const void* a, const int n[], const MPI_Aint d[], const MPI_Datatype t[], void* b, const int m[], \
+  X(Neighbor_alltoallw, waits, (const void* a, const int n[], const MPI_Aint d[], const MPI_Datatype t[], void* b, \
+    const int m[], \
     const MPI_Aint e[], const MPI_Datatype u[], MPI_Comm c), (a, n, d, t, b, m, e, u, c)) \
   X(Ineighbor_alltoallw, starts, (const void* a, const int n[], const MPI_Aint d[], const MPI_Datatype t[], void* b, \
-    const int m[], const MPI_Aint e[], const MPI_Datatype u[], MPI_Comm c, MPI_Request* r), (a, n, d, t, b, m, e, u, c, r)) \
+    const int m[], const MPI_Aint e[], const MPI_Datatype u[], MPI_Comm c, MPI_Request* r), (a, n, d, t, b, m, e, u, \
+    c, r)) \
   X(Put, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w), \
     (a, n, t, p, d, m, u, w)) \
   X(Get, starts, (void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w), \
     (a, n, t, p, d, m, u, w)) \
-  X(Rput, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w, MPI_Request* r), \
+  X(Rput, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w, \
+    MPI_Request* r), \
     (a, n, t, p, d, m, u, w, r)) \
-  X(Rget, starts, (void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w, MPI_Request* r), \
+  X(Rget, starts, (void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Win w, \
+    MPI_Request* r), \
     (a, n, t, p, d, m, u, w, r)) \
-  X(Accumulate, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Op o, MPI_Win w), \
+  X(Accumulate, starts, (const void* a, int n, MPI_Datatype t, int p, MPI_Aint d, int m, MPI_Datatype u, MPI_Op o, \
+    MPI_Win w), \
     (a, n, t, p, d, m, u, o, w)) \
-  X(Get_accumulate, starts, (const void* a, int n, MPI_Datatype t, void* b, int k, MPI_Datatype v, int p, MPI_Aint d, int m, \
+  X(Get_accumulate, starts, (const void* a, int n, MPI_Datatype t, void* b, int k, MPI_Datatype v, int p, \
+    MPI_Aint d, int m, \
     MPI_Datatype u, MPI_Op o, MPI_Win w), (a, n, t, b, k, v, p, d, m, u, o, w)) \
-  X(Fetch_and_op, starts, (const void* a, void* b, MPI_Datatype t, int p, MPI_Aint d, MPI_Op o, MPI_Win w), (a, b, t, p, d, o, w)) \
+  X(Fetch_and_op, starts, (const void* a, void* b, MPI_Datatype t, int p, MPI_Aint d, MPI_Op o, MPI_Win w), (a, b, \
+    t, p, d, o, w)) \
   X(Win_fence, waits, (int a, MPI_Win w), (a, w)) \
   X(Win_post, starts, (MPI_Group g, int a, MPI_Win w), (g, a, w)) \
   X(Win_start, waits, (MPI_Group g, int a, MPI_Win w), (g, a, w)) \

@@ -1,4 +1,5 @@
-// The watchdog: a thread of each rank that says where the rank stands when it makes no progress, and ends the run on request.
+// The watchdog: a thread of each rank that says where the rank stands when it makes no progress, and ends the run on
+// request.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,8 @@
 // Transport `auto-device`: a link that chooses among links of devices.
 //
-// Its programs are those of kernels that signal: a message may be sent from the moment on at which its packing was given to
-// the stream. Links that count on packed messages get them later, when the stream has come past the copy to the host.
+// Its programs are those of kernels that signal: a message may be sent from the moment on at which its packing was
+// given to the stream. Links that count on packed messages get them later, when the stream has come past the copy to
+// the host.
 #include <dlfcn.h>
 
 #include <string>

@@ -21,8 +21,8 @@ namespace {
 using device::Buffer;
 using device::Space;
 
-/// A word for each message and slot, in memory of the host that streams write and wait for. Its value is the number of the
-/// message's last exchange that has come so far.
+/// A word for each message and slot, in memory of the host that streams write and wait for. Its value is the number of
+/// the message's last exchange that has come so far.
 class MessageWords {
  public:
   MessageWords(device::Device& device, std::size_t messages)

@@ -278,7 +278,8 @@ class TaskLink final : public DeviceLink {
 
   // ---- what goes wrong ----------------------------------------------------------------------------------------------
 
-  /// A device that has failed packs no more. Asking it costs a call of the driver: this asks after a while without progress.
+  /// A device that has failed packs no more. Asking it costs a call of the driver: this asks after a while without
+  /// progress.
   void watch(bool moved) {
     constexpr double while_s = 1e-3;
     const double now = now_s();

@@ -1,5 +1,5 @@
-// Messages between fields in device memory by one kernel a round: it packs them, tells the CPU which are ready, waits for
-// those of its peers and unpacks them (Vanecek 2020, sections 3.4 to 3.6).
+// Messages between fields in device memory by one kernel a round: it packs them, tells the CPU which are ready, waits
+// for those of its peers and unpacks them (Vanecek 2020, sections 3.4 to 3.6).
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ struct TaskOptions {
   int parts = 1;        ///< of a message, at most; each travels alone
 };
 
-/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where not one block
-/// of the kernel for each rank of a device fits on it.
+/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where not one
+/// block of the kernel for each rank of a device fits on it.
 std::unique_ptr<Link> open_task_link(const LinkContext& context, const TaskOptions& options);
 
 }  // namespace haloscope

@@ -14,8 +14,8 @@
 
 namespace haloscope {
 
-/// One signal per message, slot and end, sent and awaited in turn. Ranks that exchange different slots by mistake thus wait
-/// for each other. Signals are numbered: those of a message's slots come one after the other.
+/// One signal per message, slot and end, sent and awaited in turn. Ranks that exchange different slots by mistake thus
+/// wait for each other. Signals are numbered: those of a message's slots come one after the other.
 class Signals {
  public:
   virtual ~Signals() = default;

@@ -39,8 +39,8 @@ OwnedType contiguous(std::int64_t count, MPI_Datatype inner) {
   return made;
 }
 
-/// `count` times `inner`, `stride` bytes apart. Backwards each has a place of its own: Open MPI 4.1.4 takes single bytes of
-/// vectors that run backwards from the wrong places.
+/// `count` times `inner`, `stride` bytes apart. Backwards each has a place of its own: Open MPI 4.1.4 takes single
+/// bytes of vectors that run backwards from the wrong places.
 OwnedType repeated(const OwnedType& inner, std::int64_t count, std::int64_t stride) {
   OwnedType made;
   if (stride >= 0) {
@@ -64,8 +64,8 @@ MessageType joined(const std::vector<OwnedType>& parts, const std::vector<MPI_Ai
   return MessageType(std::move(made));
 }
 
-/// One region, relative to its first point. Dimensions without gaps between them become one run: MPI libraries copy a whole
-/// plane far faster than they walk its rows.
+/// One region, relative to its first point. Dimensions without gaps between them become one run: MPI libraries copy a
+/// whole plane far faster than they walk its rows.
 OwnedType box_type(const SlotView& view, const Box& box, const Quantity& quantity) {
   const MPI_Datatype element = element_type(quantity);
   const bool typed = element != MPI_DATATYPE_NULL;

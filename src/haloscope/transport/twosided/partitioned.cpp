@@ -187,10 +187,10 @@ class PartitionedLink final : public Link {
   std::vector<Port> ports_;  // never resized: [slot][message id]
 };
 
-/// Waits until Open MPI has duplicated MPI_COMM_WORLD, as it does for a program's first partitioned message: a message that a
-/// rank sends to itself arrives only after that. The duplicate is made by nonblocking collective calls that each rank starts
-/// when it first polls. Without the wait, they would run in a different order on each rank than other nonblocking
-/// collective calls on MPI_COMM_WORLD, ours or the program's, which would hang or give wrong data.
+/// Waits until Open MPI has duplicated MPI_COMM_WORLD, as it does for a program's first partitioned message: a message
+/// that a rank sends to itself arrives only after that. The duplicate is made by nonblocking collective calls that each
+/// rank starts when it first polls. Without the wait, they would run in a different order on each rank than other
+/// nonblocking collective calls on MPI_COMM_WORLD, ours or the program's, which would hang or give wrong data.
 /// @throws UnavailableError where `comm` lacks ranks of MPI_COMM_WORLD: the duplicate needs all of them.
 void duplicate_world_first(MPI_Comm comm) {
   static std::atomic<bool> duplicated = false;
