@@ -307,8 +307,6 @@ enum { HS_SHARING_GUIDED, HS_SHARING_DYNAMIC };
 enum { HS_SUBSTEPS_FULL, HS_SUBSTEPS_SHRINK, HS_SUBSTEPS_BLOCKED };
 enum { HS_SERIES_WHOLE, HS_SERIES_OPENING, HS_SERIES_ENTRY, HS_SERIES_BODY, HS_SERIES_CLOSING };
 
-/* Cells from which on a sweep is shared by a team of threads. */
-enum { HS_SHARED_SWEEP_CELLS = 4096 };
 /* Bytes of a rank's field from which on its sweeps store around the cache, unless a choice says otherwise. */
 enum { HS_STREAM_FROM_BYTES = 8388608 };
 

@@ -64,14 +64,6 @@ def test_more_messages_never_take_less_time_and_directions_are_alike(there, back
         assert contention.batch_time(MINERVA, where, [*there, 1000], back) > both - 1e-15
 
 
-def test_a_nodes_injection_rate_bounds_its_messages():
-    p = toy()
-    assert network.injection_time(p, 1e-6, 10**9) == 0.0  # no rate known
-    p.data["network"]["injection_bytes_per_s"] = 2e9
-    assert network.injection_time(p, 1e-6, 10**9) == pytest.approx(0.5 + 1e-6)
-    assert network.injection_time(p, 1e-6, 0) == 0.0
-
-
 @pytest.mark.ids("DC8")
 def test_an_all_gather_is_a_tree_whose_steps_round_upwards():
     p = toy(latency=0.0, per_byte=1.0)

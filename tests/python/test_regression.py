@@ -79,15 +79,6 @@ def test_without_a_break_in_the_data_the_first_candidate_stays():
     assert regression.fit_with_break(split_bytes, 1e-9 * BYTES, (1e4, 1e3, 1e5))[0] == 1e4
 
 
-def test_held_out_rows_are_not_fitted_on():
-    measured = 1e-6 + 1e-9 * BYTES
-    measured[-1] *= 2  # only the held-out row is different
-    train = [True] * 5 + [False]
-    made, reached = regression.hold_out(latency_and_bytes(BYTES), measured, train)
-    assert made.coefficients["byte"].value == pytest.approx(1e-9) and made.rows == 5
-    assert reached.count == 1 and reached.max == pytest.approx(0.5)
-
-
 def test_a_score_is_of_relative_errors_in_both_directions():
     found = regression.score([0.9, 1.3, 2.0, 4.0], [1.0, 1.0, 2.0, 2.0])
     assert (found.mean, found.median, found.max, found.count) == pytest.approx((1.4 / 4, 0.2, 1.0, 4))

@@ -96,19 +96,6 @@ def test_many_lines_at_once_are_those_fitted_one_by_one(points, seed, noise, pos
         assert row == pytest.approx(fit.line(np.repeat(x, many), np.repeat(y, many), positive=positive), rel=1e-4)
 
 
-def test_intervals_of_the_bootstrap_hold_the_parameters_and_shrink_without_noise():
-    sizes = np.linspace(1, 1e6, 60)
-    exact = 1e-6 + 1e-9 * sizes
-    noisy = exact * (1 + 0.05 * np.random.default_rng(3).standard_normal(60))
-    widths = []
-    for times in (exact, noisy):
-        (s,) = fit.with_intervals(sizes, times, fit.pieces(sizes, times))
-        low, high = s.interval["slope"]
-        assert low <= s.slope * (1 + 1e-9) and s.slope <= high * (1 + 1e-9)
-        widths.append(high - low)
-    assert widths[0] < 1e-12 < widths[1]
-
-
 def test_automatic_breaks_find_jumps_of_twenty_percent_that_the_rule_misses():
     sizes = np.arange(1, 101) * 1024.0
     times = np.where(sizes < 51200, 2 + sizes * 1e-3, (2 + sizes * 1e-3) * 1.2)

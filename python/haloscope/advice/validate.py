@@ -21,6 +21,7 @@ from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.report import stats, tables
 
+# One choice is made per case.
 CASE = (
     "app",
     "form",
@@ -31,8 +32,7 @@ CASE = (
     "nodes",
     "placement",
     "barrier",
-)  # one choice is made per case
-OVERSUBSCRIBED = "oversubscribed"
+)
 
 
 @dataclass(frozen=True)

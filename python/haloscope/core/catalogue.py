@@ -151,12 +151,6 @@ def stream_from_bytes() -> int:
     return size
 
 
-def shared_sweep_cells() -> int:
-    """Return the cells from which on a sweep is shared by a team of threads."""
-    cells: int = capi.load()[1].HS_SHARED_SWEEP_CELLS
-    return cells
-
-
 def version() -> str:
     """Return the version of the library."""
     return capi.text(capi.load()[1].hs_version())

@@ -278,8 +278,3 @@ class Program(FromC):
     copy_sets: tuple[tuple[Copy, ...], ...]
     block: Box
     rings: tuple[Ring, ...]
-
-    @property
-    def packs_in_sweeps(self) -> bool:
-        """Whether its sweeps also pack: the previous execution's sweeps have then packed already."""
-        return any(sweep.faces for sweep in self.sweeps)

@@ -209,34 +209,6 @@ def _bic(error: float, points: int, ranges: int) -> float:
     return points * math.log(error / points + 1e-6) + (3 * ranges - 1) * math.log(points)
 
 
-def with_intervals(
-    amounts: npt.ArrayLike,
-    times: npt.ArrayLike,
-    segments: Sequence[Segment],
-    resamples: int = 200,
-    seed: int = 1,
-    **how: Any,
-) -> list[Segment]:
-    """Return the segments with 95 % intervals of both parameters, from `resamples` bootstrap samples of each range's
-    data.
-
-    how: as the segments were fitted. A range with fewer than three measurements gets no interval.
-    """
-    x, y = _checked(amounts, times)
-    random = np.random.default_rng(seed)
-    made = []
-    for s in segments:
-        inside = np.flatnonzero((x >= s.start) & (x < s.end))
-        interval = {}
-        if len(inside) > 2:
-            picks = [random.choice(inside, len(inside)) for _ in range(resamples)]
-            found = np.array([line(x[p], y[p], **how) for p in picks])
-            ends = np.quantile(found, (0.025, 0.975), axis=0)
-            interval = {name: (float(ends[0, k]), float(ends[1, k])) for k, name in enumerate(("fixed", "slope"))}
-        made.append(Segment(s.start, s.end, s.fixed, s.slope, interval))
-    return made
-
-
 def relative_errors(segments: Sequence[Segment], amounts: npt.ArrayLike, times: npt.ArrayLike) -> Array:
     """Return (fitted - measured) / measured for each measurement."""
     from haloscope.model.segments import evaluate

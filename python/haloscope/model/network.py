@@ -41,15 +41,6 @@ def contention(profile: Profile, where: str) -> tuple[float, float]:
     return given.get("shared", 1.0), given.get("duplex", 1.0 if where == "network" else 2.0)
 
 
-def injection_time(profile: Profile, latency: float, node_bytes: float) -> float:
-    """Return the least seconds in which a node can send `node_bytes` to other nodes; 0 where no rate is known.
-
-    latency: seconds of the start of a message, paid once. Source: max-rate model.
-    """
-    rate = profile.section("network").get("injection_bytes_per_s")
-    return latency + node_bytes / rate if rate and node_bytes else 0.0
-
-
 def fit_shared(factors: Mapping[float, float]) -> float:
     """Return the `shared` that explains times with several pairs at once over the time of one (relative least squares).
 

@@ -18,8 +18,6 @@ import numpy as np
 from haloscope.core import capi
 from haloscope.errors import UsageProblem
 
-DIMENSIONS = "xyz"
-
 
 @dataclass(frozen=True)
 class Placement:

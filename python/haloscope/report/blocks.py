@@ -89,11 +89,6 @@ def means(record: Mapping) -> list[float]:
     return [statistics.mean(test[warmup:]) for test in record["iterations_s"]]
 
 
-def warmups(record: Mapping) -> list[list[float]]:
-    """Return the iterations of each test that warmed up and count for nothing."""
-    return [test[: record["request"]["warmup"]] for test in record["iterations_s"]]
-
-
 def rows(found: Iterable[Mapping]) -> list[Row]:
     """Return a row for each variant of each workload, in the order of the records."""
     groups: dict[str, list[dict]] = defaultdict(list)

@@ -21,11 +21,6 @@ class Estimate:
     samples: int
     launches: int = 1
 
-    @property
-    def half_width(self) -> float:
-        """Half the interval relative to the value, as a fraction."""
-        return (self.high - self.low) / 2 / self.value if self.value else float("nan")
-
 
 def _resampled_medians(launches: Sequence[np.ndarray], rng: np.random.Generator, resamples: int) -> np.ndarray:
     """Medians of `resamples` bootstrap samples: launches drawn first, then repetitions within each drawn launch.

@@ -7,7 +7,6 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/schedule.hpp"
-#include "haloscope/share.hpp"
 
 namespace haloscope::c {
 
@@ -19,7 +18,6 @@ static_assert(HS_LANE_COMM == int(Lane::comm) && HS_PART_OUTER == int(Part::oute
 static_assert(HS_SERIES_OPENING == int(Series::opening) && HS_SERIES_CLOSING == int(Series::closing));
 static_assert(HS_SHARING_DYNAMIC == int(Sharing::dynamic) && HS_SUBSTEPS_BLOCKED == int(Substeps::blocked));
 
-static_assert(HS_SHARED_SWEEP_CELLS == shared_sweep_cells);
 static_assert(HS_STREAM_FROM_BYTES == stream_from_bytes);
 
 namespace {

@@ -104,17 +104,6 @@ def fit_with_break(
     return chosen, fit(features(chosen), measured, resamples, seed)
 
 
-def hold_out(features: Features, measured: Sequence[float], train: Sequence[bool]) -> tuple[Fit, Score]:
-    """Fit on some rows and score the fit on all others.
-
-    features, measured: as in `fit`. train: per row, whether it may be fitted on. Returns the fit and its score on the
-    rows that it has not seen. Raises as `fit` and `score` do.
-    """
-    train, values = np.asarray(train, dtype=bool), np.asarray(measured, dtype=float)
-    made = fit({name: np.asarray(column)[train] for name, column in features.items()}, values[train])
-    return made, score(made.predict(features)[~train], values[~train])
-
-
 def score(predicted: Sequence[float], measured: Sequence[float]) -> Score:
     """Score predictions by their relative errors.
 
