@@ -1,0 +1,110 @@
+"""Layers of the sources: no import and no include points to a layer above its own."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "haloscope"
+SOURCES = ROOT / "src" / "haloscope"
+
+# From the lowest layer to the highest; parts of one layer may use each other.
+PYTHON = (
+    {"errors", "terminal"},
+    {"files", "scratch", "data"},
+    {"outputs", "patience"},
+    {"core"},
+    {"model"},
+    {"report"},
+    {"measure"},
+    {"simulate"},
+    {"lab"},
+    {"calibration"},
+    {"advice"},
+    {"external"},
+    {"arguments", "memory", "ranks", "lifetimes"},
+    {"exchange"},
+    {"veros", "__init__"},
+    {"studies"},
+    {"options"},
+    {"commands"},
+    {"cli"},
+)
+CPP = (
+    {"core"},
+    {"field", "pack"},
+    {"schedule"},
+    {"comm"},
+    {"device"},
+    {"reduce"},
+    {"transport"},
+    {"runner"},
+    {"simulate"},
+    {"model"},
+    {"run"},
+    {"advice"},
+    {"kernels"},
+    {"apps"},
+    {"rank"},
+    {"c"},
+    {"fortran", "lab"},
+)
+# Each is to go, and none may be added. Registries (`.def`) are lists of names, which core/ reads wherever they are.
+UPWARD_PYTHON = {
+    ("advice/best.py", "arguments"),
+    ("measure/launch.py", "lab"),
+    ("model/link.py", "lab"),
+    ("report/check.py", "measure"),
+    ("report/external.py", "external"),
+    ("report/map.py", "advice"),
+    ("report/tables.py", "lab"),
+    ("studies/schroeter2021/partdiff.py", "options"),
+    ("studies/valen2023/flags.py", "options"),
+}
+UPWARD_CPP = {
+    ("core/app.cpp", "apps/apps.def"),
+    ("device/apps.hpp", "apps/device.hpp"),
+    ("device/gather_kernel.hpp", "reduce/combine.hpp"),
+    ("device/kernels.hpp", "kernels/kernel.hpp"),
+    ("kernels/apps.hpp", "apps/kernels.hpp"),
+    ("run/bound_stage.cpp", "kernels/denormals.hpp"),
+}
+REGISTRIES = {"device/backends.def", "reduce/reducers.def", "transport/transports.def"}
+
+
+def layer(order: tuple[set[str], ...], part: str) -> int:
+    """The number of the layer that a part of the sources is in; a part in none is an error."""
+    [found] = [number for number, parts in enumerate(order) if part in parts]
+    return found
+
+
+def imports(module: Path) -> Iterator[str]:
+    """The parts of the package that a module imports, inside functions too."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        names = [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"haloscope.{n}" for n in names] if node.module == "haloscope" else [node.module or ""]
+        yield from (name.split(".")[1] for name in names if name.startswith("haloscope."))
+
+
+def test_no_python_module_imports_a_layer_above_its_own():
+    upward = set()
+    for module in sorted(PACKAGE.rglob("*.py")):
+        name = module.relative_to(PACKAGE)
+        own = layer(PYTHON, name.parts[0].removesuffix(".py"))
+        upward |= {(str(name), part) for part in imports(module) if layer(PYTHON, part) > own}
+    assert upward == UPWARD_PYTHON
+
+
+def test_no_cpp_file_includes_a_layer_above_its_own():
+    upward = set()
+    for file in sorted(f for f in SOURCES.rglob("*") if f.is_file()):
+        name = file.relative_to(SOURCES)
+        own = layer(CPP, name.parts[0])
+        for included in re.findall(r'#include "haloscope/(\w+/[^"]+)"', file.read_text()):
+            if included not in REGISTRIES and layer(CPP, included.split("/")[0]) > own:
+                upward.add((str(name), included))
+    assert upward == UPWARD_CPP
