@@ -353,7 +353,7 @@ double BoundStage::seconds_on_device(int number, int slot) {
 
 std::pair<const BoundStage*, std::size_t> BoundStage::place_of(int number) const {
   if (number >= 0) return {this, static_cast<std::size_t>(number)};
-  const BoundStage& before = *context_.stages[static_cast<std::size_t>(number_ - 1)];
+  const BoundStage& before = *context_.stages->at(static_cast<std::size_t>(number_ - 1));
   return before.place_of(number + before.reductions());
 }
 

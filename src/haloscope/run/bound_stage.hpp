@@ -40,8 +40,8 @@ struct StageContext {
   const double* scalars;  ///< of the run
   bool stream;            ///< stores may go around the cache
   std::vector<int> nodes;
-  const std::vector<std::unique_ptr<BoundStage>>&
-      stages;              ///< in their order; those before a stage end reductions in it
+  /// In their order, set by StageLoop; those before a stage end reductions in it.
+  const std::vector<std::unique_ptr<BoundStage>>* stages = nullptr;
   bool remembers = false;  ///< LinkContext::remembers: measurements must not depend on what was measured before
 };
 

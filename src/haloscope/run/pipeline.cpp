@@ -1,46 +1,9 @@
 #include "haloscope/run/pipeline.hpp"
 
-#include <algorithm>
-
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/settle.hpp"
 
 namespace haloscope {
-
-CountedSeries::CountedSeries(BoundStage& stage) : stage_(stage) {
-  std::size_t most = 0;
-  for (int r = 0; r < stage.reductions(); ++r) most = std::max(most, stage.reducer(r).size());
-  mine_.resize(most);
-}
-
-void CountedSeries::ignore(void* context, int reduction) {
-  auto& self = *static_cast<CountedSeries*>(context);
-  Reducer& reducer = self.stage_.reducer(reduction);
-  reducer.take(std::span(self.mine_).first(reducer.size()));
-}
-
-/// Only the numbers of the last step are needed; that step is not fused with others and closes the series itself.
-void CountedSeries::advance(int slot, std::int64_t& time, std::int64_t steps) {
-  const bool gathers = stage_.reductions() > 0;
-  std::int64_t left = steps;
-  stage_.divert_reductions(&CountedSeries::ignore, this);
-  stage_.run(slot, time, Series::opening);
-  while (left > gathers) {
-    const int fused = static_cast<int>(std::min<std::int64_t>(left - gathers, stage_.steps()));
-    stage_.run(slot, time, Series::entry);
-    stage_.run(slot, time, fused, false);
-    time += fused;
-    left -= fused;
-  }
-  stage_.divert_reductions(nullptr, nullptr);
-  if (!gathers) {
-    stage_.run(slot, time, Series::closing);
-    return;
-  }
-  stage_.run(slot, time, Series::entry);
-  stage_.run(slot, time, 1, true);
-  ++time;
-}
 
 Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)), counted_(run.stage(0)) {
   for (int n = 0; n < 3; ++n) comms_.emplace_back(run.comm_.get());
@@ -51,20 +14,18 @@ Pipeline::~Pipeline() {
     for (OwnComm& comm : comms_) comm.leave();
 }
 
-void Pipeline::open() { stage_.run(run_.slot_, run_.time_, Series::opening); }
-void Pipeline::enter() { stage_.run(run_.slot_, run_.time_, Series::entry); }
+void Pipeline::open() { stage_.run(run_.loop_->at.slot, run_.loop_->at.time, Series::opening); }
+void Pipeline::enter() { stage_.run(run_.loop_->at.slot, run_.loop_->at.time, Series::entry); }
 void Pipeline::step() {
-  stage_.run(run_.slot_, run_.time_, 1, false);
-  ++run_.time_;
+  stage_.run(run_.loop_->at.slot, run_.loop_->at.time, 1, false);
+  ++run_.loop_->at.time;
 }
-void Pipeline::close() { stage_.run(run_.slot_, run_.time_, Series::closing); }
+void Pipeline::close() { stage_.run(run_.loop_->at.slot, run_.loop_->at.time, Series::closing); }
 
-Progress Pipeline::advance(std::int64_t steps, bool poison) {
-  const App& app = run_.candidate_.app;
-  const bool early = app.ends_early && app.ends_early(run_.candidate_.problem);
-  if (poison) run_.poison_halos(stage_);
-  if (!early) {
-    counted_.advance(run_.slot_, run_.time_, steps);
+Progress Pipeline::advance(std::int64_t steps) {
+  if (run_.poisons_) run_.poison_->write(stage_.number(), run_.loop_->at.slot);
+  if (!run_.ends_early()) {
+    counted_.advance(run_.loop_->at, steps);
     return {steps, false};
   }
   const Progress progress = until_enough(steps);
@@ -106,7 +67,7 @@ Progress Pipeline::until_enough(std::int64_t steps) {
   open();
   for (;; ++stop.done) {
     if (termination.first() ? termination.finished(stop.done)
-                            : !stage_.enter(run_.slot_, run_.time_, told_to_stop, &stop))
+                            : !stage_.enter(run_.loop_->at.slot, run_.loop_->at.time, told_to_stop, &stop))
       break;
     if (termination.first()) enter();
     if (termination.last() && reducer->late() && stop.done > 0) decide();

@@ -4,27 +4,11 @@
 #include <vector>
 
 #include "haloscope/comm/own_comm.hpp"
-#include "haloscope/reduce/reducer.hpp"
 #include "haloscope/reduce/termination.hpp"
+#include "haloscope/run/counted_series.hpp"
 #include "haloscope/run/run.hpp"
 
 namespace haloscope {
-
-/// Steps of schedule `pipeline` whose number is known before: a series.
-class CountedSeries {
- public:
-  /// `stage` must outlive it.
-  explicit CountedSeries(BoundStage& stage);
-  /// One series; `time` moves on with it. Collective. Every rank ends with the fields of the same step, and with the
-  /// numbers of its reductions.
-  void advance(int slot, std::int64_t& time, std::int64_t steps);
-
- private:
-  static void ignore(void* context, int reduction);
-
-  BoundStage& stage_;
-  std::vector<double> mine_;  // numbers of steps before the last one
-};
 
 /// The steps of a run with schedule `pipeline`, in series from opening to closing (Schroeter 2021, sections 4.3, 5.3).
 class Pipeline {
@@ -36,7 +20,7 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   /// One series. Collective. Every rank ends with the fields of the same step.
-  Progress advance(std::int64_t steps, bool poison);
+  Progress advance(std::int64_t steps);
 
  private:
   Progress until_enough(std::int64_t steps);

@@ -102,15 +102,22 @@ void Run::bind_stages(const std::vector<int>& nodes) {
       goes_around_cache(choice_.stores, points_.allocated(0).volume() * points_.spec.quantities.front().element_bytes);
   scalars_.resize(candidate_.app.scalars.size());
   own_ = LibraryComm::on(comm_.get());
-  const StageContext context{comm_.get(), *own_,           candidate_, options_, views_, fields_.get(),
-                             *sweeper_,   scalars_.data(), stream,     nodes,    stages_};
-  first_number_ = {0};
-  for (int number = 0; number < static_cast<int>(candidate_.step.stages.size()); ++number) {
-    stages_.push_back(std::make_unique<BoundStage>(context, number));
-    first_number_.push_back(first_number_.back());
-    for (int r = 0; r < stages_.back()->reductions(); ++r) first_number_.back() += stages_.back()->reducer(r).size();
+  const StageContext context{comm_.get(),   *own_,     candidate_,      options_, views_,
+                             fields_.get(), *sweeper_, scalars_.data(), stream,   nodes};
+  StageLoop::Hooks hooks;
+  hooks.before = [this](BoundStage& stage, std::int64_t iteration) {
+    update_scalars(stage.number(), iteration);
+    if (poisons_) poison_->write(stage.number(), loop_->at.slot);
+  };
+  if (temporaries_) {
+    hooks.open_group = [this](const StageGroup& group) { temporaries_->allocate_for(group); };
+    hooks.close_group = [this](const StageGroup& group) { temporaries_->free_after(group); };
   }
-  latest_.resize(first_number_.back());
+  if (candidate_.app.enough)
+    hooks.enough = [this](int stage, std::span<const double> reduced) {
+      return candidate_.app.enough(candidate_.problem, stage, reduced, scalars_);
+    };
+  loop_ = std::make_unique<StageLoop>(context, std::move(hooks), !scalars_.empty());
   if (choice_.schedule->in_place) pipeline_ = std::make_unique<Pipeline>(*this);
 }
 
@@ -118,7 +125,7 @@ void Run::bind_stages(const std::vector<int>& nodes) {
 /// awaited.
 Run::~Run() {
   if (std::uncaught_exceptions() > exceptions_) {
-    for (auto& stage : stages_) stage->abandon();
+    for (auto& stage : loop_->all()) stage->abandon();
     static_cast<void>(comm_.release());
     // Work under way still uses what is about to be destroyed.
     if (fields_) device::call_even_if_lost([this] { fields_->streams().finish(); });
@@ -126,150 +133,36 @@ Run::~Run() {
   }
   if (fields_) fields_->streams().finish();
   pipeline_.reset();
-  stages_.clear();
+  loop_.reset();
 }
 
-/// Numbers of before stay where there are no newer ones.
-void Run::collect_numbers() {
-  auto at = latest_.begin();
-  for (const auto& stage : stages_)
-    for (int r = 0; r < stage->reductions(); ++r) {
-      const std::span<const double> numbers = stage->reducer(r).numbers();
-      std::copy(numbers.begin(), numbers.end(), at);
-      at += static_cast<std::ptrdiff_t>(stage->reducer(r).size());
-    }
-}
-
-void Run::forget_numbers() {
-  for (auto& stage : stages_)
-    for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
-}
-
-void Run::update_scalars(int stage, std::int64_t times) {
+void Run::update_scalars(int stage, std::int64_t iteration) {
   if (!candidate_.app.update) return;
-  collect_numbers();
-  candidate_.app.update(candidate_.problem, {stage, time_, times, latest_}, scalars_);
+  candidate_.app.update(candidate_.problem, {stage, time(), iteration, loop_->collect_numbers()}, scalars_);
 }
 
-void Run::run_stage(BoundStage& stage, int steps, std::int64_t times, bool last, bool poison) {
-  update_scalars(stage.number(), times);
-  if (poison) poison_halos(stage);
-  slot_ = stage.run(slot_, time_, steps, last);
-}
-
-/// Whether the reductions of a range of stages have numbers, or there are scalars to decide by. Deferred ones have none
-/// the first time; a loop that was not entered has none, which says nothing.
-bool Run::has_results(int stage, int end) {
-  bool any = !scalars_.empty();
-  for (int s = stage; s < end; ++s)
-    for (int r = 0; r < this->stage(s).reductions(); ++r) {
-      const bool none = this->stage(s).reducer(r).numbers().empty();
-      if (none && this->stage(s).stage().reductions[static_cast<std::size_t>(r)].mode == ReduceMode::deferred)
-        return false;
-      any = any || !none;
-    }
-  return any;
-}
-
-/// Of the loop that a stage opens, or with -1 of all stages.
-bool Run::enough(int stage, int end) {
-  const int from = std::max(stage, 0);
-  if (!candidate_.app.enough || !has_results(from, end)) return false;
-  const std::size_t first = first_number_[static_cast<std::size_t>(from)];
-  collect_numbers();
-  return candidate_.app.enough(candidate_.problem, stage,
-                               std::span(latest_).subspan(first, first_number_[static_cast<std::size_t>(end)] - first),
-                               scalars_);
-}
+bool Run::ends_early() const { return candidate_.app.ends_early && candidate_.app.ends_early(candidate_.problem); }
 
 Progress Run::advance(std::int64_t steps, bool poison) {
-  forget_numbers();
+  poisons_ = poison;
+  if (poison && !poison_) add_poison();
+  loop_->forget_numbers();
   if (fields_ && options_.trace_events > 0) fields_->streams().move_origin();
-  Progress progress;
-  if (pipeline_)
-    progress = pipeline_->advance(steps, poison);
-  else
-    progress = stages_.size() == 1 && !has_loops(candidate_.step) && !temporaries_ ? advance_single(steps, poison)
-                                                                                   : advance_stages(steps, poison);
+  const Progress progress = pipeline_ ? pipeline_->advance(steps) : loop_->run(steps, ends_early());
   finish_device();
-  collect_numbers();
+  loop_->collect_numbers();
   return progress;
 }
 
-/// A step of one stage. A deferred reduction reports on the previous step: if that one was enough, the current step is
-/// taken back; the other slot still holds the fields before it.
-Progress Run::advance_single(std::int64_t steps, bool poison) {
-  BoundStage& stage = *stages_.front();
-  const bool early = candidate_.app.ends_early && candidate_.app.ends_early(candidate_.problem);
-  const bool deferred = early &&
-                        std::any_of(stage.stage().reductions.begin(), stage.stage().reductions.end(),
-                                    [](const Reduction& r) { return r.mode == ReduceMode::deferred; }) &&
-                        choice_.ranks > 1;
-  Progress progress;
-  while (progress.steps < steps) {
-    const int count = static_cast<int>(std::min<std::int64_t>(steps - progress.steps, choice_.depth));
-    const bool last = progress.steps + count == steps && stage.reductions() > 0;
-    run_stage(stage, count, 0, last, poison);
-    time_ += count;
-    if (early && enough(-1, stages())) {
-      progress.enough = true;
-      if (deferred) {
-        stage.drop_reductions();  // of the step that is taken back
-        step_back();
-      } else {
-        progress.steps += count;
-      }
-      return progress;
-    }
-    progress.steps += count;
-  }
-  stage.await_reductions();
-  progress.enough = early && enough(-1, stages());
-  return progress;
-}
-
-/// A group of stages: once, or as a loop.
-void Run::run_group(const StageGroup& group, bool last, bool poison) {
-  const Stage& opening = stage(group.first).stage();
-  for (std::int64_t times = 0; times < (opening.repeats > 0 ? opening.most : 1); ++times) {
-    if (opening.repeats > 0 && times >= opening.least && enough(group.first, group.end)) return;
-    for (int s = group.first; s < group.end; ++s) run_stage(stage(s), 1, times, last, poison);
-  }
-}
-
-Progress Run::advance_stages(std::int64_t steps, bool poison) {
-  const bool early = candidate_.app.ends_early && candidate_.app.ends_early(candidate_.problem);
-  const std::vector<StageGroup> groups = groups_of(candidate_.step);
-  Progress progress;
-  while (progress.steps < steps && !progress.enough) {
-    const bool last = progress.steps + 1 == steps;
-    for (const StageGroup& group : groups) {
-      if (temporaries_) temporaries_->allocate_for(group);
-      run_group(group, last, poison);
-      if (temporaries_) temporaries_->free_after(group);
-    }
-    ++time_;
-    ++progress.steps;
-    progress.enough = early && enough(-1, stages());
-  }
-  for (auto& stage : stages_) stage->await_reductions();
-  return progress;
-}
-
-void Run::step_back() {
-  slot_ = (slot_ + 1) % candidate_.step.slots();
-  --time_;
-}
-
-void Run::sweep_alone(int stage, int sweep) { stages_[static_cast<std::size_t>(stage)]->sweep_alone(sweep, slot_); }
+void Run::sweep_alone(int stage, int sweep) { this->stage(stage).sweep_alone(sweep, loop_->at.slot); }
 
 double Run::seconds_on_device(int stage, int sweep) {
-  return stages_[static_cast<std::size_t>(stage)]->seconds_on_device(sweep, slot_);
+  return this->stage(stage).seconds_on_device(sweep, loop_->at.slot);
 }
 
 /// A run ends when its steps are done, on a device too.
 void Run::finish_device() {
-  for (auto& stage : stages_) stage->finish();
+  for (auto& stage : loop_->all()) stage->finish();
   stale_ = fields_ && storage_;
 }
 
@@ -283,17 +176,17 @@ bool Run::canaries_alive() const {
 }
 
 std::span<const double> Run::reduced(int stage, int reduction) const {
-  return stages_[static_cast<std::size_t>(stage)]->reducer(reduction).numbers();
+  return this->stage(stage).reducer(reduction).numbers();
 }
 
 void Run::reset_timers() {
-  for (auto& stage : stages_)
+  for (auto& stage : loop_->all())
     for (Runner* runner : stage->runners()) runner->reset_timers();
   if (temporaries_) temporaries_->reset_timers();
 }
 
 void Run::reset_traces() {
-  for (auto& stage : stages_) {
+  for (auto& stage : loop_->all()) {
     stage->reset_counts();
     for (Runner* runner : stage->runners()) runner->reset_trace();
   }
@@ -302,7 +195,7 @@ void Run::reset_traces() {
 
 std::vector<const Runner*> Run::runners() const {
   std::vector<const Runner*> found;
-  for (const auto& stage : stages_)
+  for (const auto& stage : loop_->all())
     for (const Runner* runner : stage->runners()) found.push_back(runner);
   return found;
 }
@@ -322,15 +215,15 @@ std::int64_t Run::most_resident() const {
 
 Counts Run::counts() const {
   Counts sum;
-  for (const auto& stage : stages_) sum += stage->counts();
+  for (const auto& stage : loop_->all()) sum += stage->counts();
   return sum;
 }
 
 std::string Run::transport_report() const {
   std::string text;
-  for (const auto& stage : stages_)
+  for (const auto& stage : loop_->all())
     if (const std::string report = stage->link().report(); !report.empty())
-      text += (text.empty() ? "" : "; ") + (stages_.size() > 1 ? stage->stage().name + ": " : "") + report;
+      text += (text.empty() ? "" : "; ") + (stages() > 1 ? stage->stage().name + ": " : "") + report;
   return text;
 }
 

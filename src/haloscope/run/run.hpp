@@ -5,7 +5,6 @@
 
 #include <exception>
 #include <functional>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,22 +12,16 @@
 #include "haloscope/choice.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/field/field.hpp"
-#include "haloscope/run/bound_stage.hpp"
 #include "haloscope/run/device_fields.hpp"
+#include "haloscope/run/halo_poison.hpp"
+#include "haloscope/run/stage_loop.hpp"
 #include "haloscope/run/temporaries.hpp"
-#include "haloscope/runner/device_fill.hpp"
 #include "haloscope/runner/runner.hpp"
 
 namespace haloscope {
 
 /// What a global point of a quantity with these bits adds to Run::checksum().
 std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& point, std::uint64_t bits);
-
-/// How far a run got.
-struct Progress {
-  std::int64_t steps = 0;  ///< done
-  bool enough = false;     ///< App::enough ended it
-};
 
 class Pipeline;
 
@@ -55,14 +48,14 @@ class Run {
   void sweep_alone(int stage, int sweep);
   /// The same on a device, for apps of several sweeps. @return the seconds that the device took.
   double seconds_on_device(int stage, int sweep);
-  std::int64_t time() const { return time_; }
+  std::int64_t time() const { return loop_->at.time; }
   /// The latest numbers of a reduction; empty before there are any.
   std::span<const double> reduced(int stage, int reduction) const;
 
   /// The app's scalars, see App::scalars.
   std::span<const double> scalars() const { return scalars_; }
   /// The latest numbers of all reductions, stage by stage, of the last series of steps.
-  std::span<const double> reduced() const { return latest_; }
+  std::span<const double> reduced() const { return loop_->latest(); }
   /// The sum of term(global point, value) over the points of a quantity that this rank counts.
   double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const;
 
@@ -87,11 +80,11 @@ class Run {
   const Candidate& candidate() const { return candidate_; }
   const Choice& choice() const { return choice_; }
   const Layout& layout() const { return candidate_.layout; }
-  int stages() const { return static_cast<int>(stages_.size()); }
-  BoundStage& stage(int number) const { return *stages_[static_cast<std::size_t>(number)]; }
+  int stages() const { return loop_->stages(); }
+  BoundStage& stage(int number) const { return loop_->stage(number); }
   /// Of the first stage.
-  const Plan& plan() const { return stages_.front()->plan(); }
-  const Program& program() const { return stages_.front()->program(); }
+  const Plan& plan() const { return stage(0).plan(); }
+  const Program& program() const { return stage(0).program(); }
 
   void reset_timers();
   /// Forget traces and what was counted.
@@ -123,18 +116,9 @@ class Run {
   void allocate_here(const std::vector<int>& nodes, const std::vector<int>& slots);
   const Arrangement& arrangement() const { return storage_ ? storage_->arrangement() : fields_->arrangement(); }
   void bind_stages(const std::vector<int>& nodes);
-  void collect_numbers();
-  void forget_numbers();
-  void update_scalars(int stage, std::int64_t times);
-  void run_stage(BoundStage& stage, int steps, std::int64_t times, bool last, bool poison);
-  Progress advance_single(std::int64_t steps, bool poison);
-  Progress advance_stages(std::int64_t steps, bool poison);
-  bool enough(int stage, int end);
-  bool has_results(int stage, int end);
-  void run_group(const StageGroup& group, bool last, bool poison);
-  void step_back();
-  void poison_halos(const BoundStage& stage);
-  void poison_on_device(const BoundStage& stage);
+  void update_scalars(int stage, std::int64_t iteration);
+  bool ends_early() const;
+  void add_poison();
   void finish_device();
   void refresh() const;
   void read(int quantity, const Box& box, const DeviceFields::LookAtRow& look) const;
@@ -153,16 +137,13 @@ class Run {
   std::vector<std::optional<StageGroup>> lives_;  // of quantities, where they do not outlive a step
   std::unique_ptr<FreedTemporaries> temporaries_;
   std::unique_ptr<DeviceFields> fields_;  // with a device: what it works on; a storage_ has the cells around its block
-  std::map<std::pair<int, int>, DeviceFill> poison_;  // of halos on a device, by stage and slot
   Views views_;  // of storage_ or of fields_, by quantity and slot; one-slot quantities in every slot
   std::unique_ptr<Sweeper> sweeper_;
-  std::vector<std::unique_ptr<BoundStage>> stages_;
-  std::unique_ptr<Pipeline> pipeline_;     // of sweeps in place
-  std::vector<double> latest_;             // numbers of all reductions, stage by stage
-  std::vector<std::size_t> first_number_;  // by stage, where its own begin in latest_; and one past the last stage
-  std::vector<double> scalars_;            // see App::scalars
-  std::int64_t time_ = 0;
-  int slot_ = 0;
+  std::vector<double> scalars_;  // see App::scalars
+  std::unique_ptr<StageLoop> loop_;
+  std::unique_ptr<HaloPoison> poison_;           // of what each exchange fills; null before it is first wanted
+  bool poisons_ = false;                         // in the steps under way
+  std::unique_ptr<Pipeline> pipeline_;           // of sweeps in place
   int exceptions_ = std::uncaught_exceptions();  // when it was made
   mutable bool stale_ = false;                   // the device's block has changed since storage_ had its values
 };

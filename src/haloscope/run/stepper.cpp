@@ -19,8 +19,8 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/run/bound_stage.hpp"
+#include "haloscope/run/counted_series.hpp"
 #include "haloscope/run/function_sweeper.hpp"
-#include "haloscope/run/pipeline.hpp"
 #include "haloscope/run/stepper_device.hpp"
 #include "haloscope/run/stepper_guard.hpp"
 #include "haloscope/runner/exchange_request.hpp"
@@ -340,17 +340,11 @@ struct Stepper::State {
   OwnedComm comm;                            // of collective calls
   std::shared_ptr<LibraryComm> own;          // of messages; all exchanges on the user's communicator share it
   std::unique_ptr<StepperDevice> on_device;  // null: host memory
-  std::vector<std::unique_ptr<BoundStage>> stages;
+  std::unique_ptr<StageLoop> loop;
   std::optional<SharedFailure> failure;  // with on_device
   std::unique_ptr<StepperGuard> guard;
-  std::vector<StageGroup> groups;
   std::unique_ptr<CountedSeries> series;  // of sweeps in place
-  std::vector<double> numbers;            // of the reductions of a loop
   std::vector<bool> ready;  // by the steps that are left after whole depths: whether all programs are bound
-  std::int64_t time = 0;
-  int slot = 0;
-  std::int64_t time_before = 0;  // of the steps that are carried out
-  int slot_before = 0;           // likewise
   bool failed = false;
   bool leaked = false;            // the guard has just thrown
   std::optional<int> exceptions;  // in flight when all ranks had opened it; empty: they have not
@@ -391,24 +385,36 @@ struct Stepper::State {
     CHECK_MPI(MPI_Comm_rank(comm.get(), &rank));
     if (!on_device) improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
-    const StageContext context{comm.get(), *own,    candidate,
-                               options,    views,   on_device ? &on_device->fields() : nullptr,
-                               sweeper,    nullptr, goes_around_cache(choice.stores, bytes),
-                               nodes,      stages,  true};
-    for (int number = 0; number < static_cast<int>(candidate.step.stages.size()); ++number)
-      stages.push_back(std::make_unique<BoundStage>(context, number));
-    for (const auto& stage : stages)
+    StageContext context{comm.get(), *own,    candidate,
+                         options,    views,   on_device ? &on_device->fields() : nullptr,
+                         sweeper,    nullptr, goes_around_cache(choice.stores, bytes),
+                         nodes};
+    context.remembers = true;
+    loop = std::make_unique<StageLoop>(context, hooks());
+    for (const auto& stage : loop->all())
       if (guard) guard->add(*stage);
     if (on_device) share_failures();
-    groups = groups_of(candidate.step);
-    if (choice.schedule->in_place) series = std::make_unique<CountedSeries>(*stages.front());
+    if (choice.schedule->in_place) series = std::make_unique<CountedSeries>(loop->stage(0));
     ready.resize(static_cast<std::size_t>(choice.depth));
     exceptions = std::uncaught_exceptions();
   }
 
+  StageLoop::Hooks hooks() {
+    StageLoop::Hooks all;
+    if (guard) {
+      all.before = [this](BoundStage& stage, std::int64_t) { guard->poison_halos(stage, loop->at.slot); };
+      all.after = [this](BoundStage& stage) { check_written(stage); };
+    }
+    if (app.enough)
+      all.enough = [this](int stage, std::span<const double> reduced) {
+        return app.enough(candidate.problem, stage, reduced, {});
+      };
+    return all;
+  }
+
   void share_failures() {
     std::vector<const Plan*> plans;
-    for (const auto& stage : stages) plans.push_back(&stage->plan());
+    for (const auto& stage : loop->all()) plans.push_back(&stage->plan());
     failure.emplace(own->comm(), tags().failure(), ranks_to_warn(own->comm(), plans));
   }
 
@@ -428,7 +434,7 @@ struct Stepper::State {
     check_choice(candidate);
   }
   /// Of the first stage: those of failures and of the end are the Stepper's own, since no link uses them.
-  const MessageTags& tags() const { return stages.front()->tags(); }
+  const MessageTags& tags() const { return loop->stage(0).tags(); }
   device::Device* device() const { return on_device ? on_device->device() : nullptr; }
 
   /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
@@ -437,8 +443,8 @@ struct Stepper::State {
     const bool unwinds = exceptions && std::uncaught_exceptions() > *exceptions;
     if (unwinds && !failed && failure) fail_in_step("an exception of the program");
     const bool abandons = failed || unwinds || (exceptions && !may_close());
-    for (auto& stage : stages)
-      if (abandons) stage->abandon();
+    if (loop && abandons)
+      for (auto& stage : loop->all()) stage->abandon();
     if (on_device) on_device->settle();
     if (abandons) static_cast<void>(comm.release());
   }
@@ -493,7 +499,7 @@ struct Stepper::State {
     }
   }
   std::string name_step(const std::string& reason) const {
-    return name_failure(comm.get(), stages.front()->plan(), "step " + std::to_string(time), reason);
+    return name_failure(comm.get(), loop->stage(0).plan(), "step " + std::to_string(loop->at.time), reason);
   }
   /// Others receive the step and the ranks as well, where there is memory for such a text.
   void fail_in_step(const char* reason) {
@@ -510,7 +516,7 @@ struct Stepper::State {
     failed = true;
     if (!failure) return;
     failure->send(reason);
-    for (auto& stage : stages) stage->stop();
+    for (auto& stage : loop->all()) stage->stop();
   }
 
   /// Before the first step of a run that needs programs which no run before has needed: where memory is exhausted, no
@@ -520,80 +526,35 @@ struct Stepper::State {
     if (on_device || failed || ready[place]) return;
     collectively(comm.get(), "programs of a Stepper", [&] {
       agree(comm.get(), [&] {
-        for (auto& stage : stages) stage->bind_for(steps);
+        for (auto& stage : loop->all()) stage->bind_for(steps);
       });
     });
     ready[place] = true;
   }
 
   void run(std::int64_t steps) {
-    for (auto& stage : stages)
-      for (int r = 0; r < stage->reductions(); ++r) stage->reducer(r).forget();
-    if (series) return run_in_place(steps);
-    while (steps > 0) {
-      begin_steps();
-      const int count = static_cast<int>(std::min<std::int64_t>(steps, choice.depth));
-      for (const StageGroup& group : groups) run_group(group, count, count == steps);
-      time += count;
-      steps -= count;
-    }
-    for (auto& stage : stages) stage->await_reductions();
-  }
-
-  void begin_steps() {
-    slot_before = slot;
-    time_before = time;
+    loop->forget_numbers();
+    series ? run_in_place(steps) : static_cast<void>(loop->run(steps));
   }
 
   /// The guard finds a stale halo on all ranks alike. The steps are taken back: reductions in flight end without
   /// telling their numbers, and the Stepper has the slot and the time of before, so that it may go on.
   void check_written(const BoundStage& stage) {
     try {
-      guard->check_written(stage, slot);
+      guard->check_written(stage, loop->at.slot);
     } catch (const UsageError&) {
-      for (auto& one : stages) one->drop_reductions();
-      slot = slot_before;
-      time = time_before;
+      loop->take_back();
       leaked = true;
       throw;
     }
   }
 
   void run_in_place(std::int64_t steps) {
-    begin_steps();
-    if (guard) guard->poison_halos(*stages.front(), slot);
-    series->advance(slot, time, steps);
-    if (guard) check_written(*stages.front());
-  }
-
-  /// Stages of `count` time steps: once or, in a loop, several times.
-  void run_group(const StageGroup& group, int count, bool last) {
-    const Stage& opening = candidate.step.stages[static_cast<std::size_t>(group.first)];
-    const std::int64_t most = opening.repeats > 0 ? opening.most : 1;
-    for (std::int64_t times = 0; times < most; ++times) {
-      if (opening.repeats > 0 && times >= opening.least && enough(group)) return;
-      for (int number = group.first; number < group.end; ++number) run_stage(number, count, last);
-    }
-  }
-
-  void run_stage(int number, int count, bool last) {
-    BoundStage& stage = *stages[static_cast<std::size_t>(number)];
-    if (guard) guard->poison_halos(stage, slot);
-    slot = stage.run(slot, time, count, last && stage.reductions() > 0);
+    BoundStage& stage = loop->stage(0);
+    loop->begin_round();
+    if (guard) guard->poison_halos(stage, loop->at.slot);
+    series->advance(loop->at, steps);
     if (guard) check_written(stage);
-  }
-
-  bool enough(const StageGroup& loop) {
-    numbers.clear();
-    for (int number = loop.first; number < loop.end; ++number) {
-      BoundStage& stage = *stages[static_cast<std::size_t>(number)];
-      for (int r = 0; r < stage.reductions(); ++r) {
-        const std::span<const double> latest = stage.reducer(r).numbers();
-        if (latest.empty()) return false;
-        numbers.insert(numbers.end(), latest.begin(), latest.end());
-      }
-    }
-    return app.enough(candidate.problem, loop.first, numbers, {});
   }
 };
 
@@ -648,16 +609,15 @@ int Stepper::run(std::int64_t steps, DeviceStream stream) {
   return slot();
 }
 
-int Stepper::slot() const { return state("slot").slot; }
-std::int64_t Stepper::time() const { return state("time").time; }
+int Stepper::slot() const { return state("slot").loop->at.slot; }
+std::int64_t Stepper::time() const { return state("time").loop->at.time; }
 
 std::span<const double> Stepper::reduced(int reduction, int stage) const {
-  const auto& stages = state("reduced").stages;
-  if (stage < 0 || stage >= static_cast<int>(stages.size()) || reduction < 0 ||
-      reduction >= stages[static_cast<std::size_t>(stage)]->reductions())
+  const StageLoop& loop = *state("reduced").loop;
+  if (stage < 0 || stage >= loop.stages() || reduction < 0 || reduction >= loop.stage(stage).reductions())
     throw UsageError("there is no reduction " + std::to_string(reduction) + " of stage " + std::to_string(stage) +
                      "; both are counted from 0");
-  return stages[static_cast<std::size_t>(stage)]->reducer(reduction).numbers();
+  return loop.stage(stage).reducer(reduction).numbers();
 }
 
 std::string Stepper::report() const {
@@ -666,8 +626,8 @@ std::string Stepper::report() const {
   std::string text = "schedule " + choice.schedule->name + ", depth " + std::to_string(choice.depth);
   if (choice.depth > 1) text += " " + to_word(choice.substeps);
   if (choice.threads > 1) text += ", " + std::to_string(choice.threads) + " threads";
-  for (const auto& stage : of.stages)
-    text += "; " + (of.stages.size() > 1 ? stage->stage().name + ": " : "") +
+  for (const auto& stage : of.loop->all())
+    text += "; " + (of.loop->stages() > 1 ? stage->stage().name + ": " : "") +
             describe_exchange(of.candidate.strategy(stage->number()), stage->plan(), stage->link());
   if (of.on_device) text += "; in " + to_string(of.place);
   return text;

@@ -4,29 +4,20 @@
 
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/field/poison.hpp"
 #include "haloscope/run/bound_stage.hpp"
 
 namespace haloscope {
 
 StepperGuard::StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views,
                            const std::vector<FieldRef>& fields, DeviceFields* device)
-    : comm_(comm), candidate_(candidate), views_(views), device_(device) {
+    : comm_(comm), candidate_(candidate), poison_(candidate.step.quantities, views, device) {
   CHECK_MPI(MPI_Comm_rank(comm, &rank_));
   for (const FieldRef& field : fields) room_.push_back({field.low, field.high});
-  if (device != nullptr) poison_ = std::make_unique<DevicePoison>(device->device(), candidate.step.quantities, views);
 }
 
-void StepperGuard::add(const BoundStage& stage) { spots_.push_back(spots_of(stage)); }
+void StepperGuard::add(const BoundStage& stage) { poison_.add(spots_of(stage)); }
 
-/// On a device the poison comes between the programs before and after, which begin and end with all streams together.
-void StepperGuard::poison_halos(const BoundStage& stage, int slot) const {
-  const std::vector<PoisonSpot>& spots = spots_[static_cast<std::size_t>(stage.number())];
-  if (!poison_) return poison(views_, candidate_.step.quantities, slot, spots);
-  if (!poison_->knows(slot, stage.number())) poison_->learn(slot, stage.number(), spots);
-  poison_->write(*device_->streams().streams[0], slot, stage.number());
-  device_->streams().meet();
-}
+void StepperGuard::poison_halos(const BoundStage& stage, int slot) { poison_.write(stage.number(), slot); }
 
 std::vector<PoisonSpot> StepperGuard::spots_of(const BoundStage& stage) const {
   std::vector<PoisonSpot> spots;
@@ -53,19 +44,13 @@ void StepperGuard::add_spots(std::vector<PoisonSpot>& spots, int q, const Box& o
       }
 }
 
-std::optional<Leak> StepperGuard::find(int q, int slot, const Box& owned) const {
-  if (poison_) return poison_->find(*device_->streams().streams[0], q, slot, owned);
-  return find_poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)],
-                     candidate_.step.quantities[static_cast<std::size_t>(q)], owned);
-}
-
 void StepperGuard::check_written(const BoundStage& stage, int slot) const {
   agree(comm_, [&] {
     for (const SweepSpec& sweep : stage.stage().sweeps)
       for (const int q : sweep.writes) {
         const Quantity& quantity = candidate_.step.quantities[static_cast<std::size_t>(q)];
         const Box own{{0, 0, 0}, candidate_.layout.local_cells(rank_)};
-        const auto leak = find(q, slot, points_of(own, own, quantity.centring, candidate_.layout.dims()));
+        const auto leak = poison_.find(q, slot, points_of(own, own, quantity.centring, candidate_.layout.dims()));
         if (!leak) continue;
         throw UsageError(name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, candidate_.layout.dims()) +
                          " was computed by sweep '" + sweep.name + "' from ghost points on " + to_string(leak->from) +

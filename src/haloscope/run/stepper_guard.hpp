@@ -3,14 +3,11 @@
 
 #include <mpi.h>
 
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "haloscope/choice.hpp"
 #include "haloscope/field.hpp"
-#include "haloscope/run/device_fields.hpp"
-#include "haloscope/runner/device_poison.hpp"
+#include "haloscope/run/halo_poison.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {
@@ -28,7 +25,7 @@ class StepperGuard {
   void add(const BoundStage& stage);
   /// Before a stage exchanges a slot: poison all ghost points of the fields that it exchanges that some rank owns,
   /// whether the exchange will fill them or not. Local; cost: one store for each number in them.
-  void poison_halos(const BoundStage& stage, int slot) const;
+  void poison_halos(const BoundStage& stage, int slot);
   /// After it: look for poison in the own points that its sweeps wrote. Collective.
   /// @throws UsageError on all ranks alike, naming the first such point, the side and the stage.
   void check_written(const BoundStage& stage, int slot) const;
@@ -39,16 +36,12 @@ class StepperGuard {
   };
   void add_spots(std::vector<PoisonSpot>& spots, int quantity, const Box& owned) const;
   std::vector<PoisonSpot> spots_of(const BoundStage& stage) const;
-  std::optional<Leak> find(int quantity, int slot, const Box& owned) const;
 
   MPI_Comm comm_;
   int rank_ = 0;
   const Candidate& candidate_;
-  const Views& views_;
-  std::vector<std::vector<PoisonSpot>> spots_;  // by stage
-  std::vector<Room> room_;                      // by field: ghost layers that there is memory for
-  DeviceFields* device_;
-  std::unique_ptr<DevicePoison> poison_;  // null: host memory
+  std::vector<Room> room_;  // by field: ghost layers that there is memory for
+  HaloPoison poison_;
 };
 
 }  // namespace haloscope

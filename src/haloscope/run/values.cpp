@@ -21,13 +21,6 @@ std::uint64_t hash(std::uint64_t id, std::uint64_t bits) {
   return x ^ (x >> 32);
 }
 
-template <class F>
-void for_each_point(const Box& box, F f) {
-  for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
-    for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y)
-      for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
-}
-
 Index moved(Index p, const Index& by) {
   for (int d = 0; d < 3; ++d) p[d] += by[d];
   return p;
@@ -89,7 +82,7 @@ std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& poi
 
 /// The points of a box now, x first, row by row or in parts of rows.
 void Run::read(int quantity, const Box& box, const DeviceFields::LookAtRow& look) const {
-  const int slot = slot_ < arrangement().slots(quantity) ? slot_ : 0;
+  const int slot = loop_->at.slot < arrangement().slots(quantity) ? loop_->at.slot : 0;
   if (!storage_) return fields_->read(quantity, slot, box, look);
   refresh();
   arrangement().each_row(arrangement().range(quantity, slot, box), [&](const RowPart& row) {
@@ -113,39 +106,23 @@ void Run::for_owned_points(int quantity, Visit visit) const {
   });
 }
 
-/// As poison_halos(), by one launch: what is written is copied from a row of poison.
-void Run::poison_on_device(const BoundStage& stage) {
-  const auto [known, fresh] = poison_.try_emplace({stage.number(), slot_});
-  if (fresh) {
-    std::vector<DeviceFill::Spot> spots;
+/// What each exchange fills: it is poisoned before.
+void Run::add_poison() {
+  poison_ = std::make_unique<HaloPoison>(candidate_.step.quantities, views_,
+                                         messages_on_device(choice_) ? fields_.get() : nullptr);
+  for (const auto& stage : loop_->all()) {
+    const Plan& plan = stage->plan();
+    const std::vector<int> numbers = exchanged(candidate_, stage->number());
+    std::vector<PoisonSpot> spots;
     const auto add = [&](int quantity, const Box& box) {
-      const SlotView& view = stage.views()[static_cast<std::size_t>(quantity)][static_cast<std::size_t>(slot_)];
-      const std::int64_t row_bytes = box.extent(0) * view.element_bytes();
-      spots.push_back({view, box, std::vector(static_cast<std::size_t>(row_bytes), std::byte{poison_byte})});
+      spots.push_back({numbers[static_cast<std::size_t>(quantity)], box, side_of(box, plan.owned(quantity))});
     };
-    for (const Message& m : stage.plan().messages)
+    for (const Message& m : plan.messages)
       if (!m.out)
         for (const Region& r : m.regions) add(r.quantity, r.box);
-    for (const Copy& c : stage.plan().copies) add(c.quantity, c.to);
-    known->second = DeviceFill(fields_->device(), spots);
+    for (const Copy& c : plan.copies) add(c.quantity, c.to);
+    poison_->add(std::move(spots));
   }
-  known->second.write(*fields_->streams().streams[0]);
-  fields_->streams().meet();
-}
-
-void Run::poison_halos(const BoundStage& stage) {
-  if (messages_on_device(choice_)) return poison_on_device(stage);
-  const std::vector<int> numbers = exchanged(candidate_, stage.number());
-  const auto poison = [&](int quantity, const Box& box) {
-    const auto q = static_cast<std::size_t>(numbers[static_cast<std::size_t>(quantity)]);
-    const SlotView& view = views_[q][static_cast<std::size_t>(slot_)];
-    const auto bytes = static_cast<std::size_t>(candidate_.step.quantities[q].element_bytes);
-    for_each_point(box, [&](const Index& p) { std::memset(view.at(p), poison_byte, bytes); });
-  };
-  for (const Message& m : stage.plan().messages)
-    if (!m.out)
-      for (const Region& r : m.regions) poison(r.quantity, r.box);
-  for (const Copy& c : stage.plan().copies) poison(c.quantity, c.to);
 }
 
 void Run::initialise() { initialise(candidate_.problem.parameters.word("initial")); }
@@ -168,12 +145,11 @@ void Run::initialise(const std::string& initial) {
   if (temporaries_) temporaries_->free_all();
   if (fields_) storage_ ? fields_->upload(*storage_) : fields_->write(make);
   sweeper_->begin();
-  forget_numbers();
-  std::fill(latest_.begin(), latest_.end(), 0.0);
+  loop_->forget_numbers();
+  std::fill(loop_->latest().begin(), loop_->latest().end(), 0.0);
   std::fill(scalars_.begin(), scalars_.end(), 0.0);
   stale_ = false;
-  time_ = 0;
-  slot_ = 0;
+  loop_->at = {};
 }
 
 double Run::sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const {
@@ -232,7 +208,7 @@ double extreme_of(MPI_Comm comm, ReduceOp op, double number) {
 }  // namespace
 
 Run::Norms Run::error_norms() const {
-  const auto exact = candidate_.app.exact(candidate_.problem, 0, candidate_.layout.owned(rank_), time_);
+  const auto exact = candidate_.app.exact(candidate_.problem, 0, candidate_.layout.owned(rank_), time());
   double worst = 0, sum = 0;
   const Quantity& quantity = candidate_.step.quantities.front();
   for_owned_points(0, [&](const Index& point, const std::byte* at) {

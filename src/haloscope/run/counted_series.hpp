@@ -1,0 +1,26 @@
+// Steps of sweeps in place whose number is known before: a series from opening to closing.
+#pragma once
+
+#include <vector>
+
+#include "haloscope/run/stage_loop.hpp"
+
+namespace haloscope {
+
+/// Steps of schedule `pipeline` whose number is known before: a series.
+class CountedSeries {
+ public:
+  /// `stage` must outlive it.
+  explicit CountedSeries(BoundStage& stage);
+  /// One series; the time moves on with it. Collective. Every rank ends with the fields of the same step, and with the
+  /// numbers of its reductions.
+  void advance(FieldTime& at, std::int64_t steps);
+
+ private:
+  static void ignore(void* context, int reduction);
+
+  BoundStage& stage_;
+  std::vector<double> mine_;  // numbers of steps before the last one
+};
+
+}  // namespace haloscope
