@@ -126,10 +126,6 @@ CopyList through_buffer(const Views& views, int slot, const Message& message, co
 
 }  // namespace
 
-BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift) {
-  return only_block(end_at(view, shifted(to, shift)), end_at(view, to), extent_of(to), view.element_bytes());
-}
-
 BlockCopy block_of(const Views& views, int slot, const Copy& copy) {
   BlockCopy only;
   each_block_of(views, slot, copy, [&](const BlockCopy& block) { only = block; });

@@ -10,9 +10,6 @@
 
 namespace haloscope {
 
-/// The transfer that fills `to` from `shifted(to, shift)` of the same view, whose points follow each other in x. The
-/// two boxes must not overlap.
-BlockCopy region_to_region(const SlotView& view, const Box& to, const Index& shift);
 /// A plan's copy between the views of a slot, whose points follow each other in x.
 BlockCopy block_of(const Views& views, int slot, const Copy& copy);
 /// The transfer that gathers `box` of such a view into `buffer`, x fastest, without gaps.

@@ -170,7 +170,7 @@ TEST(CopyList, WrapsOfThreeDimensionsAreTwoStages) {
       to.hi[d] = to.lo[d] + 1;
       Index shift{0, 0, 0};
       shift[d] = side ? -n : n;
-      wraps.push_back(region_to_region(view, to, shift));
+      wraps.push_back(block_of({{view}}, 0, {.to = to, .shift = shift}));
     }
   EXPECT_EQ(CopyList(std::vector(wraps.begin(), wraps.begin() + 4)).stages(), 1);
   EXPECT_EQ(CopyList(wraps).stages(), 2);
@@ -199,7 +199,7 @@ TEST(CopyList, WrapsPeriodicBlocksOfEveryElementSizeAndWidth) {
         const auto blocks = [&](std::vector<std::byte>& bytes) {
           SlotView view{bytes.data() + width * (plane + row + element), {element, row, plane}};
           std::vector<BlockCopy> list;
-          for (const Copy& c : copies) list.push_back(region_to_region(view, c.to, c.shift));
+          for (const Copy& c : copies) list.push_back(block_of({{view}}, 0, c));
           return list;
         };
         CopyList(blocks(engine)).run();
