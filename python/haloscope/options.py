@@ -429,7 +429,7 @@ def link_options(hosts: str, usual: int | None = None):
     """Return the decorator that adds the options of an emulated cluster. hosts: name of the one that says how many
     hosts.
     """
-    from haloscope.lab.link import MOST_HOSTS
+    from haloscope.model.link import MOST_HOSTS
 
     number = f" [{usual}]" if usual else ""
     return options_of(
@@ -467,7 +467,7 @@ def link_options(hosts: str, usual: int | None = None):
 
 def link_of(options: Mapping):
     """Return the network of the options of an emulated cluster. Raises UsageProblem for what is no time or rate."""
-    from haloscope.lab import link
+    from haloscope.model import link
 
     return link.Link(
         options["lab"],
@@ -507,7 +507,7 @@ def starts_ranks(function):
 def _run_in_lab(words: Sequence[str], link) -> int:
     """Give this command, without the options of the cluster, inside the cluster."""
     from haloscope.core import build
-    from haloscope.lab import cluster
+    from haloscope.measure import cluster
 
     return cluster.inside(build.python("-m", "haloscope.cli", *options_without(words, OF_LAB)), link)
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from haloscope import cli, errors
 from haloscope.advice import advise
-from haloscope.lab import cluster
-from haloscope.measure import checkup, launch, user_program
+from haloscope.measure import checkup, cluster, launch, user_program
 from haloscope.model import predict
 from haloscope.options import FileName
 from long_run import LONG

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from haloscope import scratch
 from haloscope.errors import NotAvailable, UsageProblem
-from haloscope.lab import cluster, link
-from haloscope.measure import hosts, launch
+from haloscope.measure import cluster, hosts, launch
+from haloscope.model import link
 from haloscope.options import options_without
 from haloscope.report import records
 from test_launch import executable

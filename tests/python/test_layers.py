@@ -14,18 +14,17 @@ SOURCES = ROOT / "src" / "haloscope"
 # From the lowest layer to the highest; parts of one layer may use each other.
 PYTHON = (
     {"errors", "terminal"},
-    {"files", "scratch", "data"},
+    {"arguments", "files", "scratch", "data"},
     {"outputs", "patience"},
     {"core"},
     {"model"},
     {"report"},
     {"measure"},
     {"simulate"},
-    {"lab"},
     {"calibration"},
     {"advice"},
     {"external"},
-    {"arguments", "memory", "ranks", "lifetimes"},
+    {"memory", "ranks", "lifetimes"},
     {"exchange"},
     {"veros", "__init__"},
     {"studies"},
@@ -54,13 +53,9 @@ CPP = (
 )
 # Each is to go, and none may be added. Registries (`.def`) are lists of names, which core/ reads wherever they are.
 UPWARD_PYTHON = {
-    ("advice/best.py", "arguments"),
-    ("measure/launch.py", "lab"),
-    ("model/link.py", "lab"),
     ("report/check.py", "measure"),
     ("report/external.py", "external"),
     ("report/map.py", "advice"),
-    ("report/tables.py", "lab"),
     ("studies/schroeter2021/partdiff.py", "options"),
     ("studies/valen2023/flags.py", "options"),
 }

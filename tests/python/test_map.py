@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from haloscope import core
 from haloscope.advice import map as model
-from haloscope.lab.link import Link
 from haloscope.model import predict, profile
-from haloscope.model.link import over_link
+from haloscope.model.link import Link, over_link
 from test_records import measurement, write
 from toy import TOY
 

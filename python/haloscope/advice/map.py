@@ -15,9 +15,8 @@ from haloscope import core
 from haloscope.advice import advise
 from haloscope.advice.best import best
 from haloscope.advice.tune import DEFAULT
-from haloscope.lab.link import Link
 from haloscope.model import predict
-from haloscope.model.link import over_link
+from haloscope.model.link import Link, over_link
 from haloscope.model.profile import Profile
 from haloscope.report import tables
 

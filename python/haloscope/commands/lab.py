@@ -27,6 +27,6 @@ def command(words, **options):
     As root, or without where users may make namespaces; COMMAND has the rights of the user who gives it, as root those
     of root, so give programs of others as a user. Exit code: the command's; 3 where the machine cannot do it.
     """
-    from haloscope.lab import cluster
+    from haloscope.measure import cluster
 
     return cluster.inside(words, link_of(options))

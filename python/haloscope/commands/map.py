@@ -57,9 +57,9 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
     clusters.
     """
     from haloscope.advice import map as model
-    from haloscope.lab.link import Link, rate_of, time_of
     from haloscope.measure import lists
     from haloscope.model import profile as profiles
+    from haloscope.model.link import Link, rate_of, time_of
     from haloscope.report import records
 
     if output:

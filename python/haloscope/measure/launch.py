@@ -24,9 +24,9 @@ from pathlib import Path
 from haloscope import patience, scratch
 from haloscope.core import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
-from haloscope.lab import link
 from haloscope.measure import faults, hosts
 from haloscope.measure.request import Request
+from haloscope.model import link
 from haloscope.report import records
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well

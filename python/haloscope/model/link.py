@@ -1,16 +1,90 @@
-"""Profiles of a machine whose nodes are joined by another network."""
+"""Emulated networks: their texts, and profiles of a machine whose nodes are joined by one."""
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from haloscope import files
+from haloscope.errors import UsageProblem
 from haloscope.model.profile import CLASSES, Profile
 
-if TYPE_CHECKING:
-    from haloscope.lab.link import Link
-
+SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+BYTES_PER_S = {"kbit": 1e3 / 8, "Mbit": 1e6 / 8, "Gbit": 1e9 / 8, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+VARIABLE = "HALOSCOPE_LAB"  # the network in whose first host a process is, as JSON; for all that it starts
+MOST_HOSTS = 200  # addresses of the network
 HANDSHAKE = 3  # crossings of a message that asks its receiver first; others take one
+
+
+@dataclass(frozen=True)
+class Link:
+    """An emulated network.
+
+    hosts: how many it joins, 2 to MOST_HOSTS. latency_s: added to each frame; the network stacks of both ends come on
+    top.
+    bandwidth_bytes_per_s: of each host's line, each way; 0: as fast as the machine copies. jitter_s: mean of what is
+    added at random, exponentially distributed.
+    """
+
+    hosts: int = 2
+    latency_s: float = 0.0
+    bandwidth_bytes_per_s: float = 0.0
+    jitter_s: float = 0.0
+
+    def __post_init__(self):
+        if not 2 <= self.hosts <= MOST_HOSTS:
+            raise UsageProblem(f"an emulated cluster of {self.hosts} hosts is not possible; use 2 to {MOST_HOSTS}")
+
+    @property
+    def text(self) -> str:
+        """The network in words."""
+        rate = (
+            f"{8e-9 * self.bandwidth_bytes_per_s:g} Gbit/s" if self.bandwidth_bytes_per_s else "no limit of bandwidth"
+        )
+        jitter = f", jitter {1e6 * self.jitter_s:g} us" if self.jitter_s else ""
+        return f"emulated network of {self.hosts} hosts: latency {1e6 * self.latency_s:g} us, {rate}{jitter}"
+
+    def to_json(self) -> str:
+        """Return it as records have it."""
+        return json.dumps(dataclasses.asdict(self))
+
+
+def time_of(text: str) -> float:
+    """Return the seconds of a time such as 50us or 1ms. Raises UsageProblem for anything else."""
+    return _quantity(text, SECONDS, "time", "50us, 1.5ms")
+
+
+def rate_of(text: str) -> float:
+    """Return the bytes per second of a rate such as 1Gbit (a second) or 100MB. Raises UsageProblem for anything
+    else.
+    """
+    return _quantity(text, BYTES_PER_S, "bandwidth", "1Gbit, 100Mbit, 500MB")
+
+
+def _quantity(text: str, units: Mapping[str, float], what: str, examples: str) -> float:
+    match = re.fullmatch(r"\s*+(\d++\.?\d*+(?:e[-+]?\d++)?)\s*+([A-Za-z]*)(?:/s)?\s*", text)
+    unit = match and (match[2].lower() if what == "time" else match[2])
+    if match is None or (unit not in units and match[0].strip() != "0"):
+        raise UsageProblem(f"'{text}' is no {what}; write it as {examples}")
+    return float(
+        f"{float(match[1]) * units.get(unit or '', 0.0):.15g}"
+    )  # 50 us are 5e-05 s, not 4.9999999999999996e-05
+
+
+def current() -> Link | None:
+    """Return the network that this process runs in, None outside an emulated cluster."""
+    given = os.environ.get(VARIABLE)
+    if not given:
+        return None
+    try:
+        return Link(**files.json_of(given))
+    except (TypeError, ValueError):
+        raise UsageProblem(f"{VARIABLE} is no network of an emulated cluster; unset it") from None
 
 
 def over_link(profile: Profile, link: Link) -> Profile:

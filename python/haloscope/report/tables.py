@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
-from haloscope.lab.link import Link
+from haloscope.model.link import Link
 from haloscope.report import records, stats
 from haloscope.terminal import shown
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from haloscope import scratch
 from haloscope.core import build
 from haloscope.errors import HaloscopeError, NotAvailable
-from haloscope.lab.link import VARIABLE, Link
+from haloscope.model.link import VARIABLE, Link
 
 TOOLS = {
     "unshare": "util-linux",
