@@ -25,7 +25,8 @@ from haloscope import errors
 from haloscope.commands import info
 from haloscope.core import build
 from haloscope.measure import answers, launch
-from haloscope.report import stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "bench.jsonl"

@@ -20,13 +20,14 @@ from pathlib import Path
 import numpy as np
 from statistic import line, resampled
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.advice import validate
 from haloscope.measure.campaign import Campaign
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
 from haloscope.model import profile as profiles
-from haloscope.report import records, stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 
 FIGURE = "accuracy"
 ROOT = Path(__file__).resolve().parent.parent

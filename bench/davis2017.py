@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 from statistic import line, resampled
 
+from haloscope import records
 from haloscope.measure import launch
 from haloscope.measure.campaign import Campaign
 from haloscope.measure.space import Space
-from haloscope.report import components, records, tables
+from haloscope.report import components, tables
 from haloscope.studies import Options
 from haloscope.studies.davis2017 import study
 from haloscope.studies.davis2017.measured import experiments, scaling

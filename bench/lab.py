@@ -16,7 +16,7 @@ from pathlib import Path
 
 from accuracy import Bars, Halves, again, cross_fitted, halved, keep, report_errors, report_intervals, report_regret
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.advice import validate
 from haloscope.core import build
 from haloscope.measure import programs
@@ -24,7 +24,8 @@ from haloscope.measure.campaign import Campaign
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
 from haloscope.model import profile as profiles
-from haloscope.report import records, stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 
 FIGURE = "lab"
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from haloscope.report import stats
+from haloscope.records import stats
 
 
 def line(figure: str, case: str, estimate: stats.Estimate, direction: str, bar: float, notes: str) -> None:

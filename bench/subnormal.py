@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope.report import records
+from haloscope import records
 from haloscope.studies.schroeter2021 import partdiff
 
 FIGURE = "subnormal"

@@ -22,13 +22,14 @@ import click
 import numpy as np
 from statistic import line, resampled
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.advice import tune
 from haloscope.commands import tune as command
 from haloscope.measure import isolated
 from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
-from haloscope.report import records, stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 
 FIGURE = "tune"
 ROOT = Path(__file__).resolve().parent.parent

@@ -142,10 +142,10 @@ def transports() -> str:
 
 def accuracy() -> str:
     """Errors of the model on held-out configurations, by group, and the plot docs/figures/model.svg and .png."""
+    from haloscope import records
     from haloscope.advice import validate
     from haloscope.commands import validate as report
     from haloscope.model import profile
-    from haloscope.report import records
 
     folder = RESULTS / "accuracy"
     machine = profile.load(folder / "machine.json")

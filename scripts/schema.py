@@ -9,9 +9,8 @@ import json
 import re
 import sys
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.model import profile
-from haloscope.report import records
 
 TYPES = {
     "integer": {"type": "integer"},

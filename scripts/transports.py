@@ -10,7 +10,9 @@ import subprocess
 from collections import defaultdict
 from pathlib import Path
 
-from haloscope.report import records, stats, tables
+from haloscope import records
+from haloscope.records import stats
+from haloscope.report import tables
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "results" / "transports.jsonl"

@@ -2,7 +2,7 @@
 write.
 
 All that the package writes over existing files goes through `writing`, `write` and `move`; records are added to files
-by report/records.py.
+by records/__init__.py.
 """
 
 from __future__ import annotations

@@ -17,13 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.advice import validate
 from haloscope.core import build, capi
 from haloscope.errors import HaloscopeError
 from haloscope.measure import launch
 from haloscope.model import predict, profile
-from haloscope.report import records
 from haloscope.simulate import simulate
 from mutate import changed, damaged, document_of
 from test_any_file import READERS, measured

@@ -21,13 +21,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from haloscope import cli, files
+from haloscope import cli, files, records
 from haloscope.core import build
 from haloscope.errors import HaloscopeError
 from haloscope.external import table
 from haloscope.measure import foreign, hosts, probes
 from haloscope.model import profile
-from haloscope.report import differences, figures, records
+from haloscope.records import differences
+from haloscope.report import figures
 from haloscope.studies.davis2017.measured import cg, paired
 from haloscope.studies.davis2017.replay import terms
 from long_run import LONG

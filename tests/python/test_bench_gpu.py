@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from haloscope import records
 from haloscope.core import build
 from haloscope.measure import answers, launch
-from haloscope.report import records
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))  # where gpu.py finds its parts too

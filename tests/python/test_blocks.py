@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import errors
+from haloscope import errors, records
 from haloscope.measure import blocks as requests
-from haloscope.report import blocks, blocks_timeline, records, variants
+from haloscope.report import blocks, blocks_timeline, variants
 
 SHORT = (
     "--device",

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, files
+from haloscope import core, files, records
 from haloscope.core import capi
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.external import table
 from haloscope.measure.foreign import text as foreign_text
 from haloscope.model import predict, profile
-from haloscope.report import records
 from test_records import measurement, write
 from toy import TOY
 

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.calibration import calibrate, laws, points, states
 from haloscope.errors import UsageProblem
 from haloscope.measure.request import Request
 from haloscope.model import profile, segments
-from haloscope.report import records
 
 LAUNCHES = 4
 NOISE = 0.03

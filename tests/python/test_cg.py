@@ -9,9 +9,9 @@ import json
 
 import pytest
 
+from haloscope import records
 from haloscope.calibration import calibrate, points
 from haloscope.measure import campaign, space
-from haloscope.report import records
 from toy import TOY
 
 SMALL = ("--repetitions", "1", "--launches", "1", "--steps", "400")

@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from haloscope import patience
-from haloscope.report import differences
-from haloscope.report.differences import Tolerance, compare_arrays, find_cuts
+from haloscope.records import differences
+from haloscope.records.differences import Tolerance, compare_arrays, find_cuts
 
 ROOT = Path(__file__).resolve().parents[2]
 STENCIL = Path(__file__).with_name("ranks") / "stencil.py"

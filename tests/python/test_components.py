@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haloscope.report import components, records, tables
+from haloscope import records
+from haloscope.report import components, tables
 
 SECONDS = st.floats(0, 10)
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import errors, patience
+from haloscope import errors, patience, records
 from haloscope.core import build
 from haloscope.measure import launch
-from haloscope.report import records
 from haloscope.studies.davis2017.measured import cg
 from test_records import measurement, write
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.core import build
 from haloscope.errors import UsageProblem
 from haloscope.model import segments
-from haloscope.report import components, records, tables
+from haloscope.report import components, tables
 from haloscope.studies import Options
 from haloscope.studies.davis2017 import study
 from haloscope.studies.davis2017.measured import experiments, scaling, timed

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from haloscope import records
 from haloscope.measure import launch
-from haloscope.report import records
 from haloscope.studies import demo
 
 SIZES = ("16x16x16", "32x32", "80x80")

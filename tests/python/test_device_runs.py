@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.errors import NotAvailable
 from haloscope.measure import devices, lists
-from haloscope.report import records, tables
+from haloscope.report import tables
 
 QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--output", "r.jsonl")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import haloscope as package
-from haloscope.report import records
+from haloscope import records
 from toy import TOY
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,11 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from haloscope import core, files
+from haloscope import core, files, records
 from haloscope.core import build
 from haloscope.measure import faults, launch
 from haloscope.measure.request import Request
-from haloscope.report import records
 from test_launch import executable
 from test_records import measurement, write
 from test_timeline import clock_tolerance_us

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from haloscope import terminal
+from haloscope import records, terminal
 from haloscope.core import build
-from haloscope.report import figures, records
+from haloscope.report import figures
 from test_any_file import emulated, imported, kept, measured
 from test_any_input import time_limit
 from test_blocks import BASE, EVENTS, QUEUE, around

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haloscope import files
+from haloscope import files, records
 from haloscope.errors import UsageProblem
 from haloscope.external import table
 from haloscope.measure import foreign, hosts, probes
 from haloscope.model import profile
-from haloscope.report import records
 from haloscope.studies.davis2017.replay import terms
 from test_records import measurement, write
 

@@ -11,10 +11,10 @@ import hypothesis
 import pytest
 from hypothesis import strategies as some
 
-from haloscope import studies
+from haloscope import records, studies
 from haloscope.errors import UsageProblem
 from haloscope.measure import foreign
-from haloscope.report import contention, microbench, microbench_report, records
+from haloscope.report import contention, microbench, microbench_report
 
 OUTPUTS = Path(__file__).parent / "outputs"
 

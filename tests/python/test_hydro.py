@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
-from haloscope.report import records
+from haloscope import core, records
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MASS, INTERNAL, KINETIC = 0, 1, 2  # places in the totals

@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haloscope import scratch
+from haloscope import records, scratch
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.measure import cluster, hosts, launch
 from haloscope.model import link
 from haloscope.options import options_without
-from haloscope.report import records
 from test_launch import executable
 
 needs_namespaces = pytest.mark.skipif(bool(cluster.missing()), reason=cluster.missing() or "there are namespaces")

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.errors import NotAvailable
 from haloscope.measure import campaign, launch
 from haloscope.measure.request import Request
-from haloscope.report import records
 from test_records import measurement, write
 
 SMALL = ("--cells", "24", "--launches", "2", "--steps", "4", "--repetitions", "2")

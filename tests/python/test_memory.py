@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from haloscope import records
 from haloscope.core.choice import Choice
 from haloscope.measure import campaign, memory
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
-from haloscope.report import records
 
 
 def request(cells=(64, 48), verify=0, **more) -> Request:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.errors import UsageProblem
 from haloscope.measure import microbench as requests
-from haloscope.report import microbench, patterns, records
+from haloscope.records import patterns
+from haloscope.report import microbench
 
 SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.0005", "--repetitions", 2, "--launches", 1, "--output", "m.jsonl")
 

@@ -197,7 +197,7 @@ def test_a_full_disk_leaves_all_files_as_they_were(name, run, write_first, monke
     write_first(name)
     before = held()
     if name == "microbench":
-        monkeypatch.setattr("haloscope.report.records.append", lambda path, found: None)
+        monkeypatch.setattr("haloscope.records.append", lambda path, found: None)
     with most_bytes(16):
         result = run(name)
     assert result.code == 1 and "cannot write" in result.err and "free some space" in result.err

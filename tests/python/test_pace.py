@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.advice import tune, validate
 from haloscope.cli import main
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.measure import pace as measuring
 from haloscope.measure.request import Request
 from haloscope.model import pace, predict, profile
-from haloscope.report import records
 from test_validate import record
 from toy import TOY, changed
 

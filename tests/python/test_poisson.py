@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from haloscope.report import records
+from haloscope import records
 from haloscope.studies.schroeter2021 import partdiff, precision
 
 ONE = ("--launches", "1", "--repetitions", "1", "--warmup", "0")

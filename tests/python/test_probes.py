@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 import other_mpi
-from haloscope import core
+from haloscope import core, records
 from haloscope.core import build
 from haloscope.errors import NotAvailable
 from haloscope.measure import answers, launch, probes
-from haloscope.report import records
 from test_launch import SMALL, executable
 
 FORMS = ("blocking", "nonblocking", "persistent")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, files
+from haloscope import core, files, records
 from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.measure import campaign, space
 from haloscope.measure.request import Request
-from haloscope.report import figures, records
+from haloscope.report import figures
 from toy import TOY
 
 

@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, options
+from haloscope import core, options, records
 from haloscope.commands import run as run_command
 from haloscope.core import build
 from haloscope.measure import space
 from haloscope.measure.request import Request, name_of, words_of
-from haloscope.report import records
 
 ROOT = Path(__file__).resolve().parents[2]
 HOW = ROOT / "src" / "haloscope" / "rank" / "measure" / "measure.def"

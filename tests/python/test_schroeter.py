@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from haloscope import studies
-from haloscope.report import records
+from haloscope import records, studies
 from haloscope.studies import Options
 from haloscope.studies.schroeter2021 import (
     cases as schroeter2021_cases,

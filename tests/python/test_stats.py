@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from haloscope.report import stats
+from haloscope.records import stats
 
 
 def test_the_median_is_over_launches_so_one_bad_launch_does_not_move_it():

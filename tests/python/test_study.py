@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import studies
+from haloscope import records, studies
 from haloscope.measure import space
-from haloscope.report import records, tables
+from haloscope.report import tables
 from haloscope.studies import Options
 from haloscope.studies.valen2023 import study as valen2023
 from haloscope.studies.white2011 import study as white2011

@@ -156,8 +156,8 @@ def test_texts_are_written_by_streams_that_lose_nothing():
 OWN_WRITERS = {
     "files.py": "drafts",
     "report/figures.py": "savefig on a draft",
-    "report/records.py": "records are added",
-    "lab/cluster.py": "the folder of a cluster",
+    "records/__init__.py": "records are added",
+    "measure/cluster.py": "the folder of a cluster",
     "measure/check.py": "the folder of a run",
     "measure/launch.py": "the folder of a launch",
     "measure/user_program.py": "the folder of a run",

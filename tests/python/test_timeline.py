@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core
-from haloscope.report import records, timeline
+from haloscope import core, records
+from haloscope.report import timeline
 from test_records import measurement
 
 DELAY_S = 0.02

@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, errors
+from haloscope import core, errors, records
 from haloscope.advice import tune as model
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
 from haloscope.model import profile
-from haloscope.report import records
 from toy import TOY
 
 SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))

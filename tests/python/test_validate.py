@@ -82,7 +82,7 @@ def times(toy, factors) -> list[dict]:
 
 
 def test_the_records_made_here_are_valid():
-    from haloscope.report import records
+    from haloscope import records
 
     assert records.fault_of(record(1e-3, exchange=1e-4)) == ""
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import studies
+from haloscope import records, studies
 from haloscope.data import DATA
 from haloscope.measure import blocks as requests
-from haloscope.report import blocks, records, variants
+from haloscope.report import blocks, variants
 from haloscope.studies import checks
 from haloscope.studies.vanecek2020 import figures, matrix, printed, replay, report, study
 from test_blocks import BASE, QUEUE, around, record

@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
 from haloscope.model import predict
 from haloscope.model.profile import Profile
-from haloscope.report import records, stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 
 SHARE, MOST_S = 0.1, 60.0  # default limits of tuning: a share of the exhaustive time, and seconds
 NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree

@@ -19,7 +19,8 @@ from haloscope.errors import HaloscopeError
 from haloscope.model import held_out, pace, predict
 from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
-from haloscope.report import stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 
 # One choice is made per case.
 CASE = (

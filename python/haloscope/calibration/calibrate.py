@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.calibration import calibrate_device, counts, in_step, laws, states
 from haloscope.calibration.counts import beyond_cache, stride_class
 from haloscope.calibration.laws import Law, Row, RowCost, Terms
 from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageProblem
 from haloscope.model import pace, profile, segments
-from haloscope.report import microbench, records, stats
+from haloscope.records import stats
+from haloscope.report import microbench
 
 NOWHERE = (math.inf, math.inf)  # limits that no block reaches
 NEAR_BYTES = 512 << 10  # of one slot: two of them stay in a core's own cache

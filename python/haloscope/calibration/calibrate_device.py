@@ -8,12 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from haloscope import records
 from haloscope.calibration import laws
 from haloscope.calibration.counts import touched
 from haloscope.calibration.laws import Law, Row, kernel_name
 from haloscope.calibration.points import KIND
 from haloscope.model import segments
-from haloscope.report import records, stats
+from haloscope.records import stats
 
 PINNED, PAGEABLE = "pinned", "pageable"  # host memory of copies
 HOST_COSTS = ("operation_s", "notice_s", "signal_s")

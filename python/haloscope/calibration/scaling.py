@@ -15,7 +15,7 @@ import numpy as np
 
 from haloscope import core
 from haloscope.calibration.laws import Terms
-from haloscope.report import stats
+from haloscope.records import stats
 
 if TYPE_CHECKING:
     from haloscope.calibration.in_step import Step

@@ -60,8 +60,8 @@ def command(workloads, variant, timeline, recorded, launches, output, resume, **
     Variants, schemes and what the table shows: docs/blocks.md. A launch measures all variants, in random order, so that
     they are compared close in time. Every block checks what it unpacks; a wrong value ends the run with code 1.
     """
+    from haloscope import records
     from haloscope.measure import campaign
-    from haloscope.report import records
 
     if timeline:
         outputs.refuse_foreign(timeline, outputs.TRACE)

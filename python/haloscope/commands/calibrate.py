@@ -65,11 +65,10 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes
     on where it ended when the same command is given again; one that is complete starts anew.
     """
-    from haloscope import core
+    from haloscope import core, records
     from haloscope.calibration import calibrate, points
     from haloscope.measure import devices, lists
     from haloscope.model import profile
-    from haloscope.report import records
 
     if (app is None) != (program["program"] is None):
         raise errors.UsageProblem("--program and --app belong together: the program, and which of its apps is measured")
@@ -94,9 +93,9 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
 
 def _measured(output: Path, sections, ranks, launches, effort, device) -> tuple[list[dict], list[str]]:
     """Measure and return the records of the sections, and notes on them."""
+    from haloscope import records
     from haloscope.calibration import points
     from haloscope.measure import campaign, hosts, launch, space
-    from haloscope.report import records
 
     ranks = ranks or launch.cores()
     effort = dataclasses.replace(effort, launches=launches or effort.launches)

@@ -119,7 +119,7 @@ def rules_of(options: Mapping):
     followed.
     """
     from haloscope.measure import lists
-    from haloscope.report import differences
+    from haloscope.records import differences
 
     shape = options["shape"] or ""
     shapes = lists.shapes(shape, 1, "--shape") if shape else [()]

@@ -19,7 +19,8 @@ def command(a, b, ignore):
     A ratio above 1 means that B is faster. Launches of the same name are paired. Where the 95 % interval of the ratio
     holds 1, the verdict is "cannot tell apart".
     """
-    from haloscope.report import records, tables
+    from haloscope import records
+    from haloscope.report import tables
 
     files = [records.read_aloud(path) for path in (a, b)]
     ignored = [word for word in ignore.split(",") if word]

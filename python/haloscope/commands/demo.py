@@ -44,9 +44,9 @@ def command(output, recorded, launches, cells):
     Every choice is in every launch, in random order, and its result is compared byte for byte with the simplest
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
     """
+    from haloscope import records
     from haloscope.commands.run import refuse_if_none_can_run
     from haloscope.measure import campaign, launch
-    from haloscope.report import records
     from haloscope.studies import demo
 
     if recorded:

@@ -56,11 +56,11 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
     apart the simplest. A map of what was measured needs the plain exchange and its rivals in records of emulated
     clusters.
     """
+    from haloscope import records
     from haloscope.advice import map as model
     from haloscope.measure import lists
     from haloscope.model import profile as profiles
     from haloscope.model.link import Link, rate_of, time_of
-    from haloscope.report import records
 
     if output:
         outputs.refuse_foreign_figure(output)

@@ -100,7 +100,7 @@ def command(
     Every transport moves the same bytes, and everything that arrives or is computed is checked. Where one message alone
     is measured too, a table says how much longer several at once take.
     """
-    from haloscope.report import records
+    from haloscope import records
 
     if recorded and imported:
         raise errors.UsageProblem("--from and --import both say what to show; give one of them")
@@ -143,8 +143,8 @@ def _measure(space, file: Path, launches: int, resume: bool, stem: Path) -> int:
 
 
 def _import(files: tuple[Path, ...], output: Path) -> list[dict]:
+    from haloscope import records
     from haloscope.measure import foreign
-    from haloscope.report import records
 
     found = []
     for file in files:

@@ -128,9 +128,9 @@ def command(context, app, **options):
     first, to the terminal. Exit code 1 when a result is not byte-identical to `reference`, 2 when nothing asked for can
     work, 3 when this machine or MPI cannot do it.
     """
+    from haloscope import records
     from haloscope.core import build
     from haloscope.measure import campaign, devices
-    from haloscope.report import records
 
     known = app_of(app, options)
     given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]

@@ -57,9 +57,9 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
     nor MPI; it ends with code 1 when a result misses the bar set for it.
     """
+    from haloscope import records
     from haloscope.commands.run import refuse_if_none_can_run
     from haloscope.measure import campaign
-    from haloscope.report import records
 
     if name is None:
         for known in studies.NAMES:
@@ -88,8 +88,8 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
 
 def _device(study, asked: str | None, kept: list[dict]) -> str:
     """Return the back end of a study that knows devices: as requested, or that of existing records, or a card here."""
+    from haloscope import records
     from haloscope.measure import devices
-    from haloscope.report import records
 
     if not hasattr(study, "ON_DEVICE"):
         if asked:

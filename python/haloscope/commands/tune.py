@@ -68,11 +68,11 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     launch of its own, and its result is compared with `reference`; one that fails is left out with the reason.
     Finally the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
     """
+    from haloscope import records
     from haloscope.advice import tune as model
     from haloscope.core import build
     from haloscope.measure import devices, progress
     from haloscope.model import profile as profiles
-    from haloscope.report import records
 
     machine = profiles.load(profile) if profile else None
     options["device"] = devices.resolve(options["device"])
@@ -202,7 +202,8 @@ def _race(race, top: int) -> str:
 
 def _confirmed(chosen, measured, again) -> str:
     from haloscope.advice import tune as model
-    from haloscope.report import stats, tables
+    from haloscope.records import stats
+    from haloscope.report import tables
 
     rows = []
     for other in dict.fromkeys(c for c in measured if c.id != chosen.id):
@@ -232,7 +233,8 @@ def _spent(race, again) -> str:
 
 def _exhaustive(race, chosen, measurer, launches: int) -> str:
     from haloscope.advice import tune as model
-    from haloscope.report import stats, tables
+    from haloscope.records import stats
+    from haloscope.report import tables
 
     (best, *_), seconds = model.exhaustively(race.entrants, measurer.once, race.rungs[-1])
     words = f"All candidates took {seconds:.1f} s; choosing took {race.spent_s / seconds:.0%} of that. "

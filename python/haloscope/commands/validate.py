@@ -183,7 +183,7 @@ def read(files: Sequence[str]) -> list[dict]:
 
     Raises UsageProblem for a file that cannot be read and when none of them holds a record.
     """
-    from haloscope.report import records
+    from haloscope import records
 
     found = []
     for number, path in enumerate(dict.fromkeys(files), 1):
@@ -291,7 +291,8 @@ def _exchange_coverage(c) -> str:
 def _cases(found) -> str:
     from haloscope.advice import advise
     from haloscope.advice import validate as model
-    from haloscope.report import stats, tables
+    from haloscope.records import stats
+    from haloscope.report import tables
 
     if not found:
         return "## Order and regret\n\nNo case was measured with two choices."

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import errors
+from haloscope import errors, records
 from haloscope.measure import launch, probes
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space, shuffled
-from haloscope.report import records
 from haloscope.terminal import say
 
 LAUNCH_NAME = "launch-"

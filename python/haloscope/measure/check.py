@@ -10,8 +10,8 @@ from pathlib import Path
 
 from haloscope.measure import launch, progress, user_program
 from haloscope.measure.user_program import Ended
-from haloscope.report import differences
-from haloscope.report.differences import Difference, Rules
+from haloscope.records import differences
+from haloscope.records.differences import Difference, Rules
 from haloscope.report.tables import count_of
 
 

@@ -7,11 +7,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import errors, files, scratch
+from haloscope import errors, files, records, scratch
 from haloscope.measure import campaign, launch, probes
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
-from haloscope.report import records
 
 
 def ended_well(record: dict) -> bool:

@@ -21,13 +21,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import patience, scratch
+from haloscope import patience, records, scratch
 from haloscope.core import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
 from haloscope.measure import faults, hosts
 from haloscope.measure.request import Request
 from haloscope.model import link
-from haloscope.report import records
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
 POLL_S = 0.2  # long, so that watching does not disturb what is measured

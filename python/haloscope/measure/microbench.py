@@ -12,7 +12,7 @@ from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
 from haloscope.measure import launch, memory
 from haloscope.measure.space import Space
-from haloscope.report import patterns
+from haloscope.records import patterns
 from haloscope.report.microbench import BASE, KIND
 
 ALL_SIZES = tuple(2**k for k in range(23))  # 1 B to 4 MiB

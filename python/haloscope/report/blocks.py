@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from haloscope.report import stats, tables, variants
+from haloscope.records import stats
+from haloscope.report import tables, variants
 
 KIND = "blocks"
 _SAME = (

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope.measure.check import Check, Run
-from haloscope.report import differences, tables
-from haloscope.report.differences import Difference, Planes
+from haloscope.records import differences
+from haloscope.records.differences import Difference, Planes
+from haloscope.report import tables
 from haloscope.report.tables import count_of
 
 ROUNDING = 1e-10  # relative differences up to here may come from sums in another order

@@ -9,7 +9,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from haloscope.report import records, tables
+from haloscope import records
+from haloscope.report import tables
 
 LARGEST = ("compute", "memory", "update_boundary", "rest")  # what a rank does alone
 LEAST = ("point_to_point", "collectives", "barrier")  # what includes waiting for other ranks

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from haloscope.report import stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 
 LEAST_LAUNCHES = 8  # of nine equal choices one is taken for faster in some 15 % of cases with 6, in some 7 % with 8
 LARGE_POINTS = 1 << 20

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.report import stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 from haloscope.report.microbench import Curve, Group
 
 LARGE_BYTES = 65536  # from here on a message costs what its bytes cost

@@ -16,7 +16,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import Formatter, LogFormatterSciNotation
 
 from haloscope import core, outputs
-from haloscope.report import conclusion, stats, tables
+from haloscope.records import stats
+from haloscope.report import conclusion, tables
 from haloscope.terminal import shown
 
 INK, PALE, GRID = "#1f2933", "#7b8794", "#e4e7eb"

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from haloscope.report import patterns, stats, tables
+from haloscope.records import patterns, stats
+from haloscope.report import tables
 
 KIND = "microbench"
 MESSAGE_RATE_BYTES = 8

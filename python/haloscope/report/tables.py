@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.errors import UsageProblem, unknown_name
 from haloscope.model.link import Link
-from haloscope.report import records, stats
+from haloscope.records import stats
 from haloscope.terminal import shown
 
 STATISTICS = ("rank0", "min", "mean", "max")  # over ranks

@@ -15,12 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from haloscope import core, errors, scratch
+from haloscope import core, errors, records, scratch
 from haloscope.core import build
 from haloscope.measure import launch
 from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
-from haloscope.report import records
 from haloscope.simulate import simulate
 
 KINDS = ("torus", "fat-tree")

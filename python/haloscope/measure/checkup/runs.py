@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from haloscope import core, scratch
+from haloscope import core, records, scratch
 from haloscope.measure import launch, request
 from haloscope.measure.checkup import check
 from haloscope.measure.checkup.check import BROKEN, OK, Check, size_of
-from haloscope.report import records
 from haloscope.report.tables import count_of
 
 BLOCKS = (16, 128)  # cells per dimension of a rank: faces of 2 and 128 KiB, an eager and a rendezvous message

@@ -7,11 +7,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope import files
+from haloscope import files, records
 from haloscope.errors import UsageProblem
 from haloscope.measure.foreign import imb, skampi, stream
 from haloscope.measure.foreign.text import Output, Sample
-from haloscope.report import records
 from haloscope.report.microbench import KIND
 
 MOST_BYTES, MOST_LINE = 64 << 20, 64 << 10  # of an output, and characters of one of its lines

@@ -6,7 +6,7 @@ import math
 import re
 
 from haloscope.measure.foreign.text import Output, Sample, number, whole
-from haloscope.report import patterns
+from haloscope.records import patterns
 
 NAME = "STREAM"
 HOLDS = "Copy, Scale, Add, Triad"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from haloscope import core
-from haloscope.report import patterns
+from haloscope.records import patterns
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One time: seconds of what `key` (report/patterns.py) is the time of.
+    """One time: seconds of what `key` (records/patterns.py) is the time of.
 
     bytes: of a message, of a rank's part in a collective, of an array. groups: of ranks that work at the same time.
     threads: of a benchmark of memory, else 0.

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from haloscope import records
 from haloscope.measure import space
-from haloscope.report import records, tables
+from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope.studies.davis2017.measured import cg, experiments, scaling
 from haloscope.studies.davis2017.replay import replay as davis2017_replay

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope.report import stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 from haloscope.studies import Options, published
 from haloscope.studies.schroeter2021 import cases
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope.measure import space
-from haloscope.report import stats, tables
+from haloscope.records import stats
+from haloscope.report import tables
 from haloscope.studies import Options, checks, published
 
 SUMMARY = (

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import core, errors, outputs, terminal
+from haloscope import records as record_files
 from haloscope.core import build
 from haloscope.measure import answers, campaign, launch, space
 from haloscope.measure.request import Request
-from haloscope.report import records as record_files
-from haloscope.report import stats
+from haloscope.records import stats
 from haloscope.report.tables import interval, markdown, number
 from haloscope.studies import published
 from haloscope.studies.davis2017.measured.experiments import pe_counts

@@ -7,7 +7,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from haloscope.report import components, stats, tables
+from haloscope.records import stats
+from haloscope.report import components, tables
 from haloscope.report.tables import Row
 from haloscope.studies.davis2017.measured import cg, scaling
 from haloscope.studies.davis2017.measured.experiments import APP, VARIANTS

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.core.choice import Choice
 from haloscope.errors import UsageProblem
 from haloscope.model import fit, segments
-from haloscope.report import components, records
+from haloscope.report import components
 from haloscope.report.tables import Row
 
 THRESHOLD = 0.3  # of the study's rule: a point farther off begins a new range

@@ -16,7 +16,7 @@ from pathlib import Path
 from haloscope import files
 from haloscope.data import DATA
 from haloscope.errors import HaloscopeError, UsageProblem
-from haloscope.report import upgrade
+from haloscope.records import upgrade
 from haloscope.terminal import say
 
 MEASURED = ("measurement", "microbench", "calibration", "blocks", "pace")  # kinds of record that hold times
