@@ -27,7 +27,7 @@ from haloscope.measure.request import Request
 from haloscope.measure.space import Space
 from haloscope.model import profile as profiles
 from haloscope.records import stats
-from haloscope.report import tables
+from haloscope.records.rows import group_rows
 
 FIGURE = "accuracy"
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,7 +135,7 @@ def again(cases: Sequence[validate.Case], file: Path, asked: Iterable[Request] =
     wanted = {name for both in pairs.items() for name in both}
     if both := [request for request in asked if request.id in wanted]:
         Campaign(Space(both), file, launches=CONFIRMED, resume=True, what="confirming").run()
-    rows = {row.id: row for row in tables.rows(records.read(file).records)} if pairs else {}
+    rows = {row.id: row for row in group_rows(records.read(file).records)} if pairs else {}
     found = {
         pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches)
         for pick, best in pairs.items()

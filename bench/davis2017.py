@@ -20,7 +20,8 @@ from haloscope import records
 from haloscope.measure import launch
 from haloscope.measure.campaign import Campaign
 from haloscope.measure.space import Space
-from haloscope.report import components, tables
+from haloscope.records.rows import Row, group_rows
+from haloscope.report import components
 from haloscope.studies import Options
 from haloscope.studies.davis2017 import study
 from haloscope.studies.davis2017.measured import experiments, scaling
@@ -46,7 +47,7 @@ def wanted(chosen: Options) -> dict:
     return {point: experiments.request(point, chosen) for point in points}
 
 
-def report_timers(rows: Sequence[tables.Row], launches: int) -> None:
+def report_timers(rows: Sequence[Row], launches: int) -> None:
     """Print the share of the time that named timers account for, and how far the composed walltime is off."""
     serial = [r for r in rows if r.request.get("ranks", 1) == 1]
     unnamed = [1 - components.named_share(r.records) for r in serial]
@@ -85,7 +86,7 @@ def main() -> None:
         SCRATCH.parent.mkdir(parents=True, exist_ok=True)
         SCRATCH.unlink(missing_ok=True)
         Campaign(Space(list(runs.values())), SCRATCH, launches=chosen.launches, what="measuring hydro3d").run()
-    rows = {row.id: row for row in tables.rows(records.read(KEPT if kept else SCRATCH).records)}
+    rows = {row.id: row for row in group_rows(records.read(KEPT if kept else SCRATCH).records)}
     measured = {p: rows[r.id] for p, r in runs.items() if r.id in rows}
     large = [row for p, row in measured.items() if p.app == experiments.APP and p.side >= LARGE]
     report_timers(large, chosen.launches)

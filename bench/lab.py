@@ -25,7 +25,7 @@ from haloscope.measure.request import Request
 from haloscope.measure.space import Space
 from haloscope.model import profile as profiles
 from haloscope.records import stats
-from haloscope.report import tables
+from haloscope.records.rows import speedup
 
 FIGURE = "lab"
 ROOT = Path(__file__).resolve().parent.parent
@@ -237,7 +237,7 @@ def techniques(found: Sequence[Sequence[validate.Pair]]) -> list[Technique]:
 
 def count(technique: Technique, with_it: validate.Pair, without: validate.Pair) -> None:
     """Add one place, where the measurements tell the two apart."""
-    gain = tables.speedup(with_it.row, without.row)
+    gain = speedup(with_it.row, without.row)
     if gain.low <= 1 <= gain.high:
         return
     wins = gain.low > 1

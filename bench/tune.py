@@ -29,7 +29,7 @@ from haloscope.measure import isolated
 from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
 from haloscope.records import stats
-from haloscope.report import tables
+from haloscope.records.rows import Row, group_rows
 
 FIGURE = "tune"
 ROOT = Path(__file__).resolve().parent.parent
@@ -108,7 +108,7 @@ def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:
     return Outcome(f"{app} {side}", pick.id, [c.id for c in best], len(order.entrants), race.spent_s, seconds)
 
 
-def regret(outcome: Outcome, rows: dict[str, tables.Row]) -> float:
+def regret(outcome: Outcome, rows: dict[str, Row]) -> float:
     """Return the time of the pick over the least of the finalists' and its own, paired by launch, at least 1."""
     ratios = (stats.ratio_of_launches(rows[outcome.pick].launches, rows[name].launches) for name in outcome.best)
     return max(1.0, *(ratio.value for ratio in ratios))
@@ -118,7 +118,7 @@ def report(outcomes: list[Outcome], again: list[dict]) -> None:
     """Print the regret over all cases and the part of the time that was spent. again: records of what was measured
     again.
     """
-    rows = {row.id: row for row in tables.rows(again)}
+    rows = {row.id: row for row in group_rows(again)}
     regrets = [regret(o, rows) for o in outcomes]
     launches = CONFIRMED[1]
     each = "; ".join(f"{o.case}: {value:.3f}" for o, value in zip(outcomes, regrets, strict=True))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from haloscope import records
 from haloscope.records import stats
+from haloscope.records.rows import Row, group_rows
 from haloscope.report import tables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,7 +93,7 @@ def measure() -> None:
         subprocess.run(list(map(str, command)), check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
-def exchange(row: tables.Row) -> dict[str, list[float]]:
+def exchange(row: Row) -> dict[str, list[float]]:
     """Seconds per step outside the sweeps, mean over ranks, by launch: what the transport decides."""
     seconds = defaultdict(list)
     for record in row.records:
@@ -103,7 +104,7 @@ def exchange(row: tables.Row) -> dict[str, list[float]]:
     return dict(seconds)
 
 
-def line(title: str, rows: list[tables.Row]) -> list[str]:
+def line(title: str, rows: list[Row]) -> list[str]:
     """One row of the page's table."""
     base = next(row for row in rows if row.request["strategy"] == "ordered/p2p")
     best = rows[0]
@@ -132,7 +133,7 @@ def line(title: str, rows: list[tables.Row]) -> list[str]:
 def table() -> str:
     """The measured table and where it was measured."""
     found = records.read(RECORDS).records
-    ranked = tables.rows(found)
+    ranked = group_rows(found)
     lines = []
     for title, (app, cells, _, more) in CASES.items():
         form = "gauss-seidel" if "pipeline" in more else "jacobi" if app == "poisson2d" else None

@@ -10,7 +10,7 @@ import pytest
 
 from bench import __main__ as bench
 from haloscope import errors
-from haloscope.report import tables
+from haloscope.records.rows import Row
 from test_launch import executable
 
 
@@ -185,8 +185,8 @@ def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(scr
     """Launches of unequal pace pair: in each the pick takes 1.25 times the second of the finalists."""
     tune = script("tune")
 
-    def row(name: str, seconds: float) -> tables.Row:
-        return tables.Row(name, {}, {f"launch-{n}": [seconds * n, seconds * n] for n in range(1, 6)}, [])
+    def row(name: str, seconds: float) -> Row:
+        return Row(name, {}, {f"launch-{n}": [seconds * n, seconds * n] for n in range(1, 6)}, [])
 
     rows = {name: row(name, seconds) for name, seconds in (("pick", 1.25), ("a", 1.5), ("b", 1.0))}
     outcomes = [tune.Outcome("c", pick, ["a", "b"], 100, 7.0, 70.0) for pick in ("pick", "b")]

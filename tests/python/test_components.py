@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haloscope import records
-from haloscope.report import components, tables
+from haloscope.records.rows import group_rows
+from haloscope.report import components
 
 SECONDS = st.floats(0, 10)
 
@@ -153,4 +154,4 @@ def test_rows_without_timers_are_told_apart(haloscope):
         "1",
     )
     assert result.code == 0 and "Nothing was timed" in result.out
-    assert tables.rows([]) == []
+    assert group_rows([]) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from haloscope.records.rows import group_rows
 from haloscope.report import conclusion, tables
 from test_records import measurement
 
@@ -26,7 +27,7 @@ def group(cells, *, launches=LAUNCHES, crowded=(), failed=(), **choices):
             record["environment"]["oversubscribed"] = name in crowded
             record["verification"]["status"] = "failed" if name in failed else "passed"
             found.append(record)
-    rows = tables.rows(found)
+    rows = group_rows(found)
     return rows, tables.baseline(rows)
 
 

@@ -9,7 +9,8 @@ import json
 import pytest
 
 from haloscope import core
-from haloscope.report import components, tables
+from haloscope.records.rows import Row, group_rows
+from haloscope.report import components
 from haloscope.report import figures as report_figures
 from haloscope.studies import Options, published
 from haloscope.studies.davis2017 import study
@@ -117,12 +118,12 @@ def test_our_model_stands_beside_the_studys_in_the_same_runs():
 # ---- measured here ---------------------------------------------------------------------------------------------------
 
 
-def measured_runs(options: Options, steps: int = 0) -> dict[experiments.Point, tables.Row]:
+def measured_runs(options: Options, steps: int = 0) -> dict[experiments.Point, Row]:
     """Return the runs of A to F as if measured. steps: of each; 0 = the iterations printed for its size."""
     planned = {
         p: r for p, r in experiments.planned(options).items() if p.app == experiments.APP and p.letter in "ABCDEF"
     }
-    found: dict[core.Choice, tables.Row] = {}
+    found: dict[core.Choice, Row] = {}
     for point, request in planned.items():
         if request.choice not in found:
             row = made_up(request.choice, linear)
@@ -130,12 +131,12 @@ def measured_runs(options: Options, steps: int = 0) -> dict[experiments.Point, t
             times = {"repetitions": [count * s for s in row.records[0]["time_s"]["repetitions"]]}
             for record in row.records:
                 record.update(request=record["request"] | {"steps": count}, time_s=times)
-            found[request.choice] = tables.rows(row.records)[0]
+            found[request.choice] = group_rows(row.records)[0]
     return {point: found[request.choice] for point, request in planned.items()}
 
 
 @pytest.fixture(scope="module")
-def measured() -> dict[experiments.Point, tables.Row]:
+def measured() -> dict[experiments.Point, Row]:
     return measured_runs(FULL)
 
 

@@ -14,7 +14,8 @@ from haloscope import core, records
 from haloscope.core import build
 from haloscope.errors import UsageProblem
 from haloscope.model import segments
-from haloscope.report import components, tables
+from haloscope.records.rows import Row, group_rows
+from haloscope.report import components
 from haloscope.studies import Options
 from haloscope.studies.davis2017 import study
 from haloscope.studies.davis2017.measured import experiments, scaling, timed
@@ -23,7 +24,7 @@ from test_study import section
 SMALL = dataclasses.replace(study.DEFAULTS["quick"], sizes=(8, 10, 12), cores=2)
 
 
-def made_up(choice: core.Choice, law, noise: float = 1.0, launches: int = 2) -> tables.Row:
+def made_up(choice: core.Choice, law, noise: float = 1.0, launches: int = 2) -> Row:
     """Return a row as if measured: every part takes law(part, amount of its work) seconds a call."""
     timers, sums = [], dict.fromkeys(components.COMPONENTS, 0.0)
     for stage in core.step_of(choice).stages:
@@ -46,7 +47,7 @@ def made_up(choice: core.Choice, law, noise: float = 1.0, launches: int = 2) -> 
         "verification": {"status": "passed"},
         "counts": {"resident_bytes": 1},
     }
-    return tables.rows([record | {"launch": {"id": f"launch-{i}"}} for i in range(launches)])[0]
+    return group_rows([record | {"launch": {"id": f"launch-{i}"}} for i in range(launches)])[0]
 
 
 def linear(part: timed.Part, amount: float) -> float:
@@ -55,7 +56,7 @@ def linear(part: timed.Part, amount: float) -> float:
     return 1e-5 * (1 + seed % 7) + 1e-9 * (1 + seed % 5) * amount
 
 
-def runs_of(options: Options, law) -> dict[experiments.Point, tables.Row]:
+def runs_of(options: Options, law) -> dict[experiments.Point, Row]:
     points = [*experiments.scalings(options), *experiments.scalings(options, experiments.CG)]
     return {p: made_up(experiments.request(p, options).choice, law) for p in points}
 

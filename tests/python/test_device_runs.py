@@ -12,6 +12,7 @@ import pytest
 from haloscope import core, records
 from haloscope.errors import NotAvailable
 from haloscope.measure import devices, lists
+from haloscope.records.rows import group_rows
 from haloscope.report import tables
 
 QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--output", "r.jsonl")
@@ -208,7 +209,7 @@ def test_kernels_in_three_dimensions_take_blocks_of_other_shapes(measured):
     )
     assert passed(found) and len(found) == 8
     assert {r["request"]["device_block"] for r in found} == {"8x4x3", "32x8"}
-    table = tables.rows(found)
+    table = group_rows(found)
     assert {"device_kernel", "device_block"} <= set(tables.varied(table)) and len(table) == 8
 
 
@@ -339,7 +340,7 @@ def test_a_record_says_which_device_and_how_long_its_parts_took(measured):
     assert found["environment"]["device"]["multiprocessors"] >= 1 and "walls" not in found["request"]
     busy = {name for name, spread in found["phases_s"].items() if spread["max"] > 0}
     assert busy >= {"pack", "d2h", "h2d", "unpack", "inner", "outer", "desync"}
-    [row] = tables.rows([found])
+    [row] = group_rows([found])
     timers, steps = tables.thesis_timers(row), found["request"]["steps"]
     assert timers["pack"] == pytest.approx(steps * (row.phase("pack", "mean") + row.phase("d2h", "mean")))
     assert timers["unpack"] == pytest.approx(steps * (row.phase("unpack", "mean") + row.phase("h2d", "mean")))
@@ -348,7 +349,7 @@ def test_a_record_says_which_device_and_how_long_its_parts_took(measured):
 def test_runs_with_and_without_a_device_stand_in_one_table_and_can_be_compared(haloscope):
     words = ("run", "laplace2d", "--cells", "24", "--strategy", "ordered/p2p,*/staged")
     assert haloscope(*words[:4], "--device", "none,host", *QUICK).code == 0
-    table = tables.rows(records.read("r.jsonl").records)
+    table = group_rows(records.read("r.jsonl").records)
     assert {(row.request["device"], row.request["strategy"]) for row in table} == {
         ("", "ordered/p2p"),
         ("host", "ordered/staged"),

@@ -14,18 +14,19 @@ from hypothesis import strategies as some
 from haloscope import records, studies
 from haloscope.errors import UsageProblem
 from haloscope.measure import foreign
-from haloscope.report import contention, microbench, microbench_report
+from haloscope.records.curves import Curve, group_curves
+from haloscope.report import contention, microbench_report
 
 OUTPUTS = Path(__file__).parent / "outputs"
 
 
-def curves(name: str) -> list[microbench.Curve]:
+def curves(name: str) -> list[Curve]:
     found = foreign.read(OUTPUTS / name).records
     assert all(records.fault_of(r) == "" for r in found)
-    return microbench.curves(found)
+    return group_curves(found)
 
 
-def times(curve: microbench.Curve, key: str) -> dict[int, float]:
+def times(curve: Curve, key: str) -> dict[int, float]:
     """Microseconds by size."""
     return {size: pytest.approx(curve.time(size, key).value * 1e6) for size in curve.sizes(key)}
 
@@ -111,7 +112,7 @@ def contention_of(folder: Path, placement: str) -> dict[int, float]:
                 f" #bytes #repetitions t[usec] Mbytes/sec\n {row['message_bytes']} 1000 {row['time_us']} 0.00\n"
             )
     (folder / placement).write_text("".join(text))
-    table = microbench.curves(foreign.read(folder / placement).records)
+    table = group_curves(foreign.read(folder / placement).records)
     return {c.curve.pairs: c.factors[16384].value for c in contention.measured(table)}
 
 
@@ -123,13 +124,13 @@ def test_outputs_of_several_programs_are_shown_together_and_kept_as_records(halo
     for words in ("| SKaMPI ", "STREAM, GB/s: arrays of 610.4 MiB", "SKaMPI, 4 ranks"):
         assert words in result.out, words
     assert "left out: MPI_Bcast" in result.err and Path("f/curves.svg").exists()
-    kept = microbench_report.sections(microbench.curves(records.read("m.jsonl").records))
+    kept = microbench_report.sections(group_curves(records.read("m.jsonl").records))
     assert all(section in result.out for section in kept)
 
 
 def test_outputs_of_several_programs_under_one_name_are_still_reported():
     found = [record for name in ("imb-2021.txt", "stream.txt") for record in foreign.read(OUTPUTS / name).records]
-    assert microbench_report.sections(microbench.curves([record | {"id": "same"} for record in found]))
+    assert microbench_report.sections(group_curves([record | {"id": "same"} for record in found]))
 
 
 @pytest.mark.ids("DC7")

@@ -11,6 +11,7 @@ from haloscope import core, records
 from haloscope.errors import UsageProblem
 from haloscope.measure import microbench as requests
 from haloscope.records import patterns
+from haloscope.records.curves import Curve, group_curves
 from haloscope.report import microbench
 
 SHORT = ("--bytes", "8,4096,1048576", "--seconds", "0.0005", "--repetitions", 2, "--launches", 1, "--output", "m.jsonl")
@@ -47,7 +48,7 @@ def test_every_transport_is_measured_in_every_way_with_right_bytes(haloscope):
     assert result.code == 0, result.err
     file = records.read("m.jsonl")
     assert not file.bad_lines
-    curves = {c.request["transport"]: c for c in microbench.curves(file.records)}
+    curves = {c.request["transport"]: c for c in group_curves(file.records)}
     refused = {r["id"] for r in file.records if r["kind"] == "skipped"}
     assert {"p2p", "persistent"} <= set(curves)
     assert {requests.Micro(name).id for name in set(requests.transport_names()) - set(curves)} == refused
@@ -96,7 +97,7 @@ def test_pairs_and_emulated_nodes_are_requests_of_their_own(haloscope):
         "m.jsonl",
     )
     assert result.code == 0, result.err
-    made = [c.request for c in microbench.curves(records.read("m.jsonl").records)]
+    made = [c.request for c in group_curves(records.read("m.jsonl").records)]
     assert sorted((r["ranks"], r["pairs"], r["nodes"]) for r in made) == [(2, 1, 1), (2, 1, 2), (4, 2, 1), (4, 2, 2)]
     assert "4 ranks in 2 pairs on 2 emulated nodes" in result.out
 
@@ -114,12 +115,12 @@ def test_times_that_scatter_around_each_other_have_no_winner():
     found = []
     for k, (a, b) in enumerate([(1.0, 1.1), (1.2, 1.0), (0.9, 1.1), (1.1, 0.9)]):
         found += [sample("p2p", a * 1e-6, f"launch-{k}"), sample("persistent", b * 1e-6, f"launch-{k}")]
-    [group] = microbench.groups_of(microbench.curves(found)).values()
+    [group] = microbench.groups_of(group_curves(found)).values()
     assert "cannot tell apart" in microbench.overview(group)
 
 
 def test_rates_and_bandwidths_count_all_pairs_and_both_directions():
-    [curve] = microbench.curves([sample("p2p", 1e-3, ranks=4, pairs=2)])
+    [curve] = group_curves([sample("p2p", 1e-3, ranks=4, pairs=2)])
     assert curve.message_rate(8) == pytest.approx(2 * 64 / 1e-3)
     assert curve.bandwidth(1024) == pytest.approx(2 * 64 * 1024 / 1e-3)
     assert curve.bandwidth(1024, "both_batch_s") == pytest.approx(2 * curve.bandwidth(1024))
@@ -164,7 +165,7 @@ def test_every_pattern_is_measured_and_checked_and_shown(haloscope):
     assert result.code == 0, result.err
     file = records.read("m.jsonl")
     assert not file.bad_lines and all(r["verification"]["status"] == "passed" for r in file.records)
-    found = microbench.curves(file.records)
+    found = group_curves(file.records)
     for name, pattern in patterns.BY_NAME.items():
         having = [c for c in found if name in c.request["patterns"]]
         assert having and all({m.key for m in pattern.measures} <= set(c.measures()) for c in having), name
@@ -208,11 +209,11 @@ def test_without_sizes_memory_is_measured_from_4_kibibytes_to_far_beyond_its_cac
 
 @pytest.mark.ids("DB4")
 def test_bandwidths_of_memory_count_bytes_as_stream_does():
-    def measured(name: str, *keys: str) -> microbench.Curve:
+    def measured(name: str, *keys: str) -> Curve:
         record = sample("p2p", 1.0, patterns=[name], ranks=1, threads=2)
         record["sizes"] = [{"bytes": 800} | {key: [1.0] for key in keys}]  # 100 doubles
         assert records.fault_of(record) == ""
-        return microbench.curves([record])[0]
+        return group_curves([record])[0]
 
     stream = measured("stream", "copy_s", "scale_s", "add_s", "triad_s")
     assert [stream.bandwidth(800, key) for key in stream.measures()] == [1600, 1600, 2400, 2400]

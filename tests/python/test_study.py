@@ -10,7 +10,7 @@ import pytest
 
 from haloscope import records, studies
 from haloscope.measure import space
-from haloscope.report import tables
+from haloscope.records.rows import group_rows
 from haloscope.studies import Options
 from haloscope.studies.valen2023 import study as valen2023
 from haloscope.studies.white2011 import study as white2011
@@ -135,7 +135,7 @@ def test_the_best_split_never_is_an_oversubscribed_one():
 
         record = measurement(seconds=[seconds])
         record["environment"]["oversubscribed"] = crowded
-        return tables.rows([record])[0]
+        return group_rows([record])[0]
 
     measured = {(16, 2, "D", 1, 2): row(2.0, False), (16, 2, "D", 2, 2): row(1.0, True)}
     assert list(white2011.best_of(measured)) == [(16, 2, "D", 1, 2)]

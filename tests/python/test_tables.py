@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from haloscope.errors import UsageProblem
+from haloscope.records.rows import group_rows
 from haloscope.report import tables
 from test_records import measurement, spread
 
@@ -21,7 +22,7 @@ def three_configurations():
 
 
 def test_rows_are_ranked_fastest_first_and_oversubscribed_ones_last_without_a_place():
-    table = tables.rows(three_configurations())
+    table = group_rows(three_configurations())
     assert [row.id for row in table] == ["fast", "base", "crowded"]
     lines = tables.ranking(table, tables.baseline(table)).splitlines()[2:]
     assert [line.split("|")[1].strip() for line in lines] == ["1", "2", "-"]
@@ -29,7 +30,7 @@ def test_rows_are_ranked_fastest_first_and_oversubscribed_ones_last_without_a_pl
 
 
 def test_the_baseline_is_plain_bulk_or_the_one_named():
-    table = tables.rows(three_configurations())
+    table = group_rows(three_configurations())
     assert tables.baseline(table).id == "base"
     assert tables.baseline(table, "fast").id == "fast"
     with pytest.raises(UsageProblem, match="did you mean fast"):
@@ -40,7 +41,7 @@ def test_the_baseline_is_plain_bulk_or_the_one_named():
 def test_phases_have_four_labelled_columns_of_statistics_over_ranks():
     record = measurement()
     record["phases_s"] = {"wait": spread(0) | {"rank0": 1e-6, "min": 2e-6, "mean": 3e-6, "max": 4e-6}}
-    table = tables.rows([record])
+    table = group_rows([record])
     header, _, line = tables.phases(table, "all").splitlines()
     assert [cell.strip() for cell in header.split("|")[3:7]] == ["rank 0 (us)", "min (us)", "mean (us)", "max (us)"]
     assert [cell.strip() for cell in line.split("|")[2:7]] == ["wait", "1.000", "2.000", "3.000", "4.000"]
@@ -51,7 +52,7 @@ def test_phases_have_four_labelled_columns_of_statistics_over_ranks():
 @pytest.mark.ids("V17")
 def test_outliers_are_counted_in_the_notes_and_stay_in_the_samples():
     record = measurement(seconds=(1.0, 1.01, 0.99, 1.0, 1.02, 5.0))
-    [row] = tables.rows([record])
+    [row] = group_rows([record])
     assert row.outliers == 1 and "1 outlier" in row.notes()
     assert row.step.samples == 6
 
@@ -59,7 +60,7 @@ def test_outliers_are_counted_in_the_notes_and_stay_in_the_samples():
 def test_the_worst_verification_of_all_launches_is_shown():
     good, bad = measurement("a", "launch-1"), measurement("a", "launch-2")
     bad["verification"]["status"] = "failed"
-    [row] = tables.rows([good, bad])
+    [row] = group_rows([good, bad])
     assert row.verification == "failed"
 
 
@@ -76,7 +77,7 @@ def test_the_eight_timers_and_the_rest_add_up_to_the_execution():
         "desync": spread(1e-2),
         "rest": spread(1e-2),
     }
-    timers = tables.thesis_timers(tables.rows([record])[0])
+    timers = tables.thesis_timers(group_rows([record])[0])
     assert timers["message"] == pytest.approx(0.3)
     assert timers["primary"] == pytest.approx(0.3)
     assert sum(timers.values()) - timers["execution"] == pytest.approx(timers["execution"])
@@ -95,11 +96,11 @@ def test_a_comparison_has_no_winner_with_wrong_results_and_names_what_weakens_it
     slow = [measurement("a", f"launch-{k}", [1.0, 1.01, 0.99]) for k in range(8)]
 
     def compared() -> str:
-        return tables.comparison([(tables.rows(slow)[0], tables.rows(quick)[0])])
+        return tables.comparison([(group_rows(slow)[0], group_rows(quick)[0])])
 
     assert "B is 2 x faster |" in compared()
     quick[3]["environment"] |= {"oversubscribed": True, "cpu": "another"}
     assert "B is 2 x faster; B oversubscribed; other processors |" in compared()
-    assert "of several processors" in tables.rows(quick)[0].notes()
+    assert "of several processors" in group_rows(quick)[0].notes()
     slow[5]["verification"]["status"] = "failed"
     assert "none: the results of A are wrong |" in compared()

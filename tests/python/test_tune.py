@@ -20,6 +20,7 @@ from haloscope.advice import tune as model
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
 from haloscope.model import profile
+from haloscope.records.rows import Row
 from toy import TOY
 
 SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
@@ -292,10 +293,9 @@ def stuck(job, folder):
 
 
 def rows(times) -> model.Rerun:
-    from haloscope.report import tables
 
     made = {
-        c.id: tables.Row(c.id, {}, {f"launch-{n}": [t, t * 1.01] for n in range(5)}, [])
+        c.id: Row(c.id, {}, {f"launch-{n}": [t, t * 1.01] for n in range(5)}, [])
         for c, t in zip(candidates(len(times)), times, strict=True)
     }
     return model.Rerun(made, 1.0)

@@ -9,7 +9,7 @@ import pytest
 
 from haloscope import studies
 from haloscope.errors import UsageProblem
-from haloscope.report import tables
+from haloscope.records.rows import Row, group_rows
 from haloscope.studies import checks
 from haloscope.studies.valen2023 import findings, model, replay
 from haloscope.studies.valen2023 import study as valen2023
@@ -106,12 +106,12 @@ def test_anomalies_are_the_7_and_12_cells_of_the_digest():
     assert (worst[0].machine, worst[0].side, worst[0].depth, round(worst[1], 1)) == ("V100", 35000, 64, 9.5)
 
 
-def measured_row(depth: int, step: float, message: float, inner: float = 0.0) -> tables.Row:
+def measured_row(depth: int, step: float, message: float, inner: float = 0.0) -> Row:
     from test_records import measurement, spread
 
     record = measurement(seconds=[10 * step], depth=depth, steps=10, cells=[8, 8], process_grid=[2, 1])
     record["phases_s"] = {"wait": spread(message), "inner": spread(inner), "unpack": spread(1e-3)}
-    return tables.rows([record])[0]
+    return group_rows([record])[0]
 
 
 @pytest.mark.ids("V18", "V19", "V22")

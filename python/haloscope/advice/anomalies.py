@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from haloscope.model import fit
-from haloscope.report import tables
+from haloscope.records.rows import Row
+from haloscope.records.text import cell
 
 THRESHOLD = 0.3  # of a time's deviation from the line
 FEWEST = 3  # sizes; two make a line, a third can leave it
@@ -49,7 +50,7 @@ def leaving(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: float = THR
     return Anomaly(below[-1][0], first, seconds / (fixed + slope * first))
 
 
-def points(table: Sequence[tables.Row]) -> dict[str, Mapping[float, float]]:
+def points(table: Sequence[Row]) -> dict[str, Mapping[float, float]]:
     """Return seconds of the sweeps of a step by points swept, both per rank, for each kernel measured at FEWEST sizes
     or more.
 
@@ -61,7 +62,7 @@ def points(table: Sequence[tables.Row]) -> dict[str, Mapping[float, float]]:
         swept = row.records[0].get("counts", {}).get("swept_points", 0)
         seconds = sum(row.phase(name, "mean") for name in SWEEPS)
         if swept and seconds > 0 and not row.oversubscribed:
-            key = tuple((axis, tables.cell(row.request[axis])) for axis in AXES if row.request.get(axis))
+            key = tuple((axis, cell(row.request[axis])) for axis in AXES if row.request.get(axis))
             amount = swept / row.request["ranks"] / row.request["steps"]
             found[key][amount] = min(seconds, found[key].get(amount, seconds))
     kept = {key: by_size for key, by_size in found.items() if len(by_size) >= FEWEST}

@@ -18,7 +18,7 @@ from haloscope.advice.tune import DEFAULT
 from haloscope.model import predict
 from haloscope.model.link import Link, over_link
 from haloscope.model.profile import Profile
-from haloscope.report import tables
+from haloscope.records.rows import group_rows, speedup
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,13 @@ def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> l
             places[network["latency_s"], block_of(record["request"])].append(record)
     spots = []
     for (latency_s, block), here in sorted(places.items()):
-        rows = tables.rows(here)
+        rows = group_rows(here)
         choices = {row.id: core.Choice.from_json(row.request) for row in rows}
         usual = [row for row in rows if choices[row.id] == plain(choices[row.id])]
         if not usual:
             continue
-        level = [choices[row.id] for row in rows if row is rows[0] or tables.speedup(rows[0], row).low <= 1]
-        gain = tables.speedup(rows[0], usual[0])
+        level = [choices[row.id] for row in rows if row is rows[0] or speedup(rows[0], row).low <= 1]
+        gain = speedup(rows[0], usual[0])
         ends = (gain.low, gain.high)
         spots.append(Spot(latency_s, block, _simplest(level), rows[0].step.value, gain.value, len(level) - 1, ends))
     return spots

@@ -20,7 +20,7 @@ from haloscope.measure.request import Request
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 from haloscope.records import stats
-from haloscope.report import tables
+from haloscope.records.rows import Row, group_rows
 
 SHARE, MOST_S = 0.1, 60.0  # default limits of tuning: a share of the exhaustive time, and seconds
 NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree
@@ -318,7 +318,7 @@ class Race:
 class Rerun:
     """Requests measured again, interleaved: rows by id, and the seconds it took."""
 
-    rows: dict[str, tables.Row]
+    rows: dict[str, Row]
     wall_s: float
 
     def ratio(self, other: Request, choice: Request) -> stats.Estimate | None:
@@ -334,7 +334,7 @@ def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: st
     """Measure some requests afresh, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
     distinct = list({r.id: length.of(r) for r in requests}.values())
     found, wall = paired(distinct, launches, name)
-    return Rerun({row.id: row for row in tables.rows(r for r in found if isolated.ended_well(r))}, wall)
+    return Rerun({row.id: row for row in group_rows(r for r in found if isolated.ended_well(r))}, wall)
 
 
 def decide(winner: Request, others: Sequence[Request], again: Rerun) -> Request:

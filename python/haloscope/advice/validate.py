@@ -20,7 +20,8 @@ from haloscope.model import held_out, pace, predict
 from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.records import stats
-from haloscope.report import tables
+from haloscope.records.rows import Row, group_rows
+from haloscope.records.text import cell
 
 # One choice is made per case.
 CASE = (
@@ -44,7 +45,7 @@ class Pair:
     exchange_s: measured, see predict.EXCHANGE_PHASES; None where the records do not hold it.
     """
 
-    row: tables.Row
+    row: Row
     prediction: predict.Prediction
     exchange_s: float | None
     paced: bool = False
@@ -134,7 +135,7 @@ def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAM
         for r in found
         if r["kind"] not in ("measurement", "skipped", "failed")
     )
-    table = tables.rows(found)
+    table = group_rows(found)
     pairs = []
     for row in table:
         try:
@@ -145,7 +146,7 @@ def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAM
     return Validation(*map(tuple, apart), dict(left_out.most_common()), tuple(foreign(table, profile)))
 
 
-def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
+def _pair(row: Row, profile: Profile, samples: int) -> Pair:
     if row.verification == "failed":
         raise HaloscopeError("its result differs from `reference`, so its time means nothing")
     if row.step.value <= 0:
@@ -156,7 +157,7 @@ def _pair(row: tables.Row, profile: Profile, samples: int) -> Pair:
     return Pair(row, predict.median(found), exchange_of(row), there[0] is not profile)
 
 
-def at_paces_of(row: tables.Row, profile: Profile) -> list[Profile]:
+def at_paces_of(row: Row, profile: Profile) -> list[Profile]:
     """Return the profile at the pace of each launch of a row, and as it is where they have none, or none that it can
     compare.
 
@@ -171,7 +172,7 @@ def at_paces_of(row: tables.Row, profile: Profile) -> list[Profile]:
     return [profile.at_pace(found) for found in known] or [profile]
 
 
-def setting_of(row: tables.Row) -> predict.Setting:
+def setting_of(row: Row) -> predict.Setting:
     """Return the setting of a measurement for its prediction: how often its loops were carried out."""
     record = row.records[0]
     counts, step = record["counts"].get("stages", {}), core.step_of(core.Choice.from_json(row.request))
@@ -179,7 +180,7 @@ def setting_of(row: tables.Row) -> predict.Setting:
     return predict.Setting(repeats=round(max(loops) / record["request"]["steps"]) if loops else 1)
 
 
-def exchange_of(row: tables.Row) -> float | None:
+def exchange_of(row: Row) -> float | None:
     """Return the seconds per step of the exchange, waiting included, in the mean over ranks; None where phases lack it.
 
     Phases are those of the control thread, so they do not cover a communication thread. There are none without timers,
@@ -192,7 +193,7 @@ def exchange_of(row: tables.Row) -> float | None:
     return sum(row.phase(name, "mean") for name in predict.EXCHANGE_PHASES) or None
 
 
-def foreign(table: Sequence[tables.Row], profile: Profile) -> list[str]:
+def foreign(table: Sequence[Row], profile: Profile) -> list[str]:
     """Say in which ways the records come from another machine or MPI than the profile."""
     environments = [record["environment"] for row in table for record in row.records]
     cpus, libraries = ([e[key] for e in environments if key in e] for key in ("cpu", "mpi_library"))
@@ -301,7 +302,7 @@ def _case(group: Sequence[Pair]) -> Case:
     best = min(group, key=lambda p: p.row.step.value)
     predicted, measured = [p.prediction.time_s for p in group], [p.row.step.value for p in group]
     request = pick.row.request
-    name = f"{request['app']} {tables.cell(request['cells'])}, {request['ranks']} ranks"
+    name = f"{request['app']} {cell(request['cells'])}, {request['ranks']} ranks"
     name += f" on {request['nodes']} nodes" if request.get("nodes") else ""
     name += f", {request['real']}" if request.get("real", "f64") != "f64" else ""
     if pick is best:

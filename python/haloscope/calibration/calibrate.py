@@ -22,7 +22,7 @@ from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageProblem
 from haloscope.model import pace, profile, segments
 from haloscope.records import stats
-from haloscope.report import microbench
+from haloscope.records.curves import BASE, MICROBENCH, Curve, group_curves
 
 NOWHERE = (math.inf, math.inf)  # limits that no block reaches
 NEAR_BYTES = 512 << 10  # of one slot: two of them stay in a core's own cache
@@ -50,7 +50,7 @@ def fit_profile(
     default the host's. source: as the profile states it. notes: put before those of the fits. Sections without data are
     left out. Raises UsageProblem when nothing is usable, and for records of several machines or MPI libraries.
     """
-    measured = [r for r in found if r["kind"] in (microbench.KIND, KIND, "measurement")]
+    measured = [r for r in found if r["kind"] in (MICROBENCH, KIND, "measurement")]
     good = [r for r in measured if r["verification"]["status"] != "failed"]
     if not good:
         raise UsageProblem("there is no measured point of a calibration; run haloscope calibrate -o FILE.json")
@@ -143,8 +143,8 @@ def _least(samples: Sequence[float]) -> float:
 def _network(made: Calibration, good: Sequence[dict]) -> None:
     curves = {
         c.request["ranks"]: c
-        for c in microbench.curves(r for r in good if r["kind"] == microbench.KIND)
-        if c.request["transport"] == microbench.BASE
+        for c in group_curves(r for r in good if r["kind"] == MICROBENCH)
+        if c.request["transport"] == BASE
     }
     if 2 not in curves:
         return
@@ -163,7 +163,7 @@ def _network(made: Calibration, good: Sequence[dict]) -> None:
     made.data["network"] = network
 
 
-def _samples(curve: microbench.Curve, what: str) -> list[Row]:
+def _samples(curve: Curve, what: str) -> list[Row]:
     return [
         Row(launch, size, _least(times))
         for size in curve.sizes()
@@ -175,11 +175,11 @@ def _samples(curve: microbench.Curve, what: str) -> list[Row]:
 _CONTENTION = {"duplex": (1.3, 1.0, 2.0), "shared": (0.7, 0.0, np.inf), "gap_s": (1.0, 0.0, np.inf)}
 
 
-def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Terms:
+def _contention(good: Sequence[dict], curve: Curve, law: Law) -> Terms:
     """Fit how concurrent messages slow each other down; see `model.network` for the law."""
     rows = [(r.launch, 1, r.amount, r.seconds) for r in _samples(curve, "exchange_s")]
     for launch, request, point in _points(good, "exchange"):
-        if request["strategy"].endswith("/" + microbench.BASE) and point["gapped_bytes"] == 0:
+        if request["strategy"].endswith("/" + BASE) and point["gapped_bytes"] == 0:
             size = point["bytes"] / point["messages"]
             rows.append((launch, point["messages"], size, _least(point["exchange_s"])))
     launches, *columns = zip(*rows, strict=True)
@@ -220,7 +220,7 @@ def _contention(good: Sequence[dict], curve: microbench.Curve, law: Law) -> Term
     )
 
 
-def _pairs(curves: dict[int, microbench.Curve]) -> list[dict]:
+def _pairs(curves: dict[int, Curve]) -> list[dict]:
     """How much slower a message is with several pairs at once, per size."""
     single = curves[2]
     return [

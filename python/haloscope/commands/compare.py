@@ -40,6 +40,7 @@ def command(a, b, ignore):
 
 def _by_configuration(file, ignored: list[str]) -> dict:
     from haloscope import core
+    from haloscope.records.rows import group_rows
     from haloscope.report import tables
 
     axes = tables.axes()
@@ -47,7 +48,7 @@ def _by_configuration(file, ignored: list[str]) -> dict:
     if unknown:
         raise errors.UsageProblem(errors.unknown_name("field for --ignore", unknown[0], axes))
     found: dict = {}
-    for row in tables.rows(file.records):
+    for row in group_rows(file.records):
         choice = core.Choice.from_json(row.request)  # a field that has no effect on a row is not in its request
         key = row.id if not ignored else tuple(str(getattr(choice, axis)) for axis in axes if axis not in ignored)
         if key in found:

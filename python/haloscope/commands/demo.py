@@ -12,6 +12,7 @@ import click
 from haloscope import errors, outputs, terminal
 from haloscope.options import command as command_of
 from haloscope.options import starts_ranks
+from haloscope.records.text import cell
 
 FIGURE = "demo"  # name of its files
 NEXT = (
@@ -78,12 +79,12 @@ def _report(found: list[dict], file: Path, folder: Path) -> None:
     for table in _tables_by_grid(found):
         base = tables.baseline(table)
         if base is None:
-            grid = tables.cell(table[0].request["cells"])
+            grid = cell(table[0].request["cells"])
             raise errors.UsageProblem(
                 f"{grid}: the choice that speed-ups refer to was not measured; see {file}, and measure again"
             )
         groups.append((table, base))
-        where = f"{base.request['app']}, {tables.cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
+        where = f"{base.request['app']}, {cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
         terminal.echo(f"\n### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}")
     for line in tables.refusals(found):
         terminal.echo(f"\n{line}")
@@ -95,14 +96,14 @@ def _report(found: list[dict], file: Path, folder: Path) -> None:
 
 def _tables_by_grid(found: list[dict]) -> list:
     """Return a table for each app and grid: 3D before 2D, the small grid before the large one."""
-    from haloscope.report import tables
+    from haloscope.records.rows import group_rows
 
     groups = defaultdict(list)
     for record in found:
         if record["kind"] == "measurement":
             cells = record["request"]["cells"]
             groups[-len(cells), math.prod(cells), record["request"]["app"]].append(record)
-    return [tables.rows(groups[key]) for key in sorted(groups)]
+    return [group_rows(groups[key]) for key in sorted(groups)]
 
 
 def _checked(table) -> str:

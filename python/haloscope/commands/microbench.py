@@ -159,9 +159,10 @@ def _import(files: tuple[Path, ...], output: Path) -> list[dict]:
 
 
 def _report(found: list[dict], file: Path, stem: Path) -> None:
-    from haloscope.report import microbench, microbench_report, tables
+    from haloscope.records.curves import group_curves
+    from haloscope.report import microbench_report, tables
 
-    measured = microbench.curves(found)
+    measured = group_curves(found)
     for section in microbench_report.sections(measured):
         terminal.echo(f"\n{section}")
     for line in tables.refusals(found):

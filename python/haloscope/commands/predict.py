@@ -10,6 +10,7 @@ from haloscope import terminal
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.options import ChoiceOptions, app_of, option, options_of, space_of
 from haloscope.options import command as command_of
+from haloscope.records.text import cell
 
 # Fields that a profile decides, or has no prices for.
 HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
@@ -198,14 +199,6 @@ def _source_of_intervals(predictions) -> list[str]:
     texts = [said[name] for name in sorted(regimes) if name in said]
     known = sorted(regimes - set(said))
     return texts + ([f"- 90 %: from held-out measurements of the same regime ({', '.join(known)})"] if known else [])
-
-
-def cell(value) -> str:
-    """Return one field of a choice as the tables show it."""
-    from haloscope.report import tables
-
-    pairs = isinstance(value, tuple) and value and isinstance(value[0], tuple)
-    return tables.cell(dict(value) if pairs else list(value) if isinstance(value, tuple) else value)
 
 
 def remarks(made: list) -> list[str]:

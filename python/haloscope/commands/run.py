@@ -222,13 +222,14 @@ def _show_components(table) -> None:
 
 
 def _report(found: list[dict], options: Mapping, output: Path) -> None:
+    from haloscope.records.rows import group_rows
     from haloscope.report import tables, timeline
 
     measured = [record for record in found if record["kind"] == "measurement"]
     if measured and (text := partdiff.own_report(measured[-1], options)):
         terminal.echo(text if options["find_precision"] else f"{text}\n\nrecords: {output}")
         return
-    table = tables.rows(found)
+    table = group_rows(found)
     if options["sparse"]:
         terminal.echo(tables.terse(table))
     elif table:

@@ -14,6 +14,7 @@ from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.errors import UsageProblem
 from haloscope.options import ChoiceOptions, FileName, FiniteRange, app_of, option, options_of, space_of
 from haloscope.options import command as command_of
+from haloscope.records.text import cell
 
 SIMULATED = options_of(
     option(
@@ -225,7 +226,7 @@ def markdown(made: list, weak: bool) -> str:
     rows = []
     for r, s in made:
         times = [s.time_s, s.mean_s, s.percentiles[95], *(s.by_operation[kind] for kind in kinds)]
-        shown = [predict.cell(getattr(r.choice, axis)) for axis in axes]
+        shown = [cell(getattr(r.choice, axis)) for axis in axes]
         rows.append([*shown, *(tables.number(t * factor) for t in times), s.worst_rank, s.events, f"{s.wall_s:.1f}"])
     how = made[0][1].how
     title = f"# Simulated: {made[0][0].choice.app}" + (", weak scaling" if weak else "")

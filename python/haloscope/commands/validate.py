@@ -364,9 +364,10 @@ def _each(pairs) -> str:
 def anomalies(measured: Sequence[dict]) -> str:
     """Return the sweeps whose time leaves the line through smaller blocks; "" where no kernel has enough sizes."""
     from haloscope.advice import anomalies as model
+    from haloscope.records.rows import group_rows
     from haloscope.report import tables
 
-    known = model.points(tables.rows(measured))
+    known = model.points(group_rows(measured))
     if not known:
         return ""
     found = {name: model.leaving(list(by_size), list(by_size.values())) for name, by_size in known.items()}

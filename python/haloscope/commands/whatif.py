@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import click
 
 from haloscope import terminal
-from haloscope.commands.predict import HERE, cell, device_of
+from haloscope.commands.predict import HERE, device_of
 from haloscope.errors import UsageProblem
 from haloscope.options import ChoiceOptions, app_of, option, space_of
 from haloscope.options import command as command_of
+from haloscope.records.text import cell
 
 MOST = 2000  # predictions of one command
 ALL = "all"

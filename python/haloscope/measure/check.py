@@ -12,7 +12,7 @@ from haloscope.measure import launch, progress, user_program
 from haloscope.measure.user_program import Ended
 from haloscope.records import differences
 from haloscope.records.differences import Difference, Rules
-from haloscope.report.tables import count_of
+from haloscope.records.text import count_of
 
 
 @dataclass

@@ -13,7 +13,7 @@ from haloscope.errors import UsageProblem, unknown_name
 from haloscope.measure import launch, memory
 from haloscope.measure.space import Space
 from haloscope.records import patterns
-from haloscope.report.microbench import BASE, KIND
+from haloscope.records.curves import BASE, MICROBENCH
 
 ALL_SIZES = tuple(2**k for k in range(23))  # 1 B to 4 MiB
 QUICK_SIZES = (1, 8, 256, 8192, 262144, 4194304)
@@ -55,7 +55,7 @@ class Micro:
     @property
     def id(self) -> str:
         """A readable name, independent of how long it is measured."""
-        words = [KIND, *([self.transport] if self.transport else []), f"r{self.ranks}"]
+        words = [MICROBENCH, *([self.transport] if self.transport else []), f"r{self.ranks}"]
         words += [f"n{self.nodes}"] * bool(self.nodes) + ["fresh"] * self.fresh
         words += [f"gap{self.gap}"] * bool(self.gap) + [f"pairs{self.pairs}"] * bool(self.pairs)
         words += [f"t{self.threads}"] * (self.threads > 1)
@@ -64,7 +64,7 @@ class Micro:
     def line(self) -> dict:
         """Return the line of a requests file that makes the ranks measure this."""
         how = {"fresh": self.fresh, "bytes": list(self.sizes), "seconds": self.seconds, "repetitions": self.repetitions}
-        return {"kind": KIND, "id": self.id, "request": self.request() | how}
+        return {"kind": MICROBENCH, "id": self.id, "request": self.request() | how}
 
     def request(self) -> dict:
         """The request as a `skipped` or `failed` record holds it."""

@@ -18,7 +18,7 @@ import psutil
 from haloscope import patience
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.measure import launch
-from haloscope.report.tables import count_of
+from haloscope.records.text import count_of
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "aprun", "jsrun")
 LAST_LINES = 6

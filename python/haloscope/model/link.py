@@ -9,10 +9,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from haloscope import files
 from haloscope.errors import UsageProblem
-from haloscope.model.profile import CLASSES, Profile
+
+if TYPE_CHECKING:
+    from haloscope.model.profile import Profile
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 BYTES_PER_S = {"kbit": 1e3 / 8, "Mbit": 1e6 / 8, "Gbit": 1e9 / 8, "kB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -36,7 +39,7 @@ class Link:
     bandwidth_bytes_per_s: float = 0.0
     jitter_s: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 2 <= self.hosts <= MOST_HOSTS:
             raise UsageProblem(f"an emulated cluster of {self.hosts} hosts is not possible; use 2 to {MOST_HOSTS}")
 
@@ -95,6 +98,8 @@ def over_link(profile: Profile, link: Link) -> Profile:
     bandwidth as time per byte. Packing, sweeps and messages inside nodes stay. Jitter is not looked at.
     Raises NotAvailable for a profile without messages.
     """
+    from haloscope.model.profile import CLASSES, Profile
+
     data = copy.deepcopy(profile.data)
     classes = profile.section("network")["classes"]
     farthest = max(classes, key=CLASSES.index)

@@ -10,8 +10,8 @@ from pathlib import Path
 from haloscope.measure.check import Check, Run
 from haloscope.records import differences
 from haloscope.records.differences import Difference, Planes
+from haloscope.records.text import count_of
 from haloscope.report import tables
-from haloscope.report.tables import count_of
 
 ROUNDING = 1e-10  # relative differences up to here may come from sums in another order
 LEAST = 2  # runs that can be compared

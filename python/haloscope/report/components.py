@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from haloscope import records
+from haloscope.records.rows import Row
 from haloscope.report import tables
 
 LARGEST = ("compute", "memory", "update_boundary", "rest")  # what a rank does alone
@@ -52,7 +53,7 @@ def named_share(found: Sequence[Mapping]) -> float:
     return 1 - component(found, "rest", "mean") / whole if whole else 0.0
 
 
-def overview(table: Sequence[tables.Row]) -> str:
+def overview(table: Sequence[Row]) -> str:
     """Return a table of rows: components in ms per step, least to largest over ranks, and the composed walltime."""
     used = [name for name in COMPONENTS if any(component(row.records, name, "max") > 0 for row in table)]
     headers = ["configuration", "step (ms)", *(name.replace("_", " ") for name in used), "composed", "off", "named"]

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 
 from haloscope.records import stats
-from haloscope.report import tables
+from haloscope.records.rows import Row, speedup
+from haloscope.records.text import cell
 
 LEAST_LAUNCHES = 8  # of nine equal choices one is taken for faster in some 15 % of cases with 6, in some 7 % with 8
 LARGE_POINTS = 1 << 20
 
-Group = tuple[Sequence[tables.Row], tables.Row]  # choices measured on one grid, and the one that speed-ups refer to
+Group = tuple[Sequence[Row], Row]  # choices measured on one grid, and the one that speed-ups refer to
 
 
 def conclude(groups: Sequence[Group]) -> str:
@@ -43,32 +44,32 @@ def sort_out(groups: Sequence[Group]) -> tuple[dict[str, list[str]], list[str]]:
     return winners, undecided
 
 
-def find_faster(rows: Sequence[tables.Row], base: tables.Row) -> tuple[tables.Row, stats.Estimate] | None:
+def find_faster(rows: Sequence[Row], base: Row) -> tuple[Row, stats.Estimate] | None:
     """Return the choice with the largest speed-up over `base` of those that are faster for sure, None when none is.
 
     The intervals are widened by the number of choices compared: the largest of many speed-ups is often large by chance.
     """
     rivals = [row for row in rows if row is not base and row.verification == "passed" and not row.oversubscribed]
     confidence = 1 - (1 - stats.CONFIDENCE) / max(len(rivals), 1)
-    gains = [(row, tables.speedup(row, base, confidence)) for row in rivals]
+    gains = [(row, speedup(row, base, confidence)) for row in rivals]
     faster = [(row, gain) for row, gain in gains if stats.told(gain, "faster", "slower") == "faster"]
     return max(faster, key=lambda pair: pair[1].value, default=None)
 
 
-def name_difference(row: tables.Row, base: tables.Row) -> str:
+def name_difference(row: Row, base: Row) -> str:
     """Return what a choice has and the plain one has not: the strategy by its name, the rest as options."""
     asked, plain = row.request, base.request
     words = [asked["strategy"]] if asked["strategy"] != plain["strategy"] else []
     axes = ("process_grid", "schedule", "depth", "substeps")
     given = [axis for axis in axes if asked.get(axis) not in (None, plain.get(axis))]
-    return " ".join(words + [f"--{axis.replace('_', '-')} {tables.cell(asked[axis])}" for axis in given])
+    return " ".join(words + [f"--{axis.replace('_', '-')} {cell(asked[axis])}" for axis in given])
 
 
-def name_grid(row: tables.Row) -> str:
+def name_grid(row: Row) -> str:
     """Return words for a grid of this kind: `large 2D grids like 2048x2048`."""
     cells = row.request["cells"]
     size = "large" if math.prod(cells) >= LARGE_POINTS else "small"
-    return f"{size} {len(cells)}D grids like {tables.cell(cells)}"
+    return f"{size} {len(cells)}D grids like {cell(cells)}"
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope.records import stats
+from haloscope.records.curves import Curve
 from haloscope.report import tables
-from haloscope.report.microbench import Curve, Group
+from haloscope.report.microbench import Group
 
 LARGE_BYTES = 65536  # from here on a message costs what its bytes cost
 COLUMNS = 6  # of sizes in the table

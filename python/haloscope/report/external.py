@@ -10,6 +10,7 @@ from typing import Any
 from haloscope.external import fit as fits
 from haloscope.external import judge as model
 from haloscope.external.table import Measured
+from haloscope.records.text import cell, count_of
 from haloscope.report import tables
 
 
@@ -90,7 +91,7 @@ def _regret(cases: Sequence[model.Case]) -> str:
     found = model.regret(cases)
     if found is None:
         return "No case was measured in two ways."
-    words = f"Over {tables.count_of(found.count, 'case')}, measured time over that of the fastest of the case."
+    words = f"Over {count_of(found.count, 'case')}, measured time over that of the fastest of the case."
     rows = [["the model's pick", f"{found.mean:.3f}", f"{found.worst:.3f}"]]
     if found.constant:
         rows.append([f"always {' '.join(found.constant)}", f"{found.constant_mean:.3f}", f"{found.constant_worst:.3f}"])
@@ -128,8 +129,8 @@ def _largest(pairs: Sequence[model.Pair]) -> str:
 def _name(row: Measured) -> str:
     team = f", {row.threads} threads a rank" if row.threads > 1 else ""
     return (
-        f"{tables.cell(list(row.cells))}, {tables.count_of(row.nodes, 'node')}{team}, halo {row.halo}, "
-        f"{tables.count_of(row.fields, 'field')} of {row.element_bytes} B"
+        f"{cell(list(row.cells))}, {count_of(row.nodes, 'node')}{team}, halo {row.halo}, "
+        f"{count_of(row.fields, 'field')} of {row.element_bytes} B"
     )
 
 

@@ -17,6 +17,8 @@ from matplotlib.ticker import Formatter, LogFormatterSciNotation
 
 from haloscope import core, outputs
 from haloscope.records import stats
+from haloscope.records.rows import Row, speedup
+from haloscope.records.text import cell
 from haloscope.report import conclusion, tables
 from haloscope.terminal import shown
 
@@ -172,16 +174,16 @@ def _error(e: stats.Estimate) -> list[list[float]]:
     return [[e.value - e.low], [e.high - e.value]]
 
 
-def _label(row: tables.Row, baseline: tables.Row) -> str:
+def _label(row: Row, baseline: Row) -> str:
     request = row.request
-    split = f" · {tables.cell(request['process_grid'])}" * (request["process_grid"] != baseline.request["process_grid"])
+    split = f" · {cell(request['process_grid'])}" * (request["process_grid"] != baseline.request["process_grid"])
     depth = f" · depth {request['depth']}" if request["depth"] > 1 else ""
     schedule = f"{request['schedule']} · " if request["schedule"] != "bulk" else ""
     return f"{schedule}{request['strategy']}{split}{depth}"
 
 
-def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None:
-    gains = {row.id: tables.speedup(row, baseline) for row in rows}
+def _speedup_bars(axes, rows: Sequence[Row], baseline: Row) -> None:
+    gains = {row.id: speedup(row, baseline) for row in rows}
     ordered = sorted(rows, key=lambda row: (not row.oversubscribed, gains[row.id].value))
     labels = []
     for place, row in enumerate(ordered):
@@ -214,13 +216,13 @@ def _speedup_bars(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> Non
     axes.set_title(f"{_headline(baseline)}: which exchange?", loc="left", fontweight="bold", fontsize=11)
 
 
-def _depth_curve(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None:
+def _depth_curve(axes, rows: Sequence[Row], baseline: Row) -> None:
     alike = [r for r in rows if all(r.request[k] == baseline.request[k] for k in ("schedule", "strategy", "threads"))]
     depths = sorted({row.request["depth"] for row in alike})
     for shift, (substeps, colour) in zip((0.97, 1.0, 1.03), SUBSTEPS_COLOURS.items(), strict=True):
         deep = [r for r in alike if r.request["depth"] > 1 and r.request["substeps"] == substeps]
         curve = [baseline, *sorted(deep, key=lambda r: r.request["depth"])]
-        gains = [tables.speedup(row, baseline) for row in curve[1:]]
+        gains = [speedup(row, baseline) for row in curve[1:]]
         values = [1.0] + [gain.value for gain in gains]
         axes.plot(
             [row.request["depth"] * shift for row in curve],
@@ -248,5 +250,5 @@ def _depth_curve(axes, rows: Sequence[tables.Row], baseline: tables.Row) -> None
     axes.set_title(f"{_headline(baseline)}: how deep a halo?", loc="left", fontweight="bold", fontsize=11)
 
 
-def _headline(row: tables.Row) -> str:
-    return f"{row.request['app']} {tables.cell(row.request['cells'])}"
+def _headline(row: Row) -> str:
+    return f"{row.request['app']} {cell(row.request['cells'])}"

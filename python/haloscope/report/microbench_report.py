@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from haloscope.records.curves import Curve
 from haloscope.report import contention, microbench
-from haloscope.report.microbench import Chart, Curve
+from haloscope.report.microbench import Chart
 
 MOST_LINES = 20  # of a panel in colours of their own
 

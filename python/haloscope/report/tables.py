@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
-from haloscope import core, records
+from haloscope import core
 from haloscope.errors import UsageProblem, unknown_name
 from haloscope.model.link import Link
 from haloscope.records import stats
+from haloscope.records.rows import SURROUNDINGS, Row, speedup
+from haloscope.records.text import cell
 from haloscope.terminal import shown
 
 STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
@@ -32,12 +32,6 @@ PHASES = (
     "rest",
 )
 _ALWAYS = ("schedule", "strategy")
-SURROUNDINGS = {
-    "cpu": "processors",
-    "mpi_library": "MPI libraries",
-    "device": "devices",
-    "emulated_network": "networks",
-}
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
 # What would not stand for itself: ends of cells, code, links, tags, entities, and a backslash where it would hide one.
 _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
@@ -46,78 +40,6 @@ _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&
 def axes() -> list[str]:
     """Return the parts of a request that identify the run, in the order of columns."""
     return ["app", *(field.name for field in core.fields()), "set"]
-
-
-@dataclass
-class Row:
-    """One configuration over all its launches."""
-
-    id: str
-    request: dict
-    launches: dict[str, list[float]]  # seconds per step of each repetition, by launch
-    records: list[dict]
-
-    def __post_init__(self):
-        """Compute the median and its interval once."""
-        self.step = stats.median_over_launches(list(self.launches.values()))
-
-    @property
-    def oversubscribed(self) -> bool:
-        """True when some launch had more threads than cores: its times say little about the configuration."""
-        return any(r["environment"]["oversubscribed"] for r in self.records)
-
-    def surroundings(self, part: str) -> set[str]:
-        """Return what the records say of a part of their environment; times of several do not mix."""
-        found = [r["environment"].get(part) for r in self.records]
-        return {repr(one.get("name", one) if isinstance(one, dict) else one) for one in found}
-
-    @property
-    def gflops(self) -> float:
-        """Median over launches of the rate by the app's own measure of work, 0 when it was not recorded."""
-        return statistics.median(r.get("gflops", 0.0) for r in self.records)
-
-    @property
-    def verification(self) -> str:
-        """The worst state of all launches: failed, off, passed."""
-        states = {r["verification"]["status"] for r in self.records}
-        return next(state for state in ("failed", "off", "passed") if state in states)
-
-    @property
-    def outliers(self) -> int:
-        """Number of repetitions far from the others of their launch; they stay in all figures."""
-        return sum(len(stats.outliers(values)) for values in self.launches.values())
-
-    def phase(self, name: str, statistic: str) -> float:
-        """Seconds per step in a phase, by a statistic over ranks; the median over launches."""
-        return statistics.median(r.get("phases_s", {}).get(name, {}).get(statistic, 0.0) for r in self.records)
-
-    def notes(self) -> str:
-        """What a reader must know before believing the row."""
-        words = ["oversubscribed"] * self.oversubscribed
-        words += [f"of several {many}" for part, many in SURROUNDINGS.items() if len(self.surroundings(part)) > 1]
-        words += [f"{self.outliers} outlier{'s' * (self.outliers > 1)}"] * bool(self.outliers)
-        warnings = sorted({w for r in self.records for w in r.get("warnings", [])})
-        return "; ".join(words + [w for w in warnings if "oversubscribed" not in w.lower() or not self.oversubscribed])
-
-
-def rows(found: Iterable[dict]) -> list[Row]:
-    """Group measurements by configuration and rank them: fastest first, oversubscribed ones after all others."""
-    groups: dict[str, list[dict]] = defaultdict(list)
-    for record in found:
-        if record["kind"] == "measurement":
-            groups[record["id"]].append(record)
-    made = []
-    for name, group in groups.items():
-        launches: dict[str, list[float]] = defaultdict(list)
-        for record in group:
-            launches[record["launch"]["id"]] += records.step_times(record)
-        made.append(Row(name, group[0]["request"], dict(launches), group))
-    return sorted(made, key=lambda row: (row.oversubscribed, row.step.value))
-
-
-def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> stats.Estimate:
-    """Return how many times faster than the baseline a row is, paired by launch."""
-    return stats.ratio_of_launches(baseline.launches, row.launches, confidence=confidence)
 
 
 def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
@@ -146,28 +68,10 @@ def varied(table: Sequence[Row], always: Sequence[str] = _ALWAYS) -> list[str]:
     return [axis for axis in axes() if axis in always or len(values(axis)) > 1]
 
 
-def cell(value) -> str:
-    """Format one part of a request: lists of numbers as 64x64x32, flags of dimensions as xyz, parameters as
-    name=value.
-    """
-    if isinstance(value, dict):
-        return " ".join(f"{name}={v}" for name, v in value.items())
-    if isinstance(value, list) and value and isinstance(value[0], bool):
-        return "".join(letter for letter, on in zip("xyz", value, strict=False) if on) or "none"
-    if isinstance(value, list):
-        return "x".join(map(str, value))
-    return "" if value is None else str(value)
-
-
 def unit(seconds: Iterable[float]) -> tuple[str, float]:
     """Return the time unit in which the smallest of some times has at least one digit before the point."""
     smallest = min((s for s in seconds if s > 0), default=1.0)
     return next(((name, f) for name, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6)) if smallest * f >= 1), ("us", 1e6))
-
-
-def count_of(number: int, thing: str) -> str:
-    """Format a number of things: `1 rank`, `2 ranks`."""
-    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def number(value: float) -> str:

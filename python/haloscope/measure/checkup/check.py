@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from haloscope.report.tables import count_of
+from haloscope.records.text import count_of
 
 OK, WARNING, BROKEN, NOT_HERE = "ok", "warning", "broken", "not here"
 LIMIT_S = 60.0  # for one start of mpiexec

@@ -11,7 +11,7 @@ from haloscope.errors import UNAVAILABLE, HaloscopeError
 from haloscope.measure import answers, launch, probes
 from haloscope.measure.checkup import check
 from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, Check
-from haloscope.report.tables import count_of
+from haloscope.records.text import count_of
 
 
 def ask_launcher(ranks: int) -> tuple[int | None, str, str]:

@@ -18,7 +18,7 @@ from haloscope.measure.checkup.check import (
     size_of,
     worst_of,
 )
-from haloscope.report.tables import count_of
+from haloscope.records.text import count_of
 
 ROOM_SHARE = 0.05  # of a node's memory that /dev/shm should have free: containers come with 64 MiB
 SHARED = ("shared-load-store", "shared-flags")

@@ -9,7 +9,7 @@ from haloscope import core, records, scratch
 from haloscope.measure import launch, request
 from haloscope.measure.checkup import check
 from haloscope.measure.checkup.check import BROKEN, OK, Check, size_of
-from haloscope.report.tables import count_of
+from haloscope.records.text import count_of
 
 BLOCKS = (16, 128)  # cells per dimension of a rank: faces of 2 and 128 KiB, an eager and a rendezvous message
 

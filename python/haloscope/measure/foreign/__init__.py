@@ -11,7 +11,7 @@ from haloscope import files, records
 from haloscope.errors import UsageProblem
 from haloscope.measure.foreign import imb, skampi, stream
 from haloscope.measure.foreign.text import Output, Sample
-from haloscope.report.microbench import KIND
+from haloscope.records.curves import MICROBENCH
 
 MOST_BYTES, MOST_LINE = 64 << 20, 64 << 10  # of an output, and characters of one of its lines
 FORMATS = (imb, skampi, stream)  # each has NAME, HOLDS, recognise(text) and parse(text)
@@ -80,8 +80,8 @@ def _record(output: Output, name: str, digest: str, samples: list[Sample]) -> di
     return {
         "schema": "haloscope.record",
         "schema_version": records.SCHEMA_VERSION,
-        "kind": KIND,
-        "id": ",".join([KIND, name, digest, first.pattern if first.threads or first.apart else "messages", *who]),
+        "kind": MICROBENCH,
+        "id": ",".join([MICROBENCH, name, digest, first.pattern if first.threads or first.apart else "messages", *who]),
         "launch": {"id": f"import-{digest}"},
         "request": request,
         "environment": {

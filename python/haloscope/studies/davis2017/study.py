@@ -15,7 +15,7 @@ from pathlib import Path
 
 from haloscope import records
 from haloscope.measure import space
-from haloscope.report import tables
+from haloscope.records.rows import Row, group_rows
 from haloscope.studies import Options, checks
 from haloscope.studies.davis2017.measured import cg, experiments, scaling
 from haloscope.studies.davis2017.replay import replay as davis2017_replay
@@ -32,9 +32,9 @@ def plan(options: Options) -> space.Space:
     return experiments.plan(options)
 
 
-def measured_points(found: Sequence[dict], options: Options) -> dict[experiments.Point, tables.Row]:
+def measured_points(found: Sequence[dict], options: Options) -> dict[experiments.Point, Row]:
     """Return the row of each point that the records hold."""
-    by_id = {row.id: row for row in tables.rows(found)}
+    by_id = {row.id: row for row in group_rows(found)}
     return {point: by_id[run.id] for point, run in experiments.planned(options).items() if run.id in by_id}
 
 

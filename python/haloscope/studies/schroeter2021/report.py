@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope.records import stats
+from haloscope.records.rows import Row, group_rows
 from haloscope.report import tables
 from haloscope.studies import Options, published
 from haloscope.studies.schroeter2021 import cases
@@ -23,7 +24,7 @@ class Run:
 
     name: str
     case: cases.Case
-    row: tables.Row
+    row: Row
 
     @property
     def seconds(self) -> dict[str, list[float]]:
@@ -66,7 +67,7 @@ def fastest(runs: Sequence[Run]) -> str:
 
 def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Comparison, list[Run]]]:
     """Every comparison with those of its variants that were measured."""
-    rows = {row.id: row for row in tables.rows(found)}
+    rows = {row.id: row for row in group_rows(found)}
     result = []
     for comparison in cases.comparisons(options):
         runs = []

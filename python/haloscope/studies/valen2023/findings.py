@@ -8,6 +8,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from haloscope.records.rows import Row
 from haloscope.report import tables
 from haloscope.studies import published
 from haloscope.studies.valen2023.model import Cell
@@ -37,7 +38,7 @@ def published_cells() -> tuple[Cell, ...]:
     )
 
 
-def measured_cells(rows: Mapping[tuple[int, str, int], tables.Row]) -> list[Cell]:
+def measured_cells(rows: Mapping[tuple[int, str, int], Row]) -> list[Cell]:
     """Return measured rows as cells, in seconds per repetition: (side, program, depth) -> row, timers as mean over
     ranks.
     """

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from haloscope.measure import space
+from haloscope.records.rows import Row, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope.studies.valen2023 import findings
@@ -73,7 +74,7 @@ def plan(options: Options) -> space.Space:
 
 def report(found: Sequence[dict], options: Options) -> str:
     """Tables like appendix C, then best depths with the published ones beside ours."""
-    by_id = {row.id: row for row in tables.rows(found)}
+    by_id = {row.id: row for row in group_rows(found)}
     rows = {
         key: by_id[part.requests[0].id]
         for key, part in points(options).items()
@@ -99,7 +100,7 @@ def replay() -> checks.Replay:
     return valen2023_replay.replay()
 
 
-def _appendix_table(side: int, program: str, table: dict[int, tables.Row]) -> str:
+def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
     """Return times per run of `steps` iterations.
 
     Execution as mean, standard deviation and count over all repetitions; timers as mean over ranks.
@@ -153,7 +154,7 @@ def _best_depths(rows: dict, cells: Sequence[findings.Cell]) -> str:
         base = rows.get((side, *findings.BASE))
         for program in (p for p in PROGRAMS if p in best and base):
             depth = best[program].depth
-            gain = tables.speedup(rows[side, program, depth], base)
+            gain = speedup(rows[side, program, depth], base)
             told = f"**{depth}**" if best["all"] is best[program] else depth
             line = [side, program, told, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
             for gpu in gpus:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.records import stats
+from haloscope.records.rows import group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks, published
 
@@ -103,7 +104,7 @@ def plan(options: Options) -> space.Space:
 
 def report(found: Sequence[dict], options: Options) -> str:
     """All points, best per core count, gains of overlap, code size."""
-    by_id = {row.id: row for row in tables.rows(found)}
+    by_id = {row.id: row for row in group_rows(found)}
     measured = {
         key: by_id[part.requests[0].id]
         for key, part in points(options).items()
@@ -169,7 +170,7 @@ def gains(best: dict) -> list[tuple[int, int, str, stats.Estimate]]:
     """Speed of C and D over B, each at its own best split: (cells, cores, implementation, B's time / its time)."""
     rows = {key[:3]: row for key, row in best.items()}
     return [
-        (cells, cores, letter, tables.speedup(row, rows[cells, cores, "B"]))
+        (cells, cores, letter, speedup(row, rows[cells, cores, "B"]))
         for (cells, cores, letter), row in rows.items()
         if letter in "CD" and (cells, cores, "B") in rows
     ]

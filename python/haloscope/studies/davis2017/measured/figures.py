@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from haloscope.report import components, figures, tables
+from haloscope.records.rows import Row, speedup
+from haloscope.report import components, figures
 from haloscope.report.figures import plt
-from haloscope.report.tables import Row
 from haloscope.studies.davis2017.measured import paired, scaling, timed
 from haloscope.studies.davis2017.measured.experiments import PIECES, VARIANTS, Point
 from haloscope.studies.davis2017.replay import figures as redrawn
@@ -93,7 +93,7 @@ def _variants(axes, measured: Mapping[Point, Row]) -> None:
     names = [v.letter for v in VARIANTS if v.letter != "A"]  # what all others are compared with
     for number, pes in enumerate(counts):
         letters = [letter for letter in names if (letter, pes) in known]
-        gains = [tables.speedup(known[letter, pes], known["A", pes]) for letter in letters]
+        gains = [speedup(known[letter, pes], known["A", pes]) for letter in letters]
         aside = 0.8 * (number - (len(counts) - 1) / 2) / len(counts)
         places = [names.index(letter) + aside for letter in letters]
         ends = [[g.value - g.low for g in gains], [g.high - g.value for g in gains]]

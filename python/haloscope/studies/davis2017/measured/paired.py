@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from haloscope.records import stats
-from haloscope.report import components, tables
-from haloscope.report.tables import Row
+from haloscope.records.rows import Row, speedup
+from haloscope.report import components
 from haloscope.studies.davis2017.measured import cg, scaling
 from haloscope.studies.davis2017.measured.experiments import APP, VARIANTS
 from haloscope.studies.davis2017.measured.scaling import Measured
@@ -143,7 +143,7 @@ def _variants(panel: Panel, measured: Measured, kind: str) -> list[Series]:
     base, series = runs(measured, kind), []
     for letter in shared_letters()[1:]:
         found = runs(measured, kind, letter)
-        gains = {pes: tables.speedup(row, base[pes]) for pes, row in found.items() if pes in base}
+        gains = {pes: speedup(row, base[pes]) for pes, row in found.items() if pes in base}
         series.append(pair(panel, letter, {pes: g.value for pes, g in gains.items()}, ends=_ends(gains)))
     return series
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
+from haloscope.records.rows import Row, speedup
 from haloscope.report import components, tables
-from haloscope.report.tables import Row, number
+from haloscope.report.tables import number
 from haloscope.studies import published
 from haloscope.studies.davis2017.measured import timed
 from haloscope.studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point
@@ -241,7 +242,7 @@ def variants(measured: Measured) -> str:
 def _against(row: Row, other: tuple[Point, Row] | None, letter: str) -> list[str]:
     if other is None:
         return [letter, ""]
-    ratio = tables.speedup(row, other[1])
+    ratio = speedup(row, other[1])
     return [letter, f"{ratio.value:.2f} ({tables.interval(ratio, '{:.2f}'.format)})"]
 
 
@@ -296,7 +297,7 @@ def barriers(measured: Measured) -> str:
         scalings = of(measured, "strong")
         plain = next((r for q, r in scalings.items() if (q.side, q.pes) == (p.side, p.pes)), None)
         spread = [components.component(row.records, "compute", s) for s in ("min", "max")]
-        ratio = tables.speedup(plain, row) if plain else None
+        ratio = speedup(plain, row) if plain else None
         lines.append(
             [
                 p.pes,

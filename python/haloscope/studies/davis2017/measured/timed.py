@@ -22,8 +22,8 @@ from haloscope import core, records
 from haloscope.core.choice import Choice
 from haloscope.errors import UsageProblem
 from haloscope.model import fit, segments
+from haloscope.records.rows import Row
 from haloscope.report import components
-from haloscope.report.tables import Row
 
 THRESHOLD = 0.3  # of the study's rule: a point farther off begins a new range
 Law = Sequence[segments.Segment]

@@ -1,0 +1,110 @@
+"""Micro-benchmarks as curves over sizes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from haloscope.records import patterns, stats
+
+MICROBENCH = "microbench"  # the kind of their records
+BASE = "p2p"  # what ratios refer to
+FACTORS = {"us": 1e6, "GB/s": 1e-9}  # of units
+
+
+@dataclass
+class Curve:
+    """Results of one micro-benchmark over all its launches: per size the samples of each launch."""
+
+    id: str
+    request: dict
+    records: list[dict]
+
+    def measures(self) -> list[str]:
+        """What was measured: keys of `patterns.MEASURES`, in their order."""
+        found = {key for record in self.records for entry in record["sizes"] for key in entry}
+        return [key for key in patterns.MEASURES if key in found]
+
+    def sizes(self, key: str = "") -> list[int]:
+        """The sizes, bytes; those at which `key` was measured, if one is given."""
+        entries = (entry for record in self.records for entry in record["sizes"])
+        return sorted({entry["bytes"] for entry in entries if not key or key in entry})
+
+    def samples(self, size: int, key: str) -> dict[str, list[float]]:
+        """Samples in seconds by launch."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for record in self.records:
+            for entry in record["sizes"]:
+                if entry["bytes"] == size and key in entry:
+                    found[record["launch"]["id"]] += entry[key]
+        return dict(found)
+
+    def time(self, size: int, key: str = "latency_s") -> stats.Estimate:
+        """Median time over launches, seconds, with its interval."""
+        return stats.median_over_launches(list(self.samples(size, key).values()))
+
+    def window(self, size: int) -> int:
+        """Messages in one batch of this size, 1 where the records do not say."""
+        entries = (entry for record in self.records for entry in record["sizes"] if entry["bytes"] == size)
+        return next((entry["window"] for entry in entries if "window" in entry), 1)
+
+    def bandwidth(self, size: int, key: str = "batch_s") -> float:
+        """Bytes per second that all pairs, or all threads, move together, by the median time of `key`."""
+        at_once = self.pairs * self.window(size) if self.kind == patterns.PAIRS else self.own_sets
+        return at_once * size * patterns.MEASURES[key].moved / self.time(size, key).value
+
+    def message_rate(self, size: int, key: str = "batch_s") -> float:
+        """Messages per second of all pairs together."""
+        return self.bandwidth(size, key) / size
+
+    def value(self, size: int, key: str) -> tuple[float, str]:
+        """Return what a table shows of a measure, and its unit: GB/s where a bandwidth says most, else us."""
+        if patterns.MEASURES[key].moved:
+            return self.bandwidth(size, key) * FACTORS["GB/s"], "GB/s"
+        return self.time(size, key).value * FACTORS["us"], "us"
+
+    @property
+    def kind(self) -> str:
+        """What works at once: pairs of ranks, a ring, all ranks of a collective, threads on memory."""
+        return patterns.KIND_OF[self.measures()[0]]
+
+    @property
+    def transport(self) -> str:
+        """What moves messages, "" where a benchmark sends none of its own."""
+        return self.request.get("transport", "")
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of ranks that were busy at once."""
+        return self.request.get("pairs", 1)
+
+    @property
+    def own_sets(self) -> int:
+        """Working sets of one size that were in use: one per thread; the arrays of `stream` are shared."""
+        return self.request.get("threads", 1) if "cache" in self.request.get("patterns", ()) else 1
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True when some launch had more ranks than cores."""
+        return any(r["environment"]["oversubscribed"] for r in self.records)
+
+    @property
+    def verification(self) -> str:
+        """The worst state of all launches: failed, off (measured by another program), passed."""
+        states = {r["verification"]["status"] for r in self.records}
+        return next(state for state in ("failed", "off", "passed") if state in states)
+
+    @property
+    def check(self) -> str:
+        """The verification, and whether cores were too few."""
+        return self.verification + ", oversubscribed" * self.oversubscribed
+
+
+def group_curves(found: Iterable[dict]) -> list[Curve]:
+    """Group micro-benchmarks by configuration, in the order in which they were first measured."""
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for record in found:
+        if record["kind"] == MICROBENCH:
+            groups[record["id"]].append(record)
+    return [Curve(name, group[0]["request"], group) for name, group in groups.items()]

@@ -1,0 +1,90 @@
+"""Measurements by configuration: a row has all launches of one."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from haloscope import records
+from haloscope.records import stats
+
+SURROUNDINGS = {
+    "cpu": "processors",
+    "mpi_library": "MPI libraries",
+    "device": "devices",
+    "emulated_network": "networks",
+}
+
+
+@dataclass
+class Row:
+    """One configuration over all its launches."""
+
+    id: str
+    request: dict
+    launches: dict[str, list[float]]  # seconds per step of each repetition, by launch
+    records: list[dict]
+
+    def __post_init__(self):
+        """Compute the median and its interval once."""
+        self.step = stats.median_over_launches(list(self.launches.values()))
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True when some launch had more threads than cores: its times say little about the configuration."""
+        return any(r["environment"]["oversubscribed"] for r in self.records)
+
+    def surroundings(self, part: str) -> set[str]:
+        """Return what the records say of a part of their environment; times of several do not mix."""
+        found = [r["environment"].get(part) for r in self.records]
+        return {repr(one.get("name", one) if isinstance(one, dict) else one) for one in found}
+
+    @property
+    def gflops(self) -> float:
+        """Median over launches of the rate by the app's own measure of work, 0 when it was not recorded."""
+        return statistics.median(r.get("gflops", 0.0) for r in self.records)
+
+    @property
+    def verification(self) -> str:
+        """The worst state of all launches: failed, off, passed."""
+        states = {r["verification"]["status"] for r in self.records}
+        return next(state for state in ("failed", "off", "passed") if state in states)
+
+    @property
+    def outliers(self) -> int:
+        """Number of repetitions far from the others of their launch; they stay in all figures."""
+        return sum(len(stats.outliers(values)) for values in self.launches.values())
+
+    def phase(self, name: str, statistic: str) -> float:
+        """Seconds per step in a phase, by a statistic over ranks; the median over launches."""
+        return statistics.median(r.get("phases_s", {}).get(name, {}).get(statistic, 0.0) for r in self.records)
+
+    def notes(self) -> str:
+        """What a reader must know before believing the row."""
+        words = ["oversubscribed"] * self.oversubscribed
+        words += [f"of several {many}" for part, many in SURROUNDINGS.items() if len(self.surroundings(part)) > 1]
+        words += [f"{self.outliers} outlier{'s' * (self.outliers > 1)}"] * bool(self.outliers)
+        warnings = sorted({w for r in self.records for w in r.get("warnings", [])})
+        return "; ".join(words + [w for w in warnings if "oversubscribed" not in w.lower() or not self.oversubscribed])
+
+
+def group_rows(found: Iterable[dict]) -> list[Row]:
+    """Group measurements by configuration and rank them: fastest first, oversubscribed ones after all others."""
+    groups: dict[str, list[dict]] = defaultdict(list)
+    for record in found:
+        if record["kind"] == "measurement":
+            groups[record["id"]].append(record)
+    made = []
+    for name, group in groups.items():
+        launches: dict[str, list[float]] = defaultdict(list)
+        for record in group:
+            launches[record["launch"]["id"]] += records.step_times(record)
+        made.append(Row(name, group[0]["request"], dict(launches), group))
+    return sorted(made, key=lambda row: (row.oversubscribed, row.step.value))
+
+
+def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> stats.Estimate:
+    """Return how many times faster than the baseline a row is, paired by launch."""
+    return stats.ratio_of_launches(baseline.launches, row.launches, confidence=confidence)

@@ -1,0 +1,24 @@
+"""Texts of values: parts of requests, numbers of things."""
+
+from __future__ import annotations
+
+
+def cell(value) -> str:
+    """Format one part of a request or field of a choice: lists of numbers as 64x64x32, flags of dimensions as xyz,
+    parameters as name=value.
+    """
+    if isinstance(value, tuple):
+        pairs = value and isinstance(value[0], tuple)
+        value = dict(value) if pairs else list(value)
+    if isinstance(value, dict):
+        return " ".join(f"{name}={v}" for name, v in value.items())
+    if isinstance(value, list) and value and isinstance(value[0], bool):
+        return "".join(letter for letter, on in zip("xyz", value, strict=False) if on) or "none"
+    if isinstance(value, list):
+        return "x".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def count_of(number: int, thing: str) -> str:
+    """Format a number of things: `1 rank`, `2 ranks`."""
+    return f"{number} {thing}{'s' * (number != 1)}"
