@@ -28,7 +28,6 @@ GROUPS = {
     "output": "Output",
     "study": "Flags of the studies",
 }
-RENAMED = {"--region": "--substeps", "--box": "--walls", "--graph": "--capture"}
 SHORT = {"ranks": "-n", "depth": "-d"}
 METAVARS = {
     "cells": "XxYxZ",
@@ -190,8 +189,6 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if self.choice and error.option_name in RENAMED:
-                raise UsageProblem(f"{error.option_name} is called {RENAMED[error.option_name]} now") from None
             if self.choice and (hint := _parameter_hint(error.option_name)):
                 raise UsageProblem(hint) from None
             raise

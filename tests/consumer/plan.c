@@ -18,7 +18,7 @@ int main(void) {
   hs_status status;
 
   hs_spec_init(&spec);
-  if ((status = hs_process_grid("white", 8, 3, cells, grid))) return fail(status);
+  if ((status = hs_process_grid("cubic", 8, 3, cells, grid))) return fail(status);
   if ((status = hs_layout_create(3, cells, periodic, grid, &layout))) return fail(status);
   if ((status = hs_plan_create(layout, 0, &spec, &plan))) return fail(status);
   if ((status = hs_plan_get(plan, &data))) return fail(status);

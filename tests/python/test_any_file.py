@@ -79,15 +79,6 @@ def imported() -> list[dict]:
 
 
 @functools.cache
-def old() -> list[dict]:
-    """Records of version 1: two of `poisson`, two others."""
-    lines = (ROOT / "results/transports.jsonl").read_text().splitlines()
-    found = [record for record in map(json.loads, lines) if record["schema_version"] == 1]
-    solved = [record for record in found if "poisson" in record]
-    return solved[:2] + [record for record in found if record not in solved][:2]
-
-
-@functools.cache
 def solves() -> list[dict]:
     return [json.loads(line) for line in (ROOT / "results/davis2017-cg.jsonl").read_text().splitlines()[::5]]
 
@@ -128,7 +119,6 @@ COMMANDS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], tuple]]] =
     ),
     "demo": (of_records(lambda: kept("demo.jsonl", 24)), lambda f: ("demo", "--from", f, "--output", f.parent)),
     "calibrate": (of_records(measured), lambda f: ("calibrate", "--from", f, "-o", f.with_name("new.json"))),
-    "version 1": (of_records(old), lambda f: ("compare", f, f)),
     "conjugate gradients": (of_records(solves), lambda f: ("study", "davis2017", "--from", beside(f))),
     "study": (of_records(measured), lambda f: ("study", "valen2023", "--from", f)),
     "predict": (of_profile, lambda f: ("predict", *GRID, "--depth", "2", "--profile", f)),
@@ -270,7 +260,6 @@ REQUESTED = [measurement(depth=2), *kept("demo.jsonl", 3), blocks_record(BASE, a
 NUMBERS = np.arange(24.0).reshape(2, 3, 4)
 READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] = {
     "records": (of_records(measured), records.read),
-    "records of version 1": (of_records(old), records.read),
     "conjugate gradients": (of_records(solves), use_solves),
     "profile": (of_profile, profile.load),
     "application": (lambda random: document_of(random, APPLICATION), terms.load),

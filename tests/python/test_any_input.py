@@ -249,7 +249,6 @@ def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, 
         (("calibrate", "-o", "notes.json"), "notes.json is there and was not written by haloscope"),
         (("validate", "r.jsonl", *PRICED, "-o", "README"), "README.md is there and was not written by haloscope"),
         (("simulate", *GRID, *PRICED, "--goal", "README.md"), "README.md is there and was not written by haloscope"),
-        (("run", *GRID, "--region", "full"), "--region is called --substeps now"),
         (("run", *GRID, "--strategy", "zzz"), "more"),
     ],
 )

@@ -281,9 +281,6 @@ def test_plans_outlive_their_layout_and_programs_their_plan():
 def test_names_that_python_offers_are_those_of_the_core():
     assert core.app_names() == ["advection3d", "laplace2d", "laplace3d", "poisson2d", "cg3d", "hydro3d"]
     assert core.process_grid_rules() == ["cubic", "square", "prime-factors", "slabs"]
-    older = {"white": "cubic", "valen": "square", "davis": "prime-factors", "lines": "slabs"}
-    for alias, rule in older.items():
-        assert core.process_grid(alias, 12, (60, 36)) == core.process_grid(rule, 12, (60, 36))
     assert core.find_app("advection3d").forms[0] == "dense"
     assert core.strategy_names()[0] == "reference"
     assert core.device_strategy_names()[0] == "ordered/staged"

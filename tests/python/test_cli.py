@@ -196,7 +196,7 @@ def test_schedule_and_exchange_may_be_called_what_the_thesis_calls_them(words, s
         (["--periodic", "all"], {"periodic": (True, True)}),
         (["--set", "seed=2", "--set", "weights=1,1,-4,1,1"], {"set": (("seed", "2"), ("weights", "1,1,-4,1,1"))}),
         (["--stage-strategies", "step=direct/p2p"], {"stage_strategies": (("step", "direct/p2p"),)}),
-        (["--process-grid", "lines"], {"process_grid": "lines"}),
+        (["--process-grid", "slabs"], {"process_grid": "slabs"}),
         (["--substeps", "blocked", "-d", "4"], {"substeps": "blocked", "depth": 4}),
         (["-n", "3", "--threads", "2"], {"ranks": 3, "threads": 2}),
     ],

@@ -250,7 +250,7 @@ def test_parts_inside_a_node_and_across_may_overlap():
 @pytest.mark.parametrize("ranks", [2048, 100_000])
 def test_of_very_many_ranks_few_have_to_be_priced(ranks):
     """What it takes, seconds, is figure `predict`."""
-    grid = core.process_grid("davis", ranks, (5000,) * 3)
+    grid = core.process_grid("prime-factors", ranks, (5000,) * 3)
     run = walltime.Run((5000,) * 3, grid, placement.place("fill", ranks, 2, 6), hydra_runs.iterations(100))
     assert len(walltime.representatives(run)) < 100
     worst = walltime.worst(hydra_runs.validated(), MINERVA, run)

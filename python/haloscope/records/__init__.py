@@ -16,7 +16,6 @@ from pathlib import Path
 from haloscope import files
 from haloscope.data import DATA
 from haloscope.errors import HaloscopeError, UsageProblem
-from haloscope.records import upgrade
 from haloscope.terminal import say
 
 MEASURED = ("measurement", "microbench", "calibration", "blocks", "pace")  # kinds of record that hold times
@@ -27,8 +26,8 @@ SCHEMA_FILE = DATA / "record.schema.json"
 
 
 # What a line may be by the schema: a record, or a definition of its own.
-RECORD, OLD, CG = "", "version_1", "cg"
-NAMES = {RECORD: f"haloscope.record of version 1 or {SCHEMA_VERSION}", CG: "record of conjugate gradients"}
+RECORD, CG = "", "cg"
+NAMES = {RECORD: f"haloscope.record of version {SCHEMA_VERSION}", CG: "record of conjugate gradients"}
 
 
 @functools.cache
@@ -78,7 +77,7 @@ def fault_of(record: object, what: str = RECORD) -> str:
     """
     error = next(iter(_validator(what).iter_errors(record)), None)
     if error is None:
-        return _FAULTS.get(record["kind"], lambda _: "")(record) if what != OLD else ""
+        return _FAULTS.get(record["kind"], lambda _: "")(record)
     place = "/".join(str(p) for p in error.absolute_path)
     return f"{place + ': ' if place else ''}{error.message}"[:300]
 
@@ -119,29 +118,13 @@ class RecordFile:
             )
 
 
-def _upgraded(value: object) -> object:
-    """Return a record of version 1 in the words of this version, all else as it is. Raises ValueError with its
-    fault.
-    """
-    if not upgrade.is_old(value):
-        return value
-    if fault := fault_of(value, OLD):
-        raise ValueError(fault)
-    return upgrade.upgraded(value)
-
-
 def parse_line(line: str, what: str = RECORD) -> dict:
     """Parse and check one line. what: RECORD or CG. Raises ValueError with the reason."""
     try:
-        value = files.json_of(line)
+        record = files.json_of(line)
     except ValueError as error:
         raise ValueError(f"no complete JSON ({error})") from None
-    try:
-        record = _upgraded(value)
-        fault = fault_of(record, what)
-    except ValueError as error:
-        fault = str(error)
-    if fault:
+    if fault := fault_of(record, what):
         raise ValueError(f"no {NAMES[what]} ({fault})")
     return record
 

@@ -114,14 +114,10 @@ ProcessGrid explicit_grid(const std::string& text, int ranks, const GridSpec& gr
 
 struct Rule {
   const char* name;
-  const char* author;  // the same rule under the name of the study that used it
   ProcessGrid (*split)(int ranks, const GridSpec& grid);
 };
 
-constexpr Rule rules[] = {{"cubic", "white", cubic},
-                          {"square", "valen", square},
-                          {"prime-factors", "davis", prime_factors},
-                          {"slabs", "lines", slabs}};
+constexpr Rule rules[] = {{"cubic", cubic}, {"square", square}, {"prime-factors", prime_factors}, {"slabs", slabs}};
 
 }  // namespace
 
@@ -142,12 +138,11 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
   if (!rule.empty() && rule.find_first_not_of("0123456789x") == std::string::npos)
     return explicit_grid(rule, ranks, grid);
   for (const Rule& one : rules)
-    if (rule == one.name || rule == one.author) return one.split(ranks, grid);
+    if (rule == one.name) return one.split(ranks, grid);
   throw UsageError(unknown_name("process grid rule", rule, process_grid_rules()));
 }
 
-// ---- layouts
-// ----------------------------------------------------------------------------------------------------------
+// ---- layouts --------------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -81,16 +81,6 @@ TEST(Decomposition, SlabsAreBlocksOfWholeLinesOrPlanes) {
   EXPECT_EQ(process_grid("slabs", 6, cube(50)), (ProcessGrid{1, 1, 6}));
 }
 
-TEST(Decomposition, RulesAreKnownByTheNamesOfTheStudiesToo) {
-  const std::map<std::string, std::string> studies{
-      {"cubic", "white"}, {"square", "valen"}, {"prime-factors", "davis"}, {"slabs", "lines"}};
-  ASSERT_EQ(process_grid_rules().size(), studies.size());
-  for (const std::string& rule : process_grid_rules())
-    for (int ranks : {1, 2, 6, 7, 12, 36})
-      EXPECT_EQ(process_grid(rule, ranks, plane(90, 100)), process_grid(studies.at(rule), ranks, plane(90, 100)))
-          << rule << " of " << ranks;
-}
-
 TEST(Decomposition, V3_TheFirstRanksGetTheRemainder) {
   const Layout layout(plane(10, 4), {3, 1, 1});
   EXPECT_EQ(layout.owned(0), (Box{{0, 0, 0}, {4, 4, 1}}));

@@ -95,7 +95,7 @@ def request(case: Case, options: Options) -> space.Space:
         "strategy": case.strategy,
         "form": case.method,
         "schedule": "bulk" if case.method == "jacobi" else "pipeline",
-        "process_grid": "lines",
+        "process_grid": "slabs",
         "nodes": case.nodes if case.nodes > 1 else 0,
     }
     how = {"steps": iterations(case, options), "repetitions": options.repetitions}
