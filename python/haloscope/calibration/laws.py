@@ -202,7 +202,7 @@ def fit_row_cost(rows: Sequence[Row]) -> RowCost:
 
 
 def kernel_name(request: Mapping, point: Mapping) -> str:
-    """Return the name in profiles of the kernel of a record's point, as `price.sweeps_of` gives it."""
+    """Return the name in profiles of the kernel of a record's point."""
     name = kernel_of(Choice.from_json(request))
     return f"{name}:{point['sweep']}" if "sweep" in point else name
 
