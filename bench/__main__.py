@@ -22,9 +22,8 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.commands import info
 from haloscope.core import build
-from haloscope.measure import answers, launch
+from haloscope.measure import answers, inventory, launch
 from haloscope.records import stats
 from haloscope.report import tables
 
@@ -182,7 +181,7 @@ def environment(folder: Path) -> dict:
         ["git", "describe", "--always", "--dirty"], check=False, capture_output=True, text=True, cwd=ROOT
     ).stdout
     return {
-        "cpu": info.cpu(),
+        "cpu": inventory.cpu(),
         "cores": launch.cores(),
         "load_before": round(os.getloadavg()[0], 2),
         "host": platform.node(),

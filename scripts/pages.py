@@ -144,8 +144,8 @@ def accuracy() -> str:
     """Errors of the model on held-out configurations, by group, and the plot docs/figures/model.svg and .png."""
     from haloscope import records
     from haloscope.advice import validate
-    from haloscope.commands import validate as report
     from haloscope.model import profile
+    from haloscope.report import validate as report
 
     folder = RESULTS / "accuracy"
     machine = profile.load(folder / "machine.json")
@@ -182,8 +182,8 @@ def lab() -> str:
     import lab
 
     from haloscope.advice import validate
-    from haloscope.commands import validate as report
     from haloscope.measure import programs
+    from haloscope.report import validate as report
 
     programs.use(lab.program(), lab.OWN, {})
     folders = sorted(lab.KEPT.iterdir())

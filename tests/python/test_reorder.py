@@ -172,7 +172,7 @@ def test_pairs_of_another_order_are_counted_where_its_ranks_are(haloscope):
 
 
 def test_tuning_tries_orders_on_stated_nodes():
-    from haloscope.commands import tune
+    from haloscope.advice import tuning
 
-    assert tune.usual_orders("1,2") == "none,nodes"
-    assert tune.usual_orders("1") == tune.usual_orders(None) == "none"
+    assert tuning.usual_orders("1,2") == "none,nodes"
+    assert tuning.usual_orders("1") == tuning.usual_orders(None) == "none"

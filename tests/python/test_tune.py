@@ -21,6 +21,7 @@ from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
 from haloscope.model import profile
 from haloscope.records.rows import Row
+from haloscope.report.code import code_for
 from toy import TOY
 
 SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
@@ -358,10 +359,8 @@ def test_bad_input_is_a_clear_error(haloscope, words, expected):
 
 
 def test_the_command_to_measure_the_choice_says_all_that_was_varied():
-    from haloscope.commands import tune as command
-
     choice = core.Choice("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
-    code = command._code(Request(choice))
+    code = code_for(choice)
     last = code.splitlines()[-1]
     for words in ("haloscope run laplace2d", "--process-grid 4x1", "--tiles 4", "--real f32", "--schedule split"):
         assert words in last

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.advice import validate as model
 from haloscope.measure.request import Request
 from haloscope.model import predict, profile
@@ -82,8 +82,6 @@ def times(toy, factors) -> list[dict]:
 
 
 def test_the_records_made_here_are_valid():
-    from haloscope import records
-
     assert records.fault_of(record(1e-3, exchange=1e-4)) == ""
 
 
@@ -284,10 +282,8 @@ def test_the_command_reports_and_draws(haloscope, tmp_path, toy):
 
 
 def test_launches_of_the_same_name_in_two_files_are_two_launches(tmp_path):
-    from haloscope.commands import validate as command
-
     files = [str(write(tmp_path / f"{n}.jsonl", [record(n * 1e-3)])) for n in (1, 2)]
-    [pair] = model.validate(command.read(files), profile.load(TOY), samples=0).pairs
+    [pair] = model.validate(records.read_together(files), profile.load(TOY), samples=0).pairs
     assert sorted(len(v) for v in pair.row.launches.values()) == [3, 3]
 
 
@@ -341,9 +337,7 @@ def test_the_model_is_checked_against_what_this_machine_measures(haloscope, tmp_
         file,
     )
     assert poisson.code == 0, poisson.err
-    from haloscope.commands import validate as command
-
-    found = model.validate(command.read([str(file)]), profile.load(TOY), samples=0)
+    found = model.validate(records.read_together([str(file)]), profile.load(TOY), samples=0)
     [pair] = found.pairs
     assert found.left_out == {}
     assert pair.error == pytest.approx(pair.prediction.time_s / pair.row.step.value - 1)

@@ -8,8 +8,8 @@ import pytest
 
 from haloscope import core
 from haloscope.advice import anomalies, whatif
-from haloscope.commands import validate as validate_command
 from haloscope.model import predict, profile
+from haloscope.report import validate
 from test_records import measurement
 from toy import TOY, changed
 
@@ -184,10 +184,10 @@ def test_records_show_which_sweeps_leave_their_line():
     bent = [sized(n, c, form="star") for n, c in cost.items()]
     straight = [sized(n, 1e-9, form="star", depth=2) for n in cost]
     few = [sized(n, 1e-9, form="star", depth=4) for n in (64, 128)]
-    text = validate_command.anomalies(bent + straight + few)
+    text = validate.anomalies(bent + straight + few)
     rows = [line for line in text.splitlines() if line.startswith("| laplace2d")]
     assert len(rows) == 1 and "2 kernels measured at 3 sizes or more" in text
     shown = [part.strip() for part in rows[0].split("|")[2:5]]
     assert shown == [f"{256**2 / 2:.0f}", f"{512**2 / 2:.0f}", "3.00"]
-    assert "None leaves its line." in validate_command.anomalies(straight)
-    assert validate_command.anomalies(few) == ""
+    assert "None leaves its line." in validate.anomalies(straight)
+    assert validate.anomalies(few) == ""

@@ -18,6 +18,7 @@ from haloscope import core
 from haloscope.core import capi
 from haloscope.core.choice import handle_of
 from haloscope.errors import UsageProblem
+from haloscope.measure import lists
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 
@@ -97,6 +98,14 @@ class Advice:
     def equals(self) -> tuple[Candidate, ...]:
         """Candidates that cannot be told from the best, the best itself included."""
         return self.groups[0].members
+
+
+def depths_of(text: str) -> list[int]:
+    """Return the depths of --depth. Raises UsageProblem for what is no list of them."""
+    depths = lists.numbers(text, "--depth")
+    if min(depths) < 1:
+        raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
+    return depths
 
 
 def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> list[core.Choice]:

@@ -9,16 +9,21 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from haloscope import core
+from haloscope import core, records
 from haloscope.advice import advise
 from haloscope.advice.best import best
 from haloscope.advice.tune import DEFAULT
+from haloscope.errors import UsageProblem
+from haloscope.measure import lists
 from haloscope.model import predict
-from haloscope.model.link import Link, over_link
+from haloscope.model.link import Link, over_link, rate_of, time_of
 from haloscope.model.profile import Profile
 from haloscope.records.rows import group_rows, speedup
+
+MOST = 400  # places on a map
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,49 @@ def techniques(choice: core.Choice) -> tuple[str, ...]:
     ]
     words += [transport.split(":")[0]] * (not transport.startswith("p2p"))
     return tuple(words)
+
+
+def sizes_of(blocks: str) -> list[int]:
+    """Return the sizes of blocks that a list names. Raises UsageProblem for one below 1."""
+    sizes = lists.numbers(blocks, "--blocks")
+    if min(sizes) < 1:
+        raise UsageProblem(f"--blocks {min(sizes)} is not possible; use 1 or more")
+    return sizes
+
+
+def links_of(ranks: int, latency: str, bandwidth: str) -> list[Link]:
+    """Return the networks of a list of latencies, with lines of one bandwidth, for each rank on a node of its own."""
+    rate = rate_of(bandwidth)
+    return [Link(max(2, ranks), time_of(text), rate) for text in latency.split(",")]
+
+
+def maps(
+    choice: core.Choice,
+    profile: Profile,
+    links: Sequence[Link],
+    blocks: Sequence[int],
+    depths: Sequence[int],
+    files: Sequence[Path],
+    bandwidth: str,
+) -> dict[str, list[Spot]]:
+    """Return the map that is predicted, and where files of records are given that of what was measured, by name.
+
+    bandwidth: of the lines, as the user wrote it. Raises UsageProblem for more than MOST places, and for files without
+    a plain exchange to compare with; as `predicted` does.
+    """
+    if len(links) * len(blocks) > MOST:
+        raise UsageProblem(f"these lists ask for {len(links) * len(blocks)} places, more than {MOST}; shorten them")
+    found = {"predicted": predicted(choice, profile, links, blocks, depths)}
+    if files:
+        held = (record for file in files for record in records.read_aloud(file).records)
+        found["measured"] = measured(held, choice.app, rate_of(bandwidth))
+        if not found["measured"]:
+            raise UsageProblem(
+                f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated "
+                "cluster with "
+                f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
+            )
+    return found
 
 
 def predicted(

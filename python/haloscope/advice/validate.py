@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
-from haloscope.errors import HaloscopeError
+from haloscope.errors import HaloscopeError, UsageProblem
 from haloscope.model import held_out, pace, predict
+from haloscope.model import profile as profiles
 from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.records import stats
@@ -247,6 +248,28 @@ def residuals(pairs: Sequence[Pair]) -> dict:
             (p.exchange_regime, math.log((p.exchange_s or 0) / p.prediction.exchange_s)) for p in exchanges
         ),
     }
+
+
+def refuse_shipped(profile: str) -> None:
+    """Raise UsageProblem when intervals cannot be kept in a profile, as it comes with the package."""
+    if profile in profiles.names():
+        raise UsageProblem(
+            f"--keep-intervals writes into the profile, and '{profile}' comes with the package; give a file of yours"
+        )
+
+
+def keep(pairs: Sequence[Pair], profile: Profile, file: str) -> dict:
+    """Write a profile with the residuals of some pairs to a file; return them.
+
+    Raises UsageProblem when the pairs are too few for intervals.
+    """
+    found = residuals(pairs)
+    if not found["step"]:
+        raise UsageProblem(
+            f"{len(pairs)} choices are too few for intervals of 90 %; give records of 19 or more, better of hundreds"
+        )
+    profiles.save(profile.data | {"held_out": found}, file)
+    return found
 
 
 def are_held_out(pairs: Sequence[Pair], profile: Profile) -> bool:

@@ -14,9 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
+from haloscope.errors import UsageProblem
+from haloscope.measure import lists
+from haloscope.measure.request import Request
 from haloscope.model import placement
 from haloscope.model.predict import PLAINLY, Prediction, Setting, layout_on, places_of, predict
 from haloscope.model.profile import Profile
+
+MOST = 2000  # predictions of one command
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -108,3 +114,97 @@ def relative(variants: Sequence[Variant]) -> list[tuple[float, float]]:
         )
         for v in variants
     ]
+
+
+# ---- what is asked for -----------------------------------------------------------------------------------------------
+
+
+def space_asked(app: core.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
+    """Return the options of the choices' space, and in weak scaling the numbers of ranks that `choices_of` takes.
+
+    options: --process-grid `all` stands for every grid of --ranks. weak: --cells are those of one rank.
+    Raises UsageProblem for a process grid that does not go with --ranks or with weak scaling.
+    """
+    if weak:  # one rank has all --cells; the others follow from it
+        asked = lists.numbers(options["ranks"], "--ranks")
+        _refuse_fixed_grid(options["process_grid"] or "")
+        return options | {"ranks": "1"}, asked
+    if options["process_grid"] == ALL:
+        return options | {"process_grid": _all_grids(app, options["ranks"])}, []
+    return options, []
+
+
+def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[core.Choice]:
+    """Return the choices of some requests, in their order; in weak scaling for each number of ranks asked for.
+
+    Raises UsageProblem when one of them cannot run or they are too many.
+    """
+    choices = [request.choice for request in requests]
+    if asked:
+        _refuse_too_many(len(choices) * len(asked))
+        choices = [scaled(choice, ranks) for choice in choices for ranks in asked]
+        for reason in filter(None, map(core.illegal, choices)):
+            raise UsageProblem(reason)
+    return choices
+
+
+def _refuse_fixed_grid(process_grid: str) -> None:
+    if process_grid == ALL or any(letter.isdigit() for letter in process_grid):
+        raise UsageProblem(
+            f"--weak needs a process grid for any number of ranks, not --process-grid {process_grid}; name a rule, or "
+            "leave it out"
+        )
+
+
+def _all_grids(app: core.App, ranks: str) -> str:
+    """Return every process grid of a number of ranks as a list. Raises UsageProblem for several numbers of ranks."""
+    counts = lists.numbers(ranks, "--ranks")
+    if len(counts) != 1 or not 1 <= counts[0] <= 10**6:
+        raise UsageProblem(
+            f"--process-grid all needs one number of ranks up to 1000000, not --ranks {ranks}; give one, or name the "
+            "grids"
+        )
+    return ",".join("x".join(map(str, grid)) for grid in process_grids(counts[0], app.dims))
+
+
+def settings(active: str | None, mapping: str) -> list[Setting]:
+    """Return the settings of two lists. Raises UsageProblem for words that they cannot have."""
+    rules = [rule for rule in placement.rules() if rule != "custom"]
+    counts: list[int | None] = list(lists.numbers(active, "--active")) if active else [None]
+    return [Setting(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
+
+
+def variants(choices: Sequence[core.Choice], machine: Profile, asked: Sequence[Setting]) -> list[Variant]:
+    """Return every choice under every setting, predicted. Raises UsageProblem when they are too many."""
+    _refuse_too_many(len(choices) * len(asked))
+    return [variant(choice, machine, setting) for choice in choices for setting in asked]
+
+
+def _refuse_too_many(count: int) -> None:
+    if count > MOST:
+        raise UsageProblem(f"these lists ask for {count} predictions, more than {MOST}; shorten them")
+
+
+# ---- two machines ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Predictions of two machines by ranks, and between which numbers of ranks they change places, if they do."""
+
+    machines: tuple[str, str]
+    predictions: dict[int, tuple[Variant, ...]]
+    crossing: tuple[int, int] | None
+
+
+def compared(choices: Sequence[core.Choice], machines: Sequence[Profile], asked: Sequence[Setting]) -> Compared:
+    """Return two machines over all numbers of ranks. Raises UsageProblem when more than the ranks differ."""
+    counts = [choice.ranks for choice in choices]
+    if len(set(counts)) != len(choices) or len(asked) != 1:
+        raise UsageProblem("--against compares two machines over numbers of ranks; give one value of everything else")
+    _refuse_too_many(2 * len(choices))
+    ordered = sorted(choices, key=lambda choice: choice.ranks)
+    found = {c.ranks: tuple(variant(c, machine, asked[0]) for machine in machines) for c in ordered}
+    curves = [lambda ranks, place=place: found[ranks][place].prediction.time_s for place in range(2)]
+    first, second = (machine.name for machine in machines)
+    return Compared((first, second), found, crossover(*curves, found))

@@ -30,6 +30,7 @@ def command(ranks, device, as_json):
     """
     from haloscope.core import build
     from haloscope.measure import checkup, devices, launch, progress
+    from haloscope.report import doctor as report
 
     build.rank_program()  # is it there? and mpiexec? nothing can be tried without them
     launch.mpiexec()
@@ -41,21 +42,5 @@ def command(ranks, device, as_json):
         for name, examination in planned.items():
             checks += checkup.carry_out(name, examination)
             line.step(name)
-    _show(checks, as_json)
+    terminal.echo(terminal.json_text(report.document(checks)) if as_json else report.markdown(checks))
     return errors.FAILED if any(check.verdict == checkup.BROKEN for check in checks) else errors.OK
-
-
-def _show(checks, as_json: bool) -> None:
-    from haloscope.measure import checkup
-    from haloscope.report import tables
-
-    if as_json:
-        import dataclasses
-
-        terminal.echo(terminal.json_text([dataclasses.asdict(check) for check in checks]))
-        return
-    lines = [[check.name, check.verdict, check.found, check.remedy] for check in checks]
-    terminal.echo(tables.markdown(lines, ["check", "verdict", "found", "what to do"]))
-    verdicts = (checkup.BROKEN, checkup.WARNING, checkup.OK, checkup.NOT_HERE)
-    counts = [f"{sum(check.verdict == verdict for check in checks)} {verdict}" for verdict in verdicts]
-    terminal.echo(f"\n{', '.join(counts)}")

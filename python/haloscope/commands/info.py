@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import shutil
-import subprocess
-from pathlib import Path
-
 import click
 
-from haloscope import core, terminal
-from haloscope.errors import HaloscopeError
+from haloscope import terminal
 from haloscope.options import command as command_of
 from haloscope.options import starts_ranks
 
@@ -22,124 +15,8 @@ from haloscope.options import starts_ranks
 def command(as_json):
     """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others,
     why not."""
-    facts = gather()
-    if as_json:
-        terminal.echo(terminal.json_text(facts))
-        return
-    from haloscope.report import tables
+    from haloscope.measure import inventory
+    from haloscope.report import info as report
 
-    terminal.echo(tables.markdown([[name, value] for name, value in facts["machine"].items()], ["machine", ""]))
-    for kind in ("devices", "transports", "schedules", "apps"):
-        lines = [[e["name"], e["state"], e["about"]] for e in facts[kind]]
-        terminal.echo("\n" + tables.markdown(lines, [kind[:-1], "here", ""]))
-    terminal.echo("\n" + tables.markdown(facts["probes"], ["what this MPI does as it should", "here", ""]))
-
-
-def gather() -> dict:
-    """Collect everything `haloscope info` shows, as a plain value; where no rank starts, the reason in place of what is
-    unknown."""
-    from haloscope.core import build
-    from haloscope.measure import answers, launch, probes
-
-    said, silent = _tried(answers.information)
-    path, no_path = _tried(launch.mpiexec)
-    program, no_program = _tried(build.rank_program)
-    said = said or {}
-    unknown = f"unknown: {silent}"
-    machine = {
-        "Haloscope": f"{said.get('version') or core.version()}, commit {said.get('commit') or '?'}",
-        "program": str(program or no_program),
-        "built for": build.mpi() or "an MPI that is not known",
-        "MPI": f"{' '.join(said['mpi_library'].split())} (standard {said.get('mpi_standard', '?')})"
-        if said
-        else unknown,
-        "mpicxx": (program and launch.cmake_cache("MPI_CXX_COMPILER")) or said.get("mpi_compiler", "unknown"),
-        "mpiexec": f"{path} ({launch.flavour(path)})" if path else no_path,
-        "compiler": f"{said['compiler']} {said.get('compiler_flags', '')} ({said.get('build_type', '?')})".strip()
-        if said
-        else unknown,
-        "other compilers": ", ".join(other_compilers()) or "none on PATH (nvcc, hipcc, clang++ looked for)",
-        "CPU": f"{cpu()}, {launch.cores()} of {os.cpu_count()} cores usable",
-        "kernels": ", ".join(said.get("isas", [])) + " (best first)" if said else unknown,
-        "GPUs": ", ".join(gpus()) or "none (nvidia-smi and rocm-smi name no device)",
-    }
-    return {
-        "machine": machine,
-        "probes": probes.table(probes.findings()) if said else [],
-        "devices": [_back_end(entry) for entry in said.get("devices", [])],
-        "transports": [_transport(transport, ranks_start=bool(said)) for transport in core.transports()],
-        "schedules": [_present(schedule) for schedule in core.schedules()],
-        "apps": [_present(core.find_app(name)) for name in core.app_names()],
-    }
-
-
-def _tried(question):
-    """Return (the answer, ""), or (None, why there is none)."""
-    try:
-        return question(), ""
-    except HaloscopeError as error:
-        return None, str(error)
-
-
-def _back_end(entry: dict) -> dict:
-    """A back end of --device: its devices, or why it is absent."""
-    names = [f"{d['name']} ({d['total_bytes'] / 2**30:.1f} GiB)" for d in entry["devices"]]
-    return {
-        "name": entry["name"],
-        "state": "no" if entry["absent"] else "yes",
-        "about": entry["absent"] or ", ".join(names) or "no device",
-    }
-
-
-def _present(one) -> dict:
-    return {"name": one.name, "state": "yes", "about": one.summary}
-
-
-def _transport(transport, *, ranks_start: bool) -> dict:
-    """A transport: its summary and options, or what this MPI does not do for it."""
-    from haloscope.measure import lists, probes
-
-    lacking = ranks_start and probes.lacking(
-        transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}"
-    )
-    options = f" (options: {', '.join(transport.options)})" if transport.options else ""
-    about = lacking or transport.summary + options
-    state = "?" if not ranks_start else "no" if lacking else "yes"
-    return {"name": transport.name, "state": state, "about": about}
-
-
-def _output(*command: str) -> str:
-    if not shutil.which(command[0]):
-        return ""
-    try:
-        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=20).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-
-
-def cpu() -> str:
-    """Return the CPU's model name."""
-    try:
-        with Path("/proc/cpuinfo").open() as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def gpus() -> list[str]:
-    """Return the names of the GPUs that the vendors' tools see."""
-    nvidia = _output("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
-    amd = [line for line in _output("rocm-smi", "--showproductname").splitlines() if "Card series" in line]
-    return [line for line in nvidia.splitlines() if line] + [line.split(":")[-1].strip() for line in amd]
-
-
-def other_compilers() -> list[str]:
-    """Return name and version of compilers on PATH that back ends of devices can be built with."""
-    found = []
-    for name in ("nvcc", "hipcc", "clang++"):
-        lines = [
-            line for line in _output(name, "--version").splitlines() if "release" in line or "version" in line.lower()
-        ]
-        if lines:
-            found.append(f"{name}: {lines[0].strip()}")
-    return found
+    facts = inventory.gather()
+    terminal.echo(terminal.json_text(facts) if as_json else report.markdown(facts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import click
@@ -10,11 +9,8 @@ import click
 from haloscope import outputs, terminal
 from haloscope.commands import predict
 from haloscope.commands.advise import DECIDED
-from haloscope.errors import UsageProblem
 from haloscope.options import ChoiceOptions, FileName, app_of, one_choice, option
 from haloscope.options import command as command_of
-
-MOST = 400  # places on a map
 
 
 @command_of(
@@ -56,67 +52,19 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
     apart the simplest. A map of what was measured needs the plain exchange and its rivals in records of emulated
     clusters.
     """
-    from haloscope import records
     from haloscope.advice import map as model
     from haloscope.measure import lists
     from haloscope.model import profile as profiles
-    from haloscope.model.link import Link, rate_of, time_of
+    from haloscope.report import map as report
 
     if output:
         outputs.refuse_foreign_figure(output)
-    machine = profiles.load(profile)
-    sizes = lists.numbers(blocks, "--blocks")
-    if min(sizes) < 1:
-        raise UsageProblem(f"--blocks {min(sizes)} is not possible; use 1 or more")
+    machine, sizes = profiles.load(profile), model.sizes_of(blocks)
     given = app_of(app, options)
     choice = one_choice(given, options | {"cells": "x".join(["1024"] * given.dims), "device": ""})
-    rate = rate_of(bandwidth)
-    links = [Link(max(2, choice.ranks), time_of(text), rate) for text in latency.split(",")]
-    if len(links) * len(sizes) > MOST:
-        raise UsageProblem(f"these lists ask for {len(links) * len(sizes)} places, more than {MOST}; shorten them")
-    found = {"predicted": model.predicted(choice, machine, links, sizes, lists.numbers(depth, "--depth"))}
-    if measured:
-        held = (record for file in measured for record in records.read_aloud(file).records)
-        found["measured"] = model.measured(held, choice.app, rate)
-        if not found["measured"]:
-            raise UsageProblem(
-                f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated "
-                "cluster with "
-                f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
-            )
-    terminal.echo(terminal.json_text(document(found)) if as_json else markdown(found, choice, machine, bandwidth))
+    links = model.links_of(choice.ranks, latency, bandwidth)
+    found = model.maps(choice, machine, links, sizes, lists.numbers(depth, "--depth"), measured, bandwidth)
+    title = report.title_of(choice, machine, bandwidth)
+    terminal.echo(terminal.json_text(report.document(found)) if as_json else report.markdown(found, title))
     if output:
-        from haloscope.report import map as drawn
-
-        files = drawn.draw(found, title_of(choice, machine, bandwidth), output)
-        terminal.echo(f"\nfigure: {', '.join(map(str, files))}", err=as_json)
-
-
-def title_of(choice, machine, bandwidth: str) -> str:
-    """Return what all places of a map have in common."""
-    return (
-        f"{choice.app}, {choice.ranks} ranks, each on a node of its own, {bandwidth} a line, profile {machine.name}: "
-        f"the winner, and how many times faster than plain messages it is"
-    )
-
-
-def document(found: dict) -> dict:
-    """Return maps as plain data; times in seconds per time step."""
-    return {
-        "schema": "haloscope.map",
-        "schema_version": 1,
-        **{
-            name: [dataclasses.asdict(spot) | {"choice": spot.choice.to_json()} for spot in spots]
-            for name, spots in found.items()
-        },
-    }
-
-
-def markdown(found: dict, choice, machine, bandwidth: str) -> str:
-    """Return maps as tables."""
-    from haloscope.report import map as drawn
-
-    parts = [f"# Map: {title_of(choice, machine, bandwidth)}"]
-    for name, spots in found.items():
-        parts.append(f"## {name.capitalize()}\n\n{drawn.markdown(spots)}")
-    return "\n\n".join(parts)
+        terminal.echo(f"\nfigure: {', '.join(map(str, report.draw(found, title, output)))}", err=as_json)

@@ -66,24 +66,7 @@ from haloscope.options import command as command_of
     help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
 )
 @starts_ranks
-def command(
-    names,
-    transport,
-    ranks,
-    gap,
-    nodes,
-    threads,
-    sizes,
-    quick,
-    seconds,
-    repetitions,
-    launches,
-    output,
-    resume,
-    stem,
-    recorded,
-    imported,
-):
+def command(output, resume, stem, recorded, imported, launches, **wanted):
     """Measure single messages through the transports that exchanges use, collective operations, and memory.
 
     \b
@@ -101,84 +84,30 @@ def command(
     is measured too, a table says how much longer several at once take.
     """
     from haloscope import records
+    from haloscope.measure import campaign, foreign, microbench
 
     if recorded and imported:
         raise errors.UsageProblem("--from and --import both say what to show; give one of them")
     file = recorded or output or records.scratch("microbench")
     stem = stem or outputs.stem_of(file)
     outputs.refuse_foreign_figure(stem)
-    if recorded:
-        _report(records.read_aloud(recorded).records, recorded, stem)
+    if recorded or imported:
+        found = records.read_aloud(recorded).records if recorded else foreign.import_files(imported, file)
+        _report(found, file, stem)
         return errors.OK
-    if imported:
-        _report(_import(imported, file), file, stem)
-        return errors.OK
-    space = _plan(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions)
-    return _measure(space, file, launches or (2 if quick else 3), resume, stem)
-
-
-def _plan(names, transport, ranks, gap, nodes, threads, sizes, quick, seconds, repetitions):
-    from haloscope.measure import lists, microbench
-
-    wanted = microbench.Wanted(
-        names=lists.names(names, microbench.NAMES, "pattern") if names else microbench.Wanted.names,
-        transports=microbench.transports(transport),
-        ranks=lists.numbers(ranks, "--ranks"),
-        nodes=lists.numbers(nodes, "--nodes"),
-        threads=lists.numbers(threads, "--threads") if threads else (),
-        sizes=lists.numbers(sizes, "--bytes") if sizes else (),
-        gap=gap or 0,
-        quick=quick,
-    )
-    return microbench.plan(wanted, seconds or (0.002 if quick else 0.01), repetitions or (3 if quick else 5))
-
-
-def _measure(space, file: Path, launches: int, resume: bool, stem: Path) -> int:
-    from haloscope.measure import campaign
-
-    run = campaign.Campaign(space, file, launches=launches, resume=resume, what="microbench")
-    found = run.run()
+    space = microbench.plan(microbench.wanted_of(wanted), wanted["seconds"], wanted["repetitions"])
+    launches = launches or (2 if wanted["quick"] else 3)
+    found = campaign.Campaign(space, file, launches=launches, resume=resume, what="microbench").run()
     _report(found, file, stem)
     return campaign.exit_code(found)
 
 
-def _import(files: tuple[Path, ...], output: Path) -> list[dict]:
-    from haloscope import records
-    from haloscope.measure import foreign
-
-    found = []
-    for file in files:
-        made = foreign.read(file)
-        for note in made.notes:
-            terminal.say(f"{file}: {note}")
-        found += made.records
-    records.refuse_foreign(output)
-    records.prepare(output)
-    records.append(output, found)
-    return found
-
-
 def _report(found: list[dict], file: Path, stem: Path) -> None:
     from haloscope.records.curves import group_curves
-    from haloscope.report import microbench_report, tables
+    from haloscope.report import microbench_report as report
 
     measured = group_curves(found)
-    for section in microbench_report.sections(measured):
-        terminal.echo(f"\n{section}")
-    for line in tables.refusals(found):
-        terminal.echo(f"\n{line}")
-    terminal.echo(f"\nrecords: {file}")
-    if charts := microbench_report.charts(measured):
-        files = microbench_report.figure(charts, _title(measured), stem)
+    terminal.echo(f"\n{report.markdown(measured, found, file)}")
+    if charts := report.charts(measured):
+        files = report.figure(charts, report.title(measured), stem)
         terminal.echo(f"figure:  {files[0]}, {files[1]}")
-
-
-def _title(measured) -> str:
-    """Say what was measured where: the programs whose output was imported, else CPU and MPI library."""
-    about = [curve.records[0]["environment"] for curve in measured]
-    programs = list(dict.fromkeys(e["program"] for e in about if "program" in e))
-    own = next((e for e in about if "program" not in e), None)
-    words = (
-        [f"{own.get('cpu', 'CPU')}, {' '.join(own['mpi_library'].split())[:60]}; medians over launches"] if own else []
-    )
-    return "; ".join(words + programs)

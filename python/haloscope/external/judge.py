@@ -13,7 +13,7 @@ from haloscope.advice import validate
 from haloscope.errors import HaloscopeError, UsageProblem, unknown_name
 from haloscope.external import predictions
 from haloscope.external.fit import Fit, fit
-from haloscope.external.table import Measured
+from haloscope.external.table import Measured, Table
 
 Condition = tuple[str, frozenset[str]]
 
@@ -47,6 +47,13 @@ def parse_condition(text: str) -> Condition:
     return axis, frozenset(v.strip() for v in values.split(","))
 
 
+def refuse_unknown_axes(axes: Iterable[str]) -> None:
+    """Raise UsageProblem for a word that is no axis."""
+    for axis in axes:
+        if axis not in AXES:
+            raise UsageProblem(unknown_name("axis", axis, AXES))
+
+
 def select(rows: Iterable[Measured], conditions: Sequence[Condition]) -> list[Measured]:
     """Return the rows that meet all conditions.
 
@@ -70,6 +77,33 @@ def half_of_cases(rows: Sequence[Measured]) -> list[Measured]:
     for row in rows:
         numbers.setdefault(row.case, len(numbers))
     return [row for row in rows if numbers[row.case].bit_count() % 2 == 0]
+
+
+def choose(
+    found: Table, other: Table | None, fit_on: Sequence[str], holdout: Sequence[str]
+) -> tuple[list[Measured], str]:
+    """Return the rows to fit, and in words which they are: all of another table, or some of the one that is judged.
+
+    fit_on, holdout: conditions as the user wrote them. Raises as `parse_condition` and `select` do.
+    """
+    if other:
+        return list(other.rows), f"Costs are fitted to the {len(other.rows)} exchanges of {other.path} alone."
+    conditions = [parse_condition(text) for text in (*fit_on, *holdout)]
+    words = " and ".join(fit_on or holdout)
+    chosen = select(found.rows, conditions)
+    if holdout:
+        without = {row.key for row in chosen}
+        chosen = [row for row in found.rows if row.key not in without]
+        told = f"but those with {words}"
+    elif fit_on:
+        told = f"with {words}"
+    else:
+        chosen = half_of_cases(found.rows)
+        told = "of half of the cases"
+    return (
+        chosen,
+        f"Costs are fitted to {len(chosen)} of the {len(found.rows)} exchanges of {found.path}: all {told} alone.",
+    )
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from haloscope.measure import launch, progress, user_program
+from haloscope import scratch
+from haloscope.measure import check_request, launch, progress, user_program
 from haloscope.measure.user_program import Ended
 from haloscope.records import differences
 from haloscope.records.differences import Difference, Rules
@@ -96,6 +100,23 @@ class Check:
         again = self._start(base.ranks, "-again")
         found = [] if again.failure else self._compare(base, again)
         return again.failure or (differences.summarize(found) if found else "")
+
+
+def check(program: Sequence[str], options: Mapping[str, Any]) -> Check:
+    """Run a program on several numbers of ranks and compare what it gives, as the options of `haloscope check` ask.
+
+    Raises UsageProblem and NotAvailable for what cannot be done, before the first run.
+    """
+    rules, counts = check_request.rules_of(options), check_request.counts_of(options["ranks"])
+    rule, dims = options["process_grid"], options["dims"]
+    commands = {count: user_program.words_of(program, count, rule, dims) for count in counts}
+    launcher = user_program.mpiexec_of(options["mpiexec"])
+    inputs, keep = options["inputs"], options["keep"]
+    check_request.refuse_inputs(inputs, keep)
+    limit = options["timeout"] or math.inf
+    with ExitStack() as stack:
+        root = check_request.prepare_folder(keep) if keep else stack.enter_context(scratch.folder())
+        return Check(rules, commands, launcher, limit, inputs, root.absolute(), bool(keep)).run()
 
 
 def _is_repeated(base: Ended, other: Ended) -> bool:

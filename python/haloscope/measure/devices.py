@@ -58,3 +58,12 @@ def resolve(text: str | None) -> str:
     if AUTO in asked and not first:
         raise NotAvailable(f"no device is available here: {'; '.join(known.values())}")
     return ",".join(dict.fromkeys(first if word == AUTO else word or NONE for word in asked))
+
+
+def device_of(asked: str | None, machine) -> str:
+    """Return --device with `auto` replaced by the back end that a profile has a device of, and `none` alone by nothing.
+
+    Raises NotAvailable for `auto` where the profile has no device.
+    """
+    items = [machine.section("device")["backend"] if word == AUTO else word for word in words(asked or "")]
+    return ",".join(word or NONE for word in items) if any(items) else ""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from haloscope import scratch
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
 from haloscope.measure import launch
+from haloscope.model import pace
 from haloscope.model.profile import Profile
 
 KIND = "pace"
@@ -68,6 +69,36 @@ def now(profile: Profile) -> dict:
         raise UsageProblem(f"{'; '.join(others)}; its pace cannot be measured here")
     pace: dict = record["pace"]
     return pace
+
+
+def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
+    """Return a profile at the pace that predictions shall be for, and that pace in words, with a remedy where it is
+    old.
+
+    refresh: measure it now. Raises as `now` does.
+    """
+    if refresh:
+        machine = machine.at_pace(now(machine))
+        away = pace.said(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
+        known = (
+            " Of the machine's states that the profile knows, the nearest counts." if "states" in machine.data else ""
+        )
+        return (
+            machine,
+            f"Pace: measured now; against the calibration: {away or 'as fast'} (time of each kernel).{known}",
+        )
+    if machine.data["origin"] == "published":
+        return machine, ""
+    if not machine.paces:
+        return machine, "Pace: not known, as the profile has none; calibrate again to compare it with another hour."
+    ages = [age for age in map(pace.age_s, machine.paces.values()) if age is not None]
+    if not ages or min(ages) < pace.STALE_S:
+        return machine, "Pace: that of the calibration."
+    return machine, (
+        f"Pace: that of the calibration, {pace.ago(min(ages))} ago, which is stale: a shared machine may be faster or "
+        "slower "
+        f"by now. --refresh measures it in a second."
+    )
 
 
 def _ranks_for(paces: Iterable[str], name: str) -> int:

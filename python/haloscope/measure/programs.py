@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from haloscope import core, files
@@ -32,6 +32,12 @@ def use(path: Path, app: str, parameters: Mapping[str, str]) -> core.App:
         core.declare_app(description, _Legality(path.absolute()).reason if description["own_legality"] else None)
         _programs[app] = path
     return core.find_app(app)
+
+
+def use_for(measured: Iterable[dict], path: Path) -> None:
+    """Have ranks run `path`, and make known those apps of records that are not the library's. Raises as `use` does."""
+    for app in {r["request"]["app"] for r in measured if "app" in r["request"]} - set(core.app_names()):
+        use(path, app, {})
 
 
 _programs: dict[str, Path] = {}  # by app

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from haloscope import patience
+from haloscope import core, patience
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.measure import launch
 from haloscope.records.text import count_of
@@ -68,6 +68,34 @@ class Ended:
 
 def _beside(folder: Path, suffix: str) -> Path:
     return folder.with_name(folder.name + suffix)
+
+
+def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -> list[str]:
+    """Return the command line of a program on a number of ranks, its placeholders replaced.
+
+    Raises UsageProblem when the program is not there or the process grid is none of so many ranks.
+    """
+    values = {"{ranks}": str(ranks), "{here}": str(Path.cwd())}
+    if any(text in word for word in program for text in ("{grid}", "{px}", "{py}", "{pz}")):
+        grid = core.process_grid(process_grid, ranks, [ranks] * dims)
+        values["{grid}"] = "x".join(map(str, grid))
+        values |= {f"{{p{axis}}}": str(blocks) for axis, blocks in zip("xyz", [*grid, 1, 1], strict=False)}
+    words = []
+    for word in program:
+        for name, value in values.items():
+            word = word.replace(name, value)  # noqa: PLW2901
+        words.append(word)
+    return [find_program(words[0]), *words[1:]]
+
+
+def mpiexec_of(path: str | None) -> Path:
+    """Return the mpiexec at a path, or the one that Haloscope uses. Raises NotAvailable when there is none."""
+    if path is None:
+        return launch.mpiexec()
+    found = shutil.which(path)
+    if not found:
+        raise NotAvailable(f"--mpiexec '{path}' cannot be executed; give the path of an mpiexec")
+    return Path(found).absolute()
 
 
 def find_program(word: str) -> str:

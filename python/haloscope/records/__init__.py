@@ -9,7 +9,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -150,6 +150,21 @@ def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
     found = read(path, what)
     for complaint in found.complaints():
         say(complaint)
+    return found
+
+
+def read_together(paths: Sequence[str]) -> list[dict]:
+    """Return the records of some files, their launches told apart; bad lines are named on the error output.
+
+    Raises UsageProblem for a file that cannot be read and when none of them holds a record.
+    """
+    found = []
+    for number, path in enumerate(dict.fromkeys(paths), 1):
+        for record in read_aloud(path).records:
+            launch = record.get("launch", {"id": ""})
+            found.append({**record, "launch": {**launch, "id": f"{number}/{launch['id']}"}})
+    if not found:
+        raise UsageProblem(f"no records in {', '.join(paths)}; give files that `haloscope run` wrote")
     return found
 
 

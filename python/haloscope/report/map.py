@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from haloscope.advice.map import Spot, techniques
@@ -19,7 +20,35 @@ COLOURS = {
 }
 
 
-def markdown(spots: Sequence[Spot]) -> str:
+def title_of(choice, machine, bandwidth: str) -> str:
+    """Return what all places of a map have in common."""
+    return (
+        f"{choice.app}, {choice.ranks} ranks, each on a node of its own, {bandwidth} a line, profile {machine.name}: "
+        f"the winner, and how many times faster than plain messages it is"
+    )
+
+
+def document(found: Mapping[str, Sequence[Spot]]) -> dict:
+    """Return maps as plain data; times in seconds per time step."""
+    return {
+        "schema": "haloscope.map",
+        "schema_version": 1,
+        **{
+            name: [dataclasses.asdict(spot) | {"choice": spot.choice.to_json()} for spot in spots]
+            for name, spots in found.items()
+        },
+    }
+
+
+def markdown(found: Mapping[str, Sequence[Spot]], title: str) -> str:
+    """Return maps as tables."""
+    parts = [f"# Map: {title}"]
+    for name, spots in found.items():
+        parts.append(f"## {name.capitalize()}\n\n{table(spots)}")
+    return "\n\n".join(parts)
+
+
+def table(spots: Sequence[Spot]) -> str:
     """Return a map as a table: a row for each size, a column for each network."""
     latencies = sorted({spot.latency_s for spot in spots})
     by_place = {(spot.block, spot.latency_s): spot for spot in spots}
@@ -50,7 +79,7 @@ def _kind(spot: Spot) -> str:
     return "other messages" if techniques(spot.choice) else "plain exchange"
 
 
-def draw(maps: dict[str, Sequence[Spot]], title: str, stem: Path) -> list[Path]:
+def draw(maps: Mapping[str, Sequence[Spot]], title: str, stem: Path) -> list[Path]:
     """Draw maps beside each other, by their names, on the same axes; return the files written (SVG and PNG)."""
     from haloscope.report import figures
     from haloscope.report.figures import PALE, plt, style

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope.records.curves import Curve
-from haloscope.report import contention, microbench
+from haloscope.report import contention, microbench, tables
 from haloscope.report.microbench import Chart
 
 MOST_LINES = 20  # of a panel in colours of their own
@@ -34,6 +34,23 @@ def sections(table: Sequence[Curve]) -> list[str]:
             made.append("As a profile has it (docs/model.md): " + "; ".join(laws) + ".")
     others = microbench.collective_charts(table) + microbench.memory_charts(table)
     return made + [f"### {chart.title}\n\n{chart.markdown()}" for chart in others]
+
+
+def markdown(table: Sequence[Curve], found: Sequence[dict], file: Path) -> str:
+    """Return the whole report of some records: the sections, what was refused, and the name of their file."""
+    parts = [*sections(table), *tables.refusals(found), f"records: {file}"]
+    return "\n\n".join(parts)
+
+
+def title(table: Sequence[Curve]) -> str:
+    """Say what was measured where: the programs whose output was imported, else CPU and MPI library."""
+    about = [curve.records[0]["environment"] for curve in table]
+    programs = list(dict.fromkeys(e["program"] for e in about if "program" in e))
+    own = next((e for e in about if "program" not in e), None)
+    words = (
+        [f"{own.get('cpu', 'CPU')}, {' '.join(own['mpi_library'].split())[:60]}; medians over launches"] if own else []
+    )
+    return "; ".join(words + programs)
 
 
 def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:

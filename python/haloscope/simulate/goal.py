@@ -6,15 +6,35 @@ Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
 from haloscope import core, outputs
 from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.model.predict import Setting
+from haloscope.model.profile import Profile
 from haloscope.simulate.simulate import Cast
 
 MOST_LINES = 50_000_000  # about 2 GB of text
+
+
+def refuse_file(path: Path, requests: Sequence) -> None:
+    """Raise UsageProblem where a schedule cannot be written: of several requests, or over a file of another program."""
+    if len(requests) > 1:
+        raise UsageProblem("--goal writes one schedule, and this is a space; ask for one choice")
+    outputs.refuse_foreign(path, outputs.SCHEDULE)
+
+
+def write_file(path: Path, choice: core.Choice, profile: Profile, setting: Setting, rounds: int) -> int:
+    """Write the message schedule of a choice to a file; return the number of lines.
+
+    Raises as `write` and `outputs.writing` do.
+    """
+    cast = Cast(choice, profile, setting)
+    with outputs.writing(path, outputs.SCHEDULE) as file:
+        return write(cast, rounds, file)
 
 
 def write(cast: Cast, rounds: int, file: TextIO) -> int:

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from haloscope import core
 from haloscope.core import capi, convert
 from haloscope.core.choice import handle_of
 from haloscope.errors import UsageProblem
+from haloscope.measure import lists
 from haloscope.model.predict import PLAINLY, Setting
 from haloscope.model.profile import Profile
 
@@ -192,6 +193,37 @@ def run(cast: Cast, how: How, rounds: int):
     result = ffi.new("hs_simulation_result*")
     capi.call("hs_simulation_run", cast.handle, options, ffi.from_buffer("double[]", ends), result)
     return ends, result
+
+
+def noise_of(text: str) -> tuple[float, float]:
+    """Return the mean of a delay of each operation, in seconds (`2e-6`) and as a part of the operation's own (`1%`).
+
+    Raises UsageProblem for what is neither.
+    """
+    try:
+        mean = float(text.removesuffix("%"))
+    except ValueError:
+        mean = -1.0
+    if not 0 <= mean < float("inf"):
+        raise UsageProblem(f"--noise '{text}' is no delay; write seconds (2e-6) or a part of each operation (1%)")
+    share = text.endswith("%")
+    return 0.0 if share else mean, mean / 100 if share else 0.0
+
+
+def weak_scalings(app: core.App, cells: str | None, ranks: str, process_grid: str | None) -> Iterator[dict[str, str]]:
+    """Yield the cells, ranks and process grid of each weak scaling, as texts of options.
+
+    cells: those of one rank, a list; ranks: a list; process_grid: rules, None for the app's own or the usual one.
+    Raises UsageProblem without cells, and as `scaled` does.
+    """
+    if not cells:
+        raise UsageProblem("a weak scaling needs the cells of one rank; for example --cells 64")
+    rules = (process_grid or app.process_grid or ("square" if app.dims == 2 else "cubic")).split(",")
+    for block in lists.shapes(cells, app.dims):
+        for count in lists.numbers(ranks, "--ranks"):
+            for rule in rules:
+                whole, grid = scaled(block, rule, count)
+                yield {"cells": "x".join(map(str, whole)), "ranks": str(count), "process_grid": grid}
 
 
 def scaled(cells_per_rank: Sequence[int], rule: str, count: int) -> tuple[tuple[int, ...], str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope import files, records
+from haloscope import files, records, terminal
 from haloscope.errors import UsageProblem
 from haloscope.measure.foreign import imb, skampi, stream
 from haloscope.measure.foreign.text import Output, Sample
@@ -48,6 +49,23 @@ def read(file: Path) -> Imported:
         if fault := records.fault_of(record):
             raise UsageProblem(f"{file} holds what no benchmark measures ({fault}); give the unchanged output")
     return Imported(made, output.notes)
+
+
+def import_files(paths: Sequence[Path], output: Path) -> list[dict]:
+    """Return the records of some files, added to a record file; what was left out of them is printed.
+
+    Raises UsageProblem as `read` does, and for an output that holds something else than records.
+    """
+    found = []
+    for file in paths:
+        made = read(file)
+        for note in made.notes:
+            terminal.say(f"{file}: {note}")
+        found += made.records
+    records.refuse_foreign(output)
+    records.prepare(output)
+    records.append(output, found)
+    return found
 
 
 def _text_of(file: Path) -> str:

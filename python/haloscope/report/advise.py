@@ -1,0 +1,166 @@
+"""Advice for readers: the ranking, the best depth, what would change the answer, and the JSON document."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from haloscope.advice.advise import name
+from haloscope.report import tables
+from haloscope.report.code import code_for, shape_hint
+
+
+def document(advice) -> dict:
+    """Return advice as plain data."""
+    return {
+        "schema": "haloscope.advice",
+        "schema_version": 1,
+        "candidates": [
+            {
+                **dataclasses.asdict(c.prediction),
+                "choice": c.prediction.choice.to_json(),
+                "equal_to_best": c.equal,
+                "group": c.group,
+            }
+            for c in advice.candidates
+        ],
+        "pick": advice.pick.prediction.choice.to_json(),
+        "groups": [
+            {"simplest": g.simplest.prediction.choice.to_json(), "members": len(g.members)} for g in advice.groups
+        ],
+        "best_by_depth": {depth: c.prediction.choice.to_json() for depth, c in advice.by_depth.items()},
+        "changes": advice.changes,
+        "refused": advice.refused,
+    }
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def nodes_assumed(best, machine, mapping: str) -> str:
+    """Say on which nodes ranks are taken to run, and of which network the profile is."""
+    m, c = machine.machine, best.choice
+    ranks = f"{c.ranks} rank{'s' * (c.ranks > 1)}" + f" of {c.threads} threads" * (c.threads > 1)
+    nodes = f"{best.nodes} node{'s' * (best.nodes > 1)}"
+    split = ", which --nodes makes of the profile's" if c.nodes > 1 else f", placed by rule {mapping}"
+    text = f"Nodes: {ranks} on {nodes} of {m['sockets_per_node']} x {m['cores_per_socket']} cores{split}."
+    lacking = [text for text in best.outside if "which the profile lacks" in text]
+    for note in dict.fromkeys([*best.notes, *lacking]):
+        text += f" {_sentence(note)}"
+    if link := m.get("emulated_network"):
+        text += (
+            f" The profile is of an emulated network ({', '.join(f'{k} {v}' for k, v in link.items())}), no real one."
+        )
+    return text
+
+
+def markdown(advice, machine, mapping: str, pace: str, top: int = 10, members: bool = False) -> str:
+    """Return the ranking, the best depth, what would change the answer, and the lines of code to use it.
+
+    mapping: the rule that places ranks. pace: in words. top: groups that are shown. members: list who is in them.
+    """
+    pick = advice.pick.prediction.choice
+    parts = [
+        _title(advice),
+        nodes_assumed(advice.best.prediction, machine, mapping),
+        pace,
+        _answer(advice),
+        _ranking(advice, top),
+        _members(advice, top) if members else "",
+        _depths(advice),
+    ]
+    if advice.changes:
+        parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
+    parts += [code_for(pick), shape_hint(pick, machine), _left_out(advice)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _title(advice) -> str:
+    c = advice.best.prediction.choice
+    return (
+        f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\n"
+        f"Machine profile: {advice.best.prediction.profile}."
+    )
+
+
+def _answer(advice) -> str:
+    pick, best, others = advice.pick.prediction, advice.best.prediction, len(advice.equals) - 1
+    if not others:
+        return f"**{name(pick.choice)}** is predicted fastest. {_sentence(pick.reason)}"
+    unit, factor = tables.unit((pick.time_s, best.time_s))
+    fastest = f"; fastest of them by {tables.number((pick.time_s - best.time_s) * factor)} {unit}: {name(best.choice)}"
+    return (
+        f"**{name(pick.choice)}** is the simplest of {others + 1} candidates that cannot be told apart: no winner"
+        f"{fastest * (pick is not best)}. {_sentence(pick.reason)}"
+    )
+
+
+def _ranking(advice, top: int) -> str:
+    shown = advice.groups[:top]
+    unit, factor = tables.unit(g.simplest.time_s for g in shown)
+    best, rows = advice.best.time_s, []
+    choices = (advice.best.asked, *(g.simplest.prediction.choice for g in shown))
+    arranged = [field for field in ("process_grid", "reorder") if len({getattr(c, field) for c in choices}) > 1]
+    for place, group in enumerate(shown, 1):
+        p = group.simplest.prediction
+        ends = " .. ".join(tables.number(c.time_s * factor) for c in (group.members[0], group.members[-1]))
+        rows.append(
+            [
+                place,
+                p.choice.strategy,
+                p.choice.schedule,
+                *(getattr(p.choice, field) or "the app's" for field in arranged),
+                f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
+                tables.number(p.time_s * factor),
+                f"{p.time_s / best:.2f}",
+                len(group.members) - 1 or "",
+                ends if len(group.members) > 1 else "",
+                p.reason,
+            ]
+        )
+    titles = [field.replace("_", " ") for field in arranged]
+    headers = [
+        "#",
+        "strategy",
+        "schedule",
+        *titles,
+        "depth",
+        f"step ({unit})",
+        "times the best",
+        "others",
+        f"all of them ({unit})",
+        "why",
+    ]
+    return tables.markdown(rows, headers, right=("#", *headers[-5:-1]))
+
+
+def _members(advice, top: int) -> str:
+    """List the candidates of the groups shown, the fastest of each first."""
+    lists = []
+    for place, group in enumerate(advice.groups[:top], 1):
+        unit, factor = tables.unit(c.time_s for c in group.members)
+        lines = [f"- {name(c.prediction.choice)}: {tables.number(c.time_s * factor)} {unit}" for c in group.members]
+        lists.append(f"Row {place}:\n\n" + "\n".join(lines))
+    return "## Who is in each row\n\n" + "\n\n".join(lists)
+
+
+def _depths(advice) -> str:
+    best = advice.by_depth
+    if len(best) < 2:
+        return ""
+    unit, factor = tables.unit(c.time_s for c in best.values())
+    texts = [f"{depth}: {tables.number(c.time_s * factor)} {unit}" for depth, c in best.items()]
+    return f"Best step by depth: {', '.join(texts)}."
+
+
+def _left_out(advice) -> str:
+    """List the candidates without a price, the most frequent first."""
+    lacking = {reason: count for reason, count in advice.refused.items() if reason.startswith("profile ")}
+    if not lacking:
+        return ""
+    transports = re.compile("has no cost of transport '([^']+)'")
+    names = sorted({found[1] for reason in lacking if (found := transports.search(reason))})
+    others = sorted(reason for reason in lacking if not transports.search(reason))
+    said = [f"Not priced, as the profile does not know them: {', '.join(names)}."] if names else []
+    return "\n\n".join(said + [f"Not priced: {reason}." for reason in others])

@@ -1,0 +1,117 @@
+"""Calibrations for readers: what was fitted, with intervals and errors, and what could not be told from 0."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from haloscope.calibration import calibrate
+from haloscope.model.segments import evaluate
+from haloscope.report import tables
+
+
+def markdown(made, verbose: bool) -> str:
+    """Return what was fitted as Markdown: segments with borders, intervals and residuals, transports, notes."""
+    m = made.data["machine"]
+    cores = f"{m['nodes']} x {m['sockets_per_node']} x {m['cores_per_socket']} cores"
+    parts = [
+        f"# Machine profile '{made.data['name']}'",
+        f"{m['cpu']}, {cores}, {made.data['mpi_library']}. Errors are those of the fitted points.",
+    ]
+    if made.laws:
+        parts.append(_laws(made.laws))
+    if made.contention:
+        parts.append(_contention(made.contention))
+    steps = [t for t in made.transports if t.name.startswith("steps/")]
+    for title, terms in (
+        ("What steps cost beside their parts", steps),
+        ("What transports add: p2p to messages alone, others to p2p", [t for t in made.transports if t not in steps]),
+    ):
+        if terms:
+            parts.append(_terms(title, terms))
+    for call, rows in made.data.get("reductions", {}).items():
+        times = ", ".join(f"{r['time_s'] * 1e6:.3g} us on {r['ranks']} ranks" for r in rows)
+        parts.append(f"{call.replace('all', 'All-')} of one number: {times}.")
+    if verbose:
+        parts += [_points(law) for law in made.laws]
+        unknown = calibrate.not_identified(made)
+        parts.append("\n".join(f"- {name}: {', '.join(names)} not told from 0" for name, names in unknown))
+    if made.data["notes"]:
+        parts.append("\n".join(f"- {note}" for note in made.data["notes"]))
+    return "\n\n".join(parts)
+
+
+def _laws(laws) -> str:
+    headers = ["cost", "from", "to", "fixed (us)", "95 %", "per unit (ns)", "95 % ", "points", "median error", "worst"]
+    rows = []
+    for law in laws:
+        for s in law.segments:
+            errors_ = law.errors(s)
+            rows.append(
+                [
+                    law.name,
+                    f"{s.start:g} {law.unit}",
+                    "" if math.isinf(s.end) else f"{s.end:g}",
+                    *_value(s.fixed, s.interval.get("fixed"), 1e6),
+                    *_value(s.slope, s.interval.get("slope"), 1e9),
+                    len(errors_),
+                    f"{100 * np.median(errors_):.1f} %",
+                    f"{100 * errors_.max():.0f} %",
+                ]
+            )
+    return tables.markdown(rows, headers, right=headers[1:])
+
+
+def _value(value: float, interval, factor: float) -> tuple[str, str]:
+    """A parameter that the data do not identify has no interval, and is not shown."""
+    if interval is None:
+        return "", ""
+    return f"{value * factor:.3g}", " .. ".join(f"{end * factor:.3g}" for end in interval)
+
+
+def _contention(terms) -> str:
+    shown = ", ".join(
+        "{} {} ({})".format(name, *_value(value, terms.interval[name], 1)) for name, value in terms.values.items()
+    )
+    return f"Messages at the same time: {shown}; median error {100 * np.median(np.abs(terms.errors)):.1f} %."
+
+
+def _terms(title: str, fits) -> str:
+    names = list(dict.fromkeys(name for t in fits for name in t.values))
+    unit = {name: _unit(name) for name in names}
+    headers = [
+        "of",
+        *(f"{name.removesuffix('_s')} ({unit[name][1]})" for name in names),
+        "points",
+        "median error",
+    ]
+    rows = []
+    for t in fits:
+        cells = []
+        for name in names:
+            value, ends = _value(t.values.get(name, 0.0), t.interval.get(name), unit[name][0])
+            cells.append(f"{value} ({ends})" if value else "")
+        rows.append([t.name.partition("/")[2], *cells, t.rows, f"{100 * np.median(np.abs(t.errors)):.0f} %"])
+    return f"{title}:\n\n" + tables.markdown(rows, headers, right=headers[1:])
+
+
+def _unit(parameter: str) -> tuple[float, str]:
+    """Return the factor that scales a parameter for display, and the unit."""
+    if parameter.endswith("_share"):
+        return 100, "%"
+    return (
+        (1e6, "us") if parameter in ("per_message_s", "per_round_s", "per_exchange_s", "per_program_s") else (1e9, "ns")
+    )
+
+
+def _points(law) -> str:
+    rows = []
+    for amount in sorted({r.amount for r in law.rows}):
+        times = [r.seconds for r in law.rows if r.amount == amount]
+        fitted, measured = evaluate(law.segments, amount), float(np.median(times))
+        rows.append(
+            [f"{amount:g}", f"{measured * 1e6:.3g}", f"{fitted * 1e6:.3g}", f"{100 * (fitted / measured - 1):+.1f} %"]
+        )
+    headers = [law.unit, "measured (us)", "fitted (us)", "error"]
+    return f"{law.name}\n\n" + tables.markdown(rows, headers, right=headers)

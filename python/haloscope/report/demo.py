@@ -1,0 +1,76 @@
+"""The report of `haloscope demo`: a table for each app and grid, a figure, and what to use here."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from haloscope.errors import UsageProblem
+from haloscope.records.rows import Row, group_rows
+from haloscope.records.text import cell
+from haloscope.report import conclusion, tables
+from haloscope.report.conclusion import Group
+
+NEXT = (
+    "Next: `haloscope run APP --cells ...` measures your grid; after `haloscope calibrate -o machine.json`, "
+    "`haloscope advise` predicts the best choice for any number of ranks and `haloscope tune` searches for it."
+)
+
+
+def groups_of(found: Sequence[dict], file: Path) -> Iterator[Group]:
+    """Yield for each app and grid its rows and the row that speed-ups refer to.
+
+    Raises UsageProblem for records of `file` without measurements, and for a grid without that row.
+    """
+    if not any(r["kind"] == "measurement" for r in found):
+        raise UsageProblem(f"{file} holds no measurements; give records of haloscope demo")
+    for table in _tables_by_grid(found):
+        base = tables.baseline(table)
+        if base is None:
+            grid = cell(table[0].request["cells"])
+            raise UsageProblem(
+                f"{grid}: the choice that speed-ups refer to was not measured; see {file}, and measure again"
+            )
+        yield table, base
+
+
+def _tables_by_grid(found: Sequence[dict]) -> list[list[Row]]:
+    """Return a table for each app and grid: 3D before 2D, the small grid before the large one."""
+    groups = defaultdict(list)
+    for record in found:
+        if record["kind"] == "measurement":
+            cells = record["request"]["cells"]
+            groups[-len(cells), math.prod(cells), record["request"]["app"]].append(record)
+    return [group_rows(groups[key]) for key in sorted(groups)]
+
+
+def section(table: Sequence[Row], base: Row) -> str:
+    """Return the table of a grid under its heading."""
+    where = f"{base.request['app']}, {cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
+    return f"### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}"
+
+
+def _checked(table: Sequence[Row]) -> str:
+    passed = sum(row.verification == "passed" for row in table)
+    return f"{passed} of {len(table)} choices byte-identical to `reference`"
+
+
+def draw(groups: Sequence[Group], found: Sequence[dict], stem: Path) -> list[Path]:
+    """Draw the figure. Returns the files written."""
+    from haloscope.report import figures
+
+    return figures.demo(groups, _machine(next(r for r in found if r["kind"] == "measurement")), stem)
+
+
+def _machine(record: dict) -> str:
+    e = record["environment"]
+    mpi = " ".join(e["mpi_library"].split()).replace("Version: ", "")
+    return f"{e.get('cpu', 'CPU')}, {e.get('cores', '?')} cores, {mpi}, {e['compiler']}; medians over launches"
+
+
+def ending(groups: Sequence[Group], file: Path, drawn: Sequence[Path]) -> str:
+    """Return what to use here and what to do next, and the names of the files of records and figure."""
+    words = f"{conclusion.conclude(groups)}\n\n{NEXT}"
+    return f"{words}\n\nrecords: {file}\nfigure:  {drawn[0]}, {drawn[1]}"

@@ -1,0 +1,82 @@
+"""Simulations for readers: a table, what a reader must know of them, the JSON document, and a figure over ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from haloscope.core import capi
+from haloscope.records.text import cell
+from haloscope.report import tables
+from haloscope.report.predict import remarks
+
+
+def document(made: list) -> dict:
+    """Return simulations as plain data: seconds per time step."""
+    return {
+        "schema": "haloscope.simulations",
+        "schema_version": 1,
+        "simulations": [
+            {"id": request.id, **dataclasses.asdict(s), "choice": s.choice.to_json()} for request, s in made
+        ],
+    }
+
+
+def markdown(made: list, weak: bool) -> str:
+    """Return a table of simulations, then what a reader must know of them."""
+    axes = [
+        a
+        for a in tables.axes()
+        if a in ("ranks", "schedule", "strategy")
+        or (a != "process_grid" and len({getattr(r.choice, a) for r, _ in made}) > 1)
+    ]
+    kinds = [kind for kind in capi.enumeration("HS_OP_") if any(s.by_operation[kind] > 0 for _, s in made)]
+    unit, factor = tables.unit(s.time_s for _, s in made)
+    timed = f"simulated step ({unit})"
+    headers = [*axes, timed, "rank mean", "95 % of ranks", *kinds, "last rank", "events", "took (s)"]
+    rows = []
+    for r, s in made:
+        times = [s.time_s, s.mean_s, s.percentiles[95], *(s.by_operation[kind] for kind in kinds)]
+        shown = [cell(getattr(r.choice, axis)) for axis in axes]
+        rows.append([*shown, *(tables.number(t * factor) for t in times), s.worst_rank, s.events, f"{s.wall_s:.1f}"])
+    how = made[0][1].how
+    title = f"# Simulated: {made[0][0].choice.app}" + (", weak scaling" if weak else "")
+    text = (
+        f"{title}\n\nMachine profile: {made[0][1].profile}. Simulated times in {unit} per step over the second half of "
+        f"{how.steps} steps (at least two exchanges), {_noise(how)}. Operations: mean over ranks, waiting included.\n\n"
+    )
+    right = (
+        "ranks",
+        "depth",
+        "threads",
+        timed,
+        "rank mean",
+        "95 % of ranks",
+        *kinds,
+        "last rank",
+        "events",
+        "events/s",
+    )
+    text += tables.markdown(rows, headers, right=right)
+    return text + "".join(f"\n\n{line}" for line in remarks(made))
+
+
+def _noise(how) -> str:
+    delays = [f"{how.noise_s:g} s"] * (how.noise_s > 0) + [f"{how.noise_share:.3g} of its time"] * (how.noise_share > 0)
+    return f"each operation delayed by {delays[0]} on the mean, seed {how.seed}" if delays else "no noise"
+
+
+def draw(made: list, weak: bool, stem: Path) -> list[Path]:
+    """Draw simulated seconds per step over ranks, one line per strategy, schedule and depth; return the files."""
+    from haloscope.report import figures
+
+    series: dict[str, list[tuple[int, float]]] = {}
+    for request, s in made:
+        c = request.choice
+        cells = "" if weak else f" {c.shape}"
+        label = f"{c.schedule} · {c.strategy}" + (f" · depth {c.depth}" if c.depth > 1 else "")
+        series.setdefault(label + (cells if len({m.choice.shape for m, _ in made}) > 1 else ""), []).append(
+            (c.ranks, s.time_s)
+        )
+    title = f"Simulated {'weak' if weak else 'strong'} scaling: {made[0][0].choice.app}, profile {made[0][1].profile}"
+    return figures.scaling(series, title, weak, stem)

@@ -1,0 +1,125 @@
+"""`haloscope tune` for readers: the choice, its race, what it was measured against, and what was left out."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+
+from haloscope.advice import advise
+from haloscope.advice import tune as model
+from haloscope.advice.tuning import Exhaustive, Tuned
+from haloscope.records import stats
+from haloscope.report import tables
+from haloscope.report.code import code_for
+
+
+def markdown(tuned: Tuned, top: int) -> str:
+    """Return the whole report. top: rows of the table of the race."""
+    race, chosen, again = tuned.race, tuned.chosen, tuned.again
+    parts = [_title(chosen, tuned.profile), _race(race, top)]
+    parts.append(_confirmed(chosen, tuned.measured, again) if again else "")
+    parts.append(_spent(race, again))
+    if tuned.exhaustive:
+        parts.append(_against_all(race, chosen, tuned.exhaustive))
+    parts += [
+        code_for(chosen.choice),
+        _left_out(race, tuned.order, tuned.space),
+        *(f"Note: {text}." for text in tuned.complaints),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _words(request) -> str:
+    """Return a candidate's distinguishing fields, in words of the command line."""
+    c = request.choice
+    words = advise.name(c)
+    for name in ("process_grid", "threads", "tiles", "sharing"):
+        value = getattr(c, name)
+        words += f", {name.replace('_', '-')} {value}" * (value != getattr(type(c), name))
+    return words
+
+
+def _title(chosen, machine) -> str:
+    case = f"{chosen.choice.app}, {chosen.choice.shape} cells, {chosen.ranks} ranks"
+    first = f"# Tuned: {case}\n\n**{_words(chosen)}** is the choice."
+    if machine:
+        return f"{first} Candidates were tried in the order that profile '{machine.name}' predicts."
+    calibrate = importlib.util.find_spec("haloscope.commands.calibrate")
+    remedy = "make a profile with `haloscope calibrate`" if calibrate else "give a machine profile with --profile"
+    return (
+        f"{first} No profile was given, so candidates were tried in random order; {remedy} to try the best ones first."
+    )
+
+
+def _race(race, top: int) -> str:
+    shown = [e for e in race.ranking if e.launches][:top]
+    unit, factor = tables.unit(e.time_s for e in shown)
+    rows = [
+        [
+            place,
+            _words(e.request),
+            tables.number(e.time_s * factor),
+            tables.number(e.predicted_s * factor) if e.predicted_s else "",
+            e.rungs,
+            e.fate or "in to the end",
+        ]
+        for place, e in enumerate(shown, 1)
+    ]
+    headers = ["#", "candidate", f"measured ({unit})", f"predicted ({unit})", "rungs", "why not further"]
+    measured = sum(bool(e.launches) for e in race.entrants)
+    noise = ", ".join(f"{value:.0%}" for value in race.seen_noise)
+    words = f"{measured} of {len(race.entrants)} candidates measured; noise between launches by rung: {noise}."
+    words += " Times are at the pace of the first launch." * race.level.in_use
+    return f"{words}\n\n" + tables.markdown(rows, headers, right=("#", *headers[2:5]))
+
+
+def _confirmed(chosen, measured, again) -> str:
+    rows = []
+    for other in dict.fromkeys(c for c in measured if c.id != chosen.id):
+        ratio = again.ratio(other, chosen)
+        name = _words(other) + " (the default)" * model.is_default(other)
+        if ratio is None:
+            rows.append([name, "", "", "not measured again: see the notes"])
+            continue
+        said = stats.told(ratio, "the choice is faster", "the choice is slower")
+        rows.append([name, f"{ratio.value:.3f}", tables.interval(ratio, "{:.3f}".format), said])
+    if not rows:
+        return "The choice is the default, and there was no other to measure it against."
+    table = tables.markdown(rows, ["against", "speed-up", "95 %", "verdict"], right=("speed-up",))
+    return f"## Measured again, interleaved\n\n{table}"
+
+
+def _spent(race, again) -> str:
+    confirming = again.wall_s if again else 0.0
+    spent, whole = race.spent_s + confirming, race.exhaustive_s
+    return (
+        f"Measured for {race.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the "
+        f"{whole:.0f} s "
+        f"that one launch of each of the {len(race.entrants)} candidates would take "
+        f"({race.spent_s / whole:.0%} without confirming)."
+    )
+
+
+def _against_all(race, chosen, whole: Exhaustive) -> str:
+    best, ratio = whole.best, whole.regret
+    words = f"All candidates took {whole.wall_s:.1f} s; choosing took {race.spent_s / whole.wall_s:.0%} of that. "
+    if best.id == chosen.id:
+        return f"## Against all candidates\n\n{words}The choice is the fastest of all: regret 1."
+    if ratio is None:
+        return f"## Against all candidates\n\n{words}The fastest, {_words(best)}, could not be measured again."
+    said = stats.told(ratio, "the choice is slower", "the choice is faster")
+    return (
+        f"## Against all candidates\n\n{words}The fastest was {_words(best)}. Both measured again, interleaved: regret "
+        f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)}), {said}."
+    )
+
+
+def _left_out(race, order, planned) -> str:
+    """Count the dropped candidates by reason: illegal, failed, without a price."""
+    lines = [f"- {count} cannot be: {reason}" for reason, count in Counter(r for _, r in planned.refused).most_common()]
+    failed = Counter(e.fate for e in race.entrants if e.fate.startswith("failed"))
+    lines += [f"- {count} {reason}" for reason, count in failed.most_common()]
+    never = [e for e in race.entrants if not e.launches and not e.fate.startswith("failed")]
+    lines += [f"- {len(never)} not measured: the time was up before their turn"] if never else []
+    lines += [f"- {count} tried last, as they have no prediction: {reason}" for reason, count in order.unpriced.items()]
+    return "## Left out\n\n" + "\n".join(lines) if lines else ""

@@ -1,0 +1,246 @@
+"""Predictions against measurements for people: tables, sentences and a plot of predicted against measured times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from haloscope import outputs
+from haloscope.advice import advise
+from haloscope.advice import anomalies as kernels
+from haloscope.advice import validate as model
+from haloscope.model import pace
+from haloscope.model.profile import Profile
+from haloscope.records import stats
+from haloscope.records.rows import group_rows
+from haloscope.report import tables
+
+
+def markdown(found: model.Validation, profile: Profile, measured: Sequence[dict]) -> str:
+    """Return the whole report of records that were compared with a profile. measured: these records."""
+    parts = [f"# Predicted against measured: {len(found.pairs)} choices\n\nMachine profile: {profile.name}."]
+    parts += [f"Warning: {text}." for text in found.warnings]
+    if found.pairs:
+        parts.append(_pace(found.pairs))
+        parts += _figures(found.pairs, model.are_held_out(found.pairs, profile))
+    if found.crowded:
+        parts.append(
+            "## With more threads than cores, apart from all above\n\n" + errors_table(found.crowded, exchange=False)
+        )
+    if found.left_out:
+        lines = "\n".join(f"- {count}: {reason}" for reason, count in found.left_out.items())
+        parts.append(f"## Not compared\n\n{lines}")
+    parts.append(anomalies(measured))
+    return "\n\n".join(filter(None, parts))
+
+
+def _pace(pairs) -> str:
+    """Say for which pace the predictions are."""
+    paced = sum(p.paced for p in pairs)
+    if not paced:
+        return (
+            "Pace: that of the calibration, as records or profile have none to compare; if the machine has changed "
+            "since, "
+            "that shows as an error."
+        )
+    away = pace.said(model.pace_against(pairs))
+    others = f" The other {len(pairs) - paced}: at the pace of the calibration." if paced < len(pairs) else ""
+    return (
+        f"Pace: each of {paced} choices is predicted at the pace of its own launches; against the calibration: "
+        f"{away or 'as fast'} (median).{others}"
+    )
+
+
+def _figures(pairs, held_out: bool) -> list[str]:
+    parts = ["## Time of a step\n\n" + errors_table(pairs, exchange=False)]
+    held = sum(p.exchange_error is not None for p in pairs)
+    if held:
+        words = f"Not hidden by computing, in the mean over ranks; measured on {held} of {len(pairs)}.\n\n"
+        parts.append("## Time of the exchange itself\n\n" + words + errors_table(pairs, exchange=True))
+    return [
+        *parts,
+        _coverage(model.coverage(pairs), len(pairs), held_out),
+        _exchange_coverage(model.coverage(pairs, exchange=True)),
+        _cases(model.cases(pairs)),
+        _each(pairs),
+    ]
+
+
+def errors_table(pairs, exchange: bool) -> str:
+    """Return the errors of steps, or of exchanges, per strategy and regime as a table."""
+    headers = ["group", "count", "signed median", "median", "p90", "worst"]
+    rows = [
+        [e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
+        for e in model.grouped(pairs, exchange)
+    ]
+    return tables.markdown(rows, headers, right=headers[1:])
+
+
+def _coverage(c, count: int, held_out: bool) -> str:
+    if c is None:
+        return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
+    source = f"{c.from_held_out} intervals are from held-out measurements" + (
+        "." if held_out else ", these among them: that they hold these says nothing."
+    )
+    if not c.from_held_out:
+        source = "They are the model's own; --keep-intervals makes them from measurements."
+    verdict = "rejected" if c.p_value < 0.05 else "not rejected"
+    return (
+        f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals "
+        f"({c.inside / c.count:.0%}); as "
+        f"{model.NOMINAL:.0%} intervals they are {verdict} (binomial test, p = {c.p_value:.2g})."
+        + (f" {count - c.count} predictions have no interval." if c.count < count else "")
+        + f" {source}"
+    )
+
+
+def _exchange_coverage(c) -> str:
+    return f"Of the exchange itself: {c.inside} of {c.count} ({c.inside / c.count:.0%})." if c else ""
+
+
+def _cases(found) -> str:
+    if not found:
+        return "## Order and regret\n\nNo case was measured with two choices."
+    headers = ["case", "choices", "order (tau)", "pick of the model", "regret", "95 %", "fastest measured"]
+    rows = []
+    for case in found:
+        same = case.pick is case.best
+        unsure = not same and stats.told(case.regret, "slower", "faster") == stats.NO_CHOICE
+        ends = "" if same else stats.NO_CHOICE if unsure else tables.interval(case.regret, "{:.3f}".format)
+        order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times alike
+        rows.append(
+            [
+                case.name,
+                case.count,
+                order,
+                advise.name(case.pick.prediction.choice),
+                f"{case.regret.value:.3f}",
+                ends,
+                "the pick" if same else advise.name(case.best.prediction.choice),
+            ]
+        )
+    words = (
+        f"Regret over {len(found)} cases: geometric mean {model.mean_regret(found):.3f}, worst "
+        f"{found[0].regret.value:.3f}. From "
+        f"records the fastest is the luckiest too: `haloscope tune --exhaustive` measures the two again."
+    )
+    return f"## Order and regret\n\n{words}\n\n" + tables.markdown(
+        rows, headers, right=("choices", "order (tau)", "regret")
+    )
+
+
+def _each(pairs) -> str:
+    ordered = sorted(pairs, key=lambda p: -abs(p.error))
+    headers = [
+        "configuration",
+        "measured (us)",
+        "predicted (us)",
+        "error",
+        "exchange (us)",
+        "predicted",
+        "error ",
+        "bound by",
+    ]
+    rows = []
+    for p in ordered:
+        exchange = ["", "", ""]
+        if p.exchange_error is not None:
+            exchange = [
+                tables.number(p.exchange_s * 1e6),
+                tables.number(p.prediction.exchange_s * 1e6),
+                f"{p.exchange_error:+.1%}",
+            ]
+        rows.append(
+            [
+                p.row.id,
+                tables.number(p.row.step.value * 1e6),
+                tables.number(p.prediction.time_s * 1e6),
+                f"{p.error:+.1%}",
+                *exchange,
+                _parts(p),
+            ]
+        )
+    table = tables.markdown(rows, headers, right=headers[1:-1])
+    return f"## Each configuration, largest error first\n\nWith the two largest predicted terms.\n\n{table}"
+
+
+def anomalies(measured: Sequence[dict]) -> str:
+    """Return the sweeps whose time leaves the line through smaller blocks; "" where no kernel has enough sizes."""
+    known = kernels.points(group_rows(measured))
+    if not known:
+        return ""
+    found = {name: kernels.leaving(list(by_size), list(by_size.values())) for name, by_size in known.items()}
+    rows = [[name, f"{a.last_on:.0f}", f"{a.first_off:.0f}", f"{a.ratio:.2f}"] for name, a in found.items() if a]
+    headers = ["kernel", "on the line up to (points)", "off it from", "measured over the line"]
+    many = f"{len(known)} kernel{'s' * (len(known) > 1)} measured at {kernels.FEWEST} sizes or more"
+    text = f"Points a rank sweeps per step; {many}, off by more than {kernels.THRESHOLD:.0%}."
+    listed = tables.markdown(rows, headers, right=headers[1:]) if rows else "None leaves its line."
+    return f"## Sweeps that leave their line\n\n{text}\n\n{listed}"
+
+
+def _parts(pair) -> str:
+    terms, whole = pair.prediction.terms, pair.prediction.time_s
+    largest = sorted(terms, key=lambda term: -terms[term])[:2]
+    shares = ", ".join(f"{term} {terms[term] / whole:.0%}" for term in largest if terms[term] > 0)
+    return f"{pair.regime}: {shares}"
+
+
+def kept(residuals: dict, file: str) -> str:
+    """Return for which regimes residuals were written into a profile."""
+    regimes = ", ".join(f"{name} ({r['count']})" for name, r in residuals["step"].items())
+    return f"Intervals of steps written to {file}: {regimes}. They hold for other measurements than these."
+
+
+def refuse_foreign(stem: Path) -> None:
+    """Raise UsageProblem where `write` would replace a file that is not its own."""
+    outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
+    outputs.refuse_foreign_figure(stem)
+
+
+def write(text: str, found: model.Validation, stem: Path) -> list[Path]:
+    """Write a report, and its plot where anything was compared; return the files. As `outputs.writing`."""
+    outputs.write_report(outputs.beside(stem, ".md"), text)
+    return [outputs.beside(stem, ".md"), *(plot(found, stem) if found.pairs else [])]
+
+
+def plot(found, stem: Path) -> list[Path]:
+    """Draw predicted against measured times, steps and exchanges, coloured by regime. Returns the files written."""
+    from haloscope.report import figures
+
+    plt = figures.plt
+    with figures.style():
+        figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+        held = [p for p in found.pairs if p.exchange_error is not None]
+        _scatter(axes[0], "time of a step", [(p.regime, p.row.step.value, p.prediction.time_s) for p in found.pairs])
+        _scatter(
+            axes[1],
+            "time of the exchange itself",
+            [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in held],
+        )
+        return figures.save(figure, stem)
+
+
+def _scatter(axes, title: str, points: Sequence[tuple[str, float, float]]) -> None:
+    from haloscope.report import figures
+
+    axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
+    points = [(name, x, y) for name, x, y in points if x > 0 and y > 0]
+    if not points:
+        axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes)
+        return
+    for number, name in enumerate(sorted({name for name, _, _ in points})):
+        x, y = zip(*((1e6 * a, 1e6 * b) for n, a, b in points if n == name), strict=True)
+        axes.plot(x, y, "o", markersize=4, alpha=0.7, color=f"C{number}", label=f"{name} ({len(x)})")
+    low, high = min(min(p[1:]) for p in points) * 0.8e6, max(max(p[1:]) for p in points) * 1.25e6
+    axes.plot([low, high], [low, high], color=figures.INK, linewidth=1)
+    for factor in (0.9, 1.1):
+        axes.plot([low, high], [factor * low, factor * high], color=figures.PALE, linewidth=0.8, linestyle="--")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(low, high),
+        ylim=(low, high),
+        xlabel="measured (us per step)",
+        ylabel="predicted (us per step); dashed: 10 % off",
+    )
+    axes.legend(frameon=False, fontsize=9)

@@ -1,0 +1,112 @@
+"""What if ranks ran elsewhere, for readers: tables of variants and of two machines, and their JSON documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from haloscope.advice import whatif
+from haloscope.advice.whatif import Compared
+from haloscope.records.text import cell
+from haloscope.report import tables
+from haloscope.report.predict import remarks
+
+
+def document(found: Sequence) -> dict:
+    """Return variants as plain data: seconds per time step, and against the first of them."""
+    return {
+        "schema": "haloscope.whatif",
+        "schema_version": 1,
+        "profile": found[0].prediction.profile,
+        "variants": [
+            {
+                "choice": v.choice.to_json(),
+                "mapping": v.setting.placement,
+                "active": v.setting.active,
+                "nodes": v.prediction.nodes,
+                "busiest_socket": v.busiest,
+                "pairs_inside": v.pairs[0],
+                "pairs_across": v.pairs[1],
+                "time_s": v.prediction.time_s,
+                "speedup": speedup,
+                "node_hours": cost,
+            }
+            for v, (speedup, cost) in zip(found, whatif.relative(found), strict=True)
+        ],
+    }
+
+
+def markdown(found: Sequence) -> str:
+    """Return variants as a table, then what a reader must know of them."""
+    axes = _differing([v.choice for v in found])
+    of_setting = [name for name in ("placement", "active") if len({getattr(v.setting, name) for v in found}) > 1]
+    unit, factor = tables.unit(v.prediction.time_s for v in found)
+    titles = {"placement": "mapping", "active": "cores per socket"}
+    numbers = ["nodes", "busiest socket", "pairs inside", "pairs across", f"step ({unit})", "speed-up", "node-hours"]
+    rows = []
+    for v, (speedup, cost) in zip(found, whatif.relative(found), strict=True):
+        shown = [cell(getattr(v.choice, axis)) for axis in axes]
+        shown += [getattr(v.setting, name) or "all" for name in of_setting]
+        amounts = [v.prediction.nodes, v.busiest, *v.pairs, tables.number(v.prediction.time_s * factor)]
+        rows.append([*shown, *amounts, f"{speedup:.2f}", f"{cost:.2f}"])
+    headers = [*axes, *(titles[name] for name in of_setting), *numbers]
+    table = tables.markdown(rows, headers, right=numbers)
+    compared_with = "Speed-up and node-hours are against the first row."
+    profile = f"Machine profile: {found[0].prediction.profile}."
+    text = f"{_title([v.choice for v in found])}\n\n{profile} {compared_with}\n\n{table}"
+    notes = remarks([(None, v.prediction) for v in found])
+    return text + "".join(f"\n\n{line}" for line in notes)
+
+
+def _differing(choices: Sequence) -> list[str]:
+    return [axis for axis in tables.axes() if axis != "nodes" and len({getattr(c, axis) for c in choices}) > 1]
+
+
+def _title(choices: Sequence) -> str:
+    """Return what all choices have in common: the app, and cells and ranks where they are the same."""
+    first, alike = choices[0], [choices[0].app]
+    if all(c.cells == first.cells for c in choices):
+        alike.append(f"{first.shape} cells")
+    if all(c.ranks == first.ranks for c in choices):
+        alike.append(f"{first.ranks} rank{'s' * (first.ranks > 1)}")
+    return f"# What if: {', '.join(alike)}"
+
+
+def crossover_document(made: Compared) -> dict:
+    """Return a comparison as plain data: seconds per time step of both machines."""
+    return {
+        "schema": "haloscope.crossover",
+        "schema_version": 1,
+        "machines": made.machines,
+        "steps": [
+            {"ranks": ranks, "time_s": [v.prediction.time_s for v in pair]} for ranks, pair in made.predictions.items()
+        ],
+        "crossing": made.crossing,
+    }
+
+
+def crossover_text(made: Compared) -> str:
+    """Return a comparison as a table, and where the machines change places."""
+    first, second = made.machines
+    unit, factor = tables.unit(v.prediction.time_s for pair in made.predictions.values() for v in pair)
+    headers = ["ranks", f"1: {first} ({unit})", f"2: {second} ({unit})", "2 over 1", "node-hours, 2 over 1"]
+    rows = []
+    for ranks, (a, b) in made.predictions.items():
+        ratios = (b.prediction.time_s / a.prediction.time_s, b.node_s / a.node_s)
+        times = (tables.number(v.prediction.time_s * factor) for v in (a, b))
+        rows.append([ranks, *times, *(f"{ratio:.3f}" for ratio in ratios)])
+    choice = next(iter(made.predictions.values()))[0].choice
+    return (
+        f"# {choice.app}: {first} and {second}\n\n{tables.markdown(rows, headers, right=headers)}\n\n{_verdict(made)}"
+    )
+
+
+def _verdict(made: Compared) -> str:
+    most = max(made.predictions)
+    a, b = made.predictions[most]
+    leader = made.machines[0 if a.prediction.time_s < b.prediction.time_s else 1]
+    if made.crossing is None:
+        return f"They do not change places up to {most} ranks: {leader} is ahead."
+    low, high = made.crossing
+    a, b = made.predictions[high]
+    overtaking = made.machines[0 if a.prediction.time_s < b.prediction.time_s else 1]
+    return f"They change places between {low} and {high} ranks: from there on {overtaking} is ahead."
