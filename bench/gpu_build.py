@@ -39,7 +39,7 @@ CARRIED = {
     "bench_gpu": "bench/bench_gpu",
     "haloscope-rank": "haloscope-rank",
     "test_device": "tests/cpp/test_device",
-    "haloscope_c": "libhaloscope_c.so",
+    "haloscope_bridge": "libhaloscope_bridge.so",
     "haloscope_exchange": "libhaloscope_exchange.so",
 }
 MOST_MIB = 45  # beside a working tree, of 64 MiB in all

@@ -1,4 +1,5 @@
-"""Write what a record's request holds, and the ranges of all numbers, into the published schemas: `make docs` calls it.
+"""Write the fields of a choice and the ranges of all numbers into the published schemas, and the fields into the Python
+package: `make docs` calls it.
 
 Sources: the table of a choice's fields, and that of bounds.
 """
@@ -8,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 import sys
+from pathlib import Path
 
 from haloscope import core, records
 from haloscope.model import profile
 
+CHOICE_FILE = Path(core.__file__).with_name("choice_fields.py")
 TYPES = {
     "integer": {"type": "integer"},
     "flag": {"type": "boolean"},
@@ -118,7 +121,45 @@ def _laid_out(schema: dict) -> str:
     return re.sub(r"[\[{]\n(?:[^\[\]{}]){0,120}?[\]}]", lambda m: re.sub(r"\s*\n\s*", " ", m[0]), whole) + "\n"
 
 
+PYTHON_TYPES = {
+    "integer": "int",
+    "flag": "bool",
+    "cells": "tuple[int, ...]",
+    "dimensions": "tuple[bool, ...]",
+    "stage-strategies": "tuple[tuple[str, str], ...]",
+}
+
+
+def choice_text() -> str:
+    """Return the module with the fields of a choice as it should be."""
+    lines = ['"""The fields of a choice. Made from choice.def by scripts/schema.py."""', "", *HEAD]
+    for f in core.fields():
+        default = () if f.type in ("dimensions", "stage-strategies") else f.default
+        if isinstance(default, str):
+            default = json.dumps(default)
+        if isinstance(default, list):
+            default = tuple(default)
+        lines.append(f"    {f.name}: {PYTHON_TYPES.get(f.type, 'str')} = {default}")
+    return "\n".join([*lines, "    set: tuple[tuple[str, Value], ...] = ()", ""])
+
+
+HEAD = (
+    "from __future__ import annotations",
+    "",
+    "from dataclasses import dataclass",
+    "",
+    "Value = bool | int | float | str | tuple[float, ...]  # of an app's parameter",
+    "",
+    "",
+    "@dataclass(frozen=True)",
+    "class ChoiceFields:",
+    '    """Everything that a user chooses for one run; `fields()` has the meanings."""',
+    "",
+    '    app: str = "advection3d"',
+)
+
 if __name__ == "__main__":
+    CHOICE_FILE.write_text(choice_text())
     records.SCHEMA_FILE.write_text(record_text())
     profile.SCHEMA_FILE.write_text(profile_text())
     sys.exit(0)

@@ -1,6 +1,6 @@
 /* Haloscope's C interface to exchanges: grids of the ranks of a communicator, and halo exchanges of your own arrays.
  *
- * Rules that hold for every call, besides those of haloscope.h:
+ * Rules that hold for every call, besides those of status.h:
  *  - `..._create` and `..._free` are collective over the communicator; every rank passes the same options and, of its
  *    arrays, the same types, widths and number in the same order. A request that is wrong on one rank fails on all of
  *    them, so that nobody waits. Other calls on an exchange are made by all ranks in the same order too; those on a
@@ -16,7 +16,7 @@
 #ifndef HALOSCOPE_EXCHANGE_H
 #define HALOSCOPE_EXCHANGE_H
 
-#include <haloscope/haloscope.h>
+#include <haloscope/status.h>
 #include <haloscope/which_mpi.h>
 
 #ifdef __cplusplus
@@ -25,6 +25,10 @@ extern "C" {
 
 #define hs_grid_create HS_OF_THIS_MPI(hs_grid_create)
 #define hs_doctor HS_OF_THIS_MPI(hs_doctor)
+
+typedef struct hs_box {
+  int64_t lo[3], hi[3]; /* cells, half-open */
+} hs_box;
 
 /* ---- grids ------------------------------------------------------------------------------------------------------- */
 
@@ -48,7 +52,8 @@ typedef struct hs_grid_options {
   int32_t axes[3];
   int32_t holes; /* BOXES: 1: cells may belong to no rank; default 0 */
   hs_box owned;  /* BOXES: this rank's cells, global */
-  /* EVEN: a rule of hs_process_grid or "2x3x1"; NULL (default): "square" in 2D, else "cubic" */
+  /* EVEN: ranks per dimension, "2x3x1", or a rule: "cubic", "square", "prime-factors", "slabs"; NULL (default):
+   * "square" in 2D, else "cubic" */
   const char* process_grid;
   /* node of each rank, on all ranks alike, to emulate nodes on one machine; NULL (default): machines are nodes */
   const int32_t* nodes;
@@ -76,9 +81,20 @@ hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** g
 hs_status hs_grid_free(hs_grid* grid);
 /* What this rank owns, in global coordinates. */
 hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned);
-/* How it is split, for the calls of hs_layout: neighbours, places, other ranks' cells. It belongs to the grid. NULL for
- * a grid that is NULL or was freed. */
-const hs_layout* hs_grid_layout(const hs_grid* grid);
+/* How a grid is split. Dimensions that it lacks hold 1 cell and 1 rank. */
+typedef struct hs_grid_data {
+  int64_t cells[3]; /* global */
+  int32_t periodic[3];
+  int32_t ranks[3];   /* the process grid */
+  int32_t dims, size; /* size: ranks in all */
+} hs_grid_data;
+
+hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data);
+/* A rank's place in the process grid. These calls fail with HS_USAGE for a rank that the grid does not have. */
+hs_status hs_grid_coords(const hs_grid* grid, int32_t rank, int32_t coords[3]);
+/* The rank at `offset` (each -1, 0, 1) from `rank`; -1 beyond an edge that is not periodic and in a hole; may be `rank`
+ * itself. */
+hs_status hs_grid_neighbour(const hs_grid* grid, int32_t rank, const int32_t offset[3], int32_t* neighbour);
 /* For a binding's own checks before it opens an exchange: hs_agree_f() over the grid's communicator, without an
  * order. */
 hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* text);
@@ -110,6 +126,9 @@ hs_status hs_end_job(const char* text);
 
 /* ---- exchanges --------------------------------------------------------------------------------------------------- */
 
+enum { HS_TYPE_REAL, HS_TYPE_INTEGER };
+enum { HS_CENTRING_CELL, HS_CENTRING_NODE, HS_CENTRING_FACE_X, HS_CENTRING_FACE_Y, HS_CENTRING_FACE_Z };
+
 /* One array of one rank, with its halo. */
 typedef struct hs_field {
   void* const* first;    /* address of the first owned point (not of the halo), for each slot */
@@ -127,7 +146,7 @@ typedef struct hs_field {
 
 typedef struct hs_exchange_options {
   uint64_t struct_size;
-  const char* strategy; /* as "ordered/p2p", see hs_list("strategies"); NULL (default): "auto", which tries them */
+  const char* strategy; /* as "ordered/p2p", see strategy.hpp; NULL (default): "auto", which tries them */
   int32_t corners;      /* 1 (default): fill edges and corners too; 0: only what a star needs */
   int32_t slots;        /* addresses of each array, >= 1: buffers that take turns; default 1 */
   int32_t guard;        /* 1: poison stale halos, see hs_exchange_changed(); default 0; HALOSCOPE_GUARD overrides */

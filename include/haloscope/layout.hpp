@@ -64,6 +64,8 @@ class Layout {
   int dims() const { return grid_.dims; }
   int size() const { return size_; }
   bool has_holes() const { return size_ != places(); }
+  /// @throws UsageError unless `rank` is one of 0..size()-1.
+  void require_rank(int rank) const;
   std::array<int, 3> coords(int rank) const;
   /// -1: a hole.
   int rank_at(const std::array<int, 3>& coords) const;

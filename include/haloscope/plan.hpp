@@ -33,6 +33,7 @@ inline int bytes_of(Summand s) {
 enum class Edge : std::uint8_t { fixed, even, odd };
 HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd");
 enum class Pattern : std::uint8_t { ordered, direct };
+HALOSCOPE_WORDS(Pattern, "pattern", "ordered", "direct");
 /// How quantities share messages and rounds: all of them share a message, those of one scalar type do, or each quantity
 /// has messages of its own (none), also rounds of its own, one whole exchange after another (serial), or rounds of
 /// which the next one starts before the last one has ended (pipelined).

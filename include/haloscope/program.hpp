@@ -46,6 +46,7 @@ const char* to_string(Lane lane);
 
 /// Which part of a step a sweep is, as the timers report it.
 enum class Part : std::uint8_t { full, inner, outer };
+HALOSCOPE_WORDS(Part, "part of a step", "full", "inner", "outer");
 
 /// One operation. `after` holds indices of operations that must have finished; usually earlier ones in the list, but
 /// the list order binds only the comm lane and each stream. Together with it the dependencies have no cycle.
@@ -131,6 +132,7 @@ enum class Series : std::uint8_t {
   body,     ///< everything else of one step
   closing,  ///< completes what the last step has left in flight
 };
+HALOSCOPE_WORDS(Series, "part of a series of programs", "whole", "opening", "entry", "body", "closing");
 
 /// The choices a schedule may read.
 struct ScheduleOptions {

@@ -272,10 +272,9 @@ class Grid(_Unique):
         return tuple(int(numbers[self._dimension(axis)]) for axis in range(self._dims))
 
     def _read(self) -> None:
-        ffi, lib = library()
-        data, box = ffi.new("hs_layout_data*"), ffi.new("hs_box*")
-        self._layout = lib.hs_grid_layout(self._handle)
-        call("hs_layout_get", self._layout, data)
+        ffi, _ = library()
+        data, box = ffi.new("hs_grid_data*"), ffi.new("hs_box*")
+        call("hs_grid_get", self._handle, data)
         call("hs_grid_owned", self._handle, box)
         self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
         self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
@@ -293,7 +292,7 @@ class Grid(_Unique):
             raise UsageProblem(f"offset is {tuple(steps)} for {self._dims} axes; pass -1, 0 or 1 for each")
         for axis, step in enumerate(steps):
             by_dimension[self._dimension(axis)] = step
-        call("hs_layout_neighbour", self._layout, self._rank, by_dimension, found)
+        call("hs_grid_neighbour", self._handle, self._rank, by_dimension, found)
         return int(found[0])
 
     def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:

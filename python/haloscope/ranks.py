@@ -20,7 +20,6 @@ from haloscope.errors import OK, HaloscopeError, NotAvailable, UsageProblem
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-_HEADER = "exchange.h"
 _LONGEST = 2000  # bytes of a text that all ranks get
 _MPI_TYPES = "typedef void* MPI_Comm;\n"  # no call below passes an MPI_Comm
 
@@ -38,11 +37,10 @@ def library_name() -> str:
 @once
 def library() -> tuple:
     """Load the library of exchanges once; return (ffi, library). Raises NotAvailable for a library of another MPI."""
-    name, header = library_name(), build.header()
+    name = library_name()
     if name == build.EXCHANGE_LIBRARY:
         require_its_mpi(build.mpi())
-    texts = [header.read_text(), header.with_name(_HEADER).read_text()]
-    return capi.open_library(build.library(name), _MPI_TYPES + "\n".join(map(capi.declarations, texts)), header)
+    return capi.open_library(name, "exchange.h", _MPI_TYPES)
 
 
 def require_its_mpi(built_for: str) -> None:

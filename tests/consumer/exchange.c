@@ -100,8 +100,8 @@ static int wrong_columns(MPI_Comm cart, int size) {
   split.axes[0] = 1, split.axes[1] = HS_NOT_SPLIT, split.axes[2] = 0;
   check(hs_grid_create(cart, &split, &grid));
   check(hs_grid_owned(grid, &own));
-  check(hs_layout_coords(hs_grid_layout(grid), rank, coords));
-  check(hs_layout_neighbour(hs_grid_layout(grid), rank, up, &beside));
+  check(hs_grid_coords(grid, rank, coords));
+  check(hs_grid_neighbour(grid, rank, up, &beside));
   if (own.lo[1] != 0 || own.hi[1] != 5 || coords[1] != 0 || beside != rank) return 1;
   check(hs_grid_free(grid));
   split.axes[2] = HS_NOT_SPLIT; /* a dimension that has several processes */
@@ -113,6 +113,7 @@ static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
   hs_exchange *halo, *other, *copy;
   hs_grid* freed = NULL;
   hs_grid_options split;
+  hs_grid_data how_split;
   hs_exchange_options how;
   void* first[1];
   const char* text;
@@ -140,7 +141,7 @@ static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
   split.cells[0] = 100;
   check(hs_grid_create(MPI_COMM_WORLD, &split, &freed));
   check(hs_grid_free(freed));
-  if (hs_grid_free(freed) != HS_USAGE || hs_grid_layout(freed) != NULL) return 1;
+  if (hs_grid_free(freed) != HS_USAGE || hs_grid_get(freed, &how_split) != HS_USAGE) return 1;
   if (hs_exchange_create(freed, field, 1, &how, &halo) != HS_USAGE) return 1;
   if (hs_grid_create(MPI_COMM_WORLD, &split, rank == 0 ? NULL : &freed) != HS_USAGE) return 1; /* on all ranks */
   if (hs_exchange_create(grid, field, 1, &how, rank == 0 ? NULL : &halo) != HS_USAGE) return 1;

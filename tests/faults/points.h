@@ -2,7 +2,7 @@
 #ifndef HALOSCOPE_TEST_POINTS_H
 #define HALOSCOPE_TEST_POINTS_H
 
-#include <haloscope/haloscope.h>
+#include <haloscope/exchange.h>
 #include <stdint.h>
 
 static double value_of(int64_t x, int64_t y) { return (double)(100 * ((y + 12) % 12) + (x + 10) % 10); }

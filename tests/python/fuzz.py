@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -20,9 +21,10 @@ from random import Random
 from haloscope import core, records
 from haloscope.advice import validate
 from haloscope.core import build, capi
+from haloscope.core.json_values import encoded
 from haloscope.errors import HaloscopeError
 from haloscope.measure import launch
-from haloscope.model import predict, profile
+from haloscope.model import profile
 from haloscope.simulate import simulate
 from mutate import changed, damaged, document_of
 from test_any_file import READERS, measured
@@ -45,6 +47,20 @@ CHOICES = [
     {"app": "poisson2d", "cells": [64, 64], "ranks": 4, "process_grid": "1x4"},
     {"app": "hydro3d", "cells": [24, 24, 24], "ranks": 4, "reorder": "nodes", "nodes": 2, "placement": "round-robin"},
 ]
+PLAN = {
+    "layout": {"grid": {"dims": 2, "cells": [64, 48, 1], "periodic": [True, False, False]}, "ranks": [2, 3, 1]},
+    "rank": 3,
+    "spec": {
+        "quantities": [{"name": "u", "centring": "face_x"}],
+        "low": [1, 2, 0],
+        "high": [2, 1, 0],
+        "order": [1, 0, 2],
+    },
+    "schedule": "split",
+    "stage": 0,
+    "step": json.loads(encoded(core.step_of(core.Choice("laplace2d", (64, 48))))),
+    "options": {"depth": 2, "steps": 1, "tiles": 3},
+}
 MOST_RANKS = 5000  # that a document is worked out for, so that many documents have their turn
 LIMIT_S = 60
 UNKNOWN = "failed inside"  # what the library says of an exception that it does not expect
@@ -54,8 +70,8 @@ def text(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def handle_of(choice: dict) -> capi.CData:
-    return capi.handle("hs_choice_create", "hs_choice", text(choice))
+def opened(data: bytes) -> capi.CData:
+    return profile._handle("hs_open_profile", data)
 
 
 def wrong_choice(random: Random) -> dict:
@@ -68,31 +84,37 @@ def wrong_profile(random: Random) -> capi.CData:
     """A profile that is read, with some of its numbers moved."""
     for _ in range(20):
         try:
-            return capi.handle(
-                "hs_profile_create", "hs_profile", text(changed(random, PROFILES[random.random() < 0.1]))
-            )
+            return opened(text(changed(random, PROFILES[random.random() < 0.1])))
         except HaloscopeError:
             continue
     return profile.load(TOY).handle
 
 
 def fuzz_choice(random: Random) -> None:
-    handle = handle_of(wrong_choice(random))
-    capi.result_text("hs_choice_json", handle)
-    capi.result_text("hs_illegal", handle)
-    layout = capi.handle("hs_layout_create_of", "hs_layout", handle)
-    spec = capi.filled("hs_spec_of", "hs_spec", handle, 0)
-    capi.handle("hs_plan_create", "hs_plan", layout, 0, spec)
-    capi.filled("hs_plan_totals", "hs_totals", layout, spec)
+    choice = text(wrong_choice(random))
+    for part in (b"fields", b"step", b"sweeps", b"options"):
+        capi.answer("hs_examine", choice, part, 0)
+    capi.answer("hs_expand", b'{"choice": ' + choice + b"}")
+    nothing = capi.load()[0].NULL
+    layout = capi.answer("hs_make_layout", choice, nothing, nothing)
+    request = {"layout": layout, "rank": 0, "spec": capi.answer("hs_examine", choice, b"spec", 0)}
+    capi.answer("hs_plan", request)
+    capi.answer("hs_add_up", request, nothing)
+
+
+def fuzz_plan(random: Random) -> None:
+    request = changed(random, PLAN)
+    capi.answer("hs_plan", request)  # refused for what has no layout
+    if math.prod(request["layout"].get("ranks", ())) < MOST_RANKS:
+        capi.answer("hs_add_up", request, capi.load()[0].NULL)
 
 
 def fuzz_prediction(random: Random) -> None:
-    handle = handle_of(wrong_choice(random) if random.random() < 0.5 else random.choice(CHOICES))
-    setting = predict.Setting(reductions=random.choice((0, 3)), repeats=random.choice((1, 5))).to_c()
-    found = capi.result_text(
-        "hs_predict", handle, wrong_profile(random), setting, random.choice((0, 20)), random.random() < 0.2
-    )
-    assert "null" not in found.partition('"time_s"')[2][:8], found
+    choice = wrong_choice(random) if random.random() < 0.5 else random.choice(CHOICES)
+    request = {"choices": [choice], "setting": {"reductions": random.choice((0, 3)), "repeats": random.choice((1, 5))}}
+    request |= {"samples": random.choice((0, 20)), "singly": random.random() < 0.2}
+    [found] = capi.answer("hs_predict", request, wrong_profile(random))
+    assert found["time_s"] is not None, found
 
 
 def fuzz_simulation(random: Random) -> None:
@@ -103,22 +125,11 @@ def fuzz_simulation(random: Random) -> None:
 
 
 def fuzz_advice(random: Random) -> None:
-    choice = core.choice.handle_of(core.Choice.from_json(random.choice(CHOICES[:3])))
     among = [{"depth": depth, "strategy": "ordered/p2p"} for depth in (1, 2, 4)]
+    request = {"choice": random.choice(CHOICES[:3]), "among": among, "samples": random.choice((0, 10))}
     if random.random() < 0.7:
-        among = changed(random, among)
-    advice = capi.handle(
-        "hs_advice_create",
-        "hs_advice",
-        choice,
-        wrong_profile(random),
-        predict.PLAINLY.to_c(),
-        capi.load()[0].NULL,
-        0,
-        text(among),
-        random.choice((0, 10)),
-    )
-    capi.result_text("hs_advice_json", advice)
+        request["among"] = changed(random, among)
+    capi.answer("hs_advise", request, wrong_profile(random))
 
 
 def fuzz_question(random: Random) -> None:
@@ -130,20 +141,17 @@ def fuzz_question(random: Random) -> None:
         "fused": False,
         "seconds_per_cell": 1e-9,
     }
-    capi.result_text("hs_best", text(changed(random, question)), wrong_profile(random))
+    capi.answer("hs_best", text(changed(random, question)), wrong_profile(random))
 
 
 def fuzz_app(random: Random) -> None:
-    app = json.loads(
-        capi.result_text("hs_app_describe", random.choice((b"laplace2d", b"cg3d", b"hydro3d")), capi.load()[0].NULL)
-    )
-    capi.call("hs_app_declare", text(changed(random, app | {"name": f"app{random.random()}", "own_legality": False})))
-    capi.result_text("hs_app_describe", b"laplace2d", text(changed(random, {"seed": 2, "initial": "zero"})))
+    app = random.choice(capi.answer("hs_describe", b"apps"))
+    capi.call("hs_declare_app", text(changed(random, app | {"name": f"app{random.random()}", "own_legality": False})))
 
 
 def fuzz_pace(random: Random) -> None:
     pace = PACE | {"ranks": 2, "rounds": 5, "share": 0.01}
-    capi.handle("hs_profile_at_pace", "hs_profile", wrong_profile(random), text(changed(random, pace)))
+    profile._handle("hs_profile_at_pace", wrong_profile(random), text(changed(random, pace)))
 
 
 def fuzz_validation(random: Random) -> None:
@@ -156,9 +164,7 @@ def fuzz_validation(random: Random) -> None:
 
 
 def fuzz_profile(random: Random) -> None:
-    capi.handle(
-        "hs_profile_create", "hs_profile", document_of(random, PROFILES[random.random() < 0.1]).replace(b"\0", b"")
-    )
+    opened(document_of(random, PROFILES[random.random() < 0.1]).replace(b"\0", b""))
 
 
 class Exchanges:
@@ -220,6 +226,7 @@ def of_file(name: str) -> Callable[[Random], None]:
 
 TARGETS = {
     "choice": fuzz_choice,
+    "plan": fuzz_plan,
     "prediction": fuzz_prediction,
     "simulation": fuzz_simulation,
     "advice": fuzz_advice,

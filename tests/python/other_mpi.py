@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 UNAVAILABLE = 3
-NEEDED = ("haloscope-rank", "haloscope_c")  # what the command line needs
+NEEDED = ("haloscope-rank", "haloscope_bridge")  # what the command line needs
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -174,3 +175,17 @@ def mirror_edges(plan: core.Plan, field: dict) -> None:
             for to, at in zip(c.to.cells(), c.to.shifted(c.shift).cells(), strict=True):
                 *point, negated = field[c.quantity, at]
                 field[c.quantity, to] = (*point, negated ^ c.negate)
+
+
+def without_ranks(plan: core.Plan) -> core.Plan:
+    """The plan with every rank number taken out."""
+    messages = tuple(dataclasses.replace(m, peer=-1) for m in plan.messages)
+    return dataclasses.replace(plan, rank=-1, messages=messages)
+
+
+def classes_of(plans: list[core.Plan]) -> list[list[int]]:
+    """Return the ranks whose plans differ in nothing but rank numbers, together."""
+    classes: dict[core.Plan, list[int]] = {}
+    for plan in plans:
+        classes.setdefault(without_ranks(plan), []).append(plan.rank)
+    return list(classes.values())

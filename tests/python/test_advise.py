@@ -19,7 +19,7 @@ SMALL = core.Choice(app="laplace2d", cells=(64, 64), ranks=4)
 
 def test_candidates_are_ranked_by_their_predictions_and_every_legal_one_is_there(toy):
     advice = model.advise(SMALL, toy, depths=(1, 2))
-    times = [c.prediction.time_s for c in advice.candidates]
+    times = [c.time_s for c in advice.candidates]
     assert times == sorted(times)
     legal = [c for c in model.candidates(SMALL, (1, 2)) if not core.illegal(c)]
     lacking = sum(n for reason, n in advice.refused.items() if "no cost of" in reason)
@@ -34,7 +34,7 @@ def test_many_small_messages_are_called_latency_bound(toy):
     text = found.reason
     assert text.startswith(f"latency-bound: {found.messages} messages of {found.message_bytes[0]} to")
     deep = model.advise(SMALL, slow, depths=(1, 8))
-    assert deep.best.prediction.choice.depth == 8  # fewer messages
+    assert deep.best.choice.depth == 8  # fewer messages
 
 
 def test_large_blocks_are_called_compute_bound(toy):
@@ -45,7 +45,7 @@ def test_large_blocks_are_called_compute_bound(toy):
 def test_there_is_no_winner_among_candidates_within_the_margin(toy):
     advice = model.advise(core.Choice(app="laplace2d", cells=(4096, 4096), ranks=4), toy, depths=(1,))
     assert len(advice.equals) > 1
-    assert all(c.prediction.time_s <= advice.best.prediction.time_s * 1.05 for c in advice.equals)
+    assert all(c.time_s <= advice.best.prediction.time_s * 1.05 for c in advice.equals)
 
 
 def test_intervals_decide_what_can_be_told_apart(toy):
@@ -63,7 +63,7 @@ def test_intervals_decide_what_can_be_told_apart(toy):
 
     certain = model.advise(SMALL, changed(toy, sure), depths=(1, 4), samples=40)
     uncertain = model.advise(SMALL, changed(toy, unsure), depths=(1, 4), samples=40)
-    distinct = {round(c.prediction.time_s, 12) for c in certain.equals}
+    distinct = {round(c.time_s, 12) for c in certain.equals}
     assert len(distinct) == 1
     assert len(uncertain.equals) >= len(certain.equals)
 
@@ -71,7 +71,7 @@ def test_intervals_decide_what_can_be_told_apart(toy):
 def test_it_says_what_would_change_the_answer_and_is_right(toy):
     choice = core.Choice(app="laplace2d", cells=(192, 192), ranks=4)
     advice = model.advise(choice, toy, depths=(1, 2, 4))
-    assert advice.best.prediction.choice.depth == 4
+    assert advice.best.choice.depth == 4
     text = next(text for text in advice.changes if "twice the time to sweep" in text)
     assert "depth 1 would be first" in text
 
@@ -80,12 +80,12 @@ def test_it_says_what_would_change_the_answer_and_is_right(toy):
             for row in (row for rows in table.values() for row in rows):
                 row.update(fixed_s=2 * row["fixed_s"], per_cell_s=2 * row["per_cell_s"])
 
-    assert model.advise(choice, changed(toy, slow), depths=(1, 2, 4)).best.prediction.choice.depth == 1
+    assert model.advise(choice, changed(toy, slow), depths=(1, 2, 4)).best.choice.depth == 1
 
 
 def test_shared_memory_is_not_advised_beyond_a_node(toy):
     advice = model.advise(core.Choice(app="laplace2d", cells=(64, 64), ranks=16), toy, depths=(1,))
-    strategies = {c.prediction.choice.strategy for c in advice.candidates}
+    strategies = {c.choice.strategy for c in advice.candidates}
     assert "ordered/shared+p2p" in strategies
     assert "ordered/shared" not in strategies
     assert any("does not reach from node to node" in reason for reason in advice.refused)
@@ -194,14 +194,14 @@ def test_a_row_lists_who_is_in_it_when_asked(haloscope):
 def test_process_grids_that_differ_and_can_be_are_tried_each_once(toy):
     flat = core.Choice("laplace2d", (512, 64), ranks=8)
     rules = ("", "square", "slabs", "prime-factors")
-    found = [c.prediction.choice for c in model.advise(flat, toy, depths=(1,), samples=0, grids=rules).candidates]
+    found = [c.choice for c in model.advise(flat, toy, depths=(1,), samples=0, grids=rules).candidates]
     tried = {core.make_layout(choice).ranks[:2]: choice.process_grid for choice in found}
     assert set(tried) == {core.make_layout(dataclasses.replace(flat, process_grid=rule)).ranks[:2] for rule in rules}
     assert len(tried) == len({choice.process_grid for choice in found}), "none twice"
     own = model.advise(dataclasses.replace(flat, process_grid="8x1"), toy, depths=(1,), samples=0)
-    assert {c.prediction.choice.process_grid for c in own.candidates} == {"8x1"}
+    assert {c.choice.process_grid for c in own.candidates} == {"8x1"}
     two = model.advise(flat, toy, depths=(1,), samples=0, grids=("8x1", "1x8", "3x3"))
-    assert {c.prediction.choice.process_grid for c in two.candidates} == {"8x1", "1x8"}
+    assert {c.choice.process_grid for c in two.candidates} == {"8x1", "1x8"}
     with pytest.raises(UsageProblem, match="3x3"):
         model.advise(flat, toy, depths=(1,), samples=0, grids=("3x3",))
 

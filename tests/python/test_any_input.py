@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haloscope import cli, errors
+from haloscope import cli, core, errors
 from haloscope.advice import advise
 from haloscope.measure import checkup, cluster, launch, user_program
-from haloscope.model import predict
+from haloscope.model import predict, profile
 from haloscope.options import FileName
 from long_run import LONG
 from test_records import measurement, write
@@ -270,13 +270,14 @@ def test_a_message_lists_no_more_valid_names_than_one_reads(valid):
 
 
 @pytest.mark.parametrize("words", [("advise", "--depth"), ("whatif", "--active")])
-def test_numbers_beyond_those_of_the_c_interface_are_refused(words, capsys):
+def test_numbers_that_do_not_fit_are_refused(words, capsys):
     command, option = words
     assert cli.main([command, "laplace2d", "--cells", "64", "--profile", str(TOY), option, "1000000000000"]) == 2
     assert "1000000000000" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("setting", [{"active": 10**12}, {"custom": [(10**12, 0)]}, {"reductions": 10**12}])
-def test_settings_beyond_those_of_the_c_interface_are_refused(setting):
-    with pytest.raises(errors.UsageProblem, match="1000000000000 does not fit"):
-        predict.Setting(**setting).to_c()
+def test_settings_that_do_not_fit_are_refused(setting):
+    [name] = setting
+    with pytest.raises(errors.UsageProblem, match=f"'{name}' is 1000000000000"):
+        predict.predict(core.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.Setting(**setting))

@@ -53,9 +53,9 @@ def test_it_is_what_advise_puts_first_with_its_prediction(toy):
     advised = advise.advise(
         core.Choice("laplace2d", cells=(64, 64), periodic=(True, True), ranks=4), toy, depths=(1, 2)
     )
-    assert found.choice == advised.best.prediction.choice
+    assert found.choice == advised.best.choice
     assert found.reason == advised.best.prediction.reason
-    assert found.equals == tuple(c.prediction.choice for c in advised.equals[1:])
+    assert found.equals == tuple(c.choice for c in advised.equals[1:])
     assert found.wins is (len(advised.equals) == 1)
     assert found.time_s == predict.predict(found.choice, toy, samples=0).time_s
     assert core.illegal(found.choice) == ""

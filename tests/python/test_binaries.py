@@ -83,7 +83,7 @@ def test_all_that_is_installed_is_built_by_make_demo_and_of_a_wheel_by_its_targe
         words = ["--install", BUILD, "--prefix", tmp_path, "--component", component]
         subprocess.run([Path(sys.executable).parent / "cmake", *words], check=True, stdout=subprocess.DEVNULL)
     found = {path.name for path in binaries(tmp_path)}
-    assert {"haloscope-rank", "haloscope-delay-line", "libhaloscope_c.so", "libhaloscope_exchange.so"} <= found
+    assert {"haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so", "libhaloscope_exchange.so"} <= found
     assert found <= built_by(*WHEEL["build"]["targets"])
     assert not list(tmp_path.rglob("*.a"))
 
@@ -103,13 +103,13 @@ def test_licences_of_what_is_compiled_in_are_installed(prefix):
     assert {f"{name.replace('_', '-')}.txt" for name in packages} <= found
 
 
-@pytest.mark.parametrize("name", ["haloscope-rank", "haloscope-delay-line", "libhaloscope_c.so"])
+@pytest.mark.parametrize("name", ["haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so"])
 def test_what_is_not_timed_is_hardened(prefix, name):
     (file,) = [path for path in elf.files_of(prefix) if path.name == name]
     said = subprocess.run(["readelf", "-dlW", file], check=True, capture_output=True, text=True).stdout
     assert "GNU_RELRO" in said and re.search(r"BIND_NOW|FLAGS_1.*NOW", said)
     assert not re.search(r"GNU_STACK.*RWE", said)
-    if name == "libhaloscope_c.so" and BUILD.name == "release":
+    if name == "libhaloscope_bridge.so" and BUILD.name == "release":
         symbols = subprocess.run(
             ["readelf", "--dyn-syms", "-W", file], check=True, capture_output=True, text=True
         ).stdout

@@ -19,7 +19,7 @@ from haloscope.core import capi
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.external import table
 from haloscope.measure.foreign import text as foreign_text
-from haloscope.model import predict, profile
+from haloscope.model import placement, profile
 from test_records import measurement, write
 from toy import TOY
 
@@ -62,8 +62,9 @@ def changed(data, path: tuple, value):
     return made
 
 
-def made_by_c(data) -> object:
-    return capi.handle("hs_profile_create", "hs_profile", json.dumps(data).encode())
+def opened(data) -> object:
+    """Return a profile as the library holds it; data: JSON, or its text."""
+    return profile._handle("hs_open_profile", data if isinstance(data, bytes) else json.dumps(data).encode())
 
 
 def finite(value) -> bool:
@@ -76,19 +77,16 @@ def finite(value) -> bool:
 
 @pytest.mark.parametrize("data", WHOLE, ids=["toy", "calibrated"])
 def test_a_number_of_a_profile_is_refused_or_gives_finite_predictions(data):
-    choice = core.Choice.from_json(CHOICE)
     for path in places_of(data):
         for value in EXTREMES:
             wrong = changed(data, path, value)
             try:
-                handle = made_by_c(wrong)
+                handle = opened(wrong)
             except UsageProblem:
                 assert profile.fault_of(wrong), f"only the library refuses {path} = {value}"
                 continue
             try:
-                found = json.loads(
-                    capi.result_text("hs_predict", core.choice.handle_of(choice), handle, predict.PLAINLY.to_c(), 10, 0)
-                )
+                found = capi.answer("hs_predict", {"choices": [CHOICE], "samples": 10}, handle)
             except (UsageProblem, NotAvailable):
                 continue
             assert finite(found), f"{path} = {value}"
@@ -107,7 +105,7 @@ def test_costs_of_1e308_seconds_are_refused_by_both(section):
     data = WHOLE[1] | {section: large(WHOLE[1][section])}
     assert profile.fault_of(data)
     with pytest.raises(UsageProblem, match=r"at most|from"):
-        made_by_c(data)
+        opened(data)
 
 
 def test_the_schemas_have_the_ranges_of_the_table():
@@ -116,6 +114,7 @@ def test_the_schemas_have_the_ranges_of_the_table():
     spec.loader.exec_module(schema)
     assert schema.record_text() == records.SCHEMA_FILE.read_text()
     assert schema.profile_text() == profile.SCHEMA_FILE.read_text()
+    assert schema.choice_text() == schema.CHOICE_FILE.read_text()
 
 
 def test_bounds_of_files_are_those_of_the_library():
@@ -194,56 +193,56 @@ def test_a_record_of_something_too_large_for_any_machine_is_left_out(request_, t
 @pytest.mark.parametrize("field", ["ranks", "threads", "depth", "piece", "tiles", "nodes", "walls"])
 def test_fields_of_a_choice_end_where_the_table_says(field, haloscope):
     most = int(core.bounds()[field].most)
-    core.choice.handle_of(core.Choice.from_json(CHOICE | {field: most}))
+    fields_of(json.dumps(CHOICE | {field: most}))
     with pytest.raises(UsageProblem, match=f"{most}"):
-        core.choice.handle_of(core.Choice.from_json(CHOICE | {field: most + 1}))
+        fields_of(json.dumps(CHOICE | {field: most + 1}))
     device = ("--device", "host", "--schedule", "box") if field == "walls" else ()
     result = haloscope("plan", "laplace2d", "--cells", "64", f"--{field}", most + 1, *device)
     assert result.code == 2
     assert str(most) in result.err
 
 
-# ---- JSON in the C interface -----------------------------------------------------------------------------------------
+# ---- JSON over the bridge --------------------------------------------------------------------------------------------
+
+
+def deep(values: dict) -> bytes:
+    """Return JSON with something nested deep in the place of "DEEP"."""
+    return json.dumps(values).replace('"DEEP"', DEEP).encode()
 
 
 def question(**more) -> bytes:
-    return json.dumps({"choice": CHOICE} | more).replace('"DEEP"', DEEP).encode()
+    return deep({"choice": CHOICE} | more)
 
 
-def handle_of(**more):
-    text = json.dumps(CHOICE | more).replace('"DEEP"', DEEP).encode()
-    return capi.handle("hs_choice_create", "hs_choice", text)
+def fields_of(text: str | bytes) -> dict:
+    """Return the fields of a choice."""
+    return capi.answer("hs_examine", text if isinstance(text, bytes) else text.encode(), b"fields", 0)
 
 
-def profile_of(**more):
-    return capi.handle("hs_profile_create", "hs_profile", json.dumps(WHOLE[0] | more).replace('"DEEP"', DEEP).encode())
+def toy() -> object:
+    """Return the toy profile as the library holds it."""
+    return opened(WHOLE[0])
 
 
-TOY_C = {"profile": lambda: made_by_c(WHOLE[0]), "choice": lambda: core.choice.handle_of(core.Choice.from_json(CHOICE))}
+LAYOUT = {"grid": {"dims": 2, "cells": [64, 64, 1]}, "ranks": [2, 2, 1]}
 CALLS = {
-    "a profile": lambda: capi.handle("hs_profile_create", "hs_profile", DEEP.encode()),
-    "a profile's schema": lambda: profile_of(schema="DEEP"),
-    "a profile's version": lambda: profile_of(schema_version="DEEP"),
-    "a profile's notes": lambda: profile_of(notes="DEEP"),
-    "a pace": lambda: capi.handle("hs_profile_at_pace", "hs_profile", TOY_C["profile"](), DEEP.encode()),
-    "a choice": lambda: capi.handle("hs_choice_create", "hs_choice", DEEP.encode()),
-    "a choice's app": lambda: handle_of(app="DEEP"),
-    "a choice's cells": lambda: handle_of(cells="DEEP"),
-    "a choice's parameter": lambda: handle_of(set={"x": "DEEP"}),
-    "an app's parameters": lambda: capi.result_text("hs_app_describe", b"laplace2d", DEEP.encode()),
-    "an app": lambda: capi.call("hs_app_declare", DEEP.encode()),
-    "a question": lambda: capi.result_text("hs_best", question(among=["DEEP"]), TOY_C["profile"]()),
-    "candidates": lambda: capi.handle(
-        "hs_advice_create",
-        "hs_advice",
-        TOY_C["choice"](),
-        TOY_C["profile"](),
-        predict.PLAINLY.to_c(),
-        capi.load()[0].NULL,
-        0,
-        DEEP.encode(),
-        0,
-    ),
+    "a profile": lambda: opened(DEEP.encode()),
+    "a profile's schema": lambda: opened(deep(WHOLE[0] | {"schema": "DEEP"})),
+    "a profile's version": lambda: opened(deep(WHOLE[0] | {"schema_version": "DEEP"})),
+    "a profile's notes": lambda: opened(deep(WHOLE[0] | {"notes": "DEEP"})),
+    "a pace": lambda: profile._handle("hs_profile_at_pace", toy(), DEEP.encode()),
+    "a choice": lambda: fields_of(DEEP),
+    "a choice's app": lambda: fields_of(deep(CHOICE | {"app": "DEEP"})),
+    "a choice's cells": lambda: fields_of(deep(CHOICE | {"cells": "DEEP"})),
+    "a choice's parameter": lambda: fields_of(deep(CHOICE | {"set": {"x": "DEEP"}})),
+    "an app": lambda: capi.call("hs_declare_app", DEEP.encode()),
+    "a space": lambda: capi.answer("hs_expand", deep({"choice": CHOICE, "axes": "DEEP"})),
+    "a plan": lambda: capi.answer("hs_plan", deep({"layout": LAYOUT, "rank": 0, "spec": "DEEP"})),
+    "a check": lambda: capi.result_text("hs_check", deep({"choice": CHOICE, "options": "DEEP"})),
+    "a prediction": lambda: capi.answer("hs_predict", deep({"choices": [CHOICE], "setting": "DEEP"}), toy()),
+    "a simulation": lambda: capi.answer("hs_simulate", question(seed="DEEP"), toy()),
+    "a question": lambda: capi.answer("hs_best", question(among=["DEEP"]), toy()),
+    "candidates": lambda: capi.answer("hs_advise", question(among=["DEEP"]), toy()),
 }
 
 
@@ -256,12 +255,12 @@ def test_json_nested_deep_is_refused_in_words(what):
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", b"[1e999]"])
 def test_what_is_no_json_is_quoted_so_that_it_can_be_printed(text):
     with pytest.raises(UsageProblem, match=r"is no JSON: column [1-6]: "):
-        capi.handle("hs_choice_create", "hs_choice", text)
+        fields_of(text)
 
 
 def test_errors_of_the_library_steer_no_terminal():
     with pytest.raises(UsageProblem) as error:
-        capi.handle("hs_choice_create", "hs_choice", json.dumps(CHOICE | {"app": "\x1b[2J\x9b\u202e"}).encode())
+        fields_of(json.dumps(CHOICE | {"app": "\x1b[2J\x9b\u202e"}))
     assert r"\x1b[2J\x9b\u202e" in str(error.value)
 
 
@@ -271,15 +270,6 @@ def test_reasons_why_a_choice_cannot_run_steer_no_terminal():
 
 
 # ---- products that do not fit ----------------------------------------------------------------------------------------
-
-
-def layout(cells, ranks):
-    ffi = capi.load()[0]
-    three = [
-        ffi.new(kind, values)
-        for kind, values in (("int64_t[3]", cells), ("int32_t[3]", (0, 0, 0)), ("int32_t[3]", ranks))
-    ]
-    return capi.handle("hs_layout_create", "hs_layout", 3, *three)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +283,7 @@ def layout(cells, ranks):
 )
 def test_layouts_whose_numbers_do_not_fit_are_refused(cells, ranks, words):
     with pytest.raises(UsageProblem, match=words):
-        layout(cells, ranks)
+        core.Layout(cells, ranks, (False,) * 3)
 
 
 def test_fields_whose_bytes_do_not_fit_are_refused():
@@ -313,19 +303,17 @@ def test_fields_whose_bytes_do_not_fit_are_refused():
     ],
 )
 def test_places_of_ranks_on_machines_too_large_are_refused(numbers, words):
-    ffi = capi.load()[0]
-    node, socket = ffi.new("int32_t[4]"), ffi.new("int32_t[4]")
     with pytest.raises(UsageProblem, match=words) if words else contextlib.nullcontext():
-        capi.call("hs_place_ranks", *numbers, predict.PLAINLY.to_c(), node, socket)
+        placement.place("fill", *numbers)
 
 
 @pytest.mark.parametrize("field", ["depth", "threads", "tiles"])
 def test_questions_about_choices_that_cannot_be_are_refused(field):
     with pytest.raises(UsageProblem, match="use 1 or more"):
-        capi.result_text("hs_best", question(choice=CHOICE | {field: -1}, halo=2, depths=[1, 2]), TOY_C["profile"]())
+        capi.answer("hs_best", question(choice=CHOICE | {field: -1}, halo=2, depths=[1, 2]), toy())
 
 
 @pytest.mark.parametrize("more", [{"depths": [2**31 - 1]}, {"samples": 2**31 - 1}, {"samples": 10**9}])
 def test_questions_without_bounds_are_refused_at_once(more):
     with pytest.raises(UsageProblem, match="at most"):
-        capi.result_text("hs_best", question(**more), TOY_C["profile"]())
+        capi.answer("hs_best", question(**more), toy())

@@ -34,7 +34,7 @@ PARTS = {
 
 def plant(tree: Path) -> Path:
     """Make an installed tree of empty files; return its library."""
-    for name in (f"include/{build.HEADER}", f"lib/{build.LIBRARY}", f"bin/{build.RANK_PROGRAM}"):
+    for name in (f"{build.HEADERS[0]}/status.h", f"lib/{build.LIBRARY}", f"bin/{build.RANK_PROGRAM}"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).touch(mode=0o755)
     return tree / "lib" / build.LIBRARY
@@ -77,7 +77,7 @@ def test_the_tree_that_holds_the_package_is_found(kind, place):
     tree = Path(os.path.normpath(package / PARTS[kind]))
     library = plant(tree)
     assert build.library() == library
-    assert build.header().is_relative_to(tree)
+    assert build.header("status.h").is_relative_to(tree)
     assert build.built_rank_program() == tree / "bin" / build.RANK_PROGRAM
 
 
@@ -144,10 +144,10 @@ def test_the_header_is_that_of_the_sources_that_a_build_was_made_from(place, tmp
     (made / build.LIBRARY).touch()
     (made / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path / 'sources'}\n")
     monkeypatch.setenv("HALOSCOPE_BUILD", str(made))
-    assert build.header() == tmp_path / "sources" / "include" / build.HEADER
+    assert build.header("status.h") == tmp_path / "sources" / build.HEADERS[0] / "status.h"
     (made / "CMakeCache.txt").unlink()
     with pytest.raises(NotAvailable, match="was not found near"):
-        build.header()
+        build.header("status.h")
 
 
 def test_an_interpreter_that_is_started_runs_nothing_from_the_current_folder(tmp_path):

@@ -192,9 +192,9 @@ def test_noise_on_a_device_makes_steps_longer_and_a_seed_repeats_it(machine):
 
 
 def test_goal_has_no_streams_and_says_so(machine, tmp_path):
-    cast = simulate.Cast(core.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
+    programs = simulate.programs_of(core.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
     with (tmp_path / "x.goal").open("w") as file, pytest.raises(NotAvailable, match="GOAL has no streams"):
-        goal.write(cast, 2, file)
+        goal.write(programs, 2, file)
 
 
 def test_one_rank_needs_no_network(machine):
@@ -244,8 +244,8 @@ def test_what_a_profile_does_not_know_is_refused(machine, toy):
 
 def test_advice_ranks_the_ways_of_a_device_only(machine):
     advice = advise.advise(core.Choice(**PLAIN, strategy="ordered/staged"), machine, depths=(1, 4), samples=10)
-    assert {c.prediction.choice.device for c in advice.candidates} == {"host"}
-    used = {c.prediction.choice.strategy.partition("/")[2] for c in advice.candidates}
+    assert {c.choice.device for c in advice.candidates} == {"host"}
+    used = {c.choice.strategy.partition("/")[2] for c in advice.candidates}
     assert {
         "staged",
         "staged:pageable",
@@ -254,7 +254,7 @@ def test_advice_ranks_the_ways_of_a_device_only(machine):
         "taskqueue",
         "p2p",
     } <= used  # p2p: between the host's cells around a block
-    assert advice.best.prediction.time_s == min(c.prediction.time_s for c in advice.candidates)
+    assert advice.best.prediction.time_s == min(c.time_s for c in advice.candidates)
     assert any("on the device" in text for text in advice.changes) or len(advice.equals) > 1
 
 

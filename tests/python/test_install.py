@@ -47,13 +47,6 @@ def test_another_project_plans_without_mpi(consumer):
     assert "libmpi" not in libraries
 
 
-def test_another_project_plans_through_the_c_interface(consumer):
-    assert run(consumer / "plan_c").splitlines() == [
-        PLANNED,
-        "argument 'layout' is NULL; pass a valid address",
-    ]
-
-
 def test_another_project_exchanges_halos(consumer):
     lines = run("mpiexec", "-n", "2", consumer / "example", timeout=60).splitlines()
     assert sorted(lines) == ["rank 0: right", "rank 1: right"]

@@ -4,48 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from haloscope import core
 from haloscope.errors import UsageProblem
-from plan_cases import cases
-
-
-def without_ranks(plan: core.Plan) -> core.Plan:
-    """The plan with every rank number taken out."""
-    messages = tuple(dataclasses.replace(m, peer=-1) for m in plan.messages)
-    return dataclasses.replace(plan, rank=-1, messages=messages)
+from plan_cases import cases, classes_of
 
 
 @given(cases(most_ranks=24))
 @settings(max_examples=150, deadline=None)
-def test_ranks_of_one_class_have_equal_plans_and_peers_in_the_same_order(case):
-    layout, plans = case.layout, case.plans()
-    classes = core.plan_classes(layout)
-    firsts = [int(np.flatnonzero(classes == c)[0]) for c in range(classes.max() + 1)]
-    assert firsts == sorted(firsts)
-    for c, first in enumerate(firsts):
-        members = np.flatnonzero(classes == c)
-        found = core.peers(layout, plans[first], members)
-        for rank, peers in zip(members.tolist(), found.tolist(), strict=True):
-            assert without_ranks(plans[rank]) == without_ranks(plans[first])
+def test_ranks_with_equal_plans_have_their_peers_in_the_same_order(case):
+    plans = case.plans()
+    for members in classes_of(plans):
+        found = core.peers(case.layout, plans[members[0]], members)
+        for rank, peers in zip(members, found.tolist(), strict=True):
             assert peers == [m.peer for m in plans[rank].messages]
-
-
-def test_inner_ranks_of_a_large_grid_are_one_class():
-    layout = core.Layout((60, 60, 60), (6, 6, 6), (False,) * 3)
-    assert len(set(core.plan_classes(layout).tolist())) == 27
-    assert set(core.plan_classes(core.Layout((60, 60), (6, 6))).tolist()) == {0}
 
 
 @given(cases())
 @settings(max_examples=150, deadline=None)
 def test_traffic_of_a_message_has_its_bytes_in_whole_stretches(case):
     plan = case.plans()[0]
-    for number, message in enumerate(plan.messages):
-        traffic = core.message_traffic(plan, number)
+    for message, traffic in zip(plan.messages, plan.traffic, strict=True):
         shortest = min(r.box.shape[0] * plan.spec.quantities[r.quantity].element_bytes for r in message.regions)
         assert traffic.bytes == message.bytes
         assert shortest <= traffic.run_bytes <= message.bytes
@@ -56,7 +37,7 @@ def test_faces_lie_in_memory_as_x_y_and_z_order_has_it():
     layout = core.Layout((24, 24, 24), (2, 2, 2), (False,) * 3)
     spec = core.ExchangeSpec(pattern="direct", corners=False)
     plan = core.make_plan(layout, 0, spec)
-    by_face = {m.regions[0].box.shape: core.message_traffic(plan, i) for i, m in enumerate(plan.messages) if m.out}
+    by_face = {m.regions[0].box.shape: t for m, t in zip(plan.messages, plan.traffic, strict=True) if m.out}
     assert by_face[(1, 12, 12)].run_bytes == 8
     assert by_face[(12, 1, 12)].run_bytes == by_face[(12, 12, 1)].run_bytes == 96
     assert not any(traffic.in_place for traffic in by_face.values())
@@ -65,25 +46,16 @@ def test_faces_lie_in_memory_as_x_y_and_z_order_has_it():
 def test_a_face_with_all_its_halos_is_one_stretch_and_needs_no_packing():
     choice = core.Choice(app="advection3d", cells=(10, 10, 40), ranks=2, process_grid="1x1x2")
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    assert [core.message_traffic(plan, i).in_place for i in range(len(plan.messages))] == [True] * len(plan.messages)
+    assert plan.messages and all(traffic.in_place for traffic in plan.traffic)
 
 
-def test_traffic_of_copies_is_that_of_the_halos_they_fill():
-    choice = core.Choice(app="advection3d", cells=(10, 10, 40), ranks=2, process_grid="1x1x2")
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    program = core.make_program("bulk", core.step_of(choice), plan, core.schedule_options(choice))
-    for number, copies in enumerate(program.copy_sets):
-        assert core.copy_traffic(program, plan, number).bytes == 8 * sum(copy.to.volume for copy in copies)
-
-
-def test_what_a_plan_or_program_does_not_have_is_refused():
+def test_ranks_and_nodes_that_there_are_not_are_refused():
     choice = core.Choice(app="laplace2d", cells=(16, 16), ranks=4)
-    layout = core.make_layout(choice)
-    plan = core.make_plan(layout, 0, core.exchange_spec(choice))
-    program = core.make_program("bulk", core.step_of(choice), plan, core.schedule_options(choice))
+    layout, spec = core.make_layout(choice), core.exchange_spec(choice)
+    plan = core.make_plan(layout, 0, spec)
     for call in (
-        lambda: core.message_traffic(plan, len(plan.messages)),
-        lambda: core.copy_traffic(program, plan, len(program.copy_sets)),
+        lambda: core.make_plan(layout, 4, spec),
+        lambda: core.make_plan(layout, -1, spec),
         lambda: core.peers(layout, plan, [4]),
         lambda: core.choice_nodes(dataclasses.replace(choice, nodes=5)),
     ):

@@ -166,13 +166,12 @@ def test_bytes_follow_the_closed_formula_of_the_2017_study(case, h, fields):
             assert m.bytes == davis_bytes(plan.cells, plan.has_neighbour, h, m.round, group)
 
 
-@given(cases(), st.data())
+@given(cases())
 @settings(max_examples=60, deadline=None)
-def test_owner_and_owned_agree_on_every_cell(case, data):
+def test_every_cell_has_one_owner(case):
     layout = case.layout
-    rank = data.draw(st.integers(0, layout.size - 1))
-    assert all(layout.owner(cell) == rank for cell in layout.owned(rank).cells())
-    assert sum(layout.owned(r).volume for r in range(layout.size)) == core.Box((0, 0, 0), _three(case.cells)).volume
+    owned = [cell for rank in range(layout.size) for cell in layout.owned(rank).cells()]
+    assert sorted(owned) == sorted(core.Box((0, 0, 0), _three(case.cells)).cells())
 
 
 def _three(cells):

@@ -9,7 +9,6 @@ import json
 import math
 import re
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from haloscope.measure import launch
 from haloscope.measure.request import Request
 from haloscope.model import predict
 from haloscope.simulate import simulate
+from plan_cases import classes_of
 from toy import TOY
 
 # The best that 9 nodes can do with 6x6 blocks is a square of 2x2 each, with 8 sides.
@@ -61,9 +61,7 @@ def test_any_reordered_plans_fit_together_and_send_as_many_bytes_fewer_of_them_b
     node = core.choice_nodes(choice)
     apart = sum(m.bytes for p in plans for m in p.messages if m.out and node[p.rank] != node[m.peer])
     assert core.bytes_between(layout, spec, node) == apart
-    classes = core.plan_classes(layout)
-    for c in range(classes.max() + 1):
-        members = np.flatnonzero(classes == c)
+    for members in classes_of(plans):
         for rank, peers in zip(members, core.peers(layout, plans[members[0]], members).tolist(), strict=True):
             assert peers == [m.peer for m in plans[rank].messages]
 
@@ -71,10 +69,7 @@ def test_any_reordered_plans_fit_together_and_send_as_many_bytes_fewer_of_them_b
 @given(choices())
 @settings(max_examples=100, deadline=None)
 def test_programs_of_any_reordered_ranks_read_nothing_too_early(choice):
-    layout, step = core.make_layout(choice), core.step_of(choice)
-    plans = [core.make_plan(layout, rank, core.exchange_spec(choice)) for rank in range(choice.ranks)]
-    programs = [core.make_program("split", step, plan) for plan in plans]
-    assert core.check_programs(layout, step, plans, programs) == ""
+    assert core.check(dataclasses.replace(choice, schedule="split")) == ""
 
 
 def test_layouts_are_equal_where_ranks_are_in_the_same_places():
@@ -152,7 +147,7 @@ def test_orders_that_differ_are_tried_and_others_once(toy):
     assert tried(DEALT) == ("none", "nodes")
     assert tried(dataclasses.replace(DEALT, nodes=1, placement="block", ranks=4, process_grid="2x2")) == ("none",)
     found = advise.advise(DEALT, toy, depths=(1,), samples=0)
-    assert {c.prediction.choice.reorder for c in found.candidates} == {"none", "nodes"}
+    assert {c.choice.reorder for c in found.candidates} == {"none", "nodes"}
 
 
 def test_advice_says_how_to_use_another_order(haloscope):

@@ -102,7 +102,7 @@ def test_the_table_has_a_meaning_a_group_and_a_way_to_read_each_field():
 
 
 def test_a_request_has_the_fields_and_defaults_of_the_rank_program():
-    said = re.findall(r"^HOW_FIELD\(([\w:]+), (\w+), (.*?), \"", HOW.read_text(), re.MULTILINE)
+    said = re.findall(r"^HOW_FIELD\(([\w:]+), (\w+), (.*?),\s+\"", HOW.read_text(), re.MULTILINE)
     read = {"bool": lambda t: t == "true", "double": float, "std::int64_t": int, "std::string": json.loads}
     theirs = {name: read[kind](value) for kind, name, value in said}
     mine = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}

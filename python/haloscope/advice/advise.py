@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from haloscope import core
 from haloscope.core import capi
-from haloscope.core.choice import handle_of
 from haloscope.errors import UsageProblem
 from haloscope.measure import lists
 from haloscope.model import predict
@@ -38,21 +36,23 @@ class Arrangement:
 class Candidate:
     """A choice with its prediction, and the group of those that cannot be told apart that it is in.
 
-    asked: the choice that was asked about. advice, place: the core's ranking, and where in it this candidate is.
-    time_s: predicted seconds per time step. group: from 0, which the fastest candidate is in.
+    time_s: predicted seconds per time step. group: from 0, which the fastest candidate is in. described: the prediction
+    as the library has it, None where it was not requested.
     """
 
-    asked: core.Choice
-    advice: capi.CData
-    place: int
+    choice: core.Choice
     time_s: float
     group: int
+    described: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @functools.cached_property
     def prediction(self) -> predict.Prediction:
-        """The prediction, without an interval. Cost: 0.1 ms when it is first asked for."""
-        found = json.loads(capi.result_text("hs_advice_candidate", self.advice, self.place))
-        return predict.from_json(changed(self.asked, found["changes"]), found)
+        """The prediction, without an interval: of the best, of the simplest of each group, of the fastest of each
+        depth; of others where `advise` was called with `every`.
+        """
+        if self.described is None:
+            raise LookupError(f"{name(self.choice)} was ranked without its prediction; call advise() with every=True")
+        return predict.from_json(self.choice, self.described)
 
     @property
     def equal(self) -> bool:
@@ -74,10 +74,11 @@ class Group:
 class Advice:
     """All candidates, fastest first, and in groups; what would change the answer; why some are missing.
 
-    refused: reasons with the number of candidates, legality and lacking costs alike. by_depth: the fastest of each
-    depth.
+    asked: the choice that they are candidates for. refused: reasons with the number of candidates, legality and lacking
+    costs alike. by_depth: the fastest of each depth.
     """
 
+    asked: core.Choice
     candidates: tuple[Candidate, ...]
     groups: tuple[Group, ...]
     changes: tuple[str, ...]
@@ -114,7 +115,7 @@ def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> list[core
     Choices that move the same data between the same ranks follow one another. `reference`, the oracle, is left out.
     With a device: strategies for its memory; with walls: plain messages of the host.
     """
-    return [changed(choice, changes) for changes in _listed(choice, depths, [arrangement_of(choice)])]
+    return [changed(choice, one["changes"]) for one in _listed(choice, depths, [arrangement_of(choice)])]
 
 
 def arrangement_of(choice: core.Choice) -> Arrangement:
@@ -123,9 +124,10 @@ def arrangement_of(choice: core.Choice) -> Arrangement:
 
 
 def _listed(choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement]) -> list[dict]:
-    """Return what differs in all candidates."""
-    found = json.loads(capi.result_text("hs_candidates", handle_of(choice), [int(d) for d in depths], len(depths)))
-    return [changes | dataclasses.asdict(one) for one in arrangements for changes in found]
+    """Return all candidates: what differs in each, and why it cannot run."""
+    space = {"choice": choice.to_json(), "depths": list(depths), "arrangements": list(arrangements)}
+    found: list[dict] = capi.answer("hs_expand", space)
+    return found
 
 
 def different(
@@ -158,23 +160,18 @@ def changed(choice: core.Choice, changes: Mapping[str, Any]) -> core.Choice:
 def own_candidates(
     choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
 ) -> tuple[list[dict] | None, dict[str, int]]:
-    """Return what differs in those candidates that another program's app does not refuse itself, and how often it
-    refuses others for which reason; None for all of the choice's own arrangement where it never does. () is that
-    one."""
-    declared, own = core.is_declared(choice.app), [arrangement_of(choice)]
-    if not declared and list(arrangements or own) == own:
+    """Return the candidates that another program's app does not refuse, as changes of the choice, and how many it
+    refuses for which reason; None for an app that refuses none. arrangements: () for that of the choice.
+    """
+    if not core.is_declared(choice.app):
         return None, {}
-    found = _listed(choice, depths, arrangements or own)
-    if not declared:
-        return found, {}
     kept, refused = [], {}
-    for changes in found:
-        candidate = changed(choice, changes)
-        reason = "" if core.illegal_in_library(candidate) else core.own_refusal(candidate)
+    for found in _listed(choice, depths, arrangements or [arrangement_of(choice)]):
+        reason = "" if found["reason"] else core.own_refusal(changed(choice, found["changes"]))
         if reason:
             refused[reason] = refused.get(reason, 0) + 1
         else:
-            kept.append(changes)
+            kept.append(found["changes"])
     if not kept and refused:
         raise UsageProblem(next(reversed(refused)))
     return kept, refused
@@ -188,30 +185,35 @@ def advise(
     samples: int = predict.SAMPLES,
     orders: Sequence[str] = ORDERS,
     grids: Sequence[str] = (),
+    every: bool = False,
 ) -> Advice:
     """Rank all candidates for the grid, app, ranks and threads of a choice.
 
     setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's
     parameters.
     orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and
-    can be; (): that of the choice.
+    can be; (): that of the choice. every: with the predictions of all candidates.
     Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction
     each.
     """
     arrangements = [Arrangement(order, grid) for grid in grids or (choice.process_grid,) for order in orders]
-    among, refused = own_candidates(choice, depths, different(arrangements, choice, profile, setting))
-    listed = capi.load()[0].NULL if among is None else json.dumps(among).encode()
-    given = (handle_of(choice), profile.handle, setting.to_c(), [int(d) for d in depths], len(depths), listed, samples)
-    handle = capi.handle("hs_advice_create", "hs_advice", *given)
-    found = json.loads(capi.result_text("hs_advice_json", handle))
-    times = enumerate(zip(found["time_s"], found["group"], strict=True))
-    ranked = tuple(Candidate(choice, handle, place, time_s, group) for place, (time_s, group) in times)
+    arrangements = different(arrangements, choice, profile, setting)
+    among, refused = own_candidates(choice, depths, arrangements)
+    request = {"choice": choice.to_json(), "setting": setting.to_json(), "samples": samples, "every": every}
+    space = {"depths": list(depths), "arrangements": arrangements} if among is None else {"among": among}
+    found = capi.answer("hs_advise", request | space, profile.handle)
+    described = dict(found["predictions"])
+    listed = enumerate(zip(found["candidates"], found["time_s"], found["group"], strict=True))
+    ranked = tuple(
+        Candidate(changed(choice, changes), time_s, group, described.get(place))
+        for place, (changes, time_s, group) in listed
+    )
     members: list[list[Candidate]] = [[] for _ in found["simplest"]]
     for candidate in ranked:
         members[candidate.group].append(candidate)
     groups = tuple(Group(ranked[place], tuple(m)) for place, m in zip(found["simplest"], members, strict=True))
     by_depth = {depth: ranked[place] for depth, place in found["first_of_depth"]}
-    return Advice(ranked, groups, tuple(found["changes"]), dict(found["refused"]) | refused, by_depth)
+    return Advice(choice, ranked, groups, tuple(found["changes"]), dict(found["refused"]) | refused, by_depth)
 
 
 def name(choice: core.Choice) -> str:

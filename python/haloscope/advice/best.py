@@ -6,7 +6,6 @@ It chooses as `haloscope advise` does. C++ programs get the same answer from `ha
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -116,7 +115,7 @@ def best(
         "among": among,
         **_asking(here),
     }
-    found = json.loads(capi.result_text("hs_best", json.dumps(question).encode(), machine.handle))
+    found = capi.answer("hs_best", question, machine.handle)
     return Best(
         choice=advise.changed(choice, found["changes"]),
         profile=machine.name,

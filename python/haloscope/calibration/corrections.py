@@ -41,7 +41,7 @@ def _likeness(choice: core.Choice) -> dict | None:
     other.
     """
     plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    sent = {core.message_traffic(plan, i) for i, message in enumerate(plan.messages) if message.out}
+    sent = {traffic for message, traffic in zip(plan.messages, plan.traffic, strict=True) if message.out}
     if len(sent) != 1:
         return None
     (one,) = sent

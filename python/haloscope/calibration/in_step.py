@@ -118,7 +118,7 @@ def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float
     step, in_place = core.step_of(choice), core.find_schedule(choice.schedule).in_place
     options = dataclasses.replace(core.schedule_options(choice), series="entry" if in_place else "whole")
     program = core.make_program(choice.schedule, step, plan, options)
-    out = [(m, core.message_traffic(plan, i)) for i, m in enumerate(plan.messages) if m.out]
+    out = [(m, t) for m, t in zip(plan.messages, plan.traffic, strict=True) if m.out]
     pieces = [counts.piece_counts(s.region, plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
     beyond = float(counts.beyond_cache(counts.slot_bytes(plan), profile.cache_limits))
     far = beyond >= 0.5

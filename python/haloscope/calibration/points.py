@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from haloscope import core
-from haloscope.core.choice import Choice, Value
+from haloscope.core.choice import Choice
+from haloscope.core.choice_fields import Value
 from haloscope.measure import microbench
 from haloscope.measure.request import Request, name_of
 

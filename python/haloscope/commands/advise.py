@@ -74,7 +74,7 @@ def command(app, depth, reorder, process_grid, top, members, profile, samples, r
     choice = one_choice(app_of(app, options), options | {"device": device_of(options["device"], machine)})
     depths, orders = model.depths_of(depth), lists.names(reorder, model.ORDERS, "--reorder")
     grids = [text for text in process_grid.split(",") if text]
-    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders, grids)
+    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders, grids, as_json)
     if as_json:
         terminal.echo(terminal.json_text(report.document(advice)))
     else:

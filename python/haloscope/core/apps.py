@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from haloscope.core import capi
 from haloscope.core import choice as choices
-from haloscope.core.choice import Choice, Value
-from haloscope.core.values import FromC, Quantity
+from haloscope.core import layout as layouts
+from haloscope.core.choice import Choice
+from haloscope.core.choice_fields import Value
+from haloscope.core.json_values import decoded, encoded
+from haloscope.core.values import Quantity
 from haloscope.errors import UsageProblem, unknown_name
 
 
@@ -110,8 +112,8 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Step(FromC):
-    """All quantities of an app and the stages of one time step. Made by `step_of` and `stencil_step`."""
+class Step:
+    """All quantities of an app and the stages of one time step. Made by `step_of`."""
 
     quantities: tuple[Quantity, ...]
     stages: tuple[Stage, ...]
@@ -159,43 +161,9 @@ class App:
     steps: Mapping[str, Step]
 
 
-def _accesses(found: Iterable[dict]) -> tuple[Access, ...]:
-    return tuple(Access(a["quantity"], a["layers"], a.get("of")) for a in found)
-
-
-def _stage(found: dict) -> Stage:
-    sweeps = tuple(
-        SweepSpec(**s | {"reads": _accesses(s["reads"]), "writes": tuple(s["writes"])}) for s in found["sweeps"]
-    )
-    exchange = _accesses(found["exchange"]) if "exchange" in found else None
-    reductions = tuple(Reduction(**r) for r in found["reductions"])
-    return Stage(found["name"], sweeps, reductions, found["repeats"], found["least"], exchange)
-
-
-def step_from_json(found: dict) -> Step:
-    """Return a step that the library or a program has described."""
-    return Step(
-        tuple(Quantity(**q | {"edges": tuple(q["edges"])}) for q in found["quantities"]),
-        tuple(map(_stage, found["stages"])),
-    )
-
-
-def _app(found: dict) -> App:
-    lists = {name: tuple(value) for name, value in found.items() if isinstance(value, list) and name != "parameters"}
-    parameters = tuple(
-        Parameter(
-            **p
-            | {"words": tuple(p["words"]), "value": tuple(p["value"]) if isinstance(p["value"], list) else p["value"]}
-        )
-        for p in found["parameters"]
-    )
-    steps = {form: step_from_json(step) for form, step in found["steps"].items()}
-    return App(**found | lists | {"parameters": parameters, "steps": steps})
-
-
 @functools.cache
 def _apps() -> dict[str, App]:
-    return {found["name"]: _app(found) for found in json.loads(capi.list_text("apps"))}
+    return {found["name"]: decoded(App, found) for found in capi.answer("hs_describe", b"apps")}
 
 
 def app_names() -> list[str]:
@@ -231,18 +199,18 @@ def declare_app(description: dict, refusal: Callable[[Choice], str] | None = Non
     it does not; None = it never does. Raises UsageProblem for a description of no app, and for the name of an app of
     the library.
     """
-    capi.call("hs_app_declare", json.dumps(description).encode())
+    capi.call("hs_declare_app", encoded(description))
     _declared[description["name"]] = refusal
     _apps.cache_clear()
-    choices.handle_of.cache_clear()
-    step_of.cache_clear()
+    for known in (choices.point_of, layouts.layout_of, step_of):
+        known.cache_clear()
     return find_app(description["name"])
 
 
 @functools.lru_cache(maxsize=1024)
 def step_of(choice: Choice) -> Step:
     """Return the step of a choice. Raises UsageProblem for what its app does not know."""
-    return _step(capi.handle("hs_step_create_of", "hs_step", choices.handle_of(choice)))
+    return decoded(Step, capi.answer("hs_examine", choices.text_of(choice), b"step", 0))
 
 
 def sweep_names(choice: Choice) -> tuple[tuple[str, ...], ...]:
@@ -251,7 +219,7 @@ def sweep_names(choice: Choice) -> tuple[tuple[str, ...], ...]:
 
     Raises UsageProblem as `step_of` does.
     """
-    return tuple(map(tuple, json.loads(capi.result_text("hs_sweep_names", choices.handle_of(choice)))))
+    return tuple(map(tuple, capi.answer("hs_examine", choices.text_of(choice), b"sweeps", 0)))
 
 
 def kernel_of(choice: Choice) -> str:
@@ -259,25 +227,3 @@ def kernel_of(choice: Choice) -> str:
     if choice.form and not choice.set:  # also of a program's app that nobody has declared here
         return f"{choice.app}/{choice.form}/{choice.real}"
     return sweep_names(choice)[0][0].partition(":")[0]
-
-
-def stencil_step(dims: int, radius: int = 1, box_stencil: bool = False) -> Step:
-    """Return a step of one double-buffered field and one sweep, whose stencil reaches `radius` cells far."""
-    sweep = {
-        "name": "sweep",
-        "reads": [{"quantity": 0, "layers": radius}],
-        "writes": [0],
-        "box_stencil": box_stencil,
-        "in_place": False,
-        "flops_per_point": 0.0,
-    }
-    stage = {"name": "step", "sweeps": [sweep], "reductions": [], "repeats": 0, "least": 1}
-    quantity = {"name": "u", "element_bytes": 8, "type": "real", "centring": "cell", "slots": 2, "edges": ["fixed"] * 3}
-    text = json.dumps({"quantities": [quantity], "stages": [stage]}).encode()
-    return _step(capi.handle("hs_step_create", "hs_step", dims, text))
-
-
-def _step(handle: capi.CData) -> Step:
-    step = step_from_json(json.loads(capi.result_text("hs_step_json", handle)))
-    object.__setattr__(step, "_handle", handle)  # no field: equal steps stay equal
-    return step

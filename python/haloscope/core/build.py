@@ -15,7 +15,7 @@ from pathlib import Path
 from haloscope import errors
 from haloscope.errors import NotAvailable
 
-LIBRARY = "libhaloscope_c.so"
+LIBRARY = "libhaloscope_bridge.so"
 EXCHANGE_LIBRARY = "libhaloscope_exchange.so"
 EXCHANGE_ABI_LIBRARY = "libhaloscope_exchange_abi.so"  # for the standard ABI of MPI
 BUILT_WITH = {
@@ -23,7 +23,7 @@ BUILT_WITH = {
 }  # what is not built by default
 RANK_PROGRAM = "haloscope-rank"
 DELAY_LINE = "haloscope-delay-line"
-HEADER = Path("haloscope/haloscope.h")
+HEADERS = ("include/haloscope", "share/haloscope", "src/haloscope/bridge")  # folders, installed or of sources
 ERROR_OUTPUT = 2  # file descriptor: sys.stderr need not be a file
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -54,7 +54,7 @@ def roots() -> Iterator[Root]:
         yield Root(Path(os.environ["HALOSCOPE_BUILD"]))
         return
     own = _PACKAGE / "__init__.py"
-    yield from (Root(tree, own) for tree in _installed_trees() if (tree / "include" / HEADER).exists())
+    yield from (Root(tree, own) for tree in _installed_trees() if (tree / HEADERS[0]).is_dir())
     on_path = shutil.which(RANK_PROGRAM)
     if on_path:
         program = Path(on_path).resolve()
@@ -117,7 +117,7 @@ def _fault_of(state: os.stat_result, leader: os.stat_result) -> str:
 
 
 def library(name: str = LIBRARY) -> Path:
-    """Return the path of a C library: that of plans, or EXCHANGE_LIBRARY, EXCHANGE_ABI_LIBRARY.
+    """Return the path of a C library: that of this package, or EXCHANGE_LIBRARY, EXCHANGE_ABI_LIBRARY.
 
     Raises NotAvailable when it is not built.
     """
@@ -158,16 +158,18 @@ def delay_line() -> Path:
     return _find((DELAY_LINE, f"bin/{DELAY_LINE}"), f"the program {DELAY_LINE}")[0].resolve()
 
 
-def header() -> Path:
-    """Return the path of `haloscope.h`: of the installed tree that holds the library, else of the sources it is built
+def header(name: str) -> Path:
+    """Return the path of a C header: of the installed tree that holds the library, else of the sources it is built
     from.
+
+    name: status.h, exchange.h, bridge.h. Raises NotAvailable where it is in neither.
     """
     library, root = _find_library(LIBRARY)
     for place in (root.folder, _sources_of(root.folder), _CHECKOUT):
-        path = place / "include" / HEADER
-        if path.exists():
-            return path
-    raise NotAvailable(f"{HEADER} was not found near {library}; install Haloscope again, or set HALOSCOPE_BUILD")
+        for folder in HEADERS:
+            if (path := place / folder / name).exists():
+                return path
+    raise NotAvailable(f"{name} was not found near {library}; install Haloscope again, or set HALOSCOPE_BUILD")
 
 
 def _sources_of(build: Path) -> Path:
@@ -180,7 +182,7 @@ def _sources_of(build: Path) -> Path:
 
 def mpi() -> str:
     """Return the MPI that the libraries were built for, as "MPICH 5.0.2"; "" where that is not known."""
-    places = [header().with_name("which_mpi.h"), library().parent / "generated" / "haloscope" / "which_mpi.h"]
+    places = [header("status.h").with_name("which_mpi.h"), library().parent / "generated" / "haloscope" / "which_mpi.h"]
     text = next((path.read_text() for path in places if path.exists()), "")
     found = re.search(r'#define HS_BUILT_FOR_THIS "(.*)"', text)
     return found[1] if found else ""

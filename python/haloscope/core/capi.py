@@ -1,19 +1,23 @@
-"""Calls into the C library. The declarations are those of `haloscope.h` itself, so they exist once."""
+"""Calls into the C libraries. The declarations are those of their headers, so they exist once."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cffi
 
 from haloscope.core import build
+from haloscope.core.json_values import encoded
 from haloscope.core.once import once
 from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+
+if TYPE_CHECKING:  # importing NumPy takes long
+    import numpy as np
 
 _ERRORS = {2: UsageProblem, 3: NotAvailable}
 
@@ -26,12 +30,16 @@ def declarations(header: str) -> str:
     return re.sub(r"^#.*\n", "", header, flags=re.MULTILINE)
 
 
-def open_library(path: Path, cdef: str, header: Path) -> tuple:
-    """Return (ffi, library) of a shared library. Raises NotAvailable when it cannot be loaded or is of another
-    version.
+def open_library(name: str, header: str, types: str = "") -> tuple:
+    """Return (ffi, library) of a shared library with the functions of status.h and of another header. Raises
+    NotAvailable when it cannot be loaded or is of another version.
+
+    types: declarations that the header needs besides.
     """
+    path, status_header = build.library(name), build.header("status.h")
+    texts = [text.read_text() for text in (status_header, build.header(header))]
     ffi = cffi.FFI()
-    ffi.cdef(cdef)
+    ffi.cdef(types + "\n".join(map(declarations, texts)))
     try:
         lib = ffi.dlopen(str(path))
     except OSError as error:
@@ -39,17 +47,16 @@ def open_library(path: Path, cdef: str, header: Path) -> tuple:
         if "libmpi" in str(error):  # which the library needs, and the loader does not find
             remedy = f"it was built for {build.mpi()}: install that, or add the folder of its libmpi to LD_LIBRARY_PATH"
         raise NotAvailable(f"{path} cannot be loaded ({error}); {remedy}") from None
-    wanted, found = int(re.findall(r"#define HS_ABI (\d+)", header.read_text())[0]), lib.hs_abi()
+    wanted, found = int(re.findall(r"#define HS_ABI (\d+)", texts[0])[0]), lib.hs_abi()
     if wanted != found:
-        raise NotAvailable(f"{path} has interface version {found}, {header} {wanted}; build it again")
+        raise NotAvailable(f"{path} has interface version {found}, {status_header} {wanted}; build it again")
     return ffi, lib
 
 
 @once
 def load() -> tuple:
     """Load the library once; return (ffi, library). Raises NotAvailable when it is missing or of another version."""
-    header = build.header()
-    return open_library(build.library(), declarations(header.read_text()), header)
+    return open_library(build.LIBRARY, "bridge.h")
 
 
 def check(library: tuple, status: int) -> None:
@@ -92,37 +99,24 @@ def result_text(function: str, *arguments: object) -> str:
     return text(result[0])
 
 
-def list_text(kind: str) -> str:
-    """Return everything of one kind as JSON text: hs_list."""
-    return result_text("hs_list", kind.encode())
+def answer(function: str, request: object, *arguments: object) -> Any:
+    """Call a function of the bridge with a request, which becomes JSON, and more arguments; return its result.
 
-
-def handle(function: str, kind: str, *arguments: object) -> CData:
-    """Call `hs_..._create...`, whose last argument receives a handle; return it, freed when it is collected."""
-    ffi, lib = load()
-    result = ffi.new(f"{kind}**")
-    call(function, *arguments, result)
-    return ffi.gc(result[0], getattr(lib, f"{kind}_free"))
-
-
-def filled(function: str, struct: str, *arguments: object) -> CData:
-    """Call a function whose last argument is a struct to fill; return the struct."""
-    result = load()[0].new(f"{struct}*")
-    call(function, *arguments, result)
-    return result
+    request: bytes are passed as they are.
+    """
+    text = request if isinstance(request, bytes) else encoded(request)
+    return json.loads(result_text(function, text, *arguments))
 
 
 @functools.cache
-def enumeration(prefix: str) -> tuple[str, ...]:
-    """Return the names of a C enumeration in order of value: `HS_OP_` gives ("barrier", "post", ...)."""
-    lib = load()[1]
-    names = sorted((name for name in dir(lib) if name.startswith(prefix)), key=lambda name: getattr(lib, name))
-    return tuple(name.removeprefix(prefix).lower() for name in names)
+def names(kind: str) -> tuple[str, ...]:
+    """Return the names of one kind: hs_describe."""
+    return tuple(answer("hs_describe", kind.encode()))
 
 
-def value(prefix: str, name: str) -> int:
-    """Return the number of one name of a C enumeration. Raises UsageProblem for an unknown name."""
-    names = enumeration(prefix)
-    if name not in names:
-        raise UsageProblem(f"'{name}' is none of {', '.join(names)}")
-    return names.index(name)
+def numbers(count: int) -> tuple[np.ndarray, CData]:
+    """Return a NumPy array of `count` 0s, and a C pointer to it."""
+    import numpy as np
+
+    array = np.zeros(count, np.int32)
+    return array, load()[0].from_buffer("int32_t[]", array)

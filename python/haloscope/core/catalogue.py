@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import json
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from haloscope.core import capi
 from haloscope.core.choice import Choice
+from haloscope.core.json_values import decoded
 from haloscope.errors import UsageProblem, unknown_name
 
 
@@ -66,25 +64,16 @@ class Strategy:
     probes: tuple[str, ...]
 
 
-Kind = TypeVar("Kind", Transport, Schedule, Strategy)
-
-
-def _of(kind: type[Kind], found: dict) -> Kind:
-    wanted = (f.name for f in dataclasses.fields(kind))
-    given: dict[str, Any] = {n: tuple(found[n]) if isinstance(found[n], list) else found[n] for n in wanted}
-    return kind(**given)
-
-
 @functools.cache
 def transports() -> tuple[Transport, ...]:
     """Return all transports."""
-    return tuple(_of(Transport, found) for found in json.loads(capi.list_text("transports")))
+    return tuple(decoded(Transport, found) for found in capi.answer("hs_describe", b"transports"))
 
 
 @functools.cache
 def schedules() -> tuple[Schedule, ...]:
     """Return all schedules."""
-    return tuple(_of(Schedule, found) for found in json.loads(capi.list_text("schedules")))
+    return tuple(decoded(Schedule, found) for found in capi.answer("hs_describe", b"schedules"))
 
 
 def schedule_names() -> list[str]:
@@ -100,30 +89,25 @@ def find_schedule(name: str) -> Schedule:
     return found[0]
 
 
-@functools.cache
-def _names(kind: str) -> tuple[str, ...]:
-    return tuple(json.loads(capi.list_text(kind)))
-
-
 def strategy_names() -> list[str]:
     """Return the strategies for fields in host memory that a glob is matched against, `reference` first."""
-    return list(_names("strategies"))
+    return list(capi.names("strategies"))
 
 
 def device_strategy_names() -> list[str]:
     """Return the strategies for fields in device memory that a glob is matched against, the default first."""
-    return list(_names("device-strategies"))
+    return list(capi.names("device-strategies"))
 
 
 def process_grid_rules() -> list[str]:
     """Return the rules that choose a process grid."""
-    return list(_names("rules"))
+    return list(capi.names("rules"))
 
 
 @functools.cache
 def find_strategy(text: str) -> Strategy:
     """Parse a strategy. Raises UsageProblem for a malformed one, with the nearest valid names."""
-    return _of(Strategy, json.loads(capi.result_text("hs_strategy_describe", text.encode())))
+    return decoded(Strategy, capi.answer("hs_parse_strategy", text.encode()))
 
 
 def canonical_strategy(text: str) -> str:
@@ -147,7 +131,7 @@ def stream_from_bytes() -> int:
     """Return the bytes of a rank's field from which on its sweeps store around the cache, unless a choice says
     otherwise.
     """
-    size: int = capi.load()[1].HS_STREAM_FROM_BYTES
+    size: int = capi.answer("hs_describe", b"constants")["stream_from_bytes"]
     return size
 
 

@@ -1,19 +1,18 @@
-"""A choice: everything a user picks for one run. Its fields stand in C++'s choice.def; here they are a frozen
-dataclass.
-"""
+"""A choice: everything that a user chooses for one run."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import json
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from haloscope.core import capi
-
-Value = bool | int | float | str | tuple[float, ...]  # of an app's parameter
+from haloscope.core.choice_fields import ChoiceFields
+from haloscope.core.json_values import encoded
+from haloscope.errors import UsageProblem
 
 
 @dataclass(frozen=True)
@@ -33,46 +32,13 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Everything a user picks for one run; `fields()` says what each field means.
+class Choice(ChoiceFields):
+    """Everything that a user chooses for one run; `fields()` has the meanings.
 
     periodic: one flag per dimension, () = as the app has it. form, process_grid: "" = the app's first, the app's rule.
     stage_strategies: (stage, strategy) pairs. set: (name, value) pairs of the app's parameters, values or what a
     command line writes for them.
     """
-
-    app: str = "advection3d"
-    cells: tuple[int, ...] = (1, 1, 1)
-    ranks: int = 1
-    threads: int = 1
-    form: str = ""
-    real: str = "f64"
-    schedule: str = "bulk"
-    strategy: str = "ordered/p2p"
-    stage_strategies: tuple[tuple[str, str], ...] = ()
-    depth: int = 1
-    substeps: str = "full"
-    process_grid: str = ""
-    periodic: tuple[bool, ...] = ()
-    sharing: str = "guided"
-    piece: int = 0
-    tiles: int = 8
-    barrier: bool = False
-    isa: str = ""
-    stores: str = "auto"
-    temporaries: str = "kept"
-    ftz: bool = False
-    nodes: int = 0
-    placement: str = "block"
-    reorder: str = "none"
-    memory: str = "own"
-    device: str = ""
-    device_kernel: str = ""
-    device_block: str = ""
-    pack: str = "first"
-    walls: int = 1
-    capture: bool = False
-    set: tuple[tuple[str, Value], ...] = ()
 
     @property
     def shape(self) -> str:
@@ -123,19 +89,29 @@ class Bound:
 @functools.cache
 def bounds() -> dict[str, Bound]:
     """Return the ranges of numbers by name, those of core/bounds.def."""
-    return {entry["name"]: Bound(**entry) for entry in json.loads(capi.list_text("bounds"))}
+    return {entry["name"]: Bound(**entry) for entry in capi.answer("hs_describe", b"bounds")}
 
 
 @functools.cache
 def fields() -> tuple[Field, ...]:
     """Return all fields of a choice but `app` and `set`, in the order of choice.def."""
-    return tuple(Field(**entry | {"words": tuple(entry["words"])}) for entry in json.loads(capi.list_text("fields")))
+    return tuple(Field(**entry | {"words": tuple(entry["words"])}) for entry in capi.answer("hs_describe", b"fields"))
 
 
 @functools.lru_cache(maxsize=4096)
-def handle_of(choice: Choice) -> capi.CData:
-    """Return a choice as the C library holds it. Raises UsageProblem for an unknown name or a value that cannot be."""
-    return capi.handle("hs_choice_create", "hs_choice", json.dumps(choice.to_json()).encode())
+def text_of(choice: Choice) -> bytes:
+    """Return a choice as the text of its JSON."""
+    return encoded(choice.to_json())
+
+
+@functools.lru_cache(maxsize=4096)
+def point_of(choice: Choice) -> Mapping[str, Any]:
+    """Return what the library has on a choice: `choice`, the fields that have an effect on it, None where it cannot be;
+    `reason`, why it cannot run, "" where it can.
+    """
+    found: Mapping[str, Any]
+    [found] = capi.answer("hs_expand", {"choice": choice.to_json()})
+    return found
 
 
 def normal(choice: Choice) -> Choice:
@@ -143,6 +119,24 @@ def normal(choice: Choice) -> Choice:
 
     Raises UsageProblem for what the choice's app does not know.
     """
-    effective = json.loads(capi.result_text("hs_choice_json", handle_of(choice)))
+    point = point_of(choice)
+    if point["choice"] is None:
+        raise UsageProblem(point["reason"])
+    return _with_effect(choice, point["choice"])
+
+
+def _with_effect(choice: Choice, effective: Mapping[str, Any]) -> Choice:
     changes = {f.name: _DEFAULTS[f.name] for f in fields() if f.name not in effective}
     return dataclasses.replace(choice, **changes)
+
+
+def product(app: str, axes: Mapping[str, Sequence]) -> Iterator[tuple[Choice, str]]:
+    """Yield the cross product of the values of fields, the last one fastest: each choice without fields that have no
+    effect on it, and why it cannot run, "" where it can.
+    """
+    listed = [(name, [dict(v) if name in _PAIRS else v for v in values]) for name, values in axes.items()]
+    points = capi.answer("hs_expand", {"choice": {"app": app}, "axes": listed})
+    for values, point in zip(itertools.product(*axes.values()), points, strict=True):
+        choice = Choice(app=app, **dict(zip(axes, values, strict=True)))
+        effective = point["choice"]
+        yield choice if effective is None else _with_effect(choice, effective), point["reason"]

@@ -1,57 +1,16 @@
-"""The values of the core: boxes, plans and programs, as frozen dataclasses that mirror the C++ structs.
+"""The values of the core: plans and programs, as frozen dataclasses with the names of the C++ structs.
 
-Dimension 0 is x; boxes are half-open, in cells; rank-local boxes count from the rank's first owned cell.
+Rank-local boxes count from the rank's first owned cell.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from haloscope.core.capi import CData
+from haloscope.core.box import Box, Triple
+from haloscope.core.layout import Layout
 
-Triple = tuple[int, int, int]
-
-
-class FromC:
-    """What the C library has made. Its handle is no field: equal values stay equal."""
-
-    _handle: CData
-
-
-@dataclass(frozen=True)
-class Box:
-    """Half-open box [lo, hi) of cells."""
-
-    lo: Triple
-    hi: Triple
-
-    @functools.cached_property
-    def shape(self) -> Triple:
-        """Cells per dimension, 0 where it is empty."""
-        x, y, z = (max(0, hi - lo) for lo, hi in zip(self.lo, self.hi, strict=True))
-        return x, y, z
-
-    @functools.cached_property
-    def volume(self) -> int:
-        """Number of cells."""
-        return self.shape[0] * self.shape[1] * self.shape[2]
-
-    def cells(self) -> Iterator[Triple]:
-        """Yield every cell, x fastest. Cost O(volume)."""
-        ranges = [range(lo, hi) for lo, hi in zip(self.lo, self.hi, strict=True)]
-        return ((x, y, z) for z, y, x in itertools.product(*reversed(ranges)))
-
-    def shifted(self, by: Sequence[int]) -> Box:
-        """Return the box moved by `by` cells."""
-        x, y, z = by
-        return Box(*((side[0] + x, side[1] + y, side[2] + z) for side in (self.lo, self.hi)))
-
-    def __str__(self) -> str:
-        """`[0,4)x[0,4)x[2,3)`; dimensions that a grid lacks are [0,1)."""
-        return "x".join(f"[{lo},{hi})" for lo, hi in zip(self.lo, self.hi, strict=True))
+EMPTY = Box((0, 0, 0), (0, 0, 0))
 
 
 @dataclass(frozen=True)
@@ -122,9 +81,20 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Plan(FromC):
-    """What one rank sends, receives and copies in one exchange. Made by `make_plan`."""
+class Traffic:
+    """How the bytes of a message, or of copies, lie in a field: the mean length of a stretch without gaps (run_bytes),
+    and whether they are one stretch, which needs no packing (in_place, messages only)."""
 
+    bytes: int
+    run_bytes: int
+    in_place: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one rank sends, receives and copies in one exchange. Made by `make_plan`. traffic: of each message."""
+
+    layout: Layout
     rank: int
     dims: int
     rounds: int
@@ -133,6 +103,7 @@ class Plan(FromC):
     own_neighbour: tuple[bool, bool, bool]
     spec: ExchangeSpec
     messages: tuple[Message, ...]
+    traffic: tuple[Traffic, ...]
     copies: tuple[Copy, ...]
     owned: tuple[Box, ...]  # per quantity: points of this rank, shared planes included
     allocated: tuple[Box, ...]  # per quantity: with every ghost layer, also beyond physical edges
@@ -140,16 +111,6 @@ class Plan(FromC):
     def sent(self) -> list[Message]:
         """Return the messages that this rank sends."""
         return [m for m in self.messages if m.out]
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """How the bytes of a message, or of copies, lie in a field: the mean length of a stretch without gaps (run_bytes),
-    and whether they are one stretch, which needs no packing (in_place, messages only)."""
-
-    bytes: int
-    run_bytes: int
-    in_place: bool
 
 
 @dataclass(frozen=True)
@@ -237,7 +198,7 @@ class Sweep:
     faces: bool
     number: int = 0
     in_place: bool = False
-    whole: Box = Box((0, 0, 0), (0, 0, 0))
+    whole: Box = EMPTY
 
     @property
     def cells(self) -> int:
@@ -254,7 +215,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Program(FromC):
+class Program:
     """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
 
     device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through

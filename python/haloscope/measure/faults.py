@@ -61,7 +61,7 @@ class Fault:
 
 def operations() -> tuple[str, ...]:
     """Return the phases of a step by number: the kinds of a program's operations."""
-    return capi.enumeration("HS_OP_")
+    return capi.names("operations")
 
 
 def read_board(path: Path) -> list[Slot]:

@@ -39,13 +39,12 @@ def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None
     axes maps fields of Choice to the values to try; how: fields of Request.
     """
     space, seen = Space(), set()
-    for values in itertools.product(*axes.values()):
-        choice = normal(Choice(app=app, **dict(zip(axes, values, strict=True))))
+    for choice, refused in core.product(app, axes):
         if choice in seen:
             continue
         seen.add(choice)
         request = Request(choice, **(how or {}))
-        if reason := core.illegal(choice):
+        if reason := refused or core.own_refusal(choice):
             space.refused.append((request, reason))
         else:
             space.requests.append(request)

@@ -6,16 +6,14 @@ eq. 5.17 and 5.22 to 5.30, tables 4.5 and 5.8.
 
 from __future__ import annotations
 
-import functools
-import json
 import math
-import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from haloscope.core import capi
+from haloscope.core.json_values import encoded
 from haloscope.errors import UsageProblem
 
 
@@ -71,37 +69,27 @@ def place(
     ranks on a socket, 1..cores_per_socket (default: all cores).
     Raises UsageProblem for an unknown rule, numbers out of range, and a custom list that does not fit.
     """
-    ffi = capi.load()[0]
-    node, socket = np.zeros(max(ranks, 0), np.int32), np.zeros(max(ranks, 0), np.int32)
-    arrays = (ffi.from_buffer("int32_t[]", a) for a in (node, socket))
-    setting = setting_to_c(rule, active, custom)
-    capi.call("hs_place_ranks", ranks, sockets_per_node, cores_per_socket, setting, *arrays)
-    return Placement(node.astype(int), socket.astype(int))
+    machine = {"ranks": ranks, "sockets_per_node": sockets_per_node, "cores_per_socket": cores_per_socket}
+    found = mapped(ranks, machine | {"setting": setting_of(rule, active, custom)})
+    return Placement(found.node.astype(int), found.socket.astype(int))
 
 
-@functools.cache
+def setting_of(rule: str, active: int | None, custom: Sequence[tuple[int, int]]) -> dict[str, object]:
+    """Return a placement as the library has it."""
+    setting: dict[str, object] = {"placement": rule, "custom": [[int(n) for n in place] for place in custom]}
+    return setting | ({} if active is None else {"active": max(active, 0)})  # 0 is refused
+
+
+def mapped(ranks: int, request: Mapping[str, object], profile: capi.CData = None) -> Placement:
+    """Return where the library maps ranks to; request: of hs_map_ranks."""
+    (node, nodes), (socket, sockets) = (capi.numbers(max(ranks, 0)) for _ in range(2))
+    capi.call("hs_map_ranks", encoded(request), profile or capi.load()[0].NULL, nodes, sockets)
+    return Placement(node, socket)
+
+
 def rules() -> tuple[str, ...]:
     """Return the rules that place ranks."""
-    return tuple(json.loads(capi.list_text("placements")))
-
-
-_owners: weakref.WeakKeyDictionary[capi.CData, tuple] = weakref.WeakKeyDictionary()  # what a setting points into
-
-
-@capi.numbers_that_fit()
-def setting_to_c(rule: str, active: int | None, custom: Sequence[tuple[int, int]]) -> capi.CData:
-    """Return an hs_setting with a placement, which owns what it points to. Raises UsageProblem for a number too
-    large.
-    """
-    ffi, lib = capi.load()
-    c = ffi.new("hs_setting*")
-    lib.hs_setting_init(c)
-    name, places = ffi.new("char[]", rule.encode()), ffi.new("int32_t[]", [int(n) for place in custom for n in place])
-    c.placement, c.places, c.place_count = name, places, len(custom)
-    if active is not None:
-        c.active = max(active, 0)  # 0 is refused
-    _owners[c] = (name, places)
-    return c
+    return capi.names("placements")
 
 
 def coordinates(process_grid: Sequence[int]) -> np.ndarray:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from haloscope import core
 from haloscope.core import capi
-from haloscope.core.choice import handle_of
 from haloscope.errors import UsageProblem
 from haloscope.model import placement
 from haloscope.model.profile import Profile
@@ -85,12 +80,10 @@ class Setting:
     reductions: int = 0
     repeats: int = 1
 
-    @capi.numbers_that_fit()
-    def to_c(self) -> capi.CData:
-        """Return an hs_setting, which owns what it points to. Raises UsageProblem for a number too large."""
-        c = placement.setting_to_c(self.placement, self.active, self.custom)
-        c.reductions, c.repeats = self.reductions, self.repeats
-        return c
+    def to_json(self) -> dict[str, object]:
+        """Return it as the library has it."""
+        placed = placement.setting_of(self.placement, self.active, self.custom)
+        return placed | {"reductions": self.reductions, "repeats": self.repeats}
 
 
 PLAINLY = Setting()
@@ -105,17 +98,28 @@ def predict(
     class (slow; for checks). Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost
     that it needs. Cost: about a millisecond, a second for 10^5 ranks.
     """
-    if reason := core.own_refusal(choice):
-        raise UsageProblem(reason)
-    arguments = (handle_of(choice), profile.handle, setting.to_c(), samples, singly)
-    return from_json(choice, json.loads(capi.result_text("hs_predict", *arguments)))
+    [found] = _predictions([choice], profile, setting, samples, singly)
+    return found
+
+
+def _predictions(
+    choices: Sequence[core.Choice], profile: Profile, setting: Setting, samples: int, singly: bool = False
+) -> list[Prediction]:
+    for choice in choices:
+        if reason := core.own_refusal(choice):
+            raise UsageProblem(reason)
+    given = {"choices": [c.to_json() for c in choices], "setting": setting.to_json(), "samples": samples}
+    found = capi.answer("hs_predict", given | {"singly": singly}, profile.handle)
+    return [from_json(choice, one) for choice, one in zip(choices, found, strict=True)]
 
 
 def predict_all(
     requests: Iterable[Any], profile: Profile, setting: Setting, samples: int
 ) -> list[tuple[Any, Prediction]]:
     """Return requests, each with the prediction of its choice, fastest first. Raises as `predict` does."""
-    made = [(r, predict(r.choice, profile, setting, samples)) for r in requests]
+    asked = list(requests)
+    found = _predictions([request.choice for request in asked], profile, setting, samples)
+    made = list(zip(asked, found, strict=True))
     made.sort(key=lambda pair: pair[1].time_s)
     return made
 
@@ -147,21 +151,17 @@ def median(found: Sequence[Prediction]) -> Prediction:
     return dataclasses.replace(low, **{name: mean(getattr(low, name), getattr(high, name)) for name in parts})
 
 
-@functools.cache
 def terms() -> tuple[str, ...]:
     """Return the names of the terms of a prediction, in the order of tables."""
-    return tuple(json.loads(capi.list_text("terms")))
+    return capi.names("terms")
 
 
 def places_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> placement.Placement:
     """Return where the ranks of a choice run on the profile's machine. Raises UsageProblem for a setting that cannot
     be.
     """
-    node, socket = np.zeros(choice.ranks, np.int32), np.zeros(choice.ranks, np.int32)
-    ffi = capi.load()[0]
-    arrays = (ffi.from_buffer("int32_t[]", a) for a in (node, socket))
-    capi.call("hs_choice_places", handle_of(choice), profile.handle, setting.to_c(), *arrays)
-    return placement.Placement(node, socket)
+    request = {"choice": choice.to_json(), "setting": setting.to_json()}
+    return placement.mapped(choice.ranks, request, profile.handle)
 
 
 def layout_on(where: placement.Placement, choice: core.Choice) -> core.Layout:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from haloscope import files, outputs
 from haloscope.core import capi
+from haloscope.core.json_values import encoded
 from haloscope.data import DATA
 from haloscope.errors import NotAvailable, UsageProblem, unknown_name
 from haloscope.model import segments
@@ -45,9 +46,8 @@ class Profile:
     def handle(self) -> capi.CData:
         """The profile as the C library holds it at its pace, read once."""
         if self.calibrated is not None:
-            pace = json.dumps(self.pace).encode()
-            return capi.handle("hs_profile_at_pace", "hs_profile", self.calibrated.handle, pace)
-        return capi.handle("hs_profile_create", "hs_profile", json.dumps(self.data).encode())
+            return _handle("hs_profile_at_pace", self.calibrated.handle, encoded(self.pace))
+        return _handle("hs_open_profile", encoded(self.data))
 
     @property
     def paces(self) -> dict[str, dict]:
@@ -168,6 +168,14 @@ class Profile:
         raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
 
 
+def _handle(function: str, *arguments: object) -> capi.CData:
+    """Call a function whose last argument receives a profile; return it, closed when it is collected."""
+    ffi, lib = capi.load()
+    result = ffi.new("hs_profile**")
+    capi.call(function, *arguments, result)
+    return ffi.gc(result[0], lib.hs_free_profile)
+
+
 @functools.cache
 def _validator() -> Draft202012Validator:
     from jsonschema import Draft202012Validator
@@ -193,7 +201,7 @@ def fault_of(data: object) -> str:
 def _fault_in_library(data: dict) -> str:
     """Return what the C library has against a profile: gaps between segments, numbers out of their range."""
     try:
-        capi.handle("hs_profile_create", "hs_profile", json.dumps(data).encode())
+        _handle("hs_open_profile", encoded(data))
     except UsageProblem as problem:
         return str(problem).partition(" is not valid: ")[2].rpartition("; ")[0]
     return ""

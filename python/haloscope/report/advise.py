@@ -18,17 +18,15 @@ def document(advice) -> dict:
         "candidates": [
             {
                 **dataclasses.asdict(c.prediction),
-                "choice": c.prediction.choice.to_json(),
+                "choice": c.choice.to_json(),
                 "equal_to_best": c.equal,
                 "group": c.group,
             }
             for c in advice.candidates
         ],
-        "pick": advice.pick.prediction.choice.to_json(),
-        "groups": [
-            {"simplest": g.simplest.prediction.choice.to_json(), "members": len(g.members)} for g in advice.groups
-        ],
-        "best_by_depth": {depth: c.prediction.choice.to_json() for depth, c in advice.by_depth.items()},
+        "pick": advice.pick.choice.to_json(),
+        "groups": [{"simplest": g.simplest.choice.to_json(), "members": len(g.members)} for g in advice.groups],
+        "best_by_depth": {depth: c.choice.to_json() for depth, c in advice.by_depth.items()},
         "changes": advice.changes,
         "refused": advice.refused,
     }
@@ -60,7 +58,7 @@ def markdown(advice, machine, mapping: str, pace: str, top: int = 10, members: b
 
     mapping: the rule that places ranks. pace: in words. top: groups that are shown. members: list who is in them.
     """
-    pick = advice.pick.prediction.choice
+    pick = advice.pick.choice
     parts = [
         _title(advice),
         nodes_assumed(advice.best.prediction, machine, mapping),
@@ -77,7 +75,7 @@ def markdown(advice, machine, mapping: str, pace: str, top: int = 10, members: b
 
 
 def _title(advice) -> str:
-    c = advice.best.prediction.choice
+    c = advice.best.choice
     return (
         f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\n"
         f"Machine profile: {advice.best.prediction.profile}."
@@ -100,7 +98,7 @@ def _ranking(advice, top: int) -> str:
     shown = advice.groups[:top]
     unit, factor = tables.unit(g.simplest.time_s for g in shown)
     best, rows = advice.best.time_s, []
-    choices = (advice.best.asked, *(g.simplest.prediction.choice for g in shown))
+    choices = (advice.asked, *(g.simplest.choice for g in shown))
     arranged = [field for field in ("process_grid", "reorder") if len({getattr(c, field) for c in choices}) > 1]
     for place, group in enumerate(shown, 1):
         p = group.simplest.prediction
@@ -140,7 +138,7 @@ def _members(advice, top: int) -> str:
     lists = []
     for place, group in enumerate(advice.groups[:top], 1):
         unit, factor = tables.unit(c.time_s for c in group.members)
-        lines = [f"- {name(c.prediction.choice)}: {tables.number(c.time_s * factor)} {unit}" for c in group.members]
+        lines = [f"- {name(c.choice)}: {tables.number(c.time_s * factor)} {unit}" for c in group.members]
         lists.append(f"Row {place}:\n\n" + "\n".join(lines))
     return "## Who is in each row\n\n" + "\n\n".join(lists)
 

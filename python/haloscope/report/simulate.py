@@ -30,7 +30,7 @@ def markdown(made: list, weak: bool) -> str:
         if a in ("ranks", "schedule", "strategy")
         or (a != "process_grid" and len({getattr(r.choice, a) for r, _ in made}) > 1)
     ]
-    kinds = [kind for kind in capi.enumeration("HS_OP_") if any(s.by_operation[kind] > 0 for _, s in made)]
+    kinds = [kind for kind in capi.names("operations") if any(s.by_operation[kind] > 0 for _, s in made)]
     unit, factor = tables.unit(s.time_s for _, s in made)
     timed = f"simulated step ({unit})"
     headers = [*axes, timed, "rank mean", "95 % of ranks", *kinds, "last rank", "events", "took (s)"]

@@ -15,7 +15,7 @@ from haloscope import core, outputs
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.model.predict import Setting
 from haloscope.model.profile import Profile
-from haloscope.simulate.simulate import Cast
+from haloscope.simulate.simulate import Programs, programs_of
 
 MOST_LINES = 50_000_000  # about 2 GB of text
 
@@ -32,12 +32,12 @@ def write_file(path: Path, choice: core.Choice, profile: Profile, setting: Setti
 
     Raises as `write` and `outputs.writing` do.
     """
-    cast = Cast(choice, profile, setting)
+    programs = programs_of(choice, profile, setting)
     with outputs.writing(path, outputs.SCHEDULE) as file:
-        return write(cast, rounds, file)
+        return write(programs, rounds, file)
 
 
-def write(cast: Cast, rounds: int, file: TextIO) -> int:
+def write(programs: Programs, rounds: int, file: TextIO) -> int:
     """Write the message schedule of all ranks over `rounds` rounds; return the number of lines.
 
     Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
@@ -46,17 +46,17 @@ def write(cast: Cast, rounds: int, file: TextIO) -> int:
     Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or
     all-reduces, and for more than 50 million lines.
     """
-    if cast.choice.device:
-        raise NotAvailable(f"GOAL has no streams, and '{cast.choice.device}' is a device; export the choice without it")
-    texts = [_Rank(cast, number, rounds) for number in range(cast.classes)]
-    class_of = cast.class_of()
+    choice, class_of = programs.choice, programs.class_of
+    if choice.device:
+        raise NotAvailable(f"GOAL has no streams, and '{choice.device}' is a device; export the choice without it")
+    texts = [_Rank(programs, number, rounds) for number in range(len(programs.classes))]
     lines = 2 + sum(len(texts[c].lines) + 2 for c in class_of.tolist())
     if lines > MOST_LINES:
         raise UsageProblem(f"the schedule would have {lines} lines; export fewer ranks or steps")
-    file.write(f"// {outputs.SIMULATED}\nnum_ranks {cast.choice.ranks}\n")
-    layout = core.make_layout(cast.choice)
+    file.write(f"// {outputs.SIMULATED}\nnum_ranks {choice.ranks}\n")
+    layout = core.make_layout(choice)
     peers: dict[int, np.ndarray] = {}  # of ranks of a class, by message
-    place = np.zeros(cast.choice.ranks, int)
+    place = np.zeros(choice.ranks, int)
     for number, text in enumerate(texts):
         members = np.flatnonzero(class_of == number)
         place[members] = np.arange(len(members))
@@ -71,22 +71,22 @@ def write(cast: Cast, rounds: int, file: TextIO) -> int:
 class _Rank:
     """The text of a class of ranks, with a %d for each peer; `messages`: whose."""
 
-    def __init__(self, cast: Cast, number: int, rounds: int):
-        actors, layout = cast.actors(number), core.make_layout(cast.choice)
-        specs = [core.exchange_spec(cast.choice, stage) for stage in range(len(core.step_of(cast.choice).stages))]
-        self.plans = [core.make_plan(layout, actors.rank, spec) for spec in specs]
-        self.comm_cpu = int(cast.comm_thread)
+    def __init__(self, programs: Programs, number: int, rounds: int):
+        choice, whose = programs.choice, programs.classes[number]
+        layout, stages = core.make_layout(choice), len(core.step_of(choice).stages)
+        self.plans = [core.make_plan(layout, whose.rank, core.exchange_spec(choice, s)) for s in range(stages)]
+        self.comm_cpu = int(programs.comm_thread)
         self.lines: list[str] = []
         self.messages: list[int] = []
         self.labels = 0
         self.received: dict[int, list[str]] = {}  # per incoming message: receives that no wait has taken yet
         self.sent: dict[int, str] = {}
         self.last: dict[str, str] = {}  # label of the last operation per lane
-        all_of_them = list(zip(actors.stages, actors.programs, actors.seconds, strict=True))
-        for one in all_of_them[: actors.opening]:
+        all_of_them = list(zip(whose.stages, whose.programs, whose.seconds, strict=True))
+        for one in all_of_them[: whose.opening]:
             self.add(*one)
         for _ in range(rounds):
-            for one in all_of_them[actors.opening :]:
+            for one in all_of_them[whose.opening :]:
                 self.add(*one)
         self.text = "".join(f"{line}\n" for line in self.lines)
 

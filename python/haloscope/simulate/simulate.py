@@ -6,18 +6,18 @@ shared resources, delays that travel, noise. Results are simulated, never measur
 
 from __future__ import annotations
 
-import itertools
-import json
+import dataclasses
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from haloscope import core
-from haloscope.core import capi, convert
-from haloscope.core.choice import handle_of
+from haloscope.core import capi
+from haloscope.core.json_values import decoded
 from haloscope.errors import UsageProblem
 from haloscope.measure import lists
 from haloscope.model.predict import PLAINLY, Setting
@@ -75,51 +75,8 @@ class Simulation:
     notes: tuple[str, ...]
 
 
-class Cast:
-    """A choice ready to be simulated by the core: every rank's class, place and priced programs.
-
-    steps: time steps of a round. classes: of ranks with equal plans and prices. Raises UsageProblem when the choice
-    cannot run, and for overheads beyond a message's latency, NotAvailable when the profile lacks a cost. Cost: seconds
-    for 10^6 ranks.
-    """
-
-    def __init__(
-        self,
-        choice: core.Choice,
-        profile: Profile,
-        setting: Setting = PLAINLY,
-        overhead_s: float = 0.0,
-        gap_s: float = 0.0,
-    ):
-        if reason := core.own_refusal(choice):
-            raise UsageProblem(reason)
-        self.choice = choice
-        arguments = (handle_of(choice), profile.handle, setting.to_c(), overhead_s, gap_s)
-        self.handle = capi.handle("hs_simulation_create", "hs_simulation", *arguments)
-        found = json.loads(capi.result_text("hs_simulation_json", self.handle))
-        self.steps, self.efficiency, self.classes = found["steps"], found["efficiency"], found["classes"]
-        self.comm_thread, self.outside, self.notes = found["comm_thread"], found["outside"], found["notes"]
-
-    def class_of(self) -> np.ndarray:
-        """Return the class of each rank."""
-        classes = np.empty(self.choice.ranks, np.int32)
-        capi.call("hs_simulation_classes", self.handle, capi.load()[0].from_buffer("int32_t[]", classes))
-        return classes
-
-    def actors(self, number: int) -> Actors:
-        """Return the programs of a class of ranks."""
-        found = json.loads(capi.result_text("hs_simulation_class", self.handle, number))
-        programs, seconds = [], found["seconds"]
-        for place in range(len(found["stages"])):
-            handle = capi.handle("hs_simulation_program", "hs_program", self.handle, number, place)
-            programs.append(convert.program(handle))
-        firsts = itertools.accumulate((len(p.ops) for p in programs), initial=0)
-        parts = tuple(tuple(seconds[f : f + len(p.ops)]) for f, p in zip(firsts, programs, strict=False))
-        return Actors(found["rank"], found["opening"], tuple(found["stages"]), tuple(programs), parts)
-
-
 @dataclass(frozen=True)
-class Actors:
+class RankClass:
     """Ranks with equal plans and prices: one of them, and their programs with the stage and the operations' seconds of
     each; the first `opening` of them are run once, the others in every round."""
 
@@ -130,6 +87,35 @@ class Actors:
     seconds: tuple[tuple[float, ...], ...]
 
 
+@dataclass(frozen=True)
+class Programs:
+    """The programs and prices of all ranks of a choice. steps: time steps of a round. class_of: each rank's place in
+    `classes`."""
+
+    choice: core.Choice
+    class_of: np.ndarray
+    steps: int
+    comm_thread: bool
+    classes: tuple[RankClass, ...]
+
+
+def programs_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Programs:
+    """Return the programs of all ranks at a profile's prices.
+
+    Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost. Cost: seconds for 10^6
+    ranks.
+    """
+    class_of, pointer = capi.numbers(choice.ranks)
+    found = capi.answer("hs_programs", _request(choice, setting), profile.handle, pointer)
+    return decoded(Programs, found | {"choice": choice, "class_of": class_of})
+
+
+def _request(choice: core.Choice, setting: Setting) -> dict[str, Any]:
+    if reason := core.own_refusal(choice):
+        raise UsageProblem(reason)
+    return {"choice": choice.to_json(), "setting": setting.to_json()}
+
+
 def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, how: How = CALMLY) -> Simulation:
     """Simulate some time steps of a choice on a machine, message by message.
 
@@ -138,61 +124,11 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
     Source: LogGOPS: Hoefler, Schneider, Lumsdaine 2010; max-rate: Gropp, Olson, Samfass 2016.
     """
     began = time.perf_counter()
-    if how.steps < 1:
-        raise UsageProblem(f"{how.steps} steps cannot be simulated; use 1 or more")
-    cast = Cast(choice, profile, setting, how.overhead_s, how.gap_s)
-    rounds = max(2, math.ceil(how.steps / cast.steps))
-    ends, result = run(cast, how, rounds)
-    first = rounds // 2
-    starts = ends[first - 1]
-    counted = (rounds - first) * cast.steps
-    lengths = np.diff(np.vstack([starts, ends[first:]]), axis=0) / cast.steps
-    kinds = capi.enumeration("HS_OP_")
-    return Simulation(
-        choice=choice,
-        profile=profile.name,
-        how=how,
-        time_s=float(ends[-1].max() - starts.max()) / counted,
-        mean_s=float(lengths.mean()),
-        percentiles={p: float(np.percentile(lengths, p)) for p in (5, 50, 95, 100)},
-        by_operation={kind: result.seconds[i] / choice.ranks / counted for i, kind in enumerate(kinds)},
-        worst_rank=int(ends[-1].argmax()),
-        rounds=rounds,
-        steps=rounds * cast.steps,
-        classes=cast.classes,
-        messages=result.messages,
-        bytes=result.bytes,
-        operations=result.operations,
-        events=result.events,
-        wall_s=time.perf_counter() - began,
-        outside=tuple(cast.outside),
-        notes=tuple(cast.notes),
-    )
-
-
-def run(cast: Cast, how: How, rounds: int):
-    """Carry out the rounds; return when each rank ended each round (rounds x ranks, seconds) and the core's counts.
-
-    Raises UsageProblem where the times, and a copy of them, do not fit into free memory.
-    """
-    from haloscope.measure import memory
-
-    needed, free = 2 * rounds * cast.choice.ranks * np.dtype(float).itemsize, memory.free_bytes()
-    if needed > free:
-        raise UsageProblem(
-            f"{rounds} rounds of {cast.choice.ranks} ranks take {needed / 2**30:.3g} GiB of memory, and "
-            f"{free / 2**30:.3g} GiB are free; simulate fewer steps or ranks"
-        )
-    ffi, lib = capi.load()
-    options = ffi.new("hs_simulation_options*")
-    lib.hs_simulation_options_init(options)
-    options.rounds, options.counted_from = rounds, rounds // 2
-    options.noise_s, options.noise_share, options.seed = how.noise_s, how.noise_share, how.seed
-    options.efficiency, options.by_itself = cast.efficiency, how.by_itself
-    ends = np.empty((rounds, cast.choice.ranks))
-    result = ffi.new("hs_simulation_result*")
-    capi.call("hs_simulation_run", cast.handle, options, ffi.from_buffer("double[]", ends), result)
-    return ends, result
+    found = capi.answer("hs_simulate", _request(choice, setting) | dataclasses.asdict(how), profile.handle)
+    found["percentiles"] = {int(p): seconds for p, seconds in found["percentiles"].items()}
+    found["by_operation"] = {kind: found["by_operation"][kind] for kind in capi.names("operations")}
+    known = {"choice": choice, "profile": profile.name, "how": how, "wall_s": time.perf_counter() - began}
+    return decoded(Simulation, found | known)
 
 
 def noise_of(text: str) -> tuple[float, float]:

@@ -318,6 +318,12 @@ Box Layout::box_at(const std::array<int, 3>& c) const {
   return box;
 }
 
+void Layout::require_rank(int rank) const {
+  if (rank < 0 || rank >= size_)
+    throw UsageError("rank " + std::to_string(rank) + " is not one of the " + std::to_string(size_) +
+                     " ranks; use 0 to " + std::to_string(size_ - 1));
+}
+
 std::array<int, 3> Layout::coords(int rank) const {
   if (!place_of_.empty()) return coords_of(place_of_[rank]);
   return {rank / apart_[0] % ranks_[0], rank / apart_[1] % ranks_[1], rank / apart_[2] % ranks_[2]};

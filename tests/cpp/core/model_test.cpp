@@ -1,6 +1,7 @@
 // Costs of a profile as the model reads them; whole predictions are tested from Python, test_predict.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "haloscope/error.hpp"
@@ -54,6 +55,32 @@ TEST(PlanClasses, RanksBesideAHoleDifferFromThoseWithAllNeighbours) {
   for (int rank = 0; rank < layout.size(); ++rank) {
     const std::size_t own = make_plan(layout, rank, spec).messages.size();
     EXPECT_EQ(messages.try_emplace(classes[static_cast<std::size_t>(rank)], own).first->second, own) << "rank " << rank;
+  }
+}
+
+TEST(PlanClasses, InnerRanksOfALargeGridAreOneClass) {
+  const auto count = [](const std::vector<int>& classes) {
+    return *std::max_element(classes.begin(), classes.end()) + 1;
+  };
+  EXPECT_EQ(count(plan_classes(Layout({3, {60, 60, 60}}, {6, 6, 6}))), 27);
+  EXPECT_EQ(count(plan_classes(Layout({2, {60, 60, 1}, {true, true, false}}, {6, 6, 1}))), 1);
+}
+
+TEST(PlanClasses, RanksOfOneClassHaveEqualPlansButForRankNumbers) {
+  const Layout layout({3, {11, 9, 13}, {true, false, true}}, {3, 2, 3});
+  const std::vector<int> classes = plan_classes(layout);
+  std::map<int, Plan> firsts;
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    Plan plan = make_plan(layout, rank, {});
+    for (Message& message : plan.messages) message.peer = -1;
+    const Plan& first = firsts.try_emplace(classes[static_cast<std::size_t>(rank)], plan).first->second;
+    ASSERT_EQ(plan.messages.size(), first.messages.size());
+    for (std::size_t m = 0; m < plan.messages.size(); ++m) {
+      EXPECT_EQ(plan.messages[m].regions, first.messages[m].regions);
+      EXPECT_EQ(plan.messages[m].tag, first.messages[m].tag);
+    }
+    EXPECT_EQ(plan.copies, first.copies);
+    EXPECT_EQ(plan.cells, first.cells);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/c/bridge.hpp"
+#include "haloscope/c/border.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/exchange.h"
 #include "haloscope/exchange.hpp"
@@ -12,11 +12,9 @@
 struct hs_grid {
   using Handle = void;
   MPI_Comm comm;
-  hs_layout* handle;  // of its layout, which is freed with it
+  haloscope::Layout layout;
   int rank;
   std::vector<int> nodes;
-
-  const haloscope::Layout& layout() const { return haloscope::c::needed(handle, "layout of the grid").layout; }
 };
 
 struct hs_exchange {

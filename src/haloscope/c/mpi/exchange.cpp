@@ -13,6 +13,10 @@ static_assert(HS_CALL_ACCUMULATE == static_cast<int>(haloscope::Exchange::Shared
               HS_CALL_REBIND == static_cast<int>(haloscope::Exchange::Shared::rebind));
 
 namespace haloscope::c {
+
+static_assert(HS_TYPE_INTEGER == int(ScalarType::integer));
+static_assert(HS_CENTRING_NODE == int(Centring::node) && HS_CENTRING_FACE_Z == int(Centring::face_z));
+
 namespace {
 
 FieldRef field_of(const hs_field& from, int number, int slots) {
@@ -57,7 +61,7 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   ExchangeOptions how;
   how.corners = options.corners != 0;
   how.guard = options.guard != 0;
-  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout(), list, strategy, how, grid.nodes), {}});
+  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}});
 }
 
 void create(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,

@@ -1,6 +1,5 @@
 // Grids of the C interface with MPI.
 #include <algorithm>
-#include <memory>
 #include <optional>
 
 #include "haloscope/agree.hpp"
@@ -43,7 +42,9 @@ Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::opt
 
 /// What this rank owns; dimensions that the grid does not have are not looked at.
 Box owned_box(const hs_grid_options& options) {
-  Box own = from_c(options.owned);
+  Box own;
+  copy3(options.owned.lo, own.lo);
+  copy3(options.owned.hi, own.hi);
   for (int d = std::max(0, options.dims); d < 3; ++d) own.lo[d] = 0, own.hi[d] = 1;
   return own;
 }
@@ -84,10 +85,14 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
   });
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  const auto free_layout = [](hs_layout* handle) { hs_layout_free(handle); };
-  std::unique_ptr<hs_layout, decltype(free_layout)> handle(keep(new hs_layout{*layout}));
-  *grid = keep(new hs_grid{comm, handle.get(), rank, nodes});
-  static_cast<void>(handle.release());
+  *grid = keep(new hs_grid{comm, *layout, rank, nodes});
+}
+
+/// The layout of a grid. @throws UsageError for a rank that it does not have.
+const Layout& layout_with(const hs_grid* grid, int32_t rank) {
+  const Layout& layout = needed(grid, "grid").layout;
+  layout.require_rank(rank);
+  return layout;
 }
 
 void create_grid(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
@@ -122,25 +127,43 @@ hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** g
   return guarded([&] { create_grid(from_fortran(comm), options, grid); });
 }
 
-hs_status hs_grid_free(hs_grid* grid) {
-  return guarded([&] {
-    if (grid == nullptr) return;
-    hs_layout_free(needed(grid, "grid").handle);
-    release(grid, "grid");
-  });
-}
+hs_status hs_grid_free(hs_grid* grid) { return release(grid, "grid"); }
 
 hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned) {
   return guarded([&] {
     const hs_grid& from = needed(grid, "grid");
-    needed(owned, "owned") = to_c(from.layout().owned(from.rank));
+    const Box own = from.layout.owned(from.rank);
+    copy3(own.lo, needed(owned, "owned").lo);
+    copy3(own.hi, owned->hi);
   });
 }
 
-const hs_layout* hs_grid_layout(const hs_grid* grid) {
-  const hs_layout* layout = nullptr;
-  guarded([&] {
-    if (grid != nullptr) layout = needed(grid, "grid").handle;
+hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
+  return guarded([&] {
+    const Layout& layout = needed(grid, "grid").layout;
+    hs_grid_data& result = needed(data, "data");
+    copy3(layout.grid().cells, result.cells);
+    copy3(layout.grid().periodic, result.periodic);
+    copy3(layout.ranks(), result.ranks);
+    result.dims = layout.dims();
+    result.size = layout.size();
   });
-  return layout;
+}
+
+hs_status hs_grid_coords(const hs_grid* grid, int32_t rank, int32_t coords[3]) {
+  return guarded([&] {
+    const Layout& layout = layout_with(grid, rank);
+    needed(coords, "coords");
+    copy3(layout.coords(rank), coords);
+  });
+}
+
+hs_status hs_grid_neighbour(const hs_grid* grid, int32_t rank, const int32_t offset[3], int32_t* neighbour) {
+  return guarded([&] {
+    const Layout& layout = layout_with(grid, rank);
+    needed(offset, "offset");
+    for (int d = 0; d < 3; ++d)
+      if (offset[d] < -1 || offset[d] > 1) throw UsageError("a neighbour's offset is -1, 0 or 1 in each dimension");
+    needed(neighbour, "neighbour") = layout.neighbour(rank, {offset[0], offset[1], offset[2]});
+  });
 }

@@ -1,61 +1,16 @@
-// Shared by the files of the C interface: errors at the border, versioned structs, the objects behind the handles.
+// The border of the C interfaces: exceptions end as a status and a text, structs of older callers are read, handles are
+// looked up.
 #pragma once
 
 #include <cstring>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "haloscope/c/handles.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/haloscope.h"
-#include "haloscope/model/case.hpp"
-#include "haloscope/program.hpp"
-
-struct hs_choice {
-  using Handle = void;
-  haloscope::Choice choice;
-};
-
-struct hs_profile {
-  using Handle = void;
-  haloscope::model::Profile profile;
-};
-
-struct hs_step {
-  using Handle = void;
-  haloscope::Step step;
-};
-
-struct hs_layout {
-  using Handle = void;
-  haloscope::Layout layout;
-};
-
-/// A plan and the flat arrays that hs_plan_data points into.
-struct hs_plan {
-  using Handle = void;
-  haloscope::Plan plan;
-  std::vector<hs_message> messages;
-  std::vector<hs_region> regions;
-  std::vector<hs_copy> copies;
-};
-
-struct hs_program {
-  using Handle = void;
-  haloscope::Program program;
-  std::vector<hs_op> ops;
-  std::vector<std::int32_t> after;
-  std::vector<hs_sweep> sweeps;
-  std::vector<std::int32_t> set_starts, set_messages, copy_set_starts;
-  std::vector<hs_copy> set_copies;
-  std::vector<std::int32_t> ring_to_device, ring_starts;
-  std::vector<hs_box> ring_boxes;
-};
+#include "haloscope/status.h"
 
 namespace haloscope::c {
 
@@ -132,29 +87,6 @@ Enum enumerator(std::int32_t value, int count, const char* name) {
                      std::to_string(count - 1));
   return static_cast<Enum>(value);
 }
-
-/// @throws UsageError as parsed_json() does.
-nlohmann::json parsed(const char* json, const char* name);
-
-/// @throws UsageError for a stage that a step does not have.
-const Stage& stage_of(const Step& step, std::int32_t stage);
-
-/// @throws UsageError for a rank outside the layout.
-void check_rank(const Layout& layout, std::int32_t rank);
-
-/// A program and its flat arrays.
-hs_program flatten(Program&& program);
-
-model::Setting from_c(const hs_setting* setting);
-
-/// Hands out JSON that lives in `result`, one per function and thread.
-void answer(std::string& result, const nlohmann::json& found, const char** json);
-
-hs_box to_c(const Box& box);
-hs_copy to_c(const Copy& copy);
-Box from_c(const hs_box& box);
-Copy from_c(const hs_copy& copy);
-ExchangeSpec from_c(const hs_spec* spec);
 
 template <class To, class From>
 void copy3(const From& from, To& to) {

@@ -1,0 +1,19 @@
+#include "haloscope/bridge/members.hpp"
+
+#include <algorithm>
+
+#include "haloscope/core/names.hpp"
+
+namespace haloscope::bridge {
+
+void refuse(const Json& json, const std::string& name, const std::string& wanted) {
+  throw UsageError("'" + name + "' is " + shown(json.dump()) + "; give " + wanted);
+}
+
+void require_known(const Json& object, const std::string& name, const std::vector<std::string>& names) {
+  for (const auto& [key, value] : object.items())
+    if (std::find(names.begin(), names.end(), key) == names.end())
+      throw UsageError(unknown_name("part of '" + name + "'", key, names));
+}
+
+}  // namespace haloscope::bridge
