@@ -10,7 +10,7 @@
 #include "haloscope/bridge/request.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/core/text.hpp"
-#include "haloscope/model/cast.hpp"
+#include "haloscope/model/simulation_input.hpp"
 
 namespace haloscope::bridge {
 
@@ -22,12 +22,12 @@ struct Simulated {
   Candidate candidate;
   model::Setting setting;
   model::SweepNames names;
-  model::Shared shared;
-  model::Case of;
-  model::Cast cast;
+  model::PlanCache shared;
+  model::CostedCandidate of;
+  model::SimulationInput cast;
 
   Simulated(const Choice& given, const model::Profile& profile, const model::Setting& how,
-            std::shared_ptr<const model::Placed> placed)
+            std::shared_ptr<const model::RankMapping> placed)
       : choice(on_nodes(given, *placed)),
         candidate(model::legal(choice, *placed)),
         setting(how),
@@ -40,7 +40,7 @@ std::unique_ptr<Simulated> simulated(const Json& request, const model::Profile& 
   const Choice choice = choice_of(request);
   const model::Setting setting = setting_of(request);
   return std::make_unique<Simulated>(
-      choice, profile, setting, std::make_shared<const model::Placed>(model::place_choice(choice, profile, setting)));
+      choice, profile, setting, std::make_shared<const model::RankMapping>(model::place_choice(choice, profile, setting)));
 }
 
 Json json_of_class(const model::Actors& actors, bool opening) {
@@ -63,7 +63,7 @@ Json programs_of(const Simulated& s) {
   return json;
 }
 
-simulate::Options options_of(const Json& request, const model::Case& of) {
+simulate::Options options_of(const Json& request, const model::CostedCandidate& of) {
   const int steps = value_of(request, "steps", 10);
   if (steps < 1) throw UsageError(std::to_string(steps) + " steps cannot be simulated; use 1 or more");
   simulate::Options options;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "haloscope/bridge/members.hpp"
-#include "haloscope/model/case.hpp"
+#include "haloscope/model/costed_candidate.hpp"
 #include "haloscope/program.hpp"
 
 namespace haloscope {

@@ -43,10 +43,10 @@ const std::vector<Change>& changes() {
 }
 
 /// A candidate that has a price.
-struct Entrant {
+struct TimedCandidate {
   Choice choice;
-  std::unique_ptr<const Case> of;
-  Carried carried;
+  std::unique_ptr<const CostedCandidate> of;
+  StepTiming carried;
   double time_s = 0;
 };
 
@@ -87,7 +87,7 @@ class Pricer {
   Pricer(const Profile& profile, const Setting& setting) : profile_(profile), setting_(setting) {}
 
   /// Null for an illegal choice, whose reason is then noted.
-  std::optional<Entrant> price(const Choice& choice, Refused& refused) {
+  std::optional<TimedCandidate> price(const Choice& choice, Refused& refused) {
     if (!base_ || !is_like(given_, choice)) prepare(choice);
     given_ = choice;
     current_ = on_nodes(choice, *placed_);  // what base_ refers to
@@ -95,16 +95,16 @@ class Pricer {
       refused.add(UsageError(reason));
       return std::nullopt;
     }
-    auto of = std::make_unique<const Case>(*base_, profile_, setting_, *names_.back(), shared_, placed_);
-    Carried carried = carry_out(*of);
+    auto of = std::make_unique<const CostedCandidate>(*base_, profile_, setting_, *names_.back(), shared_, placed_);
+    StepTiming carried = time_step(*of);
     const double time_s = carried.step_s(*of);
-    return Entrant{choice, std::move(of), std::move(carried), time_s};
+    return TimedCandidate{choice, std::move(of), std::move(carried), time_s};
   }
 
  private:
   void prepare(const Choice& choice) {
     base_.reset();
-    placed_ = std::make_shared<const Placed>(place_choice(choice, profile_, setting_));
+    placed_ = std::make_shared<const RankMapping>(place_choice(choice, profile_, setting_));
     current_ = on_nodes(choice, *placed_);
     base_.emplace(current_, placed_->sites());
     names_.push_back(std::make_unique<SweepNames>(sweep_names(*base_)));
@@ -114,22 +114,22 @@ class Pricer {
   const Setting& setting_;
   Choice given_, current_;
   std::optional<Candidate> base_;
-  std::shared_ptr<const Placed> placed_;
+  std::shared_ptr<const RankMapping> placed_;
   std::vector<std::unique_ptr<const SweepNames>> names_;  // cases refer to them
-  Shared shared_;
+  PlanCache shared_;
 };
 
 /// Which candidates cannot be the best: those that take longer than the best one by what is known of others that sweep
 /// or exchange like them.
-class Hopeless {
+class Pruner {
  public:
   bool contains(const Choice& choice) {
     const auto known = sweeping_s_.find(group_of(choice));
     return known != sweeping_s_.end() && known->second + exchanging_s(choice) > possible_s();
   }
-  void learn(const Entrant& entrant) {
+  void learn(const TimedCandidate& entrant) {
     const Choice& choice = entrant.choice;
-    const MeanRound& mean = entrant.carried.mean;
+    const RoundTime& mean = entrant.carried.mean;
     const double sweeping = mean.busy[static_cast<std::size_t>(Term::compute)] / entrant.of->steps;
     keep_least(sweeping_s_, group_of(choice), sweeping);
     Exchanging& known = of_strategy(choice);
@@ -183,7 +183,7 @@ class Hopeless {
 };
 
 /// Places of possible winners: the first few, and the first of each depth and schedule.
-std::vector<std::size_t> rivals_of(const std::vector<Entrant>& found) {
+std::vector<std::size_t> rivals_of(const std::vector<TimedCandidate>& found) {
   std::set<int> depths;
   std::set<std::string> schedules;
   std::vector<std::size_t> kept;
@@ -196,18 +196,18 @@ std::vector<std::size_t> rivals_of(const std::vector<Entrant>& found) {
 }
 
 /// Possible winners, which can be priced again with other parameters.
-class Rivals {
+class Finalists {
  public:
-  Rivals(const std::vector<Entrant>& found, const Profile& profile) : profile_(profile), places_(rivals_of(found)) {
+  Finalists(const std::vector<TimedCandidate>& found, const Profile& profile) : profile_(profile), places_(rivals_of(found)) {
     for (const std::size_t i : places_) moving_.emplace_back(*found[i].of, found[i].carried);
     for (const std::size_t i : places_) choices_.push_back(&found[i].choice);
   }
 
   /// Which of all candidates the draws cannot tell from the best; only the best where there are none.
-  std::vector<char> equals(const std::vector<Entrant>& found, int samples) {
+  std::vector<char> equals(const std::vector<TimedCandidate>& found, int samples) {
     std::vector<char> equal(found.size(), 0);
     equal[0] = 1;
-    Draws draws(profile_, samples);
+    ParameterSamples draws(profile_, samples);
     if (!draws.any()) return equal;
     const double enough = agreeing * samples;  // draws in which it is faster
     std::vector<int> faster(places_.size(), 0);
@@ -250,21 +250,21 @@ class Rivals {
   /// The candidate that another profile puts first; null when it is the same.
   const Choice* first_with(const Profile& profile) const {
     std::vector<double> times;
-    for (const Moving& rival : moving_) times.push_back(rival.time(profile));
+    for (const Sensitivity& rival : moving_) times.push_back(rival.time(profile));
     const auto first = std::min_element(times.begin(), times.end());
     return *first < times[0] * clearly ? choices_[static_cast<std::size_t>(first - times.begin())] : nullptr;
   }
 
   const Profile& profile_;
   std::vector<std::size_t> places_;
-  std::vector<Moving> moving_;
+  std::vector<Sensitivity> moving_;
   std::vector<const Choice*> choices_;
   std::vector<double> times_;
 };
 
-std::vector<Prediction> describe_all(const std::vector<Entrant>& found) {
+std::vector<Prediction> describe_all(const std::vector<TimedCandidate>& found) {
   std::vector<Prediction> predictions;
-  for (const Entrant& entrant : found) {
+  for (const TimedCandidate& entrant : found) {
     predictions.push_back(describe(*entrant.of, entrant.carried));
     predictions.back().choice = entrant.choice;
   }
@@ -274,11 +274,11 @@ std::vector<Prediction> describe_all(const std::vector<Entrant>& found) {
 std::vector<int> grouped(const std::vector<Prediction>& found, const std::vector<char>& alike, const Profile& profile) {
   std::vector<const Prediction*> predictions;
   for (const Prediction& prediction : found) predictions.push_back(&prediction);
-  return group(predictions, alike, profile, Draws(profile, 1).any() ? 0.0 : margin);
+  return group(predictions, alike, profile, ParameterSamples(profile, 1).any() ? 0.0 : margin);
 }
 
 /// The place of the simplest member of each group among those within the margin of its fastest; of several the fastest.
-std::vector<std::size_t> simplest_of(const std::vector<Entrant>& found, const std::vector<int>& groups) {
+std::vector<std::size_t> simplest_of(const std::vector<TimedCandidate>& found, const std::vector<int>& groups) {
   std::vector<std::size_t> simplest;
   std::vector<double> limits;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -383,9 +383,9 @@ Candidates candidates_of(std::vector<Choice> list) {
 Advice advise(const Candidates& candidates, const Profile& profile, const Setting& setting, int samples,
               Extent extent) {
   Pricer pricer(profile, setting);
-  std::vector<Entrant> found;
+  std::vector<TimedCandidate> found;
   Refused refused;
-  Hopeless hopeless;
+  Pruner hopeless;
   bool is_first = true;
   candidates([&](const Choice& choice) {
     if (std::exchange(is_first, false) && choice.device.empty())
@@ -402,9 +402,9 @@ Advice advise(const Candidates& candidates, const Profile& profile, const Settin
     }
   });
   if (found.empty()) refused.raise();
-  if (extent == Extent::best) std::erase_if(found, [&](const Entrant& e) { return e.time_s > hopeless.possible_s(); });
-  std::stable_sort(found.begin(), found.end(), [](const Entrant& a, const Entrant& b) { return a.time_s < b.time_s; });
-  Rivals rivals(found, profile);
+  if (extent == Extent::best) std::erase_if(found, [&](const TimedCandidate& e) { return e.time_s > hopeless.possible_s(); });
+  std::stable_sort(found.begin(), found.end(), [](const TimedCandidate& a, const TimedCandidate& b) { return a.time_s < b.time_s; });
+  Finalists rivals(found, profile);
   const std::vector<char> alike = rivals.equals(found, samples);
   std::vector<Prediction> predictions = describe_all(found);
   const std::vector<int> groups = grouped(predictions, alike, profile);

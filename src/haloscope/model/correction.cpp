@@ -13,7 +13,7 @@ constexpr double unchanged = 0.3;  // launches that the ratio 1 counts as much a
 double squared(double apart) { return apart * apart; }
 
 /// 1 where two are the same, and less the farther they are apart.
-double nearness(const Likeness& a, const Likeness& b) {
+double nearness(const StepFeatures& a, const StepFeatures& b) {
   if (a.in_place != b.in_place) return 0;
   return std::exp(-0.5 * (squared(a.message_bytes - b.message_bytes) + squared(a.block_bytes - b.block_bytes) +
                           squared((a.run_bytes - b.run_bytes) / run_octaves) + squared(a.depth - b.depth)));
@@ -21,12 +21,12 @@ double nearness(const Likeness& a, const Likeness& b) {
 
 }  // namespace
 
-Likeness likeness_of(const Traffic& message, double block_bytes, int depth) {
+StepFeatures likeness_of(const Traffic& message, double block_bytes, int depth) {
   const auto octaves = [](auto size) { return std::log2(std::max(1.0, static_cast<double>(size))); };
   return {octaves(message.bytes), octaves(message.run_bytes), octaves(block_bytes), octaves(depth), message.in_place};
 }
 
-Ratios correct(std::span<const std::vector<Correction>* const> known, const Likeness& like) {
+Ratios correct(std::span<const std::vector<Correction>* const> known, const StepFeatures& like) {
   double weights = unchanged, exchange = 0, sweeps = 0;
   for (const auto* corrections : known)
     for (const Correction& one : *corrections) {

@@ -15,13 +15,13 @@
 namespace haloscope::model {
 
 /// How the messages of a step lie, and the block that they leave; sizes in octaves, by their logarithms to the base 2.
-struct Likeness {
+struct StepFeatures {
   double message_bytes = 0, run_bytes = 0;  ///< of a message, and of its stretches without gaps
   double block_bytes = 0;                   ///< of one slot, halos included
   double depth = 0;                         ///< of its halos
   bool in_place = false;                    ///< messages are one stretch
 };
-Likeness likeness_of(const Traffic& message, double block_bytes, int depth);
+StepFeatures likeness_of(const Traffic& message, double block_bytes, int depth);
 
 /// How many times longer parts of a step take than the costs say.
 struct Ratios {
@@ -30,12 +30,12 @@ struct Ratios {
 
 /// A measured step: what it is like, in how many launches it was measured, and the logarithms of its ratios.
 struct Correction {
-  Likeness like;
+  StepFeatures like;
   double launches = 1;
   double exchange = 0, sweeps = 0;
 };
 
 /// The mean of the logarithms of ratios, by how near each is. Source: ours; see above.
-Ratios correct(std::span<const std::vector<Correction>* const> known, const Likeness& like);
+Ratios correct(std::span<const std::vector<Correction>* const> known, const StepFeatures& like);
 
 }  // namespace haloscope::model

@@ -31,7 +31,7 @@ double allgather_time(const Profile& profile, double bytes, int ranks) {
   const int inside = std::min(steps, static_cast<int>(std::ceil(std::log2(profile.cores_per_node()))));
   double seconds = 0;
   for (int i = 0; i < steps; ++i)
-    seconds += message_time(profile, i < inside ? Nearness::node : Nearness::network, std::ldexp(bytes, i));
+    seconds += message_time(profile, i < inside ? Locality::node : Locality::network, std::ldexp(bytes, i));
   return seconds;
 }
 
@@ -50,13 +50,13 @@ double gather_time(const Profile& profile, double bytes, int ranks) {
 
 }  // namespace
 
-double message_time(const Profile& profile, Nearness near, double bytes) {
+double message_time(const Profile& profile, Locality near, double bytes) {
   return evaluate(profile.messages(near).segments, bytes);
 }
 
-Contention contention(const Profile& profile, Nearness near) {
+Contention contention(const Profile& profile, Locality near) {
   const MessageCost& given = profile.messages(near);
-  const double usual = near == Nearness::network ? 1.0 : 2.0;
+  const double usual = near == Locality::network ? 1.0 : 2.0;
   return {given.shared ? given.shared->value : 1.0, given.duplex ? given.duplex->value : usual,
           given.gap_s ? message_time(profile, near, 0) - *given.gap_s : 0.0};
 }

@@ -18,7 +18,7 @@
 namespace haloscope::model {
 
 /// Seconds of one message with nothing beside it. @throws UnavailableError without a network. Source: table 5.9.
-double message_time(const Profile& profile, Nearness near, double bytes);
+double message_time(const Profile& profile, Locality near, double bytes);
 
 struct Contention {
   double shared = 1, duplex = 1;
@@ -27,7 +27,7 @@ struct Contention {
   /// Seconds that a message occupies what it shares, if it takes `seconds` alone.
   double occupied(double seconds) const { return std::max(0.0, seconds - overlaps_s); }
 };
-Contention contention(const Profile& profile, Nearness near);
+Contention contention(const Profile& profile, Locality near);
 
 /// Seconds of an all-reduce of one number, between measured rank counts linear in log2(ranks), beyond the last one the
 /// last value. @throws UnavailableError where none was measured.

@@ -54,7 +54,7 @@ class Scaling {
   void scale_network() {
     if (!p_.network) return;
     for (int near = 0; near < nearnesses; ++near) {
-      const bool far = static_cast<Nearness>(near) == Nearness::network;
+      const bool far = static_cast<Locality>(near) == Locality::network;
       auto& cost = p_.network->given[static_cast<std::size_t>(near)];
       if (!cost) continue;
       const double latency = of(far ? PaceKind::far_latency : PaceKind::latency);
@@ -105,7 +105,7 @@ class Scaling {
     }
   }
 
-  void scale_surcharge(Surcharge& cost) {
+  void scale_surcharge(TransportCost& cost) {
     for (Cost* one : {&cost.per_message_s, &cost.per_round_s, &cost.per_exchange_s})
       times(*one, messages(PaceKind::latency));
     for (Cost* one : {&cost.per_byte_s, &cost.per_gapped_byte_s, &cost.per_clean_byte_s, &cost.per_row_s,

@@ -28,11 +28,11 @@ std::pair<int, std::int64_t> worst_node(const Kinds& kinds, const RankPlaces& pl
 }
 
 /// Lists the costs needed beyond the calibrated range.
-std::vector<std::string> outside_of(const Case& of, const std::vector<RankClass>& found) {
+std::vector<std::string> outside_of(const CostedCandidate& of, const std::vector<RankClass>& found) {
   std::set<std::pair<int, std::string>> asked;  // kinds and nearness
-  std::map<std::string, Nearness> named;
+  std::map<std::string, Locality> named;
   for (const RankClass& c : found)
-    for (const Nearness near : c.near) {
+    for (const Locality near : c.near) {
       asked.insert({c.kind, to_string(near)});
       named[to_string(near)] = near;
     }
@@ -61,10 +61,10 @@ std::array<double, 2> widened(const std::array<double, 2>& spread, const Predict
           1 + std::hypot(off(spread[1]), std::exp(away) - 1)};
 }
 
-std::vector<MeanRound> carry_out(const Case& of, const std::vector<RankClass>& classes) {
-  std::vector<Track> tracks;
+std::vector<RoundTime> time_step(const CostedCandidate& of, const std::vector<RankClass>& classes) {
+  std::vector<Timeline> tracks;
   for (const RankClass& c : classes) tracks.push_back(of.track(c, of.prices));
-  return compose(tracks);
+  return steady_state(tracks);
 }
 
 [[noreturn]] void refuse_costs() {
@@ -81,14 +81,14 @@ void check_finite(const Prediction& p) {
 }
 
 /// The class that takes longest; of several in step, which differ by rounding, the one that waits least for others.
-std::size_t slowest_of(const std::vector<MeanRound>& means) {
+std::size_t slowest_of(const std::vector<RoundTime>& means) {
   constexpr double alike = 1 - 1e-12;
   double longest = 0, busiest = 0;
-  for (const MeanRound& mean : means) longest = std::max(longest, mean.seconds);
-  const auto is_last = [&](const MeanRound& mean) { return mean.seconds >= longest * alike; };
-  for (const MeanRound& mean : means)
+  for (const RoundTime& mean : means) longest = std::max(longest, mean.seconds);
+  const auto is_last = [&](const RoundTime& mean) { return mean.seconds >= longest * alike; };
+  for (const RoundTime& mean : means)
     if (is_last(mean)) busiest = std::max(busiest, mean.working());
-  const auto found = std::find_if(means.begin(), means.end(), [&](const MeanRound& mean) {
+  const auto found = std::find_if(means.begin(), means.end(), [&](const RoundTime& mean) {
     return is_last(mean) && mean.working() >= busiest * alike;
   });
   if (found == means.end()) refuse_costs();
@@ -97,32 +97,32 @@ std::size_t slowest_of(const std::vector<MeanRound>& means) {
 
 }  // namespace
 
-Moving::Moving(const Case& of, const Carried& carried)
+Sensitivity::Sensitivity(const CostedCandidate& of, const StepTiming& carried)
     : case_(of), time_s_(carried.step_s(of)), worst_(carried.worst()), usual_(of.alone(worst_, of.prices)) {}
 
-double Moving::time(const Profile& profile) const {
-  const Prices prices(profile, case_.candidate, case_.names);
+double Sensitivity::time(const Profile& profile) const {
+  const UnitCosts prices(profile, case_.candidate, case_.names);
   return time_s_ * case_.alone(worst_, prices) / usual_;
 }
 
-Carried carry_out(const Case& of, bool singly) {
-  Carried found;
+StepTiming time_step(const CostedCandidate& of, bool singly) {
+  StepTiming found;
   found.all = singly ? of.placed->node.size() : of.classes().size();
-  std::vector<MeanRound> means;
+  std::vector<RoundTime> means;
   try {
     found.classes = singly ? of.single_ranks() : of.slowest(of.prices);
-    means = carry_out(of, found.classes);
+    means = time_step(of, found.classes);
   } catch (const simulate::Deadlock&) {  // ranks that take turns: one cannot represent the others
     found.classes = of.single_ranks();
     found.all = found.classes.size();
-    means = carry_out(of, found.classes);
+    means = time_step(of, found.classes);
   }
   found.slowest = slowest_of(means);
   found.mean = means[found.slowest];
   return found;
 }
 
-Prediction describe(const Case& of, const Carried& carried) {
+Prediction describe(const CostedCandidate& of, const StepTiming& carried) {
   const RankClass& worst = carried.worst();
   Prediction p;
   p.profile = of.profile.name;
@@ -179,11 +179,11 @@ Prediction with_interval(Prediction p, const Profile& profile, const std::functi
 namespace {
 
 /// Times of a step by draws of the profile's parameters; none where it has no intervals.
-std::vector<double> times_of(const Case& of, const Carried& carried, int samples) {
-  Draws draws(of.profile, samples);
+std::vector<double> times_of(const CostedCandidate& of, const StepTiming& carried, int samples) {
+  ParameterSamples draws(of.profile, samples);
   std::vector<double> times;
   if (!draws.any()) return times;
-  const Moving moving(of, carried);
+  const Sensitivity moving(of, carried);
   draws.each([&](const Profile& drawn) { times.push_back(moving.time(drawn)); });
   return times;
 }
@@ -191,13 +191,13 @@ std::vector<double> times_of(const Case& of, const Carried& carried, int samples
 }  // namespace
 
 Prediction predict(const Choice& choice, const Profile& profile, const Setting& setting, int samples, bool singly) {
-  const auto placed = std::make_shared<const Placed>(place_choice(choice, profile, setting));
+  const auto placed = std::make_shared<const RankMapping>(place_choice(choice, profile, setting));
   const Choice there = on_nodes(choice, *placed);
   const Candidate candidate = legal(there, *placed);
   const SweepNames names = sweep_names(candidate);
-  Shared shared;
-  const Case of(candidate, profile, setting, names, shared, placed);
-  const Carried carried = carry_out(of, singly);
+  PlanCache shared;
+  const CostedCandidate of(candidate, profile, setting, names, shared, placed);
+  const StepTiming carried = time_step(of, singly);
   Prediction found = describe(of, carried);
   if (samples > 0) found = with_interval(std::move(found), profile, [&] { return times_of(of, carried, samples); });
   found.choice = choice;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/model/case.hpp"
+#include "haloscope/model/costed_candidate.hpp"
 
 namespace haloscope::model {
 
@@ -52,34 +52,34 @@ std::string regime_of(const Prediction& prediction, bool exchange);
 std::string bound_of(const Prediction& prediction, const Profile& profile);
 
 /// A case in step: classes of ranks that were carried out, and the mean round of the slowest.
-struct Carried {
+struct StepTiming {
   std::vector<RankClass> classes;
   std::size_t all = 0;  ///< how many classes there are
   std::size_t slowest = 0;
-  MeanRound mean;
+  RoundTime mean;
 
   const RankClass& worst() const { return classes[slowest]; }
-  double step_s(const Case& of) const { return mean.seconds / of.steps; }
+  double step_s(const CostedCandidate& of) const { return mean.seconds / of.steps; }
 };
 /// Carries a case out in step with all other ranks, until long after the start.
 /// @param singly  price every rank instead of one per class (slow; for checks).
-Carried carry_out(const Case& of, bool singly = false);
+StepTiming time_step(const CostedCandidate& of, bool singly = false);
 /// How far the time of a case moves when the parameters of the profile move.
-class Moving {
+class Sensitivity {
  public:
-  Moving(const Case& of, const Carried& carried);
+  Sensitivity(const CostedCandidate& of, const StepTiming& carried);
   /// Seconds per step that another profile would give. Pure: threads may share it.
   double time(const Profile& profile) const;
 
  private:
-  const Case& case_;
+  const CostedCandidate& case_;
   double time_s_;
   RankClass worst_;
   double usual_;
 };
 
 /// The predicted time of a step, without an interval.
-Prediction describe(const Case& of, const Carried& carried);
+Prediction describe(const CostedCandidate& of, const StepTiming& carried);
 /// The prediction with its interval: by held-out measurements where the profile has some, else from its times by draws
 /// of the profile's parameters, which `draw` gives; as it is without either.
 Prediction with_interval(Prediction prediction, const Profile& profile,

@@ -82,7 +82,7 @@ void visit_device(DeviceCost& device, const auto& visit) {
 
 }  // namespace
 
-const char* to_string(Nearness near) {
+const char* to_string(Locality near) {
   static constexpr const char* words[]{"self", "socket", "node", "network"};
   return words[static_cast<std::size_t>(near)];
 }
@@ -115,7 +115,7 @@ double StepCost::waiting(int neighbours, double beyond, double sweeps_s) const {
   return largest * share * sweeps_s / std::sqrt(1 + spans);
 }
 
-const MessageCost& Profile::messages(Nearness near) const {
+const MessageCost& Profile::messages(Locality near) const {
   if (!network) lacks_section(*this, "network");
   const int place = static_cast<int>(near);
   for (int apart = 0; apart < nearnesses; ++apart)
@@ -174,9 +174,9 @@ double Profile::row_scale(double row_bytes) const {
   return strided_row_bytes > 0 ? strided_row_bytes / std::max(row_bytes, 1.0) : 1.0;
 }
 
-const Surcharge& Profile::surcharge(const std::string& transport) const {
+const TransportCost& Profile::surcharge(const std::string& transport) const {
   if (const auto found = transports.find(transport); found != transports.end()) return found->second;
-  static const Surcharge nothing;
+  static const TransportCost nothing;
   if (transport == "p2p") return nothing;  // what network costs are measured with
   std::set<std::string> known{"p2p"};
   for (const auto& [other, cost] : transports) known.insert(other);

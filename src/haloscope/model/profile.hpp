@@ -19,9 +19,9 @@
 namespace haloscope::model {
 
 /// Where the two ends of a message are, nearest first.
-enum class Nearness : std::uint8_t { self, socket, node, network };
+enum class Locality : std::uint8_t { self, socket, node, network };
 constexpr int nearnesses = 4;
-const char* to_string(Nearness near);
+const char* to_string(Locality near);
 
 /// How the bytes of messages lie in memory: a page streams, a cache line is used whole, less is not. Less, of which no
 /// two stretches lie in one page, is scattered: nothing fetches the next one ahead.
@@ -58,7 +58,7 @@ struct RowCost {
 enum class Copied : std::uint8_t { no, buffers, fields };
 
 /// What a transport costs beyond plain messages, in seconds; copies: of each byte, beside packing.
-struct Surcharge {
+struct TransportCost {
   Cost per_message_s, per_round_s, per_exchange_s, per_byte_s;
   Cost per_gapped_byte_s;  ///< of messages that are several stretches of memory
   Cost per_clean_byte_s;   ///< of halos one layer deep, which their owner only reads; not of blocks beyond the cache
@@ -76,21 +76,21 @@ struct Surcharge {
   std::vector<Correction> corrections;  ///< of steps whose messages stay in their node
 };
 /// Its parameters and their names in the JSON.
-constexpr std::pair<const char*, Cost Surcharge::*> surcharge_members[]{
-    {"per_message_s", &Surcharge::per_message_s},
-    {"per_round_s", &Surcharge::per_round_s},
-    {"per_exchange_s", &Surcharge::per_exchange_s},
-    {"per_byte_s", &Surcharge::per_byte_s},
-    {"per_gapped_byte_s", &Surcharge::per_gapped_byte_s},
-    {"per_clean_byte_s", &Surcharge::per_clean_byte_s},
-    {"per_row_s", &Surcharge::per_row_s},
-    {"per_touched_byte_s", &Surcharge::per_touched_byte_s},
-    {"per_touched_row_s", &Surcharge::per_touched_row_s},
-    {"interrupt_per_message_s", &Surcharge::interrupt_per_message_s},
-    {"interrupt_per_byte_s", &Surcharge::interrupt_per_byte_s},
-    {"copies", &Surcharge::copies},
-    {"field_returns", &Surcharge::field_returns},
-    {"buffer_visits", &Surcharge::buffer_visits}};
+constexpr std::pair<const char*, Cost TransportCost::*> surcharge_members[]{
+    {"per_message_s", &TransportCost::per_message_s},
+    {"per_round_s", &TransportCost::per_round_s},
+    {"per_exchange_s", &TransportCost::per_exchange_s},
+    {"per_byte_s", &TransportCost::per_byte_s},
+    {"per_gapped_byte_s", &TransportCost::per_gapped_byte_s},
+    {"per_clean_byte_s", &TransportCost::per_clean_byte_s},
+    {"per_row_s", &TransportCost::per_row_s},
+    {"per_touched_byte_s", &TransportCost::per_touched_byte_s},
+    {"per_touched_row_s", &TransportCost::per_touched_row_s},
+    {"interrupt_per_message_s", &TransportCost::interrupt_per_message_s},
+    {"interrupt_per_byte_s", &TransportCost::interrupt_per_byte_s},
+    {"copies", &TransportCost::copies},
+    {"field_returns", &TransportCost::field_returns},
+    {"buffer_visits", &TransportCost::buffer_visits}};
 
 /// What carrying out a program costs beyond its operations' own work.
 struct StepCost {
@@ -121,7 +121,7 @@ constexpr std::pair<const char*, Cost StepCost::*> step_members[]{
 
 /// How far messages advance while their receiver computes.
 struct OverlapCost {
-  using Held = std::map<Nearness, double>;
+  using Held = std::map<Locality, double>;
   bool measured = false;  ///< it says anything that holds for all transports
   std::optional<Held> held;
   std::map<std::string, Held> held_of;  ///< by transport
@@ -168,7 +168,7 @@ struct Profile {
   Copying far_pack, far_copy;  ///< tables of blocks that are wholly beyond the cache
   std::optional<MemoryCost> memory;
   double strided_row_bytes = 0;  ///< 0: `strided` costs hold for bytes in rows of any length
-  std::map<std::string, Surcharge> transports;
+  std::map<std::string, TransportCost> transports;
   std::optional<std::map<std::string, Table>> kernels;
   std::map<std::string, Table> streaming;  ///< of fields so large that sweeps store around the cache
   std::map<std::string, std::map<int, Table>> fused;
@@ -187,8 +187,8 @@ struct Profile {
   /// The costs of messages of a nearness: those of the nearest class that the profile has. Of two equally near ones the
   /// one farther apart counts, so that a message is too dear rather than too cheap. @throws UnavailableError without
   /// any.
-  const MessageCost& messages(Nearness near) const;
-  bool knows(Nearness near) const { return network && network->given[static_cast<std::size_t>(near)]; }
+  const MessageCost& messages(Locality near) const;
+  bool knows(Locality near) const { return network && network->given[static_cast<std::size_t>(near)]; }
   /// A kernel's costs over cells, by active cores of a socket; `name` is APP/FORM/REAL. @throws UnavailableError.
   /// @param streaming  of fields so large that sweeps store around the cache, where the profile tells them apart
   const Table& kernel(const std::string& name, bool streaming = false) const;
@@ -205,7 +205,7 @@ struct Profile {
   /// The factor for bytes in rows of this length before `strided` costs are looked up.
   double row_scale(double row_bytes) const;
   /// @throws UnavailableError for a transport, as strategies write it, that it does not describe.
-  const Surcharge& surcharge(const std::string& transport) const;
+  const TransportCost& surcharge(const std::string& transport) const;
   /// @throws UnavailableError without a device.
   const DeviceCost& device_cost() const;
   /// In which ways the profile is of another CPU or MPI than `whose`; empty names are not compared.

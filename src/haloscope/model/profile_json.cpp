@@ -198,7 +198,7 @@ NetworkCost read_network(const Node& node) {
   NetworkCost found;
   const Node classes = node.at("classes");
   each(classes, [&](const std::string& name, const Node& one) {
-    found.given[static_cast<std::size_t>(read_name<Nearness>(name, nearnesses, classes))] = read_messages(one);
+    found.given[static_cast<std::size_t>(read_name<Locality>(name, nearnesses, classes))] = read_messages(one);
   });
   if (classes.json.empty()) classes.refuse("this must not be empty");
   if (node.has("injection_bytes_per_s"))
@@ -209,7 +209,7 @@ NetworkCost read_network(const Node& node) {
 OverlapCost::Held read_held(const Node& node) {
   OverlapCost::Held held;
   each(node, [&](const std::string& name, const Node& part) {
-    held[read_name<Nearness>(name, nearnesses, node)] = part.number(bound.factor);
+    held[read_name<Locality>(name, nearnesses, node)] = part.number(bound.factor);
   });
   return held;
 }
@@ -325,14 +325,14 @@ std::vector<Correction> read_corrections(const Node& node) {
   std::vector<Correction> found;
   for (std::size_t i = 0; i < rows; ++i) {
     const bool whole = Node{in_place.json[i], in_place.place}.flag();
-    const Likeness like{std::log2(message[i]), std::log2(run[i]), std::log2(block[i]), std::log2(depth[i]), whole};
+    const StepFeatures like{std::log2(message[i]), std::log2(run[i]), std::log2(block[i]), std::log2(depth[i]), whole};
     found.push_back({like, launches[i], std::log(exchange[i]), std::log(sweeps[i])});
   }
   return found;
 }
 
-Surcharge read_surcharge(const Node& node) {
-  Surcharge found = read_members(node, surcharge_members);
+TransportCost read_surcharge(const Node& node) {
+  TransportCost found = read_members(node, surcharge_members);
   found.from_fields = node.has("from_fields") && node.at("from_fields").flag();
   if (node.has("copied")) found.copied = node.at("copied").text() == "fields" ? Copied::fields : Copied::buffers;
   found.plain = node.has("plain") && node.at("plain").flag();

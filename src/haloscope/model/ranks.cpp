@@ -24,7 +24,7 @@ class Loads {
  public:
   Loads(int rounds, int resources) : rounds_(rounds), resources_(resources), values_(std::size_t{2} * both()) {}
   std::size_t both() const { return std::size_t{nearnesses} * rounds_ * resources_; }
-  std::size_t place(bool out, Nearness near, int round, int resource) const {
+  std::size_t place(bool out, Locality near, int round, int resource) const {
     return ((static_cast<std::size_t>(out) * nearnesses + static_cast<std::size_t>(near)) * rounds_ + round) *
                resources_ +
            resource;
@@ -58,8 +58,8 @@ Times times_alone(const Kind& kind, const Profile& profile) {
   for (const Message& message : kind.messages) {
     auto& of_message = times.emplace_back();
     for (int near = 0; near < nearnesses; ++near) {
-      const double seconds = message_time(profile, static_cast<Nearness>(near), static_cast<double>(message.bytes));
-      of_message[near] = {seconds, contention(profile, static_cast<Nearness>(near)).occupied(seconds)};
+      const double seconds = message_time(profile, static_cast<Locality>(near), static_cast<double>(message.bytes));
+      of_message[near] = {seconds, contention(profile, static_cast<Locality>(near)).occupied(seconds)};
     }
   }
   return times;
@@ -70,8 +70,8 @@ void visit_places(const Kind& kind, const RankPlaces& places, const Loads& loads
   for (std::size_t i = 0; i < kind.members.size(); ++i)
     for (std::size_t m = 0; m < kind.messages.size(); ++m) {
       const Message& message = kind.messages[m];
-      const Nearness near = nearness(places, kind.members[i], kind.peer(i, m));
-      const int resource = (near == Nearness::socket ? places.socket : places.node)[kind.members[i]];
+      const Locality near = nearness(places, kind.members[i], kind.peer(i, m));
+      const int resource = (near == Locality::socket ? places.socket : places.node)[kind.members[i]];
       visit(m, near, loads.place(message.out, near, message.round, resource));
     }
 }
@@ -81,7 +81,7 @@ Traveling gather_loads(const Kinds& kinds, const RankPlaces& places, const std::
   Traveling all(rounds, resources);
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     Traveling own(rounds, resources);
-    visit_places(kinds[k], places, own.total, [&](std::size_t m, Nearness near, std::size_t place) {
+    visit_places(kinds[k], places, own.total, [&](std::size_t m, Locality near, std::size_t place) {
       const Alone& alone = times[k][m][static_cast<std::size_t>(near)];
       own.total[place] += alone.occupied_s;
       own.count[place] += 1;
@@ -96,7 +96,7 @@ Traveling gather_loads(const Kinds& kinds, const RankPlaces& places, const std::
 }
 
 /// Seconds of the messages at one place when they travel together. in, out: the place, by way.
-double batch_time(const Traveling& t, const Profile& profile, Nearness near, double at_once, std::size_t in,
+double batch_time(const Traveling& t, const Profile& profile, Locality near, double at_once, std::size_t in,
                   std::size_t out) {
   const Contention law = contention(profile, near);
   const auto way = [&](std::size_t place, double part) {
@@ -104,7 +104,7 @@ double batch_time(const Traveling& t, const Profile& profile, Nearness near, dou
     return t.longest[place] + law.shared * std::max(0.0, others);
   };
   const auto against = [&](double opposite) { return (law.duplex - 1) * law.occupied(opposite); };
-  if (near != Nearness::network) {  // each message is counted at both ends; half of them go either way
+  if (near != Locality::network) {  // each message is counted at both ends; half of them go either way
     const double longer = way(out, 0.5);
     return longer + (t.count[out] * at_once > 1 ? against(longer) : 0.0);
   }
@@ -113,7 +113,7 @@ double batch_time(const Traveling& t, const Profile& profile, Nearness near, dou
   const double rate = profile.network->injection_bytes_per_s;
   if (rate == 0) return time;
   if (t.count[out] == 0) return 0;
-  return std::max(time, message_time(profile, Nearness::network, 0) + t.volume[out] * at_once / rate);
+  return std::max(time, message_time(profile, Locality::network, 0) + t.volume[out] * at_once / rate);
 }
 
 /// Seconds that each message of each kind travels (members x messages), given the other messages of its round on the
@@ -137,7 +137,7 @@ std::vector<std::vector<double>> flights_of(const Kinds& kinds, const RankPlaces
   const std::size_t both = t.total.both();
   std::vector<double> batches(both, -1.0);  // as long whichever end is asked
   for (std::size_t k = 0; k < kinds.size(); ++k)
-    visit_places(kinds[k], places, t.total, [&](std::size_t, Nearness near, std::size_t place) {
+    visit_places(kinds[k], places, t.total, [&](std::size_t, Locality near, std::size_t place) {
       double& batch = batches[place % both];
       if (batch < 0) batch = batch_time(t, profile, near, at_once, place % both, place % both + both);
       flights[k].push_back(batch);
@@ -224,9 +224,9 @@ std::vector<Sources> sources_of(const Kinds& kinds, const Numbered& classes) {
 
 }  // namespace
 
-Nearness nearness(const RankPlaces& places, int a, int b) {
-  if (places.socket[a] == places.socket[b]) return Nearness::socket;
-  return places.node[a] == places.node[b] ? Nearness::node : Nearness::network;
+Locality nearness(const RankPlaces& places, int a, int b) {
+  if (places.socket[a] == places.socket[b]) return Locality::socket;
+  return places.node[a] == places.node[b] ? Locality::node : Locality::network;
 }
 
 std::vector<RankClass> classes_of(const Kinds& kinds, const RankPlaces& places, const Profile& profile, double at_once,
@@ -242,7 +242,7 @@ std::vector<RankClass> classes_of(const Kinds& kinds, const RankPlaces& places, 
     Hash hash;
     hash.add(static_cast<std::uint64_t>(socket_ranks[kind.members[i]]));
     for (std::size_t m = 0; m < kind.messages.size(); ++m) {
-      const Nearness near = nearness(places, kind.members[i], kind.peer(i, m));
+      const Locality near = nearness(places, kind.members[i], kind.peer(i, m));
       hash.add(2 * static_cast<std::uint64_t>(near) + is_far(kind, i, m));
       hash.add(std::bit_cast<std::uint64_t>(flights[k][i * kind.messages.size() + m]));
     }

@@ -64,14 +64,14 @@ struct RankClass {
   int rank = 0;   ///< the first of them
   int count = 1;  ///< how many they are
   int ranks_on_socket = 1;
-  std::vector<Nearness> near;   ///< of each message's peer
+  std::vector<Locality> near;   ///< of each message's peer
   std::vector<char> far;        ///< whether the peer is on another node, as transports see it
   std::vector<double> flights;  ///< seconds that each message travels
   Sources sources;              ///< every class that has such a peer
 };
 
 /// The nearness of two ranks.
-Nearness nearness(const RankPlaces& places, int a, int b);
+Locality nearness(const RankPlaces& places, int a, int b);
 
 /// The classes of all ranks, in the order of their first ranks within each kind.
 /// @param at_once  part of a round's messages that are under way together.

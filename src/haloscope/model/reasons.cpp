@@ -81,7 +81,7 @@ std::string regime_of(const Prediction& p, bool exchange) {
 
 std::string bound_of(const Prediction& p, const Profile& profile) {
   if (p.messages == 0) return "";
-  const Nearness near = p.nodes > 1 ? Nearness::network : Nearness::socket;
+  const Locality near = p.nodes > 1 ? Locality::network : Locality::socket;
   const double size = static_cast<double>(p.bytes) / p.messages;
   return 2 * message_time(profile, near, 0) > message_time(profile, near, size) ? "latency-bound" : "bandwidth-bound";
 }

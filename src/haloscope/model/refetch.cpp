@@ -62,7 +62,7 @@ struct Group {
 
 class Footprint {
  public:
-  Footprint(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices, const Where& where)
+  Footprint(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices, const RankLocation& where)
       : plan_(plan), prices_(prices), where_(where), memory_(*prices.common.profile.memory) {
     groups_.resize(apart(plan.spec.merge) ? plan.spec.quantities.size() : 1);
     add_fields();
@@ -83,7 +83,7 @@ class Footprint {
   bool has_buffer(std::size_t m, const Traffic& traffic) const {
     return (!traffic.in_place || cost(m).packs_all) && !cost(m).from_fields;
   }
-  const Surcharge& cost(std::size_t m) const { return *prices_.surcharges[where_.far[m] != 0]; }
+  const TransportCost& cost(std::size_t m) const { return *prices_.surcharges[where_.far[m] != 0]; }
   double fields_s(std::size_t m, double bytes) const {
     const Group& group = groups_[group_of(m)];
     const double share = group.messages > 0 ? bytes / group.messages : 0.0;
@@ -121,8 +121,8 @@ class Footprint {
   double second_per_byte() const { return where_.ranks_on_socket / memory_.bytes_per_s; }
 
   const Plan& plan_;
-  const StagePrices& prices_;
-  const Where& where_;
+  const StageUnitCosts& prices_;
+  const RankLocation& where_;
   const MemoryCost& memory_;
   std::vector<Group> groups_;
   double all_ = 0;
@@ -143,7 +143,7 @@ Touched touched_lines(const Plan& plan, int quantity, double line_bytes) {
   return {bytes_of_lines(all, field, element, line_bytes), bytes_of_lines(written, field, element, line_bytes)};
 }
 
-Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices, const Where& where) {
+Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices, const RankLocation& where) {
   Refetch found;
   if (!prices.common.profile.memory) return found;
   found.fields_.resize(traffic.size());

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/model/pricing.hpp"
+#include "haloscope/model/op_costs.hpp"
 
 namespace haloscope::model {
 
@@ -33,10 +33,10 @@ class Refetch {
   bool none() const { return fields_.empty(); }
 
  private:
-  friend Refetch refetch_of(const Plan&, std::span<const Traffic>, const StagePrices&, const Where&);
+  friend Refetch refetch_of(const Plan&, std::span<const Traffic>, const StageUnitCosts&, const RankLocation&);
   std::vector<double> fields_, buffers_;
 };
 /// None where the profile says nothing of the memory. Cost O(messages).
-Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices, const Where& where);
+Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices, const RankLocation& where);
 
 }  // namespace haloscope::model

@@ -16,7 +16,7 @@ constexpr double low_part = 0.05, high_part = 0.95;
 
 }  // namespace
 
-Draws::Draws(const Profile& profile, int samples) : drawn_(profile), samples_(samples) {
+ParameterSamples::ParameterSamples(const Profile& profile, int samples) : drawn_(profile), samples_(samples) {
   if (samples > bound.draws.most)
     throw UsageError(std::to_string(samples) + " samples are not possible; use at most " +
                      std::to_string(static_cast<int>(bound.draws.most)));
@@ -25,7 +25,7 @@ Draws::Draws(const Profile& profile, int samples) : drawn_(profile), samples_(sa
   });
 }
 
-void Draws::each(const std::function<void(const Profile& drawn)>& visit) {
+void ParameterSamples::each(const std::function<void(const Profile& drawn)>& visit) {
   std::mt19937_64 engine;
   std::normal_distribution<double> normal;
   for (int sample = 0; sample < samples_; ++sample) {

@@ -11,10 +11,10 @@
 namespace haloscope::model {
 
 /// Draws of a profile's uncertain parameters: independent normal numbers; parameters that are >= 0 stay so.
-class Draws {
+class ParameterSamples {
  public:
-  Draws(const Profile& profile, int samples);
-  Draws(const Draws&) = delete;
+  ParameterSamples(const Profile& profile, int samples);
+  ParameterSamples(const ParameterSamples&) = delete;
   /// Whether there are samples, and parameters with an interval.
   bool any() const { return !costs_.empty() && samples_ > 0; }
   /// Calls `visit` with the profile of each draw, the same ones each time. A profile lives until the call returns.

@@ -43,7 +43,7 @@ void Engine::work(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const double begin = rank.clock;
   rank.clock += spend(r, s);
-  note(r, begin, rank.clock, s, Doing::working);
+  note(r, begin, rank.clock, s, Activity::working);
 }
 
 /// The thread of an operation of the host: one thread has both lanes, and a communication thread reduces for all.
@@ -63,7 +63,7 @@ void Engine::start(int r) {
 /// The rank's program has ended: go to its next one. False when there is none.
 bool Engine::next_program(int r) {
   Rank& rank = ranks_[r];
-  const Script& script = scripts_[rank.script];
+  const OpList& script = scripts_[rank.script];
   rank.main = rank.comm = rank.target = 0;
   if (++rank.program == script.opening + script.body) {
     result_.ends[static_cast<std::size_t>(rank.round) * ranks_.size() + r] = rank.clock;
@@ -192,8 +192,8 @@ bool Engine::perform_main(int r, const PricedOp& s) {
 void Engine::release(int r, const PricedOp& s, const Until& until) {
   Rank& rank = ranks_[r];
   count(r, s.kind, until.end - rank.clock);
-  note(r, rank.clock, until.late, s, Doing::late);
-  note(r, until.late, until.end, s, reduces(s) ? Doing::reducing : Doing::travelling);
+  note(r, rank.clock, until.late, s, Activity::late);
+  note(r, until.late, until.end, s, reduces(s) ? Activity::reducing : Activity::travelling);
   rank.clock = until.end;
   rank.blocked = Blocked::no;
 }
@@ -231,7 +231,7 @@ void Engine::resume_main(int r, const Until& until) {
 
 void Engine::send(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
-  const Script& script = scripts_[rank.script];
+  const OpList& script = scripts_[rank.script];
   const auto place = place_of(r);
   result_.messages += s.count;
   result_.events += s.count;
@@ -247,7 +247,7 @@ void Engine::send(int r, const PricedOp& s) {
     const Route& route = script.routes[script.messages[i]];
     const End to = next;
     if (i < last) next = end_of(i + 1);
-    const Where where = wires_.between(r, to.rank);
+    const Locality where = wires_.between(r, to.rank);
     const Flight& flight = route.flights[static_cast<int>(where)];
     rank.clock += flight.overhead_send_s;
     count(r, OpKind::send, flight.overhead_send_s);
@@ -258,7 +258,7 @@ void Engine::send(int r, const PricedOp& s) {
   }
 }
 
-std::int32_t Engine::new_parcel(const Parcel& parcel) {
+std::int32_t Engine::new_parcel(const InFlight& parcel) {
   if (free_ == none) {
     parcels_.push_back(parcel);
     return static_cast<std::int32_t>(parcels_.size()) - 1;
@@ -269,7 +269,7 @@ std::int32_t Engine::new_parcel(const Parcel& parcel) {
   return at;
 }
 
-void Engine::deliver(int from, const End& to, const Route& route, const Flight& flight, Where where, double depart) {
+void Engine::deliver(int from, const End& to, const Route& route, const Flight& flight, Locality where, double depart) {
   Inbox& in = inboxes_[inbox(to.rank, to.box)];
   const bool waited_for = in.tail == awaited, first = in.head == none;
   bool travels = true;
@@ -293,23 +293,23 @@ void Engine::deliver(int from, const End& to, const Route& route, const Flight& 
 }
 
 /// A rendezvous message that arrives at `r` begins to travel.
-void Engine::start_flight(int r, std::int32_t message, Parcel& parcel, double time) {
+void Engine::start_flight(int r, std::int32_t message, InFlight& parcel, double time) {
   const Route& route = scripts_[ranks_[r].script].routes[message];
   const int from = other_end(r, place_of(r), route, message).rank;
-  const Where where = parcel.where;
+  const Locality where = parcel.where;
   parcel.sent = std::max(parcel.sent, time);
   parcel.arrival = wires_.arrival(from, r, where, route.flights[static_cast<int>(where)], route.bytes, parcel.sent);
 }
 
 void Engine::post(int r, const PricedOp& s) {
   if (!posting_) return;
-  const Script& script = scripts_[ranks_[r].script];
+  const OpList& script = scripts_[ranks_[r].script];
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
     const std::int32_t m = script.messages[i];
     const std::size_t box = inbox(r, script.routes[m].box);
     posted_[box] = 1;
     if (inboxes_[box].head < 0) continue;
-    Parcel& parcel = parcels_[inboxes_[box].head];
+    InFlight& parcel = parcels_[inboxes_[box].head];
     if (parcel.arrival < 0) start_flight(r, m, parcel, ranks_[r].clock);
   }
 }
@@ -317,7 +317,7 @@ void Engine::post(int r, const PricedOp& s) {
 /// Until the first message of every box has arrived; those that have left are known to arrive.
 bool Engine::wait(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
-  const Script& script = scripts_[rank.script];
+  const OpList& script = scripts_[rank.script];
   rank.missing = 0;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
     const std::int32_t m = script.messages[i];
@@ -328,7 +328,7 @@ bool Engine::wait(int r, const PricedOp& s) {
       ++rank.missing;
       continue;
     }
-    Parcel& parcel = parcels_[in.head];
+    InFlight& parcel = parcels_[in.head];
     if (parcel.arrival < 0) start_flight(r, m, parcel, rank.clock);
     if (!rendezvous_) continue;
     const Flight& flight = route.flights[static_cast<int>(parcel.where)];
@@ -342,7 +342,7 @@ bool Engine::wait(int r, const PricedOp& s) {
 
 /// Take the messages of a wait that began at the rank's clock, all of which have left; return when the last is there.
 Engine::Until Engine::received(int r, const PricedOp& s) {
-  const Script& script = scripts_[ranks_[r].script];
+  const OpList& script = scripts_[ranks_[r].script];
   const double begin = ranks_[r].clock;
   Until until{begin, begin};
   double longest = 0;
@@ -351,7 +351,7 @@ Engine::Until Engine::received(int r, const PricedOp& s) {
     const Route& route = script.routes[script.messages[i]];
     Inbox& in = inboxes_[inbox(r, route.box)];
     const std::int32_t at = in.head;
-    const Parcel parcel = parcels_[at];
+    const InFlight parcel = parcels_[at];
     const Flight& flight = route.flights[static_cast<int>(parcel.where)];
     const double there = arrival(r, flight, parcel);
     if (there > until.end) until.late = std::max(begin, std::min(parcel.sent, there));
@@ -368,7 +368,7 @@ Engine::Until Engine::received(int r, const PricedOp& s) {
 }
 
 /// When a message that travels is there for a receiver that only waits from its clock on.
-double Engine::arrival(int r, const Flight& flight, const Parcel& parcel) const {
+double Engine::arrival(int r, const Flight& flight, const InFlight& parcel) const {
   const double begin = ranks_[r].clock;
   if (parcel.sent >= begin) return parcel.arrival;
   // It has travelled while the rank was not in a call.
@@ -391,7 +391,7 @@ void Engine::fetched(const End& from, double time) {
 /// Since when all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0: some
 /// have not.
 double Engine::all_fetched(int r, const PricedOp& s) const {
-  const Script& script = scripts_[ranks_[r].script];
+  const OpList& script = scripts_[ranks_[r].script];
   double end = ranks_[r].clock;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
     const Outbox& out = outboxes_[outbox(r, script.routes[script.messages[i]].box)];
@@ -414,7 +414,7 @@ bool Engine::complete(int r, const PricedOp& s) {
 /// rendezvous messages may start.
 bool Engine::test(int r, const PricedOp& s) {
   const Rank& rank = ranks_[r];
-  const Script& script = scripts_[rank.script];
+  const OpList& script = scripts_[rank.script];
   if (s.kind == OpKind::complete) return all_fetched(r, s) == rank.clock;
   ++result_.events;
   bool all = true;
@@ -426,7 +426,7 @@ bool Engine::test(int r, const PricedOp& s) {
       all = false;
       continue;
     }
-    Parcel& parcel = parcels_[in.head];
+    InFlight& parcel = parcels_[in.head];
     if (parcel.arrival < 0) start_flight(r, m, parcel, rank.clock);
     const Flight& flight = route.flights[static_cast<int>(parcel.where)];
     const double left = (parcel.arrival - parcel.sent - flight.held_s) * (1 - 1e-12);
@@ -456,7 +456,7 @@ bool Engine::reduce(int r, const PricedOp& s) {
   auto& meetings = meetings_[static_cast<std::size_t>(s.first)];
   std::int32_t& mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
   if (mine == static_cast<std::int32_t>(meetings.size())) meetings.emplace_back();
-  Meeting& meeting = meetings[static_cast<std::size_t>(mine++)];
+  ReductionState& meeting = meetings[static_cast<std::size_t>(mine++)];
   meeting.last = ranks_[r].clock;  // events come in order of time
   if (++meeting.given == static_cast<std::int32_t>(ranks_.size())) {
     std::vector<std::int32_t> all;
@@ -467,7 +467,7 @@ bool Engine::reduce(int r, const PricedOp& s) {
 }
 
 /// When a waiting rank has the numbers of a meeting to which all ranks have come.
-Engine::Until Engine::combined(int r, const Meeting& meeting, const RankReduction& reduction) const {
+Engine::Until Engine::combined(int r, const ReductionState& meeting, const RankReduction& reduction) const {
   const double clock = ranks_[r].clock;
   return {std::max(clock, meeting.last), std::max(clock, meeting.last + reduction.seconds)};
 }
@@ -477,7 +477,7 @@ bool Engine::reduced(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const std::int32_t mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
   if (mine == 0) return true;
-  Meeting& meeting = meetings_[static_cast<std::size_t>(s.first)][static_cast<std::size_t>(mine - 1)];
+  ReductionState& meeting = meetings_[static_cast<std::size_t>(s.first)][static_cast<std::size_t>(mine - 1)];
   if (meeting.given < static_cast<std::int32_t>(ranks_.size())) {
     rank.blocked = Blocked::reduction;
     meeting.waiting.push_back(r);

@@ -32,7 +32,7 @@ class Engine {
   Engine(const Layout& layout, const Network& network, std::vector<std::int32_t> node, std::vector<std::int32_t> socket,
          const std::vector<RankClass>& classes, std::vector<std::int32_t> class_of);
   /// One rank for each script, whose routes know their other ends. Nothing delays a message beside its flight.
-  explicit Engine(std::vector<Script> scripts);
+  explicit Engine(std::vector<OpList> scripts);
   Result run(const Options& options);
   /// The same, with what each rank did.
   std::vector<Log> run_logged(const Options& options);
@@ -40,7 +40,7 @@ class Engine {
  private:
   enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane, choice, reduction };
   /// What a communication thread does, as far as it affects sweeps beside it.
-  enum class Beside : std::uint8_t { busy, idle, helping };
+  enum class CommState : std::uint8_t { busy, idle, helping };
   /// Of one operation of the comm lane beside a team: to begin, its seconds to spend once it has what it waits for,
   /// to finish.
   enum class Phase : std::uint8_t { begin, spend, finish };
@@ -57,7 +57,7 @@ class Engine {
     bool reducing = false;  ///< the next event is the main lane's reduction
   };
   /// A sweep that goes on at another pace (seconds for all of it) whenever what is beside it changes.
-  struct Paced {
+  struct SharedRateWork {
     double since = 0, left = 0;  ///< the part that was left then; a delay makes it more than 1
     void begin(double now, double late, double seconds) {
       since = now, left = 1 + (seconds > 0 ? late / seconds : 0.0);
@@ -70,14 +70,14 @@ class Engine {
   };
   /// The main lane of a rank with a communication thread.
   struct Team {
-    Paced sweep;
+    SharedRateWork sweep;
     double begun = 0;  ///< of the sweep
     std::uint32_t version = 0;
-    Beside beside = Beside::busy;
+    CommState beside = CommState::busy;
     bool sweeping = false, reducing = false, blocked = false, done = false, comm_done = false;
   };
   /// What the host's thread beside a device is doing.
-  enum class Feeding : std::uint8_t { nothing, handing_over, paying, comm, main };
+  enum class HostState : std::uint8_t { nothing, handing_over, paying, comm, main };
   /// The two streams of a rank's device, and the host's thread that hands them work.
   struct Device {
     struct Stream {
@@ -87,20 +87,20 @@ class Engine {
       bool working = false;
     };
     std::array<Stream, stream_count> streams;
-    Paced sweep;                    ///< on the sweep stream
+    SharedRateWork sweep;                    ///< on the sweep stream
     std::int32_t fed = 0, met = 0;  ///< programs: all handed over, through on both streams
     std::uint32_t version = 0;      ///< of the host's next event
-    Feeding feeding = Feeding::nothing;
+    HostState feeding = HostState::nothing;
     std::uint8_t stream = 0;  ///< the stream that the host is handing an operation
     bool beside = false;      ///< a kernel of the halo stream is at work
   };
-  struct Parcel {
+  struct InFlight {
     double sent = 0, arrival = 0;  ///< arrival < 0: has not started to travel
     std::int32_t next = none;
-    Where where = Where::socket;
+    Locality where = Locality::socket;
   };
   /// One execution of a reduction: how many ranks have given their numbers, when the last one did, who waits.
-  struct Meeting {
+  struct ReductionState {
     std::int32_t given = 0;
     double last = 0;
     std::vector<std::int32_t> waiting;
@@ -121,7 +121,7 @@ class Engine {
 
   void measure_scripts();
   void match(const std::vector<RankClass>& classes);
-  int counterpart(const Route& sent, const Script& to) const;
+  int counterpart(const Route& sent, const OpList& to) const;
   void reset(const Options& options);
   void carry_out();
   [[noreturn]] void stuck() const;
@@ -142,7 +142,7 @@ class Engine {
   void finish_comm(int r);
   void begin_main(int r, double now);
   void on_main_event(int r, double now);
-  void beside(int r, double now, Beside state);
+  void beside(int r, double now, CommState state);
   void join(int r, double now);
   double pace(int r) const;
 
@@ -179,12 +179,12 @@ class Engine {
   bool meet(int r);
   bool reduce(int r, const PricedOp& op);
   bool reduced(int r, const PricedOp& op);
-  Until combined(int r, const Meeting& meeting, const RankReduction& reduction) const;
+  Until combined(int r, const ReductionState& meeting, const RankReduction& reduction) const;
   bool perform_main(int r, const PricedOp& op);
   void resume_main(int r, const Until& until);
-  void deliver(int from, const End& to, const Route& route, const Flight& flight, Where where, double depart);
-  void start_flight(int r, std::int32_t message, Parcel& parcel, double time);
-  double arrival(int r, const Flight& flight, const Parcel& parcel) const;
+  void deliver(int from, const End& to, const Route& route, const Flight& flight, Locality where, double depart);
+  void start_flight(int r, std::int32_t message, InFlight& parcel, double time);
+  double arrival(int r, const Flight& flight, const InFlight& parcel) const;
   void fetched(const End& from, double time);
 
   const Lanes& lanes(const Rank& rank) const { return scripts_[rank.script].programs[rank.program]; }
@@ -222,12 +222,12 @@ class Engine {
   void work(int r, const PricedOp& op);
   Lane lane_of(int r, const PricedOp& op) const;
   /// Puts down what a lane did, where that is asked for.
-  void note(int r, Lane lane, double begin, double end, const PricedOp& op, Doing doing) {
+  void note(int r, Lane lane, double begin, double end, const PricedOp& op, Activity doing) {
     if (!logs_.empty() && end > begin)
       logs_[r].lanes[static_cast<std::size_t>(lane)].push_back({begin, end, op.number, doing});
   }
   /// The same of the thread that an operation of the host runs on.
-  void note(int r, double begin, double end, const PricedOp& op, Doing doing) {
+  void note(int r, double begin, double end, const PricedOp& op, Activity doing) {
     if (!logs_.empty()) note(r, lane_of(r, op), begin, end, op, doing);
   }
   double delay(int r, double seconds);
@@ -240,12 +240,12 @@ class Engine {
   }
   void fetch_ahead(const Event& next) const;
   void dispatch(const Event& event);
-  std::int32_t new_parcel(const Parcel& parcel);
+  std::int32_t new_parcel(const InFlight& parcel);
 
   const std::optional<Layout> layout_;
   const Network network_;
   const std::vector<std::int32_t> node_, socket_, class_of_;
-  std::vector<Script> scripts_;
+  std::vector<OpList> scripts_;
   std::vector<std::int32_t> kind_of_;             ///< per script: number of its plan
   std::vector<std::vector<std::int16_t>> boxes_;  ///< per plan, message x plan of the peer: its box there
   int kinds_ = 0, incoming_ = 0, outgoing_ = 0;   ///< most boxes of a rank
@@ -262,11 +262,11 @@ class Engine {
   std::vector<Inbox> inboxes_;
   std::vector<Outbox> outboxes_;      ///< only with rendezvous
   std::vector<std::uint8_t> posted_;  ///< per inbox, only where posting is an event
-  std::vector<Parcel> parcels_;
+  std::vector<InFlight> parcels_;
   std::int32_t free_ = none;
   std::vector<std::int32_t> met_;               ///< at the barrier
   int reductions_ = 0;                          ///< most of a rank
-  std::vector<std::vector<Meeting>> meetings_;  ///< by reduction: its executions so far
+  std::vector<std::vector<ReductionState>> meetings_;  ///< by reduction: its executions so far
   std::vector<std::int32_t> given_;             ///< by rank and reduction: how often it has given its numbers
   int finished_ = 0;
   double now_ = 0;  ///< time of the event that is dealt with

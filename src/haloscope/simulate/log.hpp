@@ -11,13 +11,13 @@ namespace haloscope::simulate {
 
 /// What a lane does. late: it waits for others who have not come so far; travelling: for messages that are under way;
 /// reducing: for a reduction that has all numbers.
-enum class Doing : std::uint8_t { working, handing, late, travelling, reducing };
+enum class Activity : std::uint8_t { working, handing, late, travelling, reducing };
 
 /// op: PricedOp::number.
 struct Interval {
   double begin = 0, end = 0;
   std::int32_t op = 0;
-  Doing doing = Doing::working;
+  Activity doing = Activity::working;
 };
 
 struct Log {

@@ -66,19 +66,19 @@ void Wires::clear() {
   injection_.assign(count_of(node_), 0);
 }
 
-double Wires::arrival(int from, int to, Where where, const Flight& flight, std::int64_t bytes, double depart) {
+double Wires::arrival(int from, int to, Locality where, const Flight& flight, std::int64_t bytes, double depart) {
   const NetworkClass& c = network_.classes[static_cast<int>(where)];
   double result = depart + flight.seconds;
   if (c.shared > 0) {
     const int way = to > from;
-    if (where == Where::network) {
+    if (where == Locality::network) {
       result = outside(from, to, c, flight.seconds, depart);
     } else {
-      auto& ways = where == Where::socket ? sockets_[socket_[from]] : nodes_[node_[from]];
+      auto& ways = where == Locality::socket ? sockets_[socket_[from]] : nodes_[node_[from]];
       result = inside(ways[way], ways[1 - way], c, flight.seconds, depart);
     }
   }
-  if (where == Where::network && network_.injection_bytes_per_s > 0) {
+  if (where == Locality::network && network_.injection_bytes_per_s > 0) {
     double& free = injection_[node_[from]];
     free = std::max(free, depart) + static_cast<double>(bytes) / network_.injection_bytes_per_s;
     result = std::max(result, free + c.segments.front().latency_s);

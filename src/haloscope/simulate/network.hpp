@@ -9,7 +9,7 @@
 namespace haloscope::simulate {
 
 /// How near the ends of a message are, nearest first.
-enum class Where : std::uint8_t { socket, node, network };
+enum class Locality : std::uint8_t { socket, node, network };
 constexpr int places = 3;
 
 /// Parameters of one protocol: messages of `from_bytes` or more, up to the next segment. Seconds.
@@ -60,11 +60,11 @@ class Wires {
   /// node, socket: of each rank, numbered from 0; must outlive the object, as must `network`.
   Wires(const Network& network, const std::vector<std::int32_t>& node, const std::vector<std::int32_t>& socket);
 
-  Where between(int a, int b) const {
-    return socket_[a] == socket_[b] ? Where::socket : node_[a] == node_[b] ? Where::node : Where::network;
+  Locality between(int a, int b) const {
+    return socket_[a] == socket_[b] ? Locality::socket : node_[a] == node_[b] ? Locality::node : Locality::network;
   }
   /// When a message that leaves `from` at `depart` is at `to`. Calls must come in about the order of departures.
-  double arrival(int from, int to, Where where, const Flight& flight, std::int64_t bytes, double depart);
+  double arrival(int from, int to, Locality where, const Flight& flight, std::int64_t bytes, double depart);
   void clear();
 
  private:

@@ -59,14 +59,14 @@ Engine::Engine(const Layout& layout, const Network& network, std::vector<std::in
       socket_(std::move(socket)),
       class_of_(std::move(class_of)),
       wires_(network_, node_, socket_) {
-  for (const RankClass& given : classes) scripts_.push_back(make_script(layout, given, network_));
+  for (const RankClass& given : classes) scripts_.push_back(make_op_list(layout, given, network_));
   measure_scripts();
   match(classes);
 }
 
 /// What all ranks need room for, and which of the rules can come into play.
 void Engine::measure_scripts() {
-  for (const Script& script : scripts_) {
+  for (const OpList& script : scripts_) {
     incoming_ = std::max(incoming_, script.incoming);
     outgoing_ = std::max(outgoing_, script.outgoing);
     reductions_ = std::max(reductions_, static_cast<int>(script.reductions.size()));
@@ -84,20 +84,20 @@ void Engine::measure_scripts() {
 /// For each message of each kind of ranks (those with the same plans), its place at a peer of each kind.
 void Engine::match(const std::vector<RankClass>& classes) {
   std::map<std::vector<const Plan*>, std::int32_t> known;
-  std::vector<const Script*> first;
+  std::vector<const OpList*> first;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const auto found = known.try_emplace(classes[c].plans, static_cast<std::int32_t>(known.size()));
     if (found.second) first.push_back(&scripts_[c]);
     kind_of_.push_back(found.first->second);
   }
   kinds_ = static_cast<int>(first.size());
-  for (const Script* from : first) {
+  for (const OpList* from : first) {
     auto& boxes = boxes_.emplace_back();
     for (const Route& route : from->routes)
-      for (const Script* to : first) boxes.push_back(static_cast<std::int16_t>(counterpart(route, *to)));
+      for (const OpList* to : first) boxes.push_back(static_cast<std::int16_t>(counterpart(route, *to)));
   }
   for (int r = 0; r < layout_->size(); ++r) {
-    const Script& script = scripts_[class_of_[r]];
+    const OpList& script = scripts_[class_of_[r]];
     for (std::size_t m = 0; m < script.routes.size(); ++m) {
       const int kind = kind_of_[class_of_[peer(layout_->coords(r), script.routes[m])]];
       if (boxes_[kind_of_[class_of_[r]]][m * kinds_ + kind] < 0)
@@ -108,7 +108,7 @@ void Engine::match(const std::vector<RankClass>& classes) {
 }
 
 /// Box of a message at its other end, a rank with script `to`; none where such a peer cannot be.
-int Engine::counterpart(const Route& sent, const Script& to) const {
+int Engine::counterpart(const Route& sent, const OpList& to) const {
   for (const Route& other : to.routes) {
     if (other.out == sent.out || other.plan != sent.plan || other.tag != sent.tag || other.round != sent.round ||
         other.bytes != sent.bytes)

@@ -9,7 +9,7 @@
 #include "haloscope/error.hpp"
 #include "haloscope/layout.hpp"
 #include "haloscope/simulate/network.hpp"
-#include "haloscope/simulate/script.hpp"
+#include "haloscope/simulate/op_list.hpp"
 
 namespace haloscope::simulate {
 

@@ -54,12 +54,12 @@ bool Engine::hand_over(int r) {
     const int given = device.streams[s].given;
     if (given == static_cast<int>(now.streams[s].size()) || !may_begin(r, now.needs[place(stream_lane(s))][given]))
       continue;
-    device.feeding = Feeding::handing_over;
+    device.feeding = HostState::handing_over;
     device.stream = static_cast<std::uint8_t>(s);
     const PricedOp& step = now.streams[s][given];
     const double begin = rank.clock;
     rank.clock += step.cost.hand;
-    note(r, Lane::main, begin, rank.clock, step, Doing::handing);
+    note(r, Lane::main, begin, rank.clock, step, Activity::handing);
     push(rank.clock, r, 0, ++device.version);
     return true;
   }
@@ -88,7 +88,7 @@ void Engine::choose(int r) {
     }
     soonest = std::min(soonest, ready);
   }
-  device.feeding = Feeding::nothing;
+  device.feeding = HostState::nothing;
   rank.blocked = Blocked::choice;
   ++device.version;
   if (soonest < not_known) push(soonest, r, 0, device.version);
@@ -98,7 +98,7 @@ void Engine::choose(int r) {
 bool Engine::next_fed(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
-  const Script& script = scripts_[rank.script];
+  const OpList& script = scripts_[rank.script];
   rank.main = rank.comm = 0;
   for (auto& stream : device.streams) stream.given = 0;
   const bool more = ++device.fed < script.total(options_.rounds);
@@ -137,7 +137,7 @@ double Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool as
 /// When all messages of a wait will have come as far as they can without further calls; asking is a call in which
 /// rendezvous messages may start. Boxes without a message are marked, so that the host tries again when one leaves.
 double Engine::known_arrival(int r, const PricedOp& s) {
-  const Script& script = scripts_[ranks_[r].script];
+  const OpList& script = scripts_[ranks_[r].script];
   double all = 0;
   for (std::int32_t i = s.first; i < s.first + s.count; ++i) {
     const std::int32_t m = script.messages[i];
@@ -148,7 +148,7 @@ double Engine::known_arrival(int r, const PricedOp& s) {
       all = not_known;
       continue;
     }
-    Parcel& parcel = parcels_[in.head];
+    InFlight& parcel = parcels_[in.head];
     if (parcel.arrival < 0) start_flight(r, m, parcel, ranks_[r].clock);
     const double held = route.flights[static_cast<int>(parcel.where)].held_s;
     all = std::max(all, parcel.sent + (parcel.arrival - parcel.sent - held) / options_.efficiency);
@@ -162,7 +162,7 @@ void Engine::stop_asking(int r) {
   const auto& comm = lanes(rank).comm;
   if (rank.comm == static_cast<int>(comm.size()) || comm[rank.comm].kind != OpKind::wait) return;
   const PricedOp& s = comm[rank.comm];
-  const Script& script = scripts_[rank.script];
+  const OpList& script = scripts_[rank.script];
   for (std::int32_t i = s.first; i < s.first + s.count; ++i)
     if (Inbox& in = inboxes_[inbox(r, script.routes[script.messages[i]].box)]; in.head == none) in.tail = none;
 }
@@ -176,14 +176,14 @@ void Engine::begin_on_host(int r, Lane lane) {
     if (perform(r, s)) pay(r);
     return;
   }
-  device.feeding = lane == Lane::comm ? Feeding::comm : Feeding::main;
+  device.feeding = lane == Lane::comm ? HostState::comm : HostState::main;
   work(r, s);
   push(rank.clock, r, 0, ++device.version);
 }
 
 /// The host has what it waited for, at the rank's clock; its cost comes next.
 void Engine::pay(int r) {
-  device_[r].feeding = Feeding::paying;
+  device_[r].feeding = HostState::paying;
   push(ranks_[r].clock, r, 0, ++device_[r].version);
 }
 
@@ -193,25 +193,25 @@ void Engine::on_host_event(int r, double now, std::uint32_t version) {
   if (version != device.version) return;
   rank.clock = now;
   switch (device.feeding) {
-    case Feeding::handing_over:
+    case HostState::handing_over:
       ++device.streams[device.stream].given;
       begin_on_stream(r, device.stream, rank.clock);
       return feed(r);
-    case Feeding::paying:
-      device.feeding = Feeding::comm;
+    case HostState::paying:
+      device.feeding = HostState::comm;
       work(r, comm_op(rank));
       return push(rank.clock, r, 0, ++device.version);
-    case Feeding::comm: {
+    case HostState::comm: {
       const PricedOp& s = comm_op(rank);
       if (interacts(s) && pays_first(s)) perform(r, s);
       ++rank.comm;
       return feed(r);
     }
-    case Feeding::main:
+    case HostState::main:
       if (const PricedOp& s = main_op(rank); reduces(s) && !perform_main(r, s)) return;
       ++rank.main;
       return feed(r);
-    case Feeding::nothing:
+    case HostState::nothing:
       return feed(r);
   }
 }
@@ -228,7 +228,7 @@ void Engine::host_looks(int r, double time) {
 
 /// The lanes of the program that the streams are at.
 const Lanes& Engine::streamed(int r) const {
-  const Script& script = scripts_[ranks_[r].script];
+  const OpList& script = scripts_[ranks_[r].script];
   return script.programs[static_cast<std::size_t>(script.program_of(device_[r].met, options_.rounds))];
 }
 
@@ -277,7 +277,7 @@ void Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {
   if (version != stream.version) return;
   const PricedOp& step = streamed(r).streams[s][stream.done];
   ++result_.operations;
-  note(r, stream_lane(s), stream.begun, now, step, Doing::working);
+  note(r, stream_lane(s), stream.begun, now, step, Activity::working);
   if (scripts_[ranks_[r].script].round_of(device.met, options_.rounds) >= options_.counted_from)
     result_.seconds[static_cast<int>(step.kind)] += now - stream.begun;
   stream.working = false;
@@ -293,7 +293,7 @@ void Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {
 /// ends with the host's part.
 void Engine::meet_streams(int r, double now) {
   Device& device = device_[r];
-  const Script& script = scripts_[ranks_[r].script];
+  const OpList& script = scripts_[ranks_[r].script];
   const int total = script.total(options_.rounds);
   while (device.met < total) {
     const auto& streams = streamed(r).streams;

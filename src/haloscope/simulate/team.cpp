@@ -9,7 +9,7 @@ namespace haloscope::simulate {
 void Engine::start_team(int r) {
   Team& team = team_[r];
   team.done = team.comm_done = team.blocked = team.sweeping = team.reducing = false;
-  team.beside = Beside::busy;
+  team.beside = CommState::busy;
   begin_main(r, ranks_[r].clock);
   begin_comm(r);
 }
@@ -21,22 +21,22 @@ void Engine::begin_comm(int r) {
   rank.phase = Phase::begin;
   if (rank.comm == static_cast<int>(lanes(rank).comm.size())) {
     team_[r].comm_done = true;
-    beside(r, rank.clock, Beside::helping);
+    beside(r, rank.clock, CommState::helping);
     if (team_[r].blocked) begin_main(r, rank.clock);
     return join(r, rank.clock);
   }
   const PricedOp& s = comm_op(rank);
   if (s.needs > rank.main) {
     rank.blocked = Blocked::main_lane;
-    return beside(r, rank.clock, Beside::idle);
+    return beside(r, rank.clock, CommState::idle);
   }
   if (interacts(s) && !pays_first(s)) {
-    beside(r, rank.clock, Beside::idle);
+    beside(r, rank.clock, CommState::idle);
     if (!perform(r, s)) return;
     rank.phase = Phase::spend;
     return push(rank.clock, r);
   }
-  beside(r, rank.clock, Beside::busy);
+  beside(r, rank.clock, CommState::busy);
   rank.phase = Phase::finish;
   work(r, s);
   push(rank.clock, r);
@@ -47,7 +47,7 @@ void Engine::on_comm_event(int r) {
   if (rank.phase == Phase::begin) return begin_comm(r);
   const PricedOp& s = comm_op(rank);
   if (rank.phase == Phase::spend) {
-    beside(r, rank.clock, Beside::busy);
+    beside(r, rank.clock, CommState::busy);
     rank.phase = Phase::finish;
     const double begin = rank.clock;
     work(r, s);
@@ -82,7 +82,7 @@ void Engine::begin_main(int r, double now) {
     if (reduces(s)) {
       team.reducing = true;
       const double end = now + spend(r, s);
-      note(r, Lane::main, now, end, s, Doing::working);
+      note(r, Lane::main, now, end, s, Activity::working);
       return push(end, r, 1, ++team.version);
     }
     if (s.kind == OpKind::sweep) {
@@ -100,8 +100,8 @@ void Engine::begin_main(int r, double now) {
 double Engine::pace(int r) const {
   const Rank& rank = ranks_[r];
   const OpSeconds& cost = lanes(rank).main[rank.main].cost;
-  const Beside state = team_[r].beside;
-  return state == Beside::busy ? cost.busy : state == Beside::idle ? cost.idle : cost.seconds;
+  const CommState state = team_[r].beside;
+  return state == CommState::busy ? cost.busy : state == CommState::idle ? cost.idle : cost.seconds;
 }
 
 void Engine::on_main_event(int r, double now) {
@@ -115,7 +115,7 @@ void Engine::on_main_event(int r, double now) {
   } else {
     team.sweeping = false;
     count(r, OpKind::sweep, now - team.begun);
-    note(r, Lane::main, team.begun, now, main_op(rank), Doing::working);
+    note(r, Lane::main, team.begun, now, main_op(rank), Activity::working);
   }
   ++rank.main;
   begin_main(r, now);
@@ -129,7 +129,7 @@ void Engine::on_main_event(int r, double now) {
 }
 
 /// The communication thread does something else from `now` on: a sweep beside it goes on at another pace.
-void Engine::beside(int r, double now, Beside state) {
+void Engine::beside(int r, double now, CommState state) {
   Team& team = team_[r];
   if (team.beside == state) return;
   if (team.sweeping) team.sweep.go_on(now, pace(r));

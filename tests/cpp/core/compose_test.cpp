@@ -1,5 +1,5 @@
 // Priced programs carried out: lanes, dependencies, messages and waits give the time, no formula per schedule.
-#include "haloscope/model/compose.hpp"
+#include "haloscope/model/steady_state.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,43 +13,43 @@
 namespace haloscope::model {
 namespace {
 
-Action work(Term term, double seconds, Lane lane = Lane::comm, std::vector<int> after = {}) {
-  Action action;
+TimedOp work(Term term, double seconds, Lane lane = Lane::comm, std::vector<int> after = {}) {
+  TimedOp action;
   action.lane = lane;
   action.after = std::move(after);
   action.parts.add(term, seconds);
   return action;
 }
 
-Action message(Deed deed, int number) {
-  Action action;
+TimedOp message(Deed deed, int number) {
+  TimedOp action;
   action.deed = deed;
   action.lane = Lane::comm;
   action.messages = {number};
   return action;
 }
 
-Action sweep(std::array<double, 3> seconds, std::vector<int> after, Lane lane = Lane::main) {
-  Action action;
+TimedOp sweep(std::array<double, 3> seconds, std::vector<int> after, Lane lane = Lane::main) {
+  TimedOp action;
   action.deed = Deed::sweep;
   action.lane = lane;
   action.after = std::move(after);
   action.sweep = seconds;
   return action;
 }
-Action sweep(double seconds, std::vector<int> after, Lane lane = Lane::main) {
+TimedOp sweep(double seconds, std::vector<int> after, Lane lane = Lane::main) {
   return sweep({seconds, seconds, seconds}, std::move(after), lane);
 }
 
 /// One message each way: pack, send, wait, unpack, complete.
-std::vector<Action> exchange(double pack, double unpack, int out = 1, int in = 0) {
+std::vector<TimedOp> exchange(double pack, double unpack, int out = 1, int in = 0) {
   return {work(Term::pack, pack), message(Deed::send, out), message(Deed::wait, in), work(Term::unpack, unpack),
           message(Deed::complete, out)};
 }
 
 /// A track whose peers are like it: message 1 goes out, 0 comes in.
-Track alike(std::vector<Action> body, double flight) {
-  Track track;
+Timeline alike(std::vector<TimedOp> body, double flight) {
+  Timeline track;
   track.body = std::move(body);
   track.ends = {static_cast<int>(track.body.size())};
   track.flights = {{}, {flight, true, 0}};
@@ -61,19 +61,19 @@ struct Parts5 {
   double pack, flight, unpack, inner, outer;
 };
 
-Track bulk(const Parts5& p) {
+Timeline bulk(const Parts5& p) {
   auto body = exchange(p.pack, p.unpack);
   body.push_back(sweep(p.inner + p.outer, {3}));
   return alike(std::move(body), p.flight);
 }
 
 /// Interior after the send, in tiles with calls for progress between them, then the boundary.
-Track split(const Parts5& p, int tiles = 1) {
+Timeline split(const Parts5& p, int tiles = 1) {
   auto body = exchange(p.pack, p.unpack);
   for (int tile = 0; tile < tiles; ++tile) {
     body.push_back(sweep(p.inner / tiles, {1}));
     if (tile + 1 == tiles) break;
-    Action progress;
+    TimedOp progress;
     progress.deed = Deed::progress;
     body.push_back(progress);
   }
@@ -81,12 +81,12 @@ Track split(const Parts5& p, int tiles = 1) {
   return alike(std::move(body), p.flight);
 }
 
-Track calling(Track track) {
+Timeline calling(Timeline track) {
   for (Flight& flight : track.flights) flight.by_itself = false;
   return track;
 }
 
-double seconds(const Track& track) { return compose({track}).front().seconds; }
+double seconds(const Timeline& track) { return steady_state({track}).front().seconds; }
 
 /// Calls `check` with random parts of a step.
 template <class Check>
@@ -102,7 +102,7 @@ constexpr double close = 1e-9;
 
 TEST(Compose, WithoutOverlapTheTimeIsTheSumOfAllParts) {
   for_random_parts([](const Parts5& p, int) {
-    const MeanRound mean = compose({bulk(p)}).front();
+    const RoundTime mean = steady_state({bulk(p)}).front();
     EXPECT_NEAR(mean.seconds, p.pack + p.flight + p.unpack + p.inner + p.outer, close);
     EXPECT_NEAR(mean.term(Term::message), p.flight, close);
     EXPECT_NEAR(mean.term(Term::compute), p.inner + p.outer, close);
@@ -112,7 +112,7 @@ TEST(Compose, WithoutOverlapTheTimeIsTheSumOfAllParts) {
 
 TEST(Compose, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
   for_random_parts([](const Parts5& p, int) {
-    const MeanRound mean = compose({split(p)}).front();
+    const RoundTime mean = steady_state({split(p)}).front();
     EXPECT_NEAR(mean.seconds, p.pack + std::max(p.inner, p.flight) + p.unpack + p.outer, close);
     EXPECT_NEAR(mean.term(Term::message), std::max(0.0, p.flight - p.inner), close);
     EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], p.flight, close);
@@ -131,10 +131,10 @@ TEST(Compose, OverlapIsNeverSlowerThanBulkAndNeverFasterThanItsLongestPart) {
 
 TEST(Compose, TheBreakdownAddsUpToTheTime) {
   for_random_parts([](const Parts5& p, int tiles) {
-    Track thread = split(p);
+    Timeline thread = split(p);
     thread.comm_thread = true;
-    for (const Track& track : {split(p, tiles), bulk(p), thread}) {
-      const MeanRound mean = compose({track}).front();
+    for (const Timeline& track : {split(p, tiles), bulk(p), thread}) {
+      const RoundTime mean = steady_state({track}).front();
       EXPECT_NEAR(std::accumulate(mean.terms.begin(), mean.terms.end(), 0.0), mean.seconds, close);
       EXPECT_GE(*std::min_element(mean.terms.begin(), mean.terms.end()), 0);
     }
@@ -143,7 +143,7 @@ TEST(Compose, TheBreakdownAddsUpToTheTime) {
 
 TEST(Compose, MessagesProgressWhileComputingAsFarAsTheEfficiencySays) {
   for_random_parts([](const Parts5& p, int tenths) {
-    Track track = split({1, p.flight, 1, p.inner, 1});
+    Timeline track = split({1, p.flight, 1, p.inner, 1});
     track.efficiency = tenths / 10.0;
     EXPECT_NEAR(seconds(track), 3 + p.inner + std::max(0.0, p.flight - track.efficiency * p.inner), close);
   });
@@ -158,14 +158,14 @@ TEST(Compose, AMessageThatNeedsCallsTravelsFromTheFirstCallOn) {
 TEST(Compose, WhatTheReceiverMustDoItselfIsNotHidden) {
   for_random_parts([](const Parts5& p, int) {
     const double held = std::min(p.pack, p.flight);
-    Track track = split({1, p.flight, 1, p.inner, 1});
+    Timeline track = split({1, p.flight, 1, p.inner, 1});
     track.flights[1].held = held;
     EXPECT_NEAR(seconds(track), 3 + p.inner + std::max(held, p.flight - p.inner), close);
   });
 }
 
 /// Two rounds of an ordered pattern, each a message both ways, beside one sweep.
-Track two_rounds(bool overlapped, double flight) {
+Timeline two_rounds(bool overlapped, double flight) {
   auto body = exchange(1, 1, 1, 0);
   body.pop_back();
   auto second = exchange(1, 1, 3, 2);
@@ -173,7 +173,7 @@ Track two_rounds(bool overlapped, double flight) {
   body.insert(body.end(), second.begin(), second.end());
   body.push_back(sweep(10, {overlapped ? 1 : 7}));
   body.push_back(sweep(2, {7}));
-  Track track = alike(std::move(body), flight);
+  Timeline track = alike(std::move(body), flight);
   track.flights = {{}, {flight, true, 0}, {}, {flight, true, 0}};
   track.sources = {{{0, 1}}, {}, {{0, 3}}, {}};
   return track;
@@ -185,9 +185,9 @@ TEST(Compose, ARoundThatFollowsAnotherStartsOnlyWhenTheControlThreadGetsToIt) {
 }
 
 TEST(Compose, ACommunicationThreadServesEveryRoundBesideTheSweep) {
-  Track track = two_rounds(true, 4);
+  Timeline track = two_rounds(true, 4);
   track.comm_thread = true;
-  const MeanRound mean = compose({track}).front();
+  const RoundTime mean = steady_state({track}).front();
   EXPECT_NEAR(mean.seconds, 4 * 1 + 2 * 4 + 2, close);  // the exchange is the longer lane: 12, sweep 1 to 11
   EXPECT_NEAR(mean.term(Term::compute), 12, close);
   EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], 8, close);
@@ -195,64 +195,64 @@ TEST(Compose, ACommunicationThreadServesEveryRoundBesideTheSweep) {
 
 TEST(Compose, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
   // Packing 2 s at a rate of 1/20, then waiting 4 s at 1/16, then helping at 1/8: 2/20 + 4/16 leave 0.65 x 8 s.
-  Track track = alike({work(Term::pack, 2), message(Deed::send, 1), message(Deed::wait, 0), sweep({20, 16, 8}, {})}, 4);
+  Timeline track = alike({work(Term::pack, 2), message(Deed::send, 1), message(Deed::wait, 0), sweep({20, 16, 8}, {})}, 4);
   track.comm_thread = true;
   EXPECT_NEAR(seconds(track), 6 + 0.65 * 8, close);
 }
 
 TEST(Compose, ASlowRankSetsThePaceAndItsNeighboursWaitForIt) {
-  std::vector<Track> tracks{bulk({1, 2, 1, 3, 1}), bulk({1, 2, 1, 8, 1})};
+  std::vector<Timeline> tracks{bulk({1, 2, 1, 3, 1}), bulk({1, 2, 1, 8, 1})};
   for (int i = 0; i < 2; ++i) tracks[static_cast<std::size_t>(i)].sources[0] = {{1 - i, 1}};
-  const auto means = compose(tracks);
-  for (const MeanRound& mean : means) EXPECT_NEAR(mean.seconds, 11, close);
+  const auto means = steady_state(tracks);
+  for (const RoundTime& mean : means) EXPECT_NEAR(mean.seconds, 11, close);
   EXPECT_NEAR(means[1].term(Term::message), 0, close);  // its peer is early
   EXPECT_NEAR(means[1].term(Term::wait), 0, close);
   EXPECT_NEAR(means[0].term(Term::wait), 11 - (1 + 2 + 1 + 4), close);
 }
 
 TEST(Compose, OfSeveralPossibleSendersTheLastCounts) {
-  std::vector<Track> tracks{bulk({1, 2, 1, 1, 1}), bulk({1, 2, 1, 2, 1}), bulk({1, 2, 1, 9, 1})};
-  for (Track& track : tracks) track.sources[0] = {{0, 1}, {1, 1}, {2, 1}};
-  for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 14, close);
+  std::vector<Timeline> tracks{bulk({1, 2, 1, 1, 1}), bulk({1, 2, 1, 2, 1}), bulk({1, 2, 1, 9, 1})};
+  for (Timeline& track : tracks) track.sources[0] = {{0, 1}, {1, 1}, {2, 1}};
+  for (const RoundTime& mean : steady_state(tracks)) EXPECT_NEAR(mean.seconds, 14, close);
 }
 
 TEST(Compose, AMessageThatNeedsCallsIsKeptUntilTheLastOfItsReceiversHasIt) {
   // The first sends to both others and waits for nobody; it cannot go on before the slower one has called.
-  std::vector<Track> tracks{calling(bulk({1, 2, 1, 1, 1})), calling(bulk({1, 2, 1, 3, 1})),
+  std::vector<Timeline> tracks{calling(bulk({1, 2, 1, 1, 1})), calling(bulk({1, 2, 1, 3, 1})),
                             calling(bulk({1, 2, 1, 8, 1}))};
   tracks[0].sources[0] = {};
   for (const std::size_t receiver : {1, 2}) tracks[receiver].sources[0] = {{0, 1}};
-  for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 1 + 2 + 1 + 8 + 1, close);
+  for (const RoundTime& mean : steady_state(tracks)) EXPECT_NEAR(mean.seconds, 1 + 2 + 1 + 8 + 1, close);
 }
 
 TEST(Compose, BarriersMakeAllWaitForTheSlowest) {
-  std::vector<Track> tracks;
+  std::vector<Timeline> tracks;
   for (const double time : {1.0, 5.0}) {
-    Track& track = tracks.emplace_back();
-    Action barrier;
+    Timeline& track = tracks.emplace_back();
+    TimedOp barrier;
     barrier.deed = Deed::barrier;
     barrier.lane = Lane::comm;
     track.body = {barrier, sweep(time, {0})};
     track.ends = {2};
   }
-  const auto means = compose(tracks);
-  for (const MeanRound& mean : means) EXPECT_NEAR(mean.seconds, 5, close);
+  const auto means = steady_state(tracks);
+  for (const RoundTime& mean : means) EXPECT_NEAR(mean.seconds, 5, close);
   EXPECT_NEAR(means[0].term(Term::wait), 4, close);
 }
 
 TEST(Compose, RanksThatAllWaitBeforeTheySendAreReported) {
-  EXPECT_THROW(compose({alike({message(Deed::wait, 0), message(Deed::send, 1)}, 1)}), simulate::Deadlock);
+  EXPECT_THROW(steady_state({alike({message(Deed::wait, 0), message(Deed::send, 1)}, 1)}), simulate::Deadlock);
 }
 
 TEST(Compose, AChainThatTakesTurnsRunsAtThePaceOfOneLink) {
-  Track first = alike({sweep(4, {}), work(Term::pack, 1), message(Deed::send, 1)}, 2);
+  Timeline first = alike({sweep(4, {}), work(Term::pack, 1), message(Deed::send, 1)}, 2);
   first.sources = {{}, {}};
-  std::vector<Track> tracks{first};
+  std::vector<Timeline> tracks{first};
   for (const int before : {0, 1}) {
     tracks.push_back(alike({message(Deed::wait, 0), sweep(4, {0}), work(Term::pack, 1), message(Deed::send, 1)}, 2));
     tracks.back().sources[0] = {{before, 1}};
   }
-  for (const MeanRound& mean : compose(tracks)) EXPECT_NEAR(mean.seconds, 5, close);
+  for (const RoundTime& mean : steady_state(tracks)) EXPECT_NEAR(mean.seconds, 5, close);
 }
 
 TEST(Compose, NoPartCanGrowAndMakeTheStepShorter) {
@@ -266,15 +266,15 @@ TEST(Compose, NoPartCanGrowAndMakeTheStepShorter) {
 
 // ---- the streams of a device ----
 
-Action on_stream(Term term, double seconds, Lane lane, std::vector<int> after = {}) {
-  Action action = work(term, seconds, lane, std::move(after));
+TimedOp on_stream(Term term, double seconds, Lane lane, std::vector<int> after = {}) {
+  TimedOp action = work(term, seconds, lane, std::move(after));
   action.copying = term == Term::d2h || term == Term::h2d;
   return action;
 }
 
 /// An exchange of a device: it packs, copies to the host, which sends and waits, and back; then the boundary.
-Track staged(double pack, double d2h, double flight, double h2d, double unpack, double inner, double last) {
-  Track track =
+Timeline staged(double pack, double d2h, double flight, double h2d, double unpack, double inner, double last) {
+  Timeline track =
       alike({on_stream(Term::pack, pack, Lane::halo_stream), on_stream(Term::d2h, d2h, Lane::halo_stream, {0}),
              message(Deed::send, 1), message(Deed::wait, 0), on_stream(Term::h2d, h2d, Lane::halo_stream, {3}),
              on_stream(Term::unpack, unpack, Lane::halo_stream, {4}), sweep(inner, {}, Lane::sweep_stream),
@@ -293,14 +293,14 @@ TEST(Compose, ASweepOfADeviceHidesTheHaloStreamAndTheMessage) {
 }
 
 TEST(Compose, TheHostNoticesTheEndOfAStreamsWorkLate) {
-  Track track = staged(1, 1, 1, 1, 1, 0, 1);
+  Timeline track = staged(1, 1, 1, 1, 1, 0, 1);
   const double usual = seconds(track);
   track.notice_s = 0.5;
   EXPECT_NEAR(seconds(track), usual + 0.5, close);  // before the send
 }
 
 TEST(Compose, HandingWorkToADeviceTakesTheHostTime) {
-  Track track;
+  Timeline track;
   for (int i = 0; i < 5; ++i) {
     track.body.push_back(sweep(1, {}, Lane::sweep_stream));
     track.body.back().hand_s = 10;
@@ -313,7 +313,7 @@ TEST(Compose, KernelsOnOneStreamSlowTheSweepOnTheOtherAndCopiesDoNot) {
   for_random_parts([](const Parts5& p, int tenths) {
     const double conflict = tenths / 10.0;
     const double inner = 1 + 2 * (p.pack + 2 * 3 + p.flight + 2) / (1 - conflict);  // lasts beyond the exchange
-    Track track = staged(p.pack, 3, p.flight, 3, 1, inner, 1);
+    Timeline track = staged(p.pack, 3, p.flight, 3, 1, inner, 1);
     track.body[6].sweep = {inner / (1 - conflict), inner, inner};
     track.body[7].lane = Lane::halo_stream;
     EXPECT_NEAR(seconds(track), inner + conflict * (p.pack + 1 + 1), 1e-6);
@@ -321,7 +321,7 @@ TEST(Compose, KernelsOnOneStreamSlowTheSweepOnTheOtherAndCopiesDoNot) {
 }
 
 TEST(Compose, LargeWorkHidesTheHandingOver) {
-  Track track;
+  Timeline track;
   for (int i = 0; i < 5; ++i) {
     track.body.push_back(on_stream(Term::copy, 10, Lane::sweep_stream));
     track.body.back().hand_s = 2;
@@ -331,7 +331,7 @@ TEST(Compose, LargeWorkHidesTheHandingOver) {
 }
 
 TEST(Compose, StreamsMeetAtTheEndOfEveryProgram) {
-  Track track;
+  Timeline track;
   track.body = {sweep(4, {}, Lane::sweep_stream), on_stream(Term::pack, 1, Lane::halo_stream),
                 sweep(1, {}, Lane::sweep_stream), on_stream(Term::pack, 4, Lane::halo_stream)};
   track.ends = {4};
@@ -342,7 +342,7 @@ TEST(Compose, StreamsMeetAtTheEndOfEveryProgram) {
 
 TEST(Compose, TheHostComputesWhileItWaitsForMessagesAndStreams) {
   // A wall of 4 that needs nothing, beside a message of 10 that follows a copy of 3.
-  Track track = alike({on_stream(Term::d2h, 3, Lane::halo_stream), message(Deed::send, 1), message(Deed::wait, 0),
+  Timeline track = alike({on_stream(Term::d2h, 3, Lane::halo_stream), message(Deed::send, 1), message(Deed::wait, 0),
                        sweep(2, {2}, Lane::sweep_stream), sweep(4, {})},
                       10);
   track.body[1].after = {0};

@@ -100,10 +100,10 @@ TEST(Profile, FaultsAreNamedWithTheirPlace) {
 
 TEST(Profile, AClassThatIsAbsentCostsWhatTheNearestDoes) {
   const Profile p = profile_from_json(machine());
-  EXPECT_EQ(message_time(p, Nearness::network, 8), 1);
-  EXPECT_EQ(contention(p, Nearness::network).duplex, 1);
-  EXPECT_EQ(contention(p, Nearness::socket).duplex, 2);
-  EXPECT_FALSE(p.knows(Nearness::socket));
+  EXPECT_EQ(message_time(p, Locality::network, 8), 1);
+  EXPECT_EQ(contention(p, Locality::network).duplex, 1);
+  EXPECT_EQ(contention(p, Locality::socket).duplex, 2);
+  EXPECT_FALSE(p.knows(Locality::socket));
 }
 
 TEST(Network, AMessageOccupiesWhatItSharesForItsGapAndItsBytes) {
@@ -111,7 +111,7 @@ TEST(Network, AMessageOccupiesWhatItSharesForItsGapAndItsBytes) {
     std::string json = machine("", 1, 0.5);
     const std::string at = R"("segments")";
     return contention(profile_from_json(json.replace(json.find(at), 0, R"("contention": )" + given + ", ")),
-                      Nearness::network);
+                      Locality::network);
   };
   const double alone = 1 + 0.5 * 8;
   EXPECT_EQ(law("{}").occupied(alone), alone) << "its whole latency, unless the profile says otherwise";
@@ -236,7 +236,7 @@ TEST(Traffic, TellsHowFarApartStretchesBegin) {
 TEST(Sampling, DrawsHaveTheWidthOfTheIntervalAndRepeatThemselves) {
   const Profile p =
       profile_from_json(machine(R"(, "steps": {"per_program_s": 10, "interval": {"per_program_s": [8.04, 11.96]}})"));
-  Draws draws(p, 2000);
+  ParameterSamples draws(p, 2000);
   std::vector<double> first, again;
   draws.each([&](const Profile& drawn) { first.push_back(drawn.steps.per_program_s); });
   draws.each([&](const Profile& drawn) { again.push_back(drawn.steps.per_program_s); });
@@ -245,7 +245,7 @@ TEST(Sampling, DrawsHaveTheWidthOfTheIntervalAndRepeatThemselves) {
   EXPECT_NEAR(high, 1 + 0.1 * tail_deviations(), 0.01);
   EXPECT_NEAR(tail_deviations(), 1.6448536269514722, 1e-12);
   EXPECT_EQ(first, again);
-  EXPECT_FALSE(Draws(profile_from_json(machine()), 10).any());
+  EXPECT_FALSE(ParameterSamples(profile_from_json(machine()), 10).any());
 }
 
 }  // namespace

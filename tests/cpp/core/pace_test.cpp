@@ -50,12 +50,12 @@ TEST(AtPace, CostsFollowTheKernelThatIsLikeThem) {
   EXPECT_NEAR(now.streaming.at("a/b/f64").at(1).front().slope, 2 * 2 + 3 * 4, near_by);
   EXPECT_NEAR(now.steps.per_program_s, 2, near_by);
   EXPECT_EQ(now.steps.waiting_share, 0.1);  // a share of sweeps, which are scaled already
-  const auto message = [](const Profile& p, Nearness near) {
+  const auto message = [](const Profile& p, Locality near) {
     return p.network->given[static_cast<std::size_t>(near)]->segments.front();
   };
-  EXPECT_NEAR(message(now, Nearness::socket).fixed, 5 * message(before, Nearness::socket).fixed, near_by);
-  EXPECT_NEAR(message(now, Nearness::socket).slope, 7 * message(before, Nearness::socket).slope, near_by);
-  EXPECT_EQ(message(now, Nearness::network).fixed.value, message(before, Nearness::network).fixed.value);
+  EXPECT_NEAR(message(now, Locality::socket).fixed, 5 * message(before, Locality::socket).fixed, near_by);
+  EXPECT_NEAR(message(now, Locality::socket).slope, 7 * message(before, Locality::socket).slope, near_by);
+  EXPECT_EQ(message(now, Locality::network).fixed.value, message(before, Locality::network).fixed.value);
   EXPECT_EQ(now.pace_ratios[3], 7);
 }
 

@@ -1,4 +1,4 @@
-#include "haloscope/simulate/script.hpp"
+#include "haloscope/simulate/op_list.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -51,7 +51,7 @@ int needs_of(std::span<const PlacedOp> ops, const std::vector<int>& place, std::
 }
 
 /// @param first, count  routes of the program's plan.
-void add_messages(Script& script, const std::vector<int>& set, int first, int count, PricedOp& step) {
+void add_messages(OpList& script, const std::vector<int>& set, int first, int count, PricedOp& step) {
   step.first = static_cast<std::int32_t>(script.messages.size());
   step.count = static_cast<std::int32_t>(set.size());
   const bool out = step.kind == OpKind::send || step.kind == OpKind::complete || step.kind == OpKind::pack;
@@ -70,7 +70,7 @@ int routes_before(const RankClass& given, int plan) {
 
 bool reduces(OpKind kind) { return kind == OpKind::reduce || kind == OpKind::reduced; }
 
-Lanes lanes_of(Script& script, const RankClass& given, const RankProgram& one, const OpSeconds* seconds, int number) {
+Lanes lanes_of(OpList& script, const RankClass& given, const RankProgram& one, const OpSeconds* seconds, int number) {
   const Program& program = *one.program;
   const int first_route = routes_before(given, one.plan);
   const auto routes = static_cast<int>(given.plans[static_cast<std::size_t>(one.plan)]->messages.size());
@@ -92,7 +92,7 @@ Lanes lanes_of(Script& script, const RankClass& given, const RankProgram& one, c
   return make_lanes(ops, given.comm_thread && program.comm_thread, program.device);
 }
 
-void add_routes(Script& script, const Layout& layout, const RankClass& given, int number, const Network& network) {
+void add_routes(OpList& script, const Layout& layout, const RankClass& given, int number, const Network& network) {
   const Plan& plan = *given.plans[static_cast<std::size_t>(number)];
   const auto from = layout.coords(plan.rank);
   for (const Message& message : plan.messages) {
@@ -163,10 +163,10 @@ Lanes make_lanes(std::span<const PlacedOp> ops, bool comm_thread, bool device) {
   return lanes;
 }
 
-Script make_script(const Layout& layout, const RankClass& given, const Network& network) {
+OpList make_op_list(const Layout& layout, const RankClass& given, const Network& network) {
   const std::vector<RankProgram> programs = programs_of(given);
   check(given, programs);
-  Script script;
+  OpList script;
   script.opening = static_cast<int>(given.opening.size());
   script.body = static_cast<int>(given.body.size());
   script.reductions = given.reductions;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/model/case.hpp"
+#include "haloscope/model/costed_candidate.hpp"
 #include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::model {
@@ -27,10 +27,10 @@ struct Actors {
   std::vector<double> flight_change;         ///< by message
 };
 
-class Cast {
+class SimulationInput {
  public:
   /// `of` must outlive it. @throws UnavailableError when the profile lacks a cost. Cost: seconds for 10^6 ranks.
-  explicit Cast(const Case& of);
+  explicit SimulationInput(const CostedCandidate& of);
 
   const std::vector<Actors>& actors() const { return actors_; }
   const std::vector<std::int32_t>& class_of() const { return class_of_; }
@@ -45,11 +45,11 @@ class Cast {
   Actors price(int kind, std::size_t member) const;
   void meet(Actors& actors) const;
   std::uint64_t key_of(const Kind& kind, std::size_t member) const;
-  simulate::NetworkClass network_class(Nearness near, const MessageOverheads& overheads) const;
+  simulate::NetworkClass network_class(Locality near, const MessageOverheads& overheads) const;
   std::vector<simulate::RankReduction> reductions() const;
   simulate::RankClass rank_class(const Actors& actors, const std::vector<simulate::RankReduction>& reductions) const;
 
-  const Case& of_;
+  const CostedCandidate& of_;
   std::vector<int> busy_;  // ranks that share the socket of each rank
   bool alike_ = true;      // prices do not depend on where peers are
   std::vector<Actors> actors_;

@@ -1,17 +1,17 @@
-#include "haloscope/model/compose.hpp"
+#include "haloscope/model/steady_state.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <span>
 
-#include "haloscope/model/score.hpp"
-#include "haloscope/simulate/ensemble.hpp"
+#include "haloscope/model/op_list.hpp"
+#include "haloscope/simulate/small_simulator.hpp"
 
 namespace haloscope::model {
 
 namespace {
 
-using simulate::Doing;
+using simulate::Activity;
 using simulate::Log;
 
 constexpr Lane precedence[]{Lane::sweep_stream, Lane::halo_stream, Lane::main, Lane::comm};
@@ -38,10 +38,10 @@ struct Interval {
 };
 
 /// What a lane did, its work in the parts that it is priced by.
-void add_parts(const Track& track, const simulate::Interval& did, std::vector<Interval>& parts) {
+void add_parts(const Timeline& track, const simulate::Interval& did, std::vector<Interval>& parts) {
   static constexpr Term terms[]{Term::compute, Term::launch, Term::wait, Term::message, Term::reduction};  // by Doing
-  const Action& action = track.action(did.op);
-  if (did.doing != Doing::working || action.deed == Deed::sweep) {
+  const TimedOp& action = track.action(did.op);
+  if (did.doing != Activity::working || action.deed == Deed::sweep) {
     parts.push_back({did.begin, did.end, terms[static_cast<std::size_t>(did.doing)]});
     return;
   }
@@ -81,12 +81,12 @@ void add_critical(std::span<const Intervals> lanes, double begin, double end, Te
 }
 
 /// Averages over the rounds from number `first` on.
-MeanRound mean_round_of(const Track& track, const Log& log, int first) {
+RoundTime mean_round_of(const Timeline& track, const Log& log, int first) {
   const double begin = log.ends[static_cast<std::size_t>(first) - 1], end = log.ends.back();
   const auto rounds = static_cast<double>(log.ends.size() - static_cast<std::size_t>(first));
   std::array<std::vector<Interval>, lane_count> parts;
   std::vector<Intervals> lanes;
-  MeanRound mean;
+  RoundTime mean;
   for (const Lane lane : precedence) {
     const auto number = static_cast<std::size_t>(lane);
     if (log.lanes[number].empty()) continue;
@@ -106,9 +106,9 @@ MeanRound mean_round_of(const Track& track, const Log& log, int first) {
 }
 
 /// All that a track does but waiting, and the held parts of flights, those that it waits for at once.
-double unhidden_of(const Track& track, const std::vector<Track>& tracks) {
+double unhidden_of(const Timeline& track, const std::vector<Timeline>& tracks) {
   double seconds = track.busy();
-  for (const Action& action : track.body) {
+  for (const TimedOp& action : track.body) {
     if (action.deed != Deed::wait) continue;
     double held = 0;
     for (const int m : action.messages)
@@ -122,17 +122,17 @@ double unhidden_of(const Track& track, const std::vector<Track>& tracks) {
 
 }  // namespace
 
-std::vector<MeanRound> compose(const std::vector<Track>& tracks) {
+std::vector<RoundTime> steady_state(const std::vector<Timeline>& tracks) {
   simulate::Options options;
   options.rounds = tracks.size() == 1 ? alone_rounds : few_rounds;
   options.efficiency = tracks.front().efficiency;
-  simulate::Ensemble ensemble(make_scripts(tracks));
+  simulate::SmallSimulator ensemble(make_op_lists(tracks));
   std::vector<Log> logs = ensemble.run(options);
   if (!is_settled(logs, options.rounds)) {
     options.rounds = many_rounds;
     logs = ensemble.run(options);
   }
-  std::vector<MeanRound> means;
+  std::vector<RoundTime> means;
   for (std::size_t i = 0; i < logs.size(); ++i) {
     means.push_back(mean_round_of(tracks[i], logs[i], options.rounds / 2));
     means.back().unhidden = unhidden_of(tracks[i], tracks);

@@ -1,4 +1,4 @@
-#include "haloscope/model/case.hpp"
+#include "haloscope/model/costed_candidate.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ double at_once_of(const Program& program, const Plan& plan) {
 
 }  // namespace
 
-std::shared_ptr<const Moves> Shared::find_moves(const Layout& layout, std::vector<ExchangeSpec> specs) {
+std::shared_ptr<const ExchangeSet> PlanCache::find_moves(const Layout& layout, std::vector<ExchangeSpec> specs) {
   for (const auto& known : moves_)
     if (known->specs == specs && known->layout == layout) return known;
   if (moves_.size() == kept_moves) {
@@ -72,12 +72,12 @@ std::shared_ptr<const Moves> Shared::find_moves(const Layout& layout, std::vecto
     moves_.erase(moves_.begin());
   }
   Kinds kinds = kinds_of(layout, specs);
-  moves_.push_back(std::make_shared<const Moves>(Moves{layout, std::move(specs), std::move(kinds)}));
+  moves_.push_back(std::make_shared<const ExchangeSet>(ExchangeSet{layout, std::move(specs), std::move(kinds)}));
   return moves_.back();
 }
 
-std::shared_ptr<const std::vector<RankPrograms>> Shared::find_programs(
-    const std::shared_ptr<const Moves>& moves, const Schedule& schedule, const std::vector<ScheduleOptions>& options,
+std::shared_ptr<const std::vector<RankPrograms>> PlanCache::find_programs(
+    const std::shared_ptr<const ExchangeSet>& moves, const Schedule& schedule, const std::vector<ScheduleOptions>& options,
     const std::function<std::vector<RankPrograms>()>& make) {
   for (const Programs& known : programs_)
     if (known.moves == moves && known.schedule == &schedule && is_same(known.options, options)) return known.made;
@@ -85,8 +85,8 @@ std::shared_ptr<const std::vector<RankPrograms>> Shared::find_programs(
   return programs_.back().made;
 }
 
-std::shared_ptr<const std::vector<RankClass>> Shared::find_classes(
-    const std::shared_ptr<const Moves>& moves, const std::shared_ptr<const Placed>& placed, double at_once,
+std::shared_ptr<const std::vector<RankClass>> PlanCache::find_classes(
+    const std::shared_ptr<const ExchangeSet>& moves, const std::shared_ptr<const RankMapping>& placed, double at_once,
     const std::function<std::vector<RankClass>()>& make) {
   for (const Classes& known : classes_)
     if (known.moves == moves && known.placed == placed && known.at_once == at_once) return known.made;
@@ -94,13 +94,13 @@ std::shared_ptr<const std::vector<RankClass>> Shared::find_classes(
   return classes_.back().made;
 }
 
-Placed place_choice(const Choice& choice, const Profile& profile, const Setting& setting) {
+RankMapping place_choice(const Choice& choice, const Profile& profile, const Setting& setting) {
   const int most = profile.cores_per_socket, cores = setting.active == all_cores ? most : setting.active;
   if (cores < 1 || cores > most)
     throw UsageError(std::to_string(cores) + " cores of a socket cannot be in use where it has " +
                      std::to_string(most) + "; choose 1 to " + std::to_string(most));
   const int per_socket = std::max(1, cores / std::max(1, choice.threads));
-  Placed placed;
+  RankMapping placed;
   if (choice.threads > most)
     placed.notes.push_back(std::to_string(choice.threads) + " threads per rank on sockets of " + std::to_string(most) +
                            " cores");
@@ -117,19 +117,19 @@ Placed place_choice(const Choice& choice, const Profile& profile, const Setting&
   return placed;
 }
 
-Choice on_nodes(Choice choice, const Placed& placed) {
+Choice on_nodes(Choice choice, const RankMapping& placed) {
   if (choice.nodes == 0) choice.nodes = placed.nodes;
   return choice;
 }
 
-Candidate legal(const Choice& choice, const Placed& placed) {
+Candidate legal(const Choice& choice, const RankMapping& placed) {
   Candidate candidate(choice, placed.sites());
   if (const std::string reason = illegal(candidate); !reason.empty()) throw UsageError(reason);
   return candidate;
 }
 
-Case::Case(const Candidate& like, const Profile& of, const Setting& how, const SweepNames& sweeps, Shared& shared,
-           std::shared_ptr<const Placed> where)
+CostedCandidate::CostedCandidate(const Candidate& like, const Profile& of, const Setting& how, const SweepNames& sweeps, PlanCache& shared,
+           std::shared_ptr<const RankMapping> where)
     : choice(like.choice),
       candidate(choice, like),
       moves_(shared.find_moves(candidate.layout, specs_of(candidate))),
@@ -173,7 +173,7 @@ Case::Case(const Candidate& like, const Profile& of, const Setting& how, const S
   for (const int n : placed->places.node) ++on_node_[static_cast<std::size_t>(n)];
 }
 
-RankPrograms Case::make_programs(const Kind& kind, const std::vector<ScheduleOptions>& options) const {
+RankPrograms CostedCandidate::make_programs(const Kind& kind, const std::vector<ScheduleOptions>& options) const {
   const bool in_place = choice.schedule->in_place;
   RankPrograms made;
   std::vector<std::vector<std::shared_ptr<const PlannedProgram>>> by_stage;
@@ -208,42 +208,42 @@ RankPrograms Case::make_programs(const Kind& kind, const std::vector<ScheduleOpt
   return made;
 }
 
-double Case::at_once() const {
+double CostedCandidate::at_once() const {
   double most = 0;
   for (const RankPrograms& of_kind : programs()) most = std::max(most, of_kind.at_once);
   return most;
 }
 
-std::vector<RankClass> Case::single_ranks() const {
+std::vector<RankClass> CostedCandidate::single_ranks() const {
   return classes_of(kinds(), placed->places, profile, at_once(), placed->node, true);
 }
 
-double Case::held(int stage, Nearness near, double flight) const {
+double CostedCandidate::held(int stage, Locality near, double flight) const {
   if (const auto* given = given_held_[static_cast<std::size_t>(stage)])
     if (const auto found = given->find(near); found != given->end()) return found->second;
-  if (near == Nearness::network || flight <= 0) return 0;
+  if (near == Locality::network || flight <= 0) return 0;
   return std::max(0.0, 1 - message_time(profile, near, 0) / flight);
 }
 
-int Case::ranks_on_device(int rank) const {
+int CostedCandidate::ranks_on_device(int rank) const {
   if (choice.device.empty()) return 1;
   const int ranks = on_node_[static_cast<std::size_t>(placed->places.node[static_cast<std::size_t>(rank)])];
   const int devices = profile.device_cost().per_node;
   return (ranks + devices - 1) / devices;
 }
 
-Where Case::where(int kind, int stage, int ranks_on_socket, int sharing, const std::vector<double>& flights,
-                  const std::vector<Nearness>& near, const std::vector<char>& far) const {
+RankLocation CostedCandidate::where(int kind, int stage, int ranks_on_socket, int sharing, const std::vector<double>& flights,
+                  const std::vector<Locality>& near, const std::vector<char>& far) const {
   const Kind& of = kinds()[static_cast<std::size_t>(kind)];
   const auto first = static_cast<std::size_t>(of.first_message[static_cast<std::size_t>(stage)]);
   const std::size_t count = of.traffic_of(stage).size();
-  Where where{
+  RankLocation where{
       ranks_on_socket, static_cast<double>(sharing), {far.data() + first, count}, {flights.data() + first, count}, {}};
   for (std::size_t m = first; m < first + count; ++m) where.held.push_back(held(stage, near[m], flights[m]));
   return where;
 }
 
-std::vector<Flight> Case::flights(int kind, const Prices& with, const std::vector<Where>& wheres) const {
+std::vector<Flight> CostedCandidate::flights(int kind, const UnitCosts& with, const std::vector<RankLocation>& wheres) const {
   const Kind& of = kinds()[static_cast<std::size_t>(kind)];
   std::vector<Flight> all;
   for (std::size_t stage = 0; stage < of.plans.size(); ++stage) {
@@ -254,8 +254,8 @@ std::vector<Flight> Case::flights(int kind, const Prices& with, const std::vecto
   return all;
 }
 
-void Case::price(int kind, const PlannedProgram& planned, const Prices& with, const std::vector<Where>& wheres,
-                 std::vector<Action>& actions) const {
+void CostedCandidate::price(int kind, const PlannedProgram& planned, const UnitCosts& with, const std::vector<RankLocation>& wheres,
+                 std::vector<TimedOp>& actions) const {
   const Kind& of = kinds()[static_cast<std::size_t>(kind)];
   const auto stage = static_cast<std::size_t>(planned.stage);
   price_program(
@@ -263,22 +263,22 @@ void Case::price(int kind, const PlannedProgram& planned, const Prices& with, co
       with.stages[stage], wheres[stage], actions);
 }
 
-Action Case::meeting(const Prices& with) const {
-  Action action;
+TimedOp CostedCandidate::meeting(const UnitCosts& with) const {
+  TimedOp action;
   action.deed = Deed::barrier;
   action.lane = Lane::comm;
   action.parts.add(Term::reduction, setting.reductions * steps * allreduce_time(with.profile, choice.ranks));
   return action;
 }
 
-Track Case::track(const RankClass& c, const Prices& with, const std::vector<double>& given,
+Timeline CostedCandidate::track(const RankClass& c, const UnitCosts& with, const std::vector<double>& given,
                   const Sources& sources) const {
   const RankPrograms& own = programs()[static_cast<std::size_t>(c.kind)];
   const std::vector<double> times = with.flight_times(c.near, given);
-  std::vector<Where> wheres;
+  std::vector<RankLocation> wheres;
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
     wheres.push_back(where(c.kind, stage, c.ranks_on_socket, ranks_on_device(c.rank), times, c.near, c.far));
-  Track track;
+  Timeline track;
   for (const auto& program : own.body) {
     price(c.kind, *program, with, wheres, track.body);
     track.ends.push_back(static_cast<int>(track.body.size()));
@@ -296,7 +296,7 @@ Track Case::track(const RankClass& c, const Prices& with, const std::vector<doub
   return track;
 }
 
-std::vector<RankClass> Case::slowest(const Prices& with) const {
+std::vector<RankClass> CostedCandidate::slowest(const UnitCosts& with) const {
   const std::vector<RankClass>& found = classes();
   if (found.size() <= slowest_classes) return found;
   std::map<std::tuple<int, int, std::vector<char>>, double> known;
@@ -345,7 +345,7 @@ std::vector<RankClass> Case::slowest(const Prices& with) const {
   return result;
 }
 
-double Case::alone(const RankClass& c, const Prices& with) const {
+double CostedCandidate::alone(const RankClass& c, const UnitCosts& with) const {
   const Kind& kind = kinds()[static_cast<std::size_t>(c.kind)];
   std::vector<double> flights = c.flights;
   for (std::size_t m = 0; m < flights.size(); ++m) {
@@ -353,10 +353,10 @@ double Case::alone(const RankClass& c, const Prices& with) const {
     const double usual = std::max(message_time(profile, c.near[m], bytes), 1e-30);
     flights[m] = flights[m] * message_time(with.profile, c.near[m], bytes) / usual;
   }
-  std::vector<Track> one;
+  std::vector<Timeline> one;
   one.push_back(track(c, with, flights, mirrored(kind.messages)));
   try {
-    return compose(one).front().seconds;
+    return steady_state(one).front().seconds;
   } catch (const simulate::Deadlock&) {
     return one.front().busy();
   }

@@ -52,7 +52,7 @@ struct PricedOp {
   OpKind kind = OpKind::progress;
   OpSeconds cost;
   int needs = 0;
-  std::int32_t first = 0, count = 0;  ///< messages, in Script::messages; of reduce and reduced, first: the reduction
+  std::int32_t first = 0, count = 0;  ///< messages, in OpList::messages; of reduce and reduced, first: the reduction
   std::int32_t number = 0;            ///< in its script, for logs
 };
 
@@ -92,7 +92,7 @@ struct Route {
   std::array<Flight, places> flights;
 };
 
-struct Script {
+struct OpList {
   std::vector<Lanes> programs;
   int opening = 0, body = 0;
   std::vector<std::int32_t> messages;  ///< numbers of routes, set after set
@@ -120,6 +120,6 @@ Lanes make_lanes(std::span<const PlacedOp> ops, bool comm_thread, bool device);
 /// @throws UsageError when the class does not fit together: no body; another number of seconds than operations, or of
 ///         changes than messages; plans, reductions or messages that do not exist; negative seconds; a comm lane that
 ///         waits for a later operation of its own.
-Script make_script(const Layout& layout, const RankClass& rank_class, const Network& network);
+OpList make_op_list(const Layout& layout, const RankClass& rank_class, const Network& network);
 
 }  // namespace haloscope::simulate

@@ -1,4 +1,4 @@
-#include "haloscope/model/prices.hpp"
+#include "haloscope/model/unit_costs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -55,7 +55,7 @@ double gapped_bytes(const Traffic& traffic, Copied copied) {
 }
 
 /// @param clean  the part of its bytes that their owner's cache has as it read them, 0 to 1
-double of_message(const Surcharge& cost, const Traffic& traffic, double clean) {
+double of_message(const TransportCost& cost, const Traffic& traffic, double clean) {
   const auto bytes = static_cast<double>(traffic.bytes);
   return cost.per_message_s + (cost.per_byte_s + clean * cost.per_clean_byte_s) * bytes +
          cost.per_gapped_byte_s * gapped_bytes(traffic, cost.copied) + cost.per_row_s * short_rows(traffic);
@@ -104,7 +104,7 @@ double slot_bytes(const Plan& plan) {
 
 // ---- a stage ----
 
-StagePrices::StagePrices(const Prices& all, const Candidate& candidate, int stage)
+StageUnitCosts::StageUnitCosts(const UnitCosts& all, const Candidate& candidate, int stage)
     : common(all), number(stage), meets(!candidate.choice.schedule->in_place) {
   const Choice& choice = candidate.choice;
   const Stage& one = candidate.step.stages[static_cast<std::size_t>(stage)];
@@ -130,11 +130,11 @@ StagePrices::StagePrices(const Prices& all, const Candidate& candidate, int stag
   for (const Reduction& r : one.reductions) waits.push_back(r.mode == ReduceMode::blocking || choice.ranks == 1);
 }
 
-double StagePrices::amount_of(int which, const Box& region) const {
+double StageUnitCosts::amount_of(int which, const Box& region) const {
   return rows_.empty() ? static_cast<double>(region.volume()) : rows_[static_cast<std::size_t>(which)]->amount(region);
 }
 
-double StagePrices::sweep(int which, double amount, double block, int workers, double active, int levels,
+double StageUnitCosts::sweep(int which, double amount, double block, int workers, double active, int levels,
                           bool streams) const {
   if (amount == 0) return 0;
   const auto sweep = static_cast<std::size_t>(which);
@@ -154,8 +154,8 @@ double StagePrices::sweep(int which, double amount, double block, int workers, d
   return fixed + (whole - fixed) / block * amount;
 }
 
-MessagePrice StagePrices::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
-  MessagePrice price = uncorrected(traffic, flight, far, threads, block_bytes);
+MessageCost StageUnitCosts::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
+  MessageCost price = uncorrected(traffic, flight, far, threads, block_bytes);
   if (far || common.device) return price;
   price.corrections = correct(corrections_, likeness_of(traffic, block_bytes, common.candidate.choice.depth));
   for (double* part : {&price.pack, &price.synchronisation, &price.copy, &price.flight, &price.unpack})
@@ -163,14 +163,14 @@ MessagePrice StagePrices::message(Traffic traffic, double flight, bool far, int 
   return price;
 }
 
-MessagePrice StagePrices::uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
-  const Surcharge& extra = *surcharges[far];
+MessageCost StageUnitCosts::uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
+  const TransportCost& extra = *surcharges[far];
   if (extra.packs_all) traffic.in_place = false;
   if (common.buffered) traffic = {traffic.bytes, traffic.bytes, true};
   const double clean = common.candidate.choice.depth == 1 ? 1 - common.profile.beyond_cache(block_bytes) : 0;
   const double added = of_message(extra, traffic, clean);
   if (extra.from_fields) return {.flight = std::max(0.0, added)};
-  MessagePrice price;
+  MessageCost price;
   const Copied copied = far ? Copied::no : extra.copied;
   if (copied != Copied::no) flight = 0;
   if (copied == Copied::fields) {
@@ -202,7 +202,7 @@ std::vector<std::string> joined(const SweepNames& names) {
 
 }  // namespace
 
-Prices::Prices(const Profile& of, const Candidate& c, const SweepNames& sweeps)
+UnitCosts::UnitCosts(const Profile& of, const Candidate& c, const SweepNames& sweeps)
     : profile(of),
       candidate(c),
       names(sweeps),
@@ -222,18 +222,18 @@ Prices::Prices(const Profile& of, const Candidate& c, const SweepNames& sweeps)
     stages.emplace_back(*this, c, static_cast<int>(stage));
 }
 
-double Prices::reduction_s(int number) const {
+double UnitCosts::reduction_s(int number) const {
   return reduction_time(profile, *reductions[static_cast<std::size_t>(number)], ranks);
 }
 
-std::vector<double> Prices::flight_times(const std::vector<Nearness>& near, const std::vector<double>& flights) const {
+std::vector<double> UnitCosts::flight_times(const std::vector<Locality>& near, const std::vector<double>& flights) const {
   if (!device || !device->writes_there) return flights;
   std::vector<double> times;
-  for (const Nearness place : near) times.push_back(message_time(profile, place, 0));
+  for (const Locality place : near) times.push_back(message_time(profile, place, 0));
   return times;
 }
 
-double Prices::copying(const Traffic& traffic, int team, double block_bytes, bool copies) const {
+double UnitCosts::copying(const Traffic& traffic, int team, double block_bytes, bool copies) const {
   const double far = profile.beyond_cache(block_bytes);
   const auto part = [&](double share, bool beyond) {
     return share > 0 ? share * copying_of(traffic, team, beyond, copies) : 0.0;
@@ -241,7 +241,7 @@ double Prices::copying(const Traffic& traffic, int team, double block_bytes, boo
   return part(1 - far, false) + part(far, true);
 }
 
-double Prices::copying_of(const Traffic& traffic, int team, bool far, bool copies) const {
+double UnitCosts::copying_of(const Traffic& traffic, int team, bool far, bool copies) const {
   const Stride stride = stride_class(static_cast<double>(traffic.run_bytes), static_cast<double>(traffic.pitch_bytes));
   const Table& table = profile.packing(stride, copies, far);
   range.check("threads packing", team, table.begin()->first, table.rbegin()->first + 1);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/model/compose.hpp"
-#include "haloscope/model/prices.hpp"
-#include "haloscope/model/pricing.hpp"
+#include "haloscope/model/steady_state.hpp"
+#include "haloscope/model/unit_costs.hpp"
+#include "haloscope/model/op_costs.hpp"
 #include "haloscope/model/ranks.hpp"
 
 namespace haloscope::model {
@@ -42,7 +42,7 @@ struct RankPrograms {
 };
 
 /// Where the ranks of a choice run, their nodes as transports see them, and notes on that for a reader.
-struct Placed {
+struct RankMapping {
   RankPlaces places;
   std::vector<int> node;
   int nodes = 1;  ///< that hold a rank
@@ -51,7 +51,7 @@ struct Placed {
 };
 
 /// All that moves in a candidate's exchanges, between all ranks.
-struct Moves {
+struct ExchangeSet {
   Layout layout;
   std::vector<ExchangeSpec> specs;
   Kinds kinds;
@@ -59,102 +59,102 @@ struct Moves {
 
 /// What candidates share of which the same is asked again and again: choices that move the same data between the same
 /// ranks follow one another. For one profile and setting.
-class Shared {
+class PlanCache {
  public:
-  std::shared_ptr<const Moves> find_moves(const Layout& layout, std::vector<ExchangeSpec> specs);
+  std::shared_ptr<const ExchangeSet> find_moves(const Layout& layout, std::vector<ExchangeSpec> specs);
   /// Programs of all kinds. options: by stage.
   std::shared_ptr<const std::vector<RankPrograms>> find_programs(
-      const std::shared_ptr<const Moves>& moves, const Schedule& schedule, const std::vector<ScheduleOptions>& options,
+      const std::shared_ptr<const ExchangeSet>& moves, const Schedule& schedule, const std::vector<ScheduleOptions>& options,
       const std::function<std::vector<RankPrograms>()>& make);
-  std::shared_ptr<const std::vector<RankClass>> find_classes(const std::shared_ptr<const Moves>& moves,
-                                                             const std::shared_ptr<const Placed>& placed,
+  std::shared_ptr<const std::vector<RankClass>> find_classes(const std::shared_ptr<const ExchangeSet>& moves,
+                                                             const std::shared_ptr<const RankMapping>& placed,
                                                              double at_once,
                                                              const std::function<std::vector<RankClass>()>& make);
 
  private:
   struct Programs {
-    std::shared_ptr<const Moves> moves;
+    std::shared_ptr<const ExchangeSet> moves;
     const Schedule* schedule;
     std::vector<ScheduleOptions> options;
     std::shared_ptr<const std::vector<RankPrograms>> made;
   };
   struct Classes {
-    std::shared_ptr<const Moves> moves;
-    std::shared_ptr<const Placed> placed;
+    std::shared_ptr<const ExchangeSet> moves;
+    std::shared_ptr<const RankMapping> placed;
     double at_once;
     std::shared_ptr<const std::vector<RankClass>> made;
   };
-  std::vector<std::shared_ptr<const Moves>> moves_;  // the latest ones
+  std::vector<std::shared_ptr<const ExchangeSet>> moves_;  // the latest ones
   std::vector<Programs> programs_;
   std::vector<Classes> classes_;
 };
 /// The choice with the nodes that its ranks then run on, where it leaves that open.
-Choice on_nodes(Choice choice, const Placed& placed);
+Choice on_nodes(Choice choice, const RankMapping& placed);
 /// A choice with more nodes than the profile's machine has is one that splits the ranks of real nodes as if each part
 /// were a node: transports between nodes are then used inside them.
 /// @throws UsageError for more cores in use than there are.
-Placed place_choice(const Choice& choice, const Profile& profile, const Setting& setting);
+RankMapping place_choice(const Choice& choice, const Profile& profile, const Setting& setting);
 
 /// The candidate of a choice. @throws UsageError with the reason when it is not legal.
-Candidate legal(const Choice& choice, const Placed& placed);
+Candidate legal(const Choice& choice, const RankMapping& placed);
 
 /// Only its classes depend on costs.
-class Case {
+class CostedCandidate {
  public:
   /// @param candidate  legal on the nodes of `placed`. The profile and the names of its sweeps must outlive the case.
   /// @throws UsageError when its plans cannot be, UnavailableError when the profile lacks a cost that it needs.
-  Case(const Candidate& candidate, const Profile& profile, const Setting& setting, const SweepNames& names,
-       Shared& shared, std::shared_ptr<const Placed> placed);
-  Case(const Case&) = delete;
+  CostedCandidate(const Candidate& candidate, const Profile& profile, const Setting& setting, const SweepNames& names,
+       PlanCache& shared, std::shared_ptr<const RankMapping> placed);
+  CostedCandidate(const CostedCandidate&) = delete;
 
   const std::vector<RankClass>& classes() const { return *classes_; }
   /// Every rank as a class of its own.
   std::vector<RankClass> single_ranks() const;
   /// The slowest classes and the classes they receive from (all, if there are few). Those left out are early wherever
   /// others wait for them; their messages are assumed to come from ranks like the receiver.
-  std::vector<RankClass> slowest(const Prices& prices) const;
+  std::vector<RankClass> slowest(const UnitCosts& prices) const;
   /// A class's priced programs.
-  Track track(const RankClass& c, const Prices& prices) const { return track(c, prices, c.flights, c.sources); }
+  Timeline track(const RankClass& c, const UnitCosts& prices) const { return track(c, prices, c.flights, c.sources); }
   /// Seconds of a round if all ranks were like those of one class: peers then send when it does. For ranks that take
   /// turns, which cannot all be alike, the seconds that they are busy: others work meanwhile. Flights keep the
   /// contention that they have in the case's profile, whatever other prices are.
-  double alone(const RankClass& c, const Prices& prices) const;
+  double alone(const RankClass& c, const UnitCosts& prices) const;
   /// How many ranks share the device of a rank; 1 without one.
   int ranks_on_device(int rank) const;
   /// The part of a message's flight (seconds) that its receiver must spend in a call: the profile's, else between nodes
   /// nothing, inside a node all but the latency, since cores copy the bytes.
-  double held(int stage, Nearness near, double flight) const;
+  double held(int stage, Locality near, double flight) const;
   /// The place of a rank, for the messages of one stage. flights, near, far: of the messages of all stages.
-  Where where(int kind, int stage, int ranks_on_socket, int ranks_on_device, const std::vector<double>& flights,
-              const std::vector<Nearness>& near, const std::vector<char>& far) const;
+  RankLocation where(int kind, int stage, int ranks_on_socket, int ranks_on_device, const std::vector<double>& flights,
+              const std::vector<Locality>& near, const std::vector<char>& far) const;
   /// How long each outgoing message of a kind's plans travels. wheres: by stage.
-  std::vector<Flight> flights(int kind, const Prices& prices, const std::vector<Where>& wheres) const;
+  std::vector<Flight> flights(int kind, const UnitCosts& prices, const std::vector<RankLocation>& wheres) const;
   /// Appends the priced operations of a program.
-  void price(int kind, const PlannedProgram& program, const Prices& prices, const std::vector<Where>& wheres,
-             std::vector<Action>& actions) const;
+  void price(int kind, const PlannedProgram& program, const UnitCosts& prices, const std::vector<RankLocation>& wheres,
+             std::vector<TimedOp>& actions) const;
   /// The setting's all-reduces, as one meeting of all ranks: a program of its own, after all others.
-  Action meeting(const Prices& prices) const;
+  TimedOp meeting(const UnitCosts& prices) const;
 
   const Choice choice;  ///< with the nodes that it runs on
   const Candidate candidate;
 
  private:
-  std::shared_ptr<const Moves> moves_;  // found before prices: why there are none says more than what the profile lacks
+  std::shared_ptr<const ExchangeSet> moves_;  // found before prices: why there are none says more than what the profile lacks
 
  public:
   const Profile& profile;
   const Setting setting;
   const SweepNames& names;
-  const Prices prices;
+  const UnitCosts prices;
   std::vector<std::string> notes;
-  const std::shared_ptr<const Placed> placed;
+  const std::shared_ptr<const RankMapping> placed;
   const Kinds& kinds() const { return moves_->kinds; }
   const std::vector<RankPrograms>& programs() const { return *programs_; }  ///< by kind
   int steps = 1;                                                            ///< time steps of a round
   double efficiency = 1;
 
  private:
-  Track track(const RankClass& c, const Prices& prices, const std::vector<double>& flights,
+  Timeline track(const RankClass& c, const UnitCosts& prices, const std::vector<double>& flights,
               const Sources& sources) const;
   RankPrograms make_programs(const Kind& kind, const std::vector<ScheduleOptions>& options) const;
   double at_once() const;

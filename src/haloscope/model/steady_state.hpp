@@ -7,12 +7,12 @@
 
 #include <vector>
 
-#include "haloscope/model/track.hpp"
+#include "haloscope/model/timeline.hpp"
 
 namespace haloscope::model {
 
 /// Seconds per round of one track in step with the others, by term along its critical path, and how long it is busy.
-struct MeanRound {
+struct RoundTime {
   double seconds = 0;
   Terms terms{};        ///< add up to `seconds`
   Terms busy{};         ///< the same terms over all lanes, hidden or not; message: the longest flights received
@@ -25,6 +25,6 @@ struct MeanRound {
 /// The mean round of every track, all of which have the efficiency of the first.
 /// @throws simulate::Deadlock when every track waits for a message: they describe ranks that take turns and cannot
 ///         represent one another. Cost O(tracks x actions x rounds).
-std::vector<MeanRound> compose(const std::vector<Track>& tracks);
+std::vector<RoundTime> steady_state(const std::vector<Timeline>& tracks);
 
 }  // namespace haloscope::model

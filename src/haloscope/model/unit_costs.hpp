@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
-#include "haloscope/model/device_prices.hpp"
+#include "haloscope/model/device_unit_costs.hpp"
 #include "haloscope/model/profile.hpp"
 #include "haloscope/model/range.hpp"
 #include "haloscope/model/traffic.hpp"
@@ -37,17 +37,17 @@ double slot_bytes(const Plan& plan);
 
 /// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it; and fetching
 /// what the end that packs or unpacks it no longer finds in the cache.
-struct MessagePrice {
+struct MessageCost {
   double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0, refetch = 0;
   Ratios corrections{};  ///< how many times longer steps with such messages took than the costs say; applied
 };
 
-struct Prices;
+struct UnitCosts;
 
 /// The prices of one stage: of its sweeps, of its strategy's messages, of its reductions.
-class StagePrices {
+class StageUnitCosts {
  public:
-  StagePrices(const Prices& common, const Candidate& candidate, int stage);
+  StageUnitCosts(const UnitCosts& common, const Candidate& candidate, int stage);
 
   /// Seconds in which `workers` threads carry out one of the stage's sweeps, with `active` cores of the
   /// socket busy. A piece of a block has the block's cost per cell, since the previous step has left in the cache its
@@ -60,17 +60,17 @@ class StagePrices {
   /// The cells that a region counts as for one of the stage's sweeps, whose rows have a cost of their own.
   double amount_of(int number, const Box& region) const;
   /// @param flight  seconds it travels; far: it goes to another node; block_bytes: of one slot of the block it leaves.
-  MessagePrice message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
+  MessageCost message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
 
-  const Prices& common;
+  const UnitCosts& common;
   int number = 0;
-  std::array<const Surcharge*, 2> surcharges{};  ///< inside and between nodes
+  std::array<const TransportCost*, 2> surcharges{};  ///< inside and between nodes
   int first_reduction = 0;
   bool meets = true;        ///< ranks meet for reductions; those of a pipeline are in different steps
   std::vector<char> waits;  ///< by reduction: ranks wait where they give their numbers
 
  private:
-  MessagePrice uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
+  MessageCost uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
 
   std::vector<std::array<const Table*, 2>> kernels_;  ///< with stores through the cache, and around it
   std::vector<const RowCost*> rows_;
@@ -79,18 +79,18 @@ class StagePrices {
 };
 
 /// The prices of a candidate on a machine: those that all stages share, and `stages`.
-struct Prices {
+struct UnitCosts {
   /// The profile, the candidate and the names must outlive it.
   /// @throws UnavailableError when the profile lacks a kernel, a transport or, once something is packed, its cost, and
   ///         for freed temporaries and pieces, which no profile has.
-  Prices(const Profile& profile, const Candidate& candidate, const SweepNames& names);
-  Prices(const Prices&) = delete;
+  UnitCosts(const Profile& profile, const Candidate& candidate, const SweepNames& names);
+  UnitCosts(const UnitCosts&) = delete;
 
   /// Seconds of a reduction of the step, from the last rank's numbers to every rank's having them.
   double reduction_s(int number) const;
   /// How long messages travel: as given, or as empty ones do where a device writes to its neighbour and messages only
   /// notify it.
-  std::vector<double> flight_times(const std::vector<Nearness>& near, const std::vector<double>& flights) const;
+  std::vector<double> flight_times(const std::vector<Locality>& near, const std::vector<double>& flights) const;
   /// Seconds of gathering, scattering or copying bytes: by the team only where that pays.
   /// @param copies  between two sides of the block, instead of packing.
   double copying(const Traffic& traffic, int threads, double block_bytes, bool copies = false) const;
@@ -103,9 +103,9 @@ struct Prices {
   int threads = 1, ranks = 1, dims = 3;
   bool buffered = false;  ///< messages leave by plain MPI from buffers that a device has packed
   mutable Range range;
-  std::optional<DevicePrices> device;
+  std::optional<DeviceUnitCosts> device;
   std::vector<const Reduction*> reductions;
-  std::vector<StagePrices> stages;
+  std::vector<StageUnitCosts> stages;
 };
 
 }  // namespace haloscope::model

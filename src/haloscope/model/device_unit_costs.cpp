@@ -1,4 +1,4 @@
-#include "haloscope/model/device_prices.hpp"
+#include "haloscope/model/device_unit_costs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ double touched_bytes(double bytes, double run_bytes) {
 
 double Moved::bytes() const { return std::accumulate(sizes.begin(), sizes.end(), 0.0); }
 
-DevicePrices::DevicePrices(const Profile& profile, const Candidate& candidate, const std::vector<std::string>& kernels,
+DeviceUnitCosts::DeviceUnitCosts(const Profile& profile, const Candidate& candidate, const std::vector<std::string>& kernels,
                            Range& range)
     : profile_(&profile), cost_(&profile.device_cost()), range_(&range) {
   const Choice& choice = candidate.choice;
@@ -65,20 +65,20 @@ DevicePrices::DevicePrices(const Profile& profile, const Candidate& candidate, c
   most_parts_ = number_of(strategy.transport_options, "chunks", 1);
 }
 
-const Table& DevicePrices::known_kernel(const std::string& kernel) const {
+const Table& DeviceUnitCosts::known_kernel(const std::string& kernel) const {
   const auto found = cost_->kernels.find(kernel);
   if (found == cost_->kernels.end()) lacks(*profile_, *cost_, "", kernel);
   return found->second;
 }
 
-double DevicePrices::at(const Table& table, double sharing, double amount, const char* what) const {
+double DeviceUnitCosts::at(const Table& table, double sharing, double amount, const char* what) const {
   range_->check("ranks of a device", sharing, table.begin()->first, table.rbegin()->first + 1);
   const Segments& law = nearest(table, sharing);
   range_->check(what, amount, law.front().start, law.back().end);
   return std::max(0.0, evaluate_at(table, sharing, amount));
 }
 
-double DevicePrices::sweep(const std::string& kernel, const Box& region, int levels, double sharing) const {
+double DeviceUnitCosts::sweep(const std::string& kernel, const Box& region, int levels, double sharing) const {
   if (region.empty()) return 0;
   const Table* table = &known_kernel(kernel);
   if (levels > 1 && fused_) {
@@ -91,18 +91,18 @@ double DevicePrices::sweep(const std::string& kernel, const Box& region, int lev
   return levels * at(*table, sharing, cells, "cells of a device's sweep");
 }
 
-double DevicePrices::faces(const std::string& kernel, double cells, double moved, double sharing) const {
+double DeviceUnitCosts::faces(const std::string& kernel, double cells, double moved, double sharing) const {
   const double swept = at(known_kernel(kernel), sharing, cells, "cells of a device's sweep");
   const double packed = at(cost_->pack, sharing, moved, "bytes to pack on a device");
   return swept + std::max(0.0, packed - start_of(cost_->pack, sharing));
 }
 
-double DevicePrices::pack(double bytes, double run_bytes, double sharing) const {
+double DeviceUnitCosts::pack(double bytes, double run_bytes, double sharing) const {
   if (bytes == 0) return 0;
   return at(cost_->pack, sharing, bytes + touched_bytes(bytes, run_bytes), "bytes to pack on a device");
 }
 
-double DevicePrices::copy(bool to_device, double bytes, double sharing) const {
+double DeviceUnitCosts::copy(bool to_device, double bytes, double sharing) const {
   const char* what = to_device ? "bytes to copy (h2d)" : "bytes to copy (d2h)";
   if (bytes <= 0) return 0;
   const double copied = at(cost_->copies[to_device][pageable_], sharing, bytes, what);
@@ -111,11 +111,11 @@ double DevicePrices::copy(bool to_device, double bytes, double sharing) const {
 
 // ---- in parts ----
 
-int DevicePrices::parts(double bytes) const {
+int DeviceUnitCosts::parts(double bytes) const {
   return static_cast<int>(std::min<double>(most_parts_, std::max(1.0, std::ceil(bytes / part_line))));
 }
 
-double DevicePrices::pack_parts(const Moved& moved, double sharing) const {
+double DeviceUnitCosts::pack_parts(const Moved& moved, double sharing) const {
   const double bytes = moved.bytes();
   const auto [launch, packed] = packing(bytes, moved.run_bytes, sharing);
   if (!copied_) return launch + std::max(packed, travel(false, bytes, sharing));
@@ -128,7 +128,7 @@ double DevicePrices::pack_parts(const Moved& moved, double sharing) const {
   return launch + (packed + copies + (count - 1) * std::max(packed, copies)) / std::max(1, count);
 }
 
-double DevicePrices::unpack_parts(const Moved& moved, double sharing) const {
+double DeviceUnitCosts::unpack_parts(const Moved& moved, double sharing) const {
   if (moved.sizes.empty()) return 0;
   int count = 0;
   for (const double size : moved.sizes) count = std::max(count, parts(size));
@@ -138,20 +138,20 @@ double DevicePrices::unpack_parts(const Moved& moved, double sharing) const {
   return std::max(0.0, signal_s_ + last - hand_s);
 }
 
-double DevicePrices::flight_of_parts(double seconds, double bytes, double run_bytes, double sharing) const {
+double DeviceUnitCosts::flight_of_parts(double seconds, double bytes, double run_bytes, double sharing) const {
   const double packed = std::max(packing(bytes, run_bytes, sharing).second, travel(false, bytes, sharing));
   return seconds - std::min(seconds, packed) * (1 - 1.0 / parts(bytes));
 }
 
 /// The seconds of packing: those of a launch and those of the bytes.
-std::pair<double, double> DevicePrices::packing(double bytes, double run_bytes, double sharing) const {
+std::pair<double, double> DeviceUnitCosts::packing(double bytes, double run_bytes, double sharing) const {
   const double whole = pack(bytes, run_bytes, sharing);
   const double launch = std::min(whole, std::max(0.0, start_of(cost_->pack, sharing)));
   return {launch, whole - launch};
 }
 
 /// The seconds of bytes on the way between device and host, without those of a copy's start.
-double DevicePrices::travel(bool to_device, double bytes, double sharing) const {
+double DeviceUnitCosts::travel(bool to_device, double bytes, double sharing) const {
   const double start = std::max(0.0, start_of(cost_->copies[to_device][pageable_], sharing));
   return std::max(0.0, copy(to_device, bytes, sharing) - start);
 }

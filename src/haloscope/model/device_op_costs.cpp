@@ -1,4 +1,4 @@
-#include "haloscope/model/device_pricing.hpp"
+#include "haloscope/model/device_op_costs.hpp"
 
 #include <algorithm>
 
@@ -25,7 +25,7 @@ bool is_copy_engine(OpKind kind) { return kind == OpKind::d2h || kind == OpKind:
 
 }  // namespace
 
-DevicePricing::DevicePricing(const StageProgram& of, const DevicePrices& prices,
+DeviceOpCosts::DeviceOpCosts(const StageProgram& of, const DeviceUnitCosts& prices,
                              const std::vector<std::string>& kernels, double sharing)
     : of_(of), prices_(prices), kernels_(kernels), sharing_(sharing) {
   int together = 1;  // operations that are handed over at once
@@ -35,9 +35,9 @@ DevicePricing::DevicePricing(const StageProgram& of, const DevicePrices& prices,
   hand_s_ = prices.hand_s / std::max(1, together);
 }
 
-Action DevicePricing::price(const Op& op) const {
+TimedOp DeviceOpCosts::price(const Op& op) const {
   const double time = seconds(op);
-  Action action;
+  TimedOp action;
   action.lane = op.lane;
   action.after.assign(op.after.begin(), op.after.end());
   action.hand_s = hand_s_;
@@ -51,7 +51,7 @@ Action DevicePricing::price(const Op& op) const {
   return action;
 }
 
-double DevicePricing::seconds(const Op& op) const {
+double DeviceOpCosts::seconds(const Op& op) const {
   switch (op.kind) {
     case OpKind::sweep:
       return sweep_s(op);
@@ -78,7 +78,7 @@ double DevicePricing::seconds(const Op& op) const {
 
 /// One launch of one or several time steps; of faces it takes as long as sweeping, packing and unpacking them would,
 /// but for a launch.
-double DevicePricing::sweep_s(const Op& op) const {
+double DeviceOpCosts::sweep_s(const Op& op) const {
   const Sweep& sweep = of_.program->sweeps[static_cast<std::size_t>(op.target)];
   const std::string& kernel = kernels_[static_cast<std::size_t>(sweep.number)];
   if (!sweep.faces) return prices_.sweep(kernel, sweep.region, sweep.levels, sharing_);
@@ -95,32 +95,32 @@ double DevicePricing::sweep_s(const Op& op) const {
 }
 
 /// All messages of a set in one launch; what sweeps have packed already costs nothing.
-double DevicePricing::pack_s(const Op& op) const {
+double DeviceOpCosts::pack_s(const Op& op) const {
   if (prices_.in_parts) return prices_.pack_parts(moved(op), sharing_);
   return of_.program->packs_in_sweeps() ? 0.0 : unpack_s(op);
 }
 
 /// All messages of a set in one launch, or by the kernel that has packed.
-double DevicePricing::unpack_s(const Op& op) const {
+double DeviceOpCosts::unpack_s(const Op& op) const {
   const Moved messages = moved(op);
   if (prices_.in_parts) return prices_.unpack_parts(messages, sharing_);
   return prices_.pack(messages.bytes(), messages.run_bytes, sharing_);
 }
 
 /// Own-neighbour halos: from one side of the block to the other, so strided at both ends.
-double DevicePricing::copy_s(const Op& op) const {
+double DeviceOpCosts::copy_s(const Op& op) const {
   double bytes = 0;
   for (const Traffic& part : of_.copies[static_cast<std::size_t>(op.target)])
     bytes += touched_bytes(static_cast<double>(part.bytes), static_cast<double>(part.run_bytes));
   return prices_.pack(bytes, sector_bytes, sharing_);
 }
 
-bool DevicePricing::to_device(const Op& op) const {
+bool DeviceOpCosts::to_device(const Op& op) const {
   if (op.kind == OpKind::transfer) return of_.program->rings[static_cast<std::size_t>(op.target)].to_device;
   return op.kind == OpKind::h2d;
 }
 
-Moved DevicePricing::moved(const Op& op) const {
+Moved DeviceOpCosts::moved(const Op& op) const {
   Moved found;
   double rows = 0;
   for (const int m : of_.program->sets[static_cast<std::size_t>(op.target)]) {
@@ -132,7 +132,7 @@ Moved DevicePricing::moved(const Op& op) const {
   return found;
 }
 
-std::pair<double, double> DevicePricing::ring(int number) const {
+std::pair<double, double> DeviceOpCosts::ring(int number) const {
   double cells = 0, rows = 0;
   for (const Box& box : of_.program->rings[static_cast<std::size_t>(number)].boxes)
     if (!box.empty()) {

@@ -1,20 +1,20 @@
 // The operations of one rank's program that its device does, with their prices.
 #pragma once
 
-#include "haloscope/model/device_prices.hpp"
-#include "haloscope/model/pricing.hpp"
+#include "haloscope/model/device_unit_costs.hpp"
+#include "haloscope/model/op_costs.hpp"
 
 namespace haloscope::model {
 
-class DevicePricing {
+class DeviceOpCosts {
  public:
   /// @param kernels  names in the profile of the stage's sweeps.
   /// @param sharing  ranks of a device. What is passed by reference must outlive the object.
-  DevicePricing(const StageProgram& of, const DevicePrices& prices, const std::vector<std::string>& kernels,
+  DeviceOpCosts(const StageProgram& of, const DeviceUnitCosts& prices, const std::vector<std::string>& kernels,
                 double sharing);
 
   /// An operation of a stream.
-  Action price(const Op& op) const;
+  TimedOp price(const Op& op) const;
   /// The bytes of a ring and the mean length of a stretch of them.
   std::pair<double, double> ring(int number) const;
 
@@ -28,7 +28,7 @@ class DevicePricing {
   Moved moved(const Op& op) const;
 
   const StageProgram& of_;
-  const DevicePrices& prices_;
+  const DeviceUnitCosts& prices_;
   const std::vector<std::string>& kernels_;
   double sharing_, hand_s_;
 };

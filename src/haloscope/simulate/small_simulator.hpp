@@ -12,12 +12,12 @@
 
 namespace haloscope::simulate {
 
-class Ensemble {
+class SmallSimulator {
  public:
   /// Script i is that of rank i. Messages travel for Flight::seconds whatever is beside them.
-  explicit Ensemble(std::vector<Script> scripts);
-  ~Ensemble();
-  Ensemble(const Ensemble&) = delete;
+  explicit SmallSimulator(std::vector<OpList> scripts);
+  ~SmallSimulator();
+  SmallSimulator(const SmallSimulator&) = delete;
 
   /// What each rank did. @throws Deadlock. Cost O(events x log(ranks)).
   std::vector<Log> run(const Options& options);

@@ -1,4 +1,4 @@
-#include "haloscope/simulate/ensemble.hpp"
+#include "haloscope/simulate/small_simulator.hpp"
 
 #include <numeric>
 
@@ -16,13 +16,13 @@ std::vector<std::int32_t> numbered(std::size_t count) {
 
 }  // namespace
 
-Ensemble::Ensemble(std::vector<Script> scripts) : engine_(std::make_unique<Engine>(std::move(scripts))) {}
+SmallSimulator::SmallSimulator(std::vector<OpList> scripts) : engine_(std::make_unique<Engine>(std::move(scripts))) {}
 
-Ensemble::~Ensemble() = default;
+SmallSimulator::~SmallSimulator() = default;
 
-std::vector<Log> Ensemble::run(const Options& options) { return engine_->run_logged(options); }
+std::vector<Log> SmallSimulator::run(const Options& options) { return engine_->run_logged(options); }
 
-Engine::Engine(std::vector<Script> scripts)
+Engine::Engine(std::vector<OpList> scripts)
     : node_(scripts.size(), 0),
       socket_(scripts.size(), 0),
       class_of_(numbered(scripts.size())),

@@ -1,4 +1,4 @@
-#include "haloscope/model/track.hpp"
+#include "haloscope/model/timeline.hpp"
 
 #include <algorithm>
 
@@ -17,19 +17,19 @@ std::vector<std::string> term_names() {
   return names;
 }
 
-simulate::OpSeconds Action::cost() const {
+simulate::OpSeconds TimedOp::cost() const {
   if (deed == Deed::sweep) return {sweep[0], sweep[1], sweep[2], hand_s};
   const double seconds = parts.seconds();
   return {seconds, seconds, seconds, hand_s};
 }
 
-bool Track::has_streams() const {
-  return std::any_of(body.begin(), body.end(), [](const Action& action) { return action.on_stream(); });
+bool Timeline::has_streams() const {
+  return std::any_of(body.begin(), body.end(), [](const TimedOp& action) { return action.on_stream(); });
 }
 
-double Track::busy() const {
+double Timeline::busy() const {
   double seconds = 0;
-  for (const Action& action : body) seconds += action.sweep[2] + action.parts.seconds();
+  for (const TimedOp& action : body) seconds += action.sweep[2] + action.parts.seconds();
   return seconds;
 }
 

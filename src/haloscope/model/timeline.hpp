@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "haloscope/model/ranks.hpp"
-#include "haloscope/simulate/script.hpp"
+#include "haloscope/simulate/op_list.hpp"
 
 namespace haloscope::model {
 
@@ -63,7 +63,7 @@ class Parts {
 enum class Deed : std::uint8_t { work, sweep, send, wait, complete, progress, barrier, reduce, reduced };
 
 /// One priced operation.
-struct Action {
+struct TimedOp {
   Deed deed = Deed::work;
   Lane lane = Lane::main;
   bool copying = false;       ///< keeps the device's copy engine busy, not its kernels
@@ -92,18 +92,18 @@ struct Flight {
 };
 
 /// A class of ranks: `opening` is carried out once, `body` in every round.
-struct Track {
-  std::vector<Action> body;
+struct Timeline {
+  std::vector<TimedOp> body;
   std::vector<int> ends;        ///< of each program of the body; it begins when both lanes of the one before are done
   std::vector<Flight> flights;  ///< by message; of outgoing ones
   Sources sources;              ///< by message: tracks and their messages that it may come from; the last one counts
-  std::vector<Action> opening;
+  std::vector<TimedOp> opening;
   bool comm_thread = false;
   double efficiency = 1;  ///< part of a travelling message's progress while the receiver computes
   double notice_s = 0;    ///< after which the host knows that an operation of its device is done
 
   /// The action of an operation of its script: those of the opening come first.
-  const Action& action(int operation) const {
+  const TimedOp& action(int operation) const {
     const auto number = static_cast<std::size_t>(operation);
     return number < opening.size() ? opening[number] : body[number - opening.size()];
   }

@@ -1,4 +1,4 @@
-#include "haloscope/model/cast.hpp"
+#include "haloscope/model/simulation_input.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,11 +13,11 @@ namespace haloscope::model {
 
 namespace {
 
-constexpr Nearness places_apart[]{Nearness::socket, Nearness::node, Nearness::network};  // by simulate::Where
+constexpr Locality places_apart[]{Locality::socket, Locality::node, Locality::network};  // by simulate::Where
 
 /// Whether a transport's messages cost ranks the same wherever their peers are. Measured steps correct those inside
 /// nodes.
-bool same_everywhere(const Surcharge& cost) {
+bool same_everywhere(const TransportCost& cost) {
   return cost.copied == Copied::no && cost.corrections.empty() && !cost.plain &&
          std::all_of(std::begin(surcharge_members), std::end(surcharge_members),
                      [&](const auto& member) { return cost.*member.second >= 0; });
@@ -25,8 +25,8 @@ bool same_everywhere(const Surcharge& cost) {
 
 }  // namespace
 
-Cast::Cast(const Case& of) : of_(of), busy_(of.placed->places.active()), class_of_(of.placed->node.size()) {
-  for (const StagePrices& stage : of.prices.stages)
+SimulationInput::SimulationInput(const CostedCandidate& of) : of_(of), busy_(of.placed->places.active()), class_of_(of.placed->node.size()) {
+  for (const StageUnitCosts& stage : of.prices.stages)
     alike_ = alike_ && stage.surcharges[0] == stage.surcharges[1] && same_everywhere(*stage.surcharges[0]);
   for (std::size_t k = 0; k < of.kinds().size(); ++k) {
     const Kind& kind = of.kinds()[k];
@@ -39,12 +39,12 @@ Cast::Cast(const Case& of) : of_(of), busy_(of.placed->places.active()), class_o
   }
 }
 
-bool Cast::has_comm_thread() const {
+bool SimulationInput::has_comm_thread() const {
   return of_.programs().front().body.front()->program.comm_thread && of_.choice.threads > 1;
 }
 
 /// The same for members with equal prices: where peers are counts if the transport asks it.
-std::uint64_t Cast::key_of(const Kind& kind, std::size_t member) const {
+std::uint64_t SimulationInput::key_of(const Kind& kind, std::size_t member) const {
   const int rank = kind.members[member];
   std::uint64_t key =
       static_cast<std::uint64_t>(busy_[static_cast<std::size_t>(rank)]) +
@@ -61,11 +61,11 @@ std::uint64_t Cast::key_of(const Kind& kind, std::size_t member) const {
   return hash.take();
 }
 
-Actors Cast::price(int number, std::size_t member) const {
+Actors SimulationInput::price(int number, std::size_t member) const {
   const Kind& kind = of_.kinds()[static_cast<std::size_t>(number)];
   const RankPrograms& own = of_.programs()[static_cast<std::size_t>(number)];
   const int rank = kind.members[member];
-  std::vector<Nearness> near;
+  std::vector<Locality> near;
   std::vector<char> far;
   std::vector<double> alone;
   for (std::size_t m = 0; m < kind.messages.size(); ++m) {
@@ -75,7 +75,7 @@ Actors Cast::price(int number, std::size_t member) const {
     alone.push_back(message_time(of_.profile, near.back(), static_cast<double>(kind.messages[m].bytes)));
   }
   const std::vector<double> travel = of_.prices.flight_times(near, alone);
-  std::vector<Where> wheres;
+  std::vector<RankLocation> wheres;
   for (int stage = 0; stage < static_cast<int>(kind.plans.size()); ++stage)
     wheres.push_back(
         of_.where(number, stage, busy_[static_cast<std::size_t>(rank)], of_.ranks_on_device(rank), travel, near, far));
@@ -87,11 +87,11 @@ Actors Cast::price(int number, std::size_t member) const {
     actors.flight_change.push_back(flights[out].seconds - alone[out]);
   }
   const auto add = [&](const PlannedProgram& planned) {
-    std::vector<Action> actions;
+    std::vector<TimedOp> actions;
     of_.price(number, planned, of_.prices, wheres, actions);
     actors.programs.push_back(planned.program);
     actors.stages.push_back(planned.stage);
-    for (const Action& action : actions) actors.seconds.push_back(action.cost());
+    for (const TimedOp& action : actions) actors.seconds.push_back(action.cost());
   };
   if (own.opening) add(*own.opening);
   for (const auto& program : own.body) add(*program);
@@ -100,7 +100,7 @@ Actors Cast::price(int number, std::size_t member) const {
 }
 
 /// Ends a step with the setting's all-reduces, in a program of their own.
-void Cast::meet(Actors& actors) const {
+void SimulationInput::meet(Actors& actors) const {
   Program program;
   program.comm_thread = actors.programs.back().comm_thread;
   program.device = actors.programs.back().device;
@@ -112,7 +112,7 @@ void Cast::meet(Actors& actors) const {
   actors.seconds.push_back(of_.meeting(of_.prices).cost());
 }
 
-std::vector<std::string> Cast::outside() const {
+std::vector<std::string> SimulationInput::outside() const {
   static const char* const what[]{"message bytes (socket)", "message bytes (node)", "message bytes (network)"};
   for (std::size_t place = 0; place < std::size(places_apart); ++place) {
     std::set<std::int64_t> sizes;
@@ -130,7 +130,7 @@ std::vector<std::string> Cast::outside() const {
 }
 
 /// Segments of a nearness, cut where messages need a rendezvous, overheads taken out.
-simulate::NetworkClass Cast::network_class(Nearness near, const MessageOverheads& o) const {
+simulate::NetworkClass SimulationInput::network_class(Locality near, const MessageOverheads& o) const {
   const Segments& law = of_.profile.messages(near).segments;
   const double eager = of_.profile.overlap.rendezvous_from_bytes;
   std::set<double> cuts;
@@ -157,7 +157,7 @@ simulate::NetworkClass Cast::network_class(Nearness near, const MessageOverheads
   return found;
 }
 
-std::vector<simulate::RankReduction> Cast::reductions() const {
+std::vector<simulate::RankReduction> SimulationInput::reductions() const {
   const bool reduces = std::any_of(actors_.begin(), actors_.end(), [](const Actors& actors) {
     return std::any_of(actors.programs.begin(), actors.programs.end(), [](const Program& program) {
       return std::any_of(program.ops.begin(), program.ops.end(),
@@ -165,7 +165,7 @@ std::vector<simulate::RankReduction> Cast::reductions() const {
     });
   });
   std::vector<simulate::RankReduction> found;
-  for (const StagePrices& stage : of_.prices.stages) {
+  for (const StageUnitCosts& stage : of_.prices.stages) {
     const bool meets = stage.meets && reduces;  // ranks of a pipeline never do
     for (std::size_t number = 0; number < stage.waits.size(); ++number)
       found.push_back({meets ? of_.prices.reduction_s(stage.first_reduction + static_cast<int>(number)) : 0.0,
@@ -174,7 +174,7 @@ std::vector<simulate::RankReduction> Cast::reductions() const {
   return found;
 }
 
-simulate::RankClass Cast::rank_class(const Actors& actors, const std::vector<simulate::RankReduction>& meetings) const {
+simulate::RankClass SimulationInput::rank_class(const Actors& actors, const std::vector<simulate::RankReduction>& meetings) const {
   simulate::RankClass found;
   for (const Plan& plan : of_.kinds()[static_cast<std::size_t>(actors.kind)].plans) found.plans.push_back(&plan);
   for (std::size_t p = 0; p < actors.programs.size(); ++p) {
@@ -190,7 +190,7 @@ simulate::RankClass Cast::rank_class(const Actors& actors, const std::vector<sim
   return found;
 }
 
-std::unique_ptr<simulate::Simulator> Cast::make_simulator(const MessageOverheads& overheads) const {
+std::unique_ptr<simulate::Simulator> SimulationInput::make_simulator(const MessageOverheads& overheads) const {
   simulate::Network network;
   for (std::size_t place = 0; place < std::size(places_apart); ++place)
     network.classes[place] = network_class(places_apart[place], overheads);

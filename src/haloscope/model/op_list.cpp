@@ -1,4 +1,4 @@
-#include "haloscope/model/score.hpp"
+#include "haloscope/model/op_list.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@ namespace haloscope::model {
 namespace {
 
 using simulate::Route;
-using simulate::Script;
+using simulate::OpList;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
@@ -25,7 +25,7 @@ simulate::Flight flight_of(const Flight& flight) {
 }
 
 /// Adds one end of a message. @return the number of its route.
-std::int32_t add_route(Script& script, bool out, const Flight& flight) {
+std::int32_t add_route(OpList& script, bool out, const Flight& flight) {
   Route route;
   route.out = out;
   route.box = out ? script.outgoing++ : script.incoming++;
@@ -35,7 +35,7 @@ std::int32_t add_route(Script& script, bool out, const Flight& flight) {
 }
 
 /// Gives scripts the routes of all messages, from each possible sender to each receiver.
-std::vector<Routes> connect(const std::vector<Track>& tracks, std::vector<Script>& scripts) {
+std::vector<Routes> connect(const std::vector<Timeline>& tracks, std::vector<OpList>& scripts) {
   std::vector<Routes> routes(tracks.size());
   for (std::size_t t = 0; t < tracks.size(); ++t) {
     routes[t].out.resize(tracks[t].flights.size());
@@ -56,7 +56,7 @@ std::vector<Routes> connect(const std::vector<Track>& tracks, std::vector<Script
   return routes;
 }
 
-OpKind kind_of(const Action& action) {
+OpKind kind_of(const TimedOp& action) {
   switch (action.deed) {
     case Deed::work:
       return action.copying ? OpKind::transfer : OpKind::copy;
@@ -83,16 +83,16 @@ OpKind kind_of(const Action& action) {
 /// One track's script, as far as its routes.
 class Writer {
  public:
-  Writer(const Track& track, const Routes& routes, Script& script)
+  Writer(const Timeline& track, const Routes& routes, OpList& script)
       : routes_(routes), script_(script), streams_(track.has_streams()), comm_thread_(track.comm_thread) {}
 
   /// Adds a program. number: of its first action in the script; first: what `after` counts it as.
-  void add(std::span<const Action> actions, int number, int first) {
+  void add(std::span<const TimedOp> actions, int number, int first) {
     std::vector<simulate::PlacedOp> ops;
     std::vector<std::vector<std::int32_t>> after;
     ops.reserve(actions.size());
     after.reserve(actions.size());
-    for (const Action& action : actions) {
+    for (const TimedOp& action : actions) {
       for (std::int32_t& before : after.emplace_back(action.after)) before -= first;
       ops.push_back({action.lane, after.back(), write(action, number++)});
     }
@@ -100,7 +100,7 @@ class Writer {
   }
 
  private:
-  simulate::PricedOp write(const Action& action, int number) {
+  simulate::PricedOp write(const TimedOp& action, int number) {
     simulate::PricedOp op{kind_of(action), action.cost()};
     op.number = number;
     op.first = static_cast<std::int32_t>(script_.messages.size());
@@ -113,7 +113,7 @@ class Writer {
     return op;
   }
 
-  void reduce(const Action& action, simulate::PricedOp& op) {
+  void reduce(const TimedOp& action, simulate::PricedOp& op) {
     op.first = action.reduction;
     auto& reductions = script_.reductions;
     reductions.resize(std::max(reductions.size(), index(action.reduction) + 1));
@@ -122,18 +122,18 @@ class Writer {
   }
 
   const Routes& routes_;
-  Script& script_;
+  OpList& script_;
   bool streams_, comm_thread_;
 };
 
 }  // namespace
 
-std::vector<Script> make_scripts(const std::vector<Track>& tracks) {
-  std::vector<Script> scripts(tracks.size());
+std::vector<OpList> make_op_lists(const std::vector<Timeline>& tracks) {
+  std::vector<OpList> scripts(tracks.size());
   const std::vector<Routes> routes = connect(tracks, scripts);
   for (std::size_t t = 0; t < tracks.size(); ++t) {
-    const Track& track = tracks[t];
-    Script& script = scripts[t];
+    const Timeline& track = tracks[t];
+    OpList& script = scripts[t];
     Writer writer(track, routes[t], script);
     script.notice_s = track.notice_s;
     script.opening = track.opening.empty() ? 0 : 1;

@@ -1,4 +1,4 @@
-#include "haloscope/model/pricing.hpp"
+#include "haloscope/model/op_costs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <set>
 
 #include "haloscope/core/stores.hpp"
-#include "haloscope/model/device_pricing.hpp"
+#include "haloscope/model/device_op_costs.hpp"
 #include "haloscope/model/refetch.hpp"
 #include "haloscope/share.hpp"
 
@@ -17,8 +17,8 @@ namespace {
 /// The host's part of one program.
 class Pricing {
  public:
-  Pricing(const StageProgram& of, const StagePrices& prices, const Where& where);
-  Action price(const Op& op) const;
+  Pricing(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where);
+  TimedOp price(const Op& op) const;
 
  private:
   using Key = std::pair<int, int>;  // step and sweep
@@ -28,27 +28,27 @@ class Pricing {
   void price_messages();
   Ratios mean_corrections() const;
   Parts parts(const Op& op, const std::vector<int>& messages) const;
-  Action reduction(const Op& op, Action action) const;
+  TimedOp reduction(const Op& op, TimedOp action) const;
   Part ring(const Op& op) const;
   double reading_s(const std::vector<int>& messages) const;
-  double used_s(const std::vector<int>& messages, Cost Surcharge::*cost) const;
-  double sum(const std::vector<int>& messages, double MessagePrice::*part) const;
+  double used_s(const std::vector<int>& messages, Cost TransportCost::*cost) const;
+  double sum(const std::vector<int>& messages, double MessageCost::*part) const;
   double uneven_s() const;
   double piece_s(const Sweep& sweep) const;
   std::array<double, 3> sweeping(const Sweep& sweep) const;
 
   const StageProgram& of_;
   const Program& program_;
-  const StagePrices& prices_;
-  const Prices& common_;
-  const Where& where_;
+  const StageUnitCosts& prices_;
+  const UnitCosts& common_;
+  const RankLocation& where_;
   double slot_bytes_;
   double beyond_;  // part of the block beyond the cache
   bool far_;       // most of it
   bool streams_;   // sweeps store around the cache
   int packers_;
-  std::optional<DevicePricing> device_;
-  std::vector<MessagePrice> messages_;
+  std::optional<DeviceOpCosts> device_;
+  std::vector<MessageCost> messages_;
   std::vector<int> all_messages_;
   std::size_t incoming_ = 0;
   std::map<int, double> blocks_;  // by sweep: cells that a whole block with its widest halos counts as
@@ -57,7 +57,7 @@ class Pricing {
   double overhead_s_ = 0, waiting_s_ = 0;
 };
 
-Pricing::Pricing(const StageProgram& of, const StagePrices& prices, const Where& where)
+Pricing::Pricing(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where)
     : of_(of),
       program_(*of.program),
       prices_(prices),
@@ -116,7 +116,7 @@ void Pricing::price_messages() {
 Ratios Pricing::mean_corrections() const {
   if (messages_.empty()) return {};
   double exchange = 0, sweeps = 0;
-  for (const MessagePrice& price : messages_) {
+  for (const MessageCost& price : messages_) {
     exchange += std::log(price.corrections.exchange);
     sweeps += std::log(price.corrections.sweeps);
   }
@@ -149,11 +149,11 @@ bool has_set(OpKind kind) {
          kind == OpKind::unpack || kind == OpKind::complete;
 }
 
-Action Pricing::price(const Op& op) const {
+TimedOp Pricing::price(const Op& op) const {
   if (on_device(op.lane)) return device_->price(op);
   static const std::vector<int> none;
   const std::vector<int>& messages = has_set(op.kind) ? program_.sets[static_cast<std::size_t>(op.target)] : none;
-  Action action;
+  TimedOp action;
   action.deed = deed_of(op.kind);
   action.lane = op.lane;
   action.after.assign(op.after.begin(), op.after.end());
@@ -167,7 +167,7 @@ Action Pricing::price(const Op& op) const {
 }
 
 /// Giving numbers to a reduction, or waiting for them.
-Action Pricing::reduction(const Op& op, Action action) const {
+TimedOp Pricing::reduction(const Op& op, TimedOp action) const {
   action.deed = op.kind == OpKind::reduce ? Deed::reduce : Deed::reduced;
   action.lane = Lane::main;
   action.reduction = prices_.first_reduction + op.target;
@@ -185,7 +185,7 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
     case OpKind::post: {
       const double share = incoming_ > 0 ? static_cast<double>(messages.size()) / static_cast<double>(incoming_) : 1.0;
       parts.add(Term::synchronisation,
-                corrections_.exchange * share * used_s(all_messages_, &Surcharge::per_exchange_s));
+                corrections_.exchange * share * used_s(all_messages_, &TransportCost::per_exchange_s));
       break;
     }
     case OpKind::copy:
@@ -199,20 +199,20 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
       break;
     }
     case OpKind::pack:
-      parts.add(Term::pack, sum(messages, &MessagePrice::pack));
-      parts.add(Term::refetch, sum(messages, &MessagePrice::refetch));
+      parts.add(Term::pack, sum(messages, &MessageCost::pack));
+      parts.add(Term::refetch, sum(messages, &MessageCost::refetch));
       break;
     case OpKind::send:
-      parts.add(Term::synchronisation, sum(messages, &MessagePrice::synchronisation));
-      parts.add(Term::copy, sum(messages, &MessagePrice::copy));
+      parts.add(Term::synchronisation, sum(messages, &MessageCost::synchronisation));
+      parts.add(Term::copy, sum(messages, &MessageCost::copy));
       break;
     case OpKind::wait:
-      parts.add(Term::synchronisation, corrections_.exchange * used_s(messages, &Surcharge::per_round_s));
+      parts.add(Term::synchronisation, corrections_.exchange * used_s(messages, &TransportCost::per_round_s));
       parts.add(Term::wait, waiting_s_);
       break;
     case OpKind::unpack:
-      parts.add(Term::unpack, sum(messages, &MessagePrice::unpack));
-      parts.add(Term::refetch, sum(messages, &MessagePrice::refetch));
+      parts.add(Term::unpack, sum(messages, &MessageCost::unpack));
+      parts.add(Term::refetch, sum(messages, &MessageCost::refetch));
       parts.add(Term::compute, corrections_.sweeps * reading_s(messages));
       break;
     default:
@@ -228,7 +228,7 @@ Part Pricing::ring(const Op& op) const {
   return {op.kind == OpKind::gather ? Term::pack : Term::unpack, common_.copying(traffic, 1, slot_bytes_)};
 }
 
-double Pricing::sum(const std::vector<int>& messages, double MessagePrice::*part) const {
+double Pricing::sum(const std::vector<int>& messages, double MessageCost::*part) const {
   double seconds = 0;
   for (const int m : messages) seconds += messages_[static_cast<std::size_t>(m)].*part;
   return seconds;
@@ -240,7 +240,7 @@ double Pricing::sum(const std::vector<int>& messages, double MessagePrice::*part
 double Pricing::reading_s(const std::vector<int>& messages) const {
   double seconds = 0;
   for (const int m : messages) {
-    const Surcharge& cost = *prices_.surcharges[is_far(m)];
+    const TransportCost& cost = *prices_.surcharges[is_far(m)];
     const Traffic& traffic = of_.traffic[static_cast<std::size_t>(m)];
     const auto bytes = static_cast<double>(traffic.bytes);
     if (is_far(m)) seconds += cost.interrupt_per_message_s + cost.interrupt_per_byte_s * bytes;
@@ -250,7 +250,7 @@ double Pricing::reading_s(const std::vector<int>& messages) const {
 }
 
 /// A cost of each transport that moves some of these messages; without messages, of the one inside nodes.
-double Pricing::used_s(const std::vector<int>& messages, Cost Surcharge::*cost) const {
+double Pricing::used_s(const std::vector<int>& messages, Cost TransportCost::*cost) const {
   const auto [near, between] = prices_.surcharges;
   if (near == between) return near->*cost;
   bool inside = messages.empty(), outside = false;
@@ -297,13 +297,13 @@ std::array<double, 3> Pricing::sweeping(const Sweep& sweep) const {
 
 }  // namespace
 
-void price_program(const StageProgram& of, const StagePrices& prices, const Where& where,
-                   std::vector<Action>& actions) {
+void price_program(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where,
+                   std::vector<TimedOp>& actions) {
   const Pricing pricing(of, prices, where);
   const int first = static_cast<int>(actions.size());
   actions.reserve(actions.size() + of.program->ops.size());
   for (const Op& op : of.program->ops) {
-    Action& action = actions.emplace_back(pricing.price(op));
+    TimedOp& action = actions.emplace_back(pricing.price(op));
     for (int& message : action.messages) message += of.first_message;
     for (int& before : action.after) before += first;
   }
@@ -313,8 +313,8 @@ namespace {
 
 /// Seconds by round in which a rank copies its messages inside the node one after another: those that receivers read
 /// from senders' fields, and what of the others' buffers has left the cache.
-std::map<int, double> copying_inside(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
-                                     const Where& where) {
+std::map<int, double> copying_inside(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices,
+                                     const RankLocation& where) {
   std::map<int, double> seconds;
   const Refetch refetch = refetch_of(plan, traffic, prices, where);
   const bool from_fields = prices.surcharges[0]->from_fields;
@@ -331,8 +331,8 @@ std::map<int, double> copying_inside(const Plan& plan, std::span<const Traffic> 
 
 }  // namespace
 
-std::vector<Flight> price_flights(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
-                                  const Where& where, double eager) {
+std::vector<Flight> price_flights(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices,
+                                  const RankLocation& where, double eager) {
   std::vector<Flight> found(plan.messages.size());
   const double block = slot_bytes(plan);
   std::map<int, double> copying = copying_inside(plan, traffic, prices, where);

@@ -28,13 +28,13 @@ struct Moved {
 };
 
 /// The prices of a device's operations for one candidate.
-class DevicePrices {
+class DeviceUnitCosts {
  public:
   /// @param kernels  names in the profile of all sweeps of a step.
   /// @param range  where costs beyond the calibrated range are noted; it must outlive the object, as must the profile.
   /// @throws UnavailableError when the profile has no device, one of another back end, or not the cost of this kernel
   ///         or transport.
-  DevicePrices(const Profile& profile, const Candidate& candidate, const std::vector<std::string>& kernels,
+  DeviceUnitCosts(const Profile& profile, const Candidate& candidate, const std::vector<std::string>& kernels,
                Range& range);
 
   /// Seconds of one launch that sweeps a region `levels` times.

@@ -4,13 +4,13 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/model/prices.hpp"
-#include "haloscope/model/track.hpp"
+#include "haloscope/model/unit_costs.hpp"
+#include "haloscope/model/timeline.hpp"
 
 namespace haloscope::model {
 
 /// Where the rank of a class is, for the messages of one stage's plan.
-struct Where {
+struct RankLocation {
   int ranks_on_socket = 1;
   double ranks_on_device = 1;
   std::span<const char> far;        ///< it goes to another node
@@ -29,11 +29,11 @@ struct StageProgram {
 
 /// Appends a program's operations with their prices to `actions`, in the program's order; messages have their numbers
 /// among those of all stages.
-void price_program(const StageProgram& of, const StagePrices& prices, const Where& where, std::vector<Action>& actions);
+void price_program(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where, std::vector<TimedOp>& actions);
 
 /// How long each outgoing message of a plan travels, by message; those of `eager` bytes or more advance only inside
 /// calls.
-std::vector<Flight> price_flights(const Plan& plan, std::span<const Traffic> traffic, const StagePrices& prices,
-                                  const Where& where, double eager);
+std::vector<Flight> price_flights(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices,
+                                  const RankLocation& where, double eager);
 
 }  // namespace haloscope::model
