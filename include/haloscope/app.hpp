@@ -35,7 +35,7 @@ class Sweeper {
 };
 
 /// What kernels are opened for.
-struct Opening {
+struct KernelContext {
   const Problem& problem;
   const Step& step;
   Index first;      ///< global coordinates of the rank's first cell
@@ -68,7 +68,7 @@ class FieldReader {
 };
 
 /// A number, text or list of a record, and where it goes: `name` in the record's `app` object.
-struct Entry {
+struct RecordEntry {
   std::string name;
   std::variant<bool, std::int64_t, double, std::string, std::vector<double>, std::vector<std::vector<double>>> value;
 };
@@ -113,7 +113,7 @@ struct App {
   std::function<std::function<double(const Index&)>(const Problem&, int quantity, const Box& cells, std::int64_t steps)>
       exact = {};
   /// Kernels; empty: those of SweepSpec::run.
-  std::function<std::unique_ptr<Sweeper>(const Opening&)> open = {};
+  std::function<std::unique_ptr<Sweeper>(const KernelContext&)> open = {};
   /// For sweeps in place: the sweep as a plain loop over the whole grid on one rank; runs must match it bit for bit.
   std::function<void(const SweepArgs&)> plain = {};
   /// Kernels of devices.
@@ -128,13 +128,13 @@ struct App {
   /// stage.
   /// Null: a run ends after its number of steps.
   std::function<bool(const Problem&, int stage, std::span<const double> reduced, std::span<const double> scalars)>
-      enough = {};
-  /// Whether `enough` can end a run of this problem before its steps are done.
+      finished = {};
+  /// Whether `finished` can end a run of this problem before its steps are done.
   std::function<bool(const Problem&)> ends_early = {};
   /// Why a candidate cannot be, beyond what follows from its stages; empty when it can.
   std::function<std::string(const Candidate&)> illegal = {};
   /// Entries that this app adds to a record.
-  std::function<std::vector<Entry>(const Problem&, const Sweeper&, const FieldReader&)> entries = {};
+  std::function<std::vector<RecordEntry>(const Problem&, const Sweeper&, const FieldReader&)> entries = {};
 };
 
 /// Quantities, reductions and stages of a problem, checked, element sizes filled in.

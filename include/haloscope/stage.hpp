@@ -101,7 +101,7 @@ struct Stage {
   /// The quantities exchanged first, and how wide. Empty optional: everything that the sweeps read beyond the rank's
   /// own points, as wide as they need it.
   std::optional<std::vector<Access>> exchange = {};
-  /// Stages that are carried out again and again, this one and those after it, until App::enough says so, `least` to
+  /// Stages that are carried out again and again, this one and those after it, until App::finished says so, `least` to
   /// `most` times a step; 0: it opens no such loop.
   int repeats = 0;
   std::int64_t least = 1, most = 1000000;

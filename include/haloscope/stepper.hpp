@@ -40,7 +40,7 @@ struct StepperOptions {
   /// time but the first Stage::least. `reduced` holds the latest numbers of the reductions of the loop's stages, one
   /// after the other; a loop whose reductions have none yet goes on. All ranks must answer alike. Empty: loops have
   /// `least` equal to `most`, as sub-cycles of a number that is known.
-  std::function<bool(int stage, std::span<const double> reduced)> enough = {};
+  std::function<bool(int stage, std::span<const double> reduced)> finished = {};
 };
 
 /// Time steps of the user's fields: exchanges and sweeps, when and how a choice says. The result has the same bits
@@ -75,7 +75,7 @@ class Stepper {
   ///                defaults. HALOSCOPE_STRATEGY overrides the strategy, see Exchange.
   /// @param stages  their quantities are the fields. A sweep in place (SweepSpec::in_place) reads fields of one slot,
   ///                one layer deep, and needs schedule `pipeline`, one thread and a grid in slabs, see docs/library.md.
-  ///                Stages may open loops (Stage::repeats), see StepperOptions::enough. A reduction's numbers are in
+  ///                Stages may open loops (Stage::repeats), see StepperOptions::finished. A reduction's numbers are in
   ///                reduced().
   /// @param sweep   one that names neither what it reads nor what it writes does so with all fields, one layer, in a
   ///         star.

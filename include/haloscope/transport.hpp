@@ -28,7 +28,7 @@ class Stream;
 using Ids = std::span<const int>;
 
 /// How far fields have moved in memory: bytes, by their numbers.
-using Moves = std::span<const std::ptrdiff_t>;
+using SlotOffsets = std::span<const std::ptrdiff_t>;
 
 /// Which calls of a link may wait for other ranks inside a call of MPI. The others poll.
 enum class Blocks : std::uint8_t { never, send, always };
@@ -64,7 +64,7 @@ class Link {
   virtual bool follows() const { return false; }
   /// The fields of a slot lie elsewhere, as the context's views say now; strides are as before, and nothing of the slot
   /// is under way. Local. @param moved  bytes, by field.
-  virtual void follow(int, Moves) {}
+  virtual void follow(int, SlotOffsets) {}
   /// It will move nothing any more, nor be destroyed, since peers may never answer: whatever runs on its own ends, and
   /// nothing arrives in the fields' memory any more. May be called again. Throws nothing, not even where memory is
   /// exhausted.

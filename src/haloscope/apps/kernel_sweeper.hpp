@@ -13,7 +13,7 @@ namespace haloscope {
 class KernelSweeper : public Sweeper {
  public:
   /// @param form  as find_kernel() knows it. @throws UsageError as find_kernel() does.
-  KernelSweeper(const Opening& opening, const std::string& form, std::vector<double> weights)
+  KernelSweeper(const KernelContext& opening, const std::string& form, std::vector<double> weights)
       : kernel_(find_kernel(form, opening.problem.real, opening.isa)), weights_(std::move(weights)) {}
 
   void sweep(const SweepArgs& args) override {

@@ -15,7 +15,7 @@ App star_app(const std::string& name, int dims, const std::vector<double>& weigh
   app.parameters = {{.name = "weights", .value = weights, .help = "The stencil's weights: " + order + "."}};
   app.forms = {"star"};
   app.reals = {"f64", "f32"};
-  app.open = [name](const Opening& opening) {
+  app.open = [name](const KernelContext& opening) {
     return std::make_unique<KernelSweeper>(opening, name, opening.problem.parameters.reals("weights"));
   };
   app.device = [name](const Problem& problem) { return DeviceKernel{name, problem.parameters.reals("weights")}; };

@@ -40,7 +40,8 @@ std::unique_ptr<Simulated> simulated(const Json& request, const model::Profile& 
   const Choice choice = choice_of(request);
   const model::Setting setting = setting_of(request);
   return std::make_unique<Simulated>(
-      choice, profile, setting, std::make_shared<const model::RankMapping>(model::place_choice(choice, profile, setting)));
+      choice, profile, setting,
+      std::make_shared<const model::RankMapping>(model::place_choice(choice, profile, setting)));
 }
 
 Json json_of_class(const model::Actors& actors, bool opening) {

@@ -198,7 +198,7 @@ App described_app(const Json& json) try {
   for (const std::string& form : app.forms) steps[form] = step_from(json.at("steps").at(form));
   app.step = [steps](const Problem& problem) { return steps.at(problem.form); };
   app.plain = no_code;
-  app.enough = [](const Problem&, int, std::span<const double>, std::span<const double>) { return true; };
+  app.finished = [](const Problem&, int, std::span<const double>, std::span<const double>) { return true; };
   return app;
 } catch (const Json::exception& error) {
   throw UsageError(std::string("this describes no app: ") + error.what() +

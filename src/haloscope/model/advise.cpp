@@ -198,7 +198,8 @@ std::vector<std::size_t> rivals_of(const std::vector<TimedCandidate>& found) {
 /// Possible winners, which can be priced again with other parameters.
 class Finalists {
  public:
-  Finalists(const std::vector<TimedCandidate>& found, const Profile& profile) : profile_(profile), places_(rivals_of(found)) {
+  Finalists(const std::vector<TimedCandidate>& found, const Profile& profile)
+      : profile_(profile), places_(rivals_of(found)) {
     for (const std::size_t i : places_) moving_.emplace_back(*found[i].of, found[i].carried);
     for (const std::size_t i : places_) choices_.push_back(&found[i].choice);
   }
@@ -402,8 +403,10 @@ Advice advise(const Candidates& candidates, const Profile& profile, const Settin
     }
   });
   if (found.empty()) refused.raise();
-  if (extent == Extent::best) std::erase_if(found, [&](const TimedCandidate& e) { return e.time_s > hopeless.possible_s(); });
-  std::stable_sort(found.begin(), found.end(), [](const TimedCandidate& a, const TimedCandidate& b) { return a.time_s < b.time_s; });
+  if (extent == Extent::best)
+    std::erase_if(found, [&](const TimedCandidate& e) { return e.time_s > hopeless.possible_s(); });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const TimedCandidate& a, const TimedCandidate& b) { return a.time_s < b.time_s; });
   Finalists rivals(found, profile);
   const std::vector<char> alike = rivals.equals(found, samples);
   std::vector<Prediction> predictions = describe_all(found);

@@ -77,8 +77,8 @@ std::shared_ptr<const ExchangeSet> PlanCache::find_moves(const Layout& layout, s
 }
 
 std::shared_ptr<const std::vector<RankPrograms>> PlanCache::find_programs(
-    const std::shared_ptr<const ExchangeSet>& moves, const Schedule& schedule, const std::vector<ScheduleOptions>& options,
-    const std::function<std::vector<RankPrograms>()>& make) {
+    const std::shared_ptr<const ExchangeSet>& moves, const Schedule& schedule,
+    const std::vector<ScheduleOptions>& options, const std::function<std::vector<RankPrograms>()>& make) {
   for (const Programs& known : programs_)
     if (known.moves == moves && known.schedule == &schedule && is_same(known.options, options)) return known.made;
   programs_.push_back({moves, &schedule, options, std::make_shared<const std::vector<RankPrograms>>(make())});
@@ -128,8 +128,8 @@ Candidate legal(const Choice& choice, const RankMapping& placed) {
   return candidate;
 }
 
-CostedCandidate::CostedCandidate(const Candidate& like, const Profile& of, const Setting& how, const SweepNames& sweeps, PlanCache& shared,
-           std::shared_ptr<const RankMapping> where)
+CostedCandidate::CostedCandidate(const Candidate& like, const Profile& of, const Setting& how, const SweepNames& sweeps,
+                                 PlanCache& shared, std::shared_ptr<const RankMapping> where)
     : choice(like.choice),
       candidate(choice, like),
       moves_(shared.find_moves(candidate.layout, specs_of(candidate))),
@@ -232,8 +232,9 @@ int CostedCandidate::ranks_on_device(int rank) const {
   return (ranks + devices - 1) / devices;
 }
 
-RankLocation CostedCandidate::where(int kind, int stage, int ranks_on_socket, int sharing, const std::vector<double>& flights,
-                  const std::vector<Locality>& near, const std::vector<char>& far) const {
+RankLocation CostedCandidate::where(int kind, int stage, int ranks_on_socket, int sharing,
+                                    const std::vector<double>& flights, const std::vector<Locality>& near,
+                                    const std::vector<char>& far) const {
   const Kind& of = kinds()[static_cast<std::size_t>(kind)];
   const auto first = static_cast<std::size_t>(of.first_message[static_cast<std::size_t>(stage)]);
   const std::size_t count = of.traffic_of(stage).size();
@@ -243,7 +244,8 @@ RankLocation CostedCandidate::where(int kind, int stage, int ranks_on_socket, in
   return where;
 }
 
-std::vector<Flight> CostedCandidate::flights(int kind, const UnitCosts& with, const std::vector<RankLocation>& wheres) const {
+std::vector<Flight> CostedCandidate::flights(int kind, const UnitCosts& with,
+                                             const std::vector<RankLocation>& wheres) const {
   const Kind& of = kinds()[static_cast<std::size_t>(kind)];
   std::vector<Flight> all;
   for (std::size_t stage = 0; stage < of.plans.size(); ++stage) {
@@ -254,8 +256,8 @@ std::vector<Flight> CostedCandidate::flights(int kind, const UnitCosts& with, co
   return all;
 }
 
-void CostedCandidate::price(int kind, const PlannedProgram& planned, const UnitCosts& with, const std::vector<RankLocation>& wheres,
-                 std::vector<TimedOp>& actions) const {
+void CostedCandidate::price(int kind, const PlannedProgram& planned, const UnitCosts& with,
+                            const std::vector<RankLocation>& wheres, std::vector<TimedOp>& actions) const {
   const Kind& of = kinds()[static_cast<std::size_t>(kind)];
   const auto stage = static_cast<std::size_t>(planned.stage);
   price_program(
@@ -272,7 +274,7 @@ TimedOp CostedCandidate::meeting(const UnitCosts& with) const {
 }
 
 Timeline CostedCandidate::track(const RankClass& c, const UnitCosts& with, const std::vector<double>& given,
-                  const Sources& sources) const {
+                                const Sources& sources) const {
   const RankPrograms& own = programs()[static_cast<std::size_t>(c.kind)];
   const std::vector<double> times = with.flight_times(c.near, given);
   std::vector<RankLocation> wheres;

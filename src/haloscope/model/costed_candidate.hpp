@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/model/steady_state.hpp"
-#include "haloscope/model/unit_costs.hpp"
 #include "haloscope/model/op_costs.hpp"
 #include "haloscope/model/ranks.hpp"
+#include "haloscope/model/steady_state.hpp"
+#include "haloscope/model/unit_costs.hpp"
 
 namespace haloscope::model {
 
@@ -64,8 +64,8 @@ class PlanCache {
   std::shared_ptr<const ExchangeSet> find_moves(const Layout& layout, std::vector<ExchangeSpec> specs);
   /// Programs of all kinds. options: by stage.
   std::shared_ptr<const std::vector<RankPrograms>> find_programs(
-      const std::shared_ptr<const ExchangeSet>& moves, const Schedule& schedule, const std::vector<ScheduleOptions>& options,
-      const std::function<std::vector<RankPrograms>()>& make);
+      const std::shared_ptr<const ExchangeSet>& moves, const Schedule& schedule,
+      const std::vector<ScheduleOptions>& options, const std::function<std::vector<RankPrograms>()>& make);
   std::shared_ptr<const std::vector<RankClass>> find_classes(const std::shared_ptr<const ExchangeSet>& moves,
                                                              const std::shared_ptr<const RankMapping>& placed,
                                                              double at_once,
@@ -104,7 +104,7 @@ class CostedCandidate {
   /// @param candidate  legal on the nodes of `placed`. The profile and the names of its sweeps must outlive the case.
   /// @throws UsageError when its plans cannot be, UnavailableError when the profile lacks a cost that it needs.
   CostedCandidate(const Candidate& candidate, const Profile& profile, const Setting& setting, const SweepNames& names,
-       PlanCache& shared, std::shared_ptr<const RankMapping> placed);
+                  PlanCache& shared, std::shared_ptr<const RankMapping> placed);
   CostedCandidate(const CostedCandidate&) = delete;
 
   const std::vector<RankClass>& classes() const { return *classes_; }
@@ -126,7 +126,7 @@ class CostedCandidate {
   double held(int stage, Locality near, double flight) const;
   /// The place of a rank, for the messages of one stage. flights, near, far: of the messages of all stages.
   RankLocation where(int kind, int stage, int ranks_on_socket, int ranks_on_device, const std::vector<double>& flights,
-              const std::vector<Locality>& near, const std::vector<char>& far) const;
+                     const std::vector<Locality>& near, const std::vector<char>& far) const;
   /// How long each outgoing message of a kind's plans travels. wheres: by stage.
   std::vector<Flight> flights(int kind, const UnitCosts& prices, const std::vector<RankLocation>& wheres) const;
   /// Appends the priced operations of a program.
@@ -139,7 +139,8 @@ class CostedCandidate {
   const Candidate candidate;
 
  private:
-  std::shared_ptr<const ExchangeSet> moves_;  // found before prices: why there are none says more than what the profile lacks
+  std::shared_ptr<const ExchangeSet>
+      moves_;  // found before prices: why there are none says more than what the profile lacks
 
  public:
   const Profile& profile;
@@ -155,7 +156,7 @@ class CostedCandidate {
 
  private:
   Timeline track(const RankClass& c, const UnitCosts& prices, const std::vector<double>& flights,
-              const Sources& sources) const;
+                 const Sources& sources) const;
   RankPrograms make_programs(const Kind& kind, const std::vector<ScheduleOptions>& options) const;
   double at_once() const;
 

@@ -30,8 +30,8 @@ double touched_bytes(double bytes, double run_bytes) {
 
 double Moved::bytes() const { return std::accumulate(sizes.begin(), sizes.end(), 0.0); }
 
-DeviceUnitCosts::DeviceUnitCosts(const Profile& profile, const Candidate& candidate, const std::vector<std::string>& kernels,
-                           Range& range)
+DeviceUnitCosts::DeviceUnitCosts(const Profile& profile, const Candidate& candidate,
+                                 const std::vector<std::string>& kernels, Range& range)
     : profile_(&profile), cost_(&profile.device_cost()), range_(&range) {
   const Choice& choice = candidate.choice;
   const Strategy& strategy = choice.strategy;

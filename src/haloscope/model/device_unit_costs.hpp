@@ -35,7 +35,7 @@ class DeviceUnitCosts {
   /// @throws UnavailableError when the profile has no device, one of another back end, or not the cost of this kernel
   ///         or transport.
   DeviceUnitCosts(const Profile& profile, const Candidate& candidate, const std::vector<std::string>& kernels,
-               Range& range);
+                  Range& range);
 
   /// Seconds of one launch that sweeps a region `levels` times.
   double sweep(const std::string& kernel, const Box& region, int levels, double sharing) const;

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/model/unit_costs.hpp"
 #include "haloscope/model/timeline.hpp"
+#include "haloscope/model/unit_costs.hpp"
 
 namespace haloscope::model {
 
@@ -29,7 +29,8 @@ struct StageProgram {
 
 /// Appends a program's operations with their prices to `actions`, in the program's order; messages have their numbers
 /// among those of all stages.
-void price_program(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where, std::vector<TimedOp>& actions);
+void price_program(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where,
+                   std::vector<TimedOp>& actions);
 
 /// How long each outgoing message of a plan travels, by message; those of `eager` bytes or more advance only inside
 /// calls.

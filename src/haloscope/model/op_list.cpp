@@ -6,8 +6,8 @@ namespace haloscope::model {
 
 namespace {
 
-using simulate::Route;
 using simulate::OpList;
+using simulate::Route;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 

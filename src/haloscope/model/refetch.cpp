@@ -143,7 +143,8 @@ Touched touched_lines(const Plan& plan, int quantity, double line_bytes) {
   return {bytes_of_lines(all, field, element, line_bytes), bytes_of_lines(written, field, element, line_bytes)};
 }
 
-Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices, const RankLocation& where) {
+Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices,
+                   const RankLocation& where) {
   Refetch found;
   if (!prices.common.profile.memory) return found;
   found.fields_.resize(traffic.size());

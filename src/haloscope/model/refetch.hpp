@@ -37,6 +37,7 @@ class Refetch {
   std::vector<double> fields_, buffers_;
 };
 /// None where the profile says nothing of the memory. Cost O(messages).
-Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices, const RankLocation& where);
+Refetch refetch_of(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices,
+                   const RankLocation& where);
 
 }  // namespace haloscope::model

@@ -25,7 +25,8 @@ bool same_everywhere(const TransportCost& cost) {
 
 }  // namespace
 
-SimulationInput::SimulationInput(const CostedCandidate& of) : of_(of), busy_(of.placed->places.active()), class_of_(of.placed->node.size()) {
+SimulationInput::SimulationInput(const CostedCandidate& of)
+    : of_(of), busy_(of.placed->places.active()), class_of_(of.placed->node.size()) {
   for (const StageUnitCosts& stage : of.prices.stages)
     alike_ = alike_ && stage.surcharges[0] == stage.surcharges[1] && same_everywhere(*stage.surcharges[0]);
   for (std::size_t k = 0; k < of.kinds().size(); ++k) {
@@ -174,7 +175,8 @@ std::vector<simulate::RankReduction> SimulationInput::reductions() const {
   return found;
 }
 
-simulate::RankClass SimulationInput::rank_class(const Actors& actors, const std::vector<simulate::RankReduction>& meetings) const {
+simulate::RankClass SimulationInput::rank_class(const Actors& actors,
+                                                const std::vector<simulate::RankReduction>& meetings) const {
   simulate::RankClass found;
   for (const Plan& plan : of_.kinds()[static_cast<std::size_t>(actors.kind)].plans) found.plans.push_back(&plan);
   for (std::size_t p = 0; p < actors.programs.size(); ++p) {

@@ -135,7 +135,7 @@ double StageUnitCosts::amount_of(int which, const Box& region) const {
 }
 
 double StageUnitCosts::sweep(int which, double amount, double block, int workers, double active, int levels,
-                          bool streams) const {
+                             bool streams) const {
   if (amount == 0) return 0;
   const auto sweep = static_cast<std::size_t>(which);
   const Table *kernel = kernels_[sweep][streams], *of_call = kernels_[sweep].front();
@@ -163,7 +163,8 @@ MessageCost StageUnitCosts::message(Traffic traffic, double flight, bool far, in
   return price;
 }
 
-MessageCost StageUnitCosts::uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
+MessageCost StageUnitCosts::uncorrected(Traffic traffic, double flight, bool far, int threads,
+                                        double block_bytes) const {
   const TransportCost& extra = *surcharges[far];
   if (extra.packs_all) traffic.in_place = false;
   if (common.buffered) traffic = {traffic.bytes, traffic.bytes, true};
@@ -226,7 +227,8 @@ double UnitCosts::reduction_s(int number) const {
   return reduction_time(profile, *reductions[static_cast<std::size_t>(number)], ranks);
 }
 
-std::vector<double> UnitCosts::flight_times(const std::vector<Locality>& near, const std::vector<double>& flights) const {
+std::vector<double> UnitCosts::flight_times(const std::vector<Locality>& near,
+                                            const std::vector<double>& flights) const {
   if (!device || !device->writes_there) return flights;
   std::vector<double> times;
   for (const Locality place : near) times.push_back(message_time(profile, place, 0));

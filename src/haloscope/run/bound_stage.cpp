@@ -5,7 +5,7 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
-#include "haloscope/device/hold.hpp"
+#include "haloscope/device/stream_blocker.hpp"
 #include "haloscope/kernels/denormals.hpp"
 #include "haloscope/transport/composite.hpp"
 
@@ -341,7 +341,7 @@ double BoundStage::seconds_on_device(int number, int slot) {
   device::Device& device = context_.device->device();
   device::Stream& stream = *context_.device->streams().streams[0];
   const auto begin = device.event(), end = device.event();
-  const device::Hold hold(device);
+  const device::StreamBlocker hold(device);
   hold.on(stream);
   stream.record(*begin);
   for (const Sweep& sweep : whole_->program.sweeps)

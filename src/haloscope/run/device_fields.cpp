@@ -53,7 +53,7 @@ DeviceFields::DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan
   if (sweeps_.passes == nullptr) find_sweeps(kernels, kernel, choice);
 
   memory_ = device::Buffer(*device_, device::Space::device, arrangement.bytes());
-  hatch_ = std::make_unique<device::Hatch>(*device_, std::min(hatch_bytes, arrangement.bytes()));
+  hatch_ = std::make_unique<device::StagingBuffers>(*device_, std::min(hatch_bytes, arrangement.bytes()));
   views_ = arrangement.views(memory_.data());
   const auto slots = static_cast<std::size_t>(candidate.step.slots());
   for (auto& views : views_)
@@ -73,7 +73,7 @@ void DeviceFields::find_sweeps(const device::Kernels& kernels, const DeviceKerne
   std::copy(kernel.weights.begin(), kernel.weights.end(), sweeps_.base.weights);
 }
 
-device::Hatch::Cut DeviceFields::cut() const {
+device::StagingBuffers::Cut DeviceFields::cut() const {
   return [this](const ByteRange& rest) { return arrangement_.cut(rest, hatch_->bytes()); };
 }
 

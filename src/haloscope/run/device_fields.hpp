@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
-#include "haloscope/device/hatch.hpp"
+#include "haloscope/device/staging_buffers.hpp"
 #include "haloscope/field/arrangement.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/device_ops.hpp"
@@ -57,14 +57,14 @@ class DeviceFields {
 
  private:
   void find_sweeps(const device::Kernels& kernels, const DeviceKernel& kernel, const Choice& choice);
-  device::Hatch::Cut cut() const;
+  device::StagingBuffers::Cut cut() const;
   device::Stream& stream_after_all() const;
 
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<DeviceStreams> streams_;
   Arrangement arrangement_;
   device::Buffer memory_;
-  std::unique_ptr<device::Hatch> hatch_;  // null: fields of the caller's
+  std::unique_ptr<device::StagingBuffers> hatch_;  // null: fields of the caller's
   Views views_;
   DeviceSweeps sweeps_;
 };

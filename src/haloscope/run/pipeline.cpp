@@ -51,7 +51,7 @@ Progress Pipeline::until_enough(std::int64_t steps) {
   stage_.divert_reductions(&Pipeline::contribute, this);
   Termination termination(comms_[2].get(), steps, yield);
   std::vector<double> last(mine_.size());
-  const auto is_enough = [&] { return run_.candidate_.app.enough(run_.candidate_.problem, -1, last, {}); };
+  const auto is_enough = [&] { return run_.candidate_.app.finished(run_.candidate_.problem, -1, last, {}); };
   const auto decide = [&] {
     reducer->collect(last);
     termination.decide(is_enough());

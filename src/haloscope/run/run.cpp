@@ -50,7 +50,7 @@ Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std:
   CHECK_MPI(MPI_Comm_rank(comm, &rank_));
   points_ = points_of_all(candidate_, rank_);
   const Index first = candidate_.layout.owned(rank_).lo;
-  const Opening opening{candidate_.problem, candidate_.step, first, points_.cells, choice.isa, choice.threads};
+  const KernelContext opening{candidate_.problem, candidate_.step, first, points_.cells, choice.isa, choice.threads};
   sweeper_ = candidate_.app.open ? candidate_.app.open(opening) : std::make_unique<FunctionSweeper>(candidate_.step);
 
   CHECK_MPI(MPI_Comm_dup(comm, comm_.address()));
@@ -113,9 +113,9 @@ void Run::bind_stages(const std::vector<int>& nodes) {
     hooks.open_group = [this](const StageGroup& group) { temporaries_->allocate_for(group); };
     hooks.close_group = [this](const StageGroup& group) { temporaries_->free_after(group); };
   }
-  if (candidate_.app.enough)
-    hooks.enough = [this](int stage, std::span<const double> reduced) {
-      return candidate_.app.enough(candidate_.problem, stage, reduced, scalars_);
+  if (candidate_.app.finished)
+    hooks.finished = [this](int stage, std::span<const double> reduced) {
+      return candidate_.app.finished(candidate_.problem, stage, reduced, scalars_);
     };
   loop_ = std::make_unique<StageLoop>(context, std::move(hooks), !scalars_.empty());
   if (choice_.schedule->in_place) pipeline_ = std::make_unique<Pipeline>(*this);

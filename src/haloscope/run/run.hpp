@@ -72,7 +72,7 @@ class Run {
   Norms error_norms() const;
   bool has_exact_solution() const;
   /// What the app says in records, see App::entries. Collective.
-  std::vector<Entry> entries() const;
+  std::vector<RecordEntry> entries() const;
   /// Value of a quantity at the current time at a local point; for tests and readers. One copy where it is on a device.
   double value(const Index& point, int quantity = 0) const;
   bool canaries_alive() const;

@@ -27,16 +27,16 @@ Progress StageLoop::run(std::int64_t steps, bool ends_early) {
     const int count = static_cast<int>(std::min<std::int64_t>(steps - progress.steps, candidate_.choice.depth));
     for (const StageGroup& group : groups_) run_group(group, count, progress.steps + count == steps);
     at.time += count;
-    progress.enough = ends_early && has_enough(-1, stages());
-    if (progress.enough && reports_late()) {
+    progress.finished = ends_early && has_enough(-1, stages());
+    if (progress.finished && reports_late()) {
       take_back();
       return progress;
     }
     progress.steps += count;
-    if (progress.enough) break;
+    if (progress.finished) break;
   }
   for (auto& stage : stages_) stage->await_reductions();
-  progress.enough = progress.enough || (ends_early && has_enough(-1, stages()));
+  progress.finished = progress.finished || (ends_early && has_enough(-1, stages()));
   return progress;
 }
 
@@ -61,9 +61,9 @@ void StageLoop::run_stage(BoundStage& stage, int count, bool last, std::int64_t 
 /// Of the loop that a stage opens, or with -1 of all stages.
 bool StageLoop::has_enough(int stage, int end) {
   const int first = std::max(stage, 0);
-  if (!hooks_.enough || !has_results(first, end)) return false;
+  if (!hooks_.finished || !has_results(first, end)) return false;
   const std::size_t from = first_number_[static_cast<std::size_t>(first)];
-  return hooks_.enough(stage, collect_numbers().subspan(from, first_number_[static_cast<std::size_t>(end)] - from));
+  return hooks_.finished(stage, collect_numbers().subspan(from, first_number_[static_cast<std::size_t>(end)] - from));
 }
 
 /// Whether the reductions of a range of stages have numbers to decide by. Deferred ones have none the first time; those

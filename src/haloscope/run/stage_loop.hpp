@@ -16,7 +16,7 @@ namespace haloscope {
 /// How far a run got.
 struct Progress {
   std::int64_t steps = 0;  ///< done
-  bool enough = false;     ///< App::enough ended it
+  bool finished = false;   ///< App::finished ended it
 };
 
 /// Where the fields are: the slot that holds them, and their time step.
@@ -34,11 +34,11 @@ class StageLoop {
     std::function<void(const StageGroup&)> open_group, close_group;
     /// Whether a loop has been gone through often enough, by the numbers of its reductions; with stage -1, and those of
     /// all stages, whether the run has.
-    std::function<bool(int stage, std::span<const double> reduced)> enough;
+    std::function<bool(int stage, std::span<const double> reduced)> finished;
   };
 
   /// Collective over context.comm. Everything in the context must outlive it.
-  /// @param decides_alone  whether `enough` is asked where no reduction has numbers.
+  /// @param decides_alone  whether `finished` is asked where no reduction has numbers.
   StageLoop(StageContext context, Hooks hooks, bool decides_alone = false);
 
   /// Advances by `steps` >= 1 steps. Collective.

@@ -25,7 +25,7 @@
 #include "haloscope/run/stepper_guard.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/failure.hpp"
-#include "haloscope/runner/library_call.hpp"
+#include "haloscope/runner/overrides.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {
@@ -51,11 +51,11 @@ std::vector<Quantity> quantities_of(const std::vector<FieldRef>& fields) {
 
 /// @throws UsageError for a loop that nothing would end.
 void check_loop(const Stage& stage, const StepperOptions& options) {
-  if (stage.repeats > 0 && !options.enough && stage.least != stage.most)
+  if (stage.repeats > 0 && !options.finished && stage.least != stage.most)
     throw UsageError(
         "stage '" + stage.name + "' opens a loop of " + std::to_string(stage.least) + " to " +
         std::to_string(stage.most) +
-        " times, and nothing says when it is enough; give StepperOptions::enough, or the same least and most");
+        " times, and nothing says when it is enough; give StepperOptions::finished, or the same least and most");
 }
 
 /// @throws UsageError for a sweep in place that lines passed on one by one do not serve.
@@ -91,9 +91,9 @@ App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std:
         app.plain = sweep.run;  // on one rank it is the loop over the whole grid
       }
   }
-  const auto enough = options.enough;
-  app.enough = [enough](const Problem&, int stage, std::span<const double> reduced, std::span<const double>) {
-    return enough && enough(stage, reduced);
+  const auto finished = options.finished;
+  app.finished = [finished](const Problem&, int stage, std::span<const double> reduced, std::span<const double>) {
+    return finished && finished(stage, reduced);
   };
   check_app(app);
   return app;
@@ -331,7 +331,7 @@ std::vector<Stage> Stepper::stages_of(SweepSpec sweep, const std::vector<FieldRe
 
 struct Stepper::State {
   App app;
-  MemoryPlace place;  // of the fields
+  MemorySpace place;  // of the fields
   Choice choice;
   Candidate candidate;
   FunctionSweeper sweeper;
@@ -405,9 +405,9 @@ struct Stepper::State {
       all.before = [this](BoundStage& stage, std::int64_t) { guard->poison_halos(stage, loop->at.slot); };
       all.after = [this](BoundStage& stage) { check_written(stage); };
     }
-    if (app.enough)
-      all.enough = [this](int stage, std::span<const double> reduced) {
-        return app.enough(candidate.problem, stage, reduced, {});
+    if (app.finished)
+      all.finished = [this](int stage, std::span<const double> reduced) {
+        return app.finished(candidate.problem, stage, reduced, {});
       };
     return all;
   }

@@ -7,7 +7,7 @@
 
 namespace haloscope {
 
-Choice choice_in(const MemoryPlace& place, Choice choice) {
+Choice choice_in(const MemorySpace& place, Choice choice) {
   if (place.backend.empty()) {
     if (!choice.device.empty())
       throw UsageError("the choice asks for device '" + choice.device +

@@ -5,13 +5,13 @@
 
 #include "haloscope/choice.hpp"
 #include "haloscope/run/device_fields.hpp"
-#include "haloscope/runner/memory_place.hpp"
+#include "haloscope/runner/memory_space.hpp"
 
 namespace haloscope {
 
 /// The choice for fields in such memory: its back end by name, and the strategies that `auto` stands for there.
 /// @throws UsageError for a choice that is for other memory, and for strategies that are.
-Choice choice_in(const MemoryPlace& place, Choice choice);
+Choice choice_in(const MemorySpace& place, Choice choice);
 
 /// Why the choice cannot be carried out on a device, beyond what makes any choice illegal; empty when it can.
 std::string refuse_on_device(const Candidate& candidate);

@@ -265,7 +265,7 @@ class RunReader final : public FieldReader {
 
 }  // namespace
 
-std::vector<Entry> Run::entries() const {
+std::vector<RecordEntry> Run::entries() const {
   if (!candidate_.app.entries) return {};
   return candidate_.app.entries(candidate_.problem, *sweeper_, RunReader(*this, comm_.get(), rank_));
 }

@@ -45,7 +45,7 @@ CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Com
   }
 }
 
-void CommOps::follow(int slot, Moves moved) {
+void CommOps::follow(int slot, SlotOffsets moved) {
   for (auto& slots : copies_) slots[static_cast<std::size_t>(slot)].follow(moved);
 }
 

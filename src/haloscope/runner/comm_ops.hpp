@@ -28,7 +28,7 @@ class CommOps {
   /// Run it only if it need not wait; false: try again later. Lets the transport progress.
   bool try_run(const Op& op, int slot, int threads = 1);
   /// The fields of a slot lie elsewhere, see Link::follow().
-  void follow(int slot, Moves moved);
+  void follow(int slot, SlotOffsets moved);
   /// Numbers the exchange that begins now, for reports of long waits.
   void begin(std::int64_t number) { number_ = number; }
   /// A rank whose message the operation waits for, or -1.

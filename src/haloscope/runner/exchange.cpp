@@ -15,9 +15,9 @@
 #include "haloscope/device/device.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
-#include "haloscope/runner/library_call.hpp"
-#include "haloscope/runner/memory_place.hpp"
-#include "haloscope/runner/movement.hpp"
+#include "haloscope/runner/memory_space.hpp"
+#include "haloscope/runner/overrides.hpp"
+#include "haloscope/runner/prepared_exchange.hpp"
 #include "haloscope/runner/sequence.hpp"
 #include "haloscope/topology.hpp"
 #include "haloscope/transport/views.hpp"
@@ -25,17 +25,17 @@
 namespace haloscope {
 
 struct Exchange::State {
-  MemoryPlace place;                       // of the fields
+  MemorySpace place;                       // of the fields
   std::unique_ptr<device::Device> device;  // that the fields are on
   Strategy strategy;
   Layout layout;
   ExchangeSpec spec;  // as asked for, without what the strategy adds
   std::vector<int> nodes;
-  std::unique_ptr<Movement> forward, reverse;  // reverse: from the first accumulate() on
-  Movement* current = nullptr;                 // what was started last
-  bool under_way = false;                      // ... and not yet seen to have ended
-  bool moved = false;                          // fields lie elsewhere since the last start
-  bool broken = false;                         // the last rebind() was refused: links may still move the old arrays
+  std::unique_ptr<PreparedExchange> forward, reverse;  // reverse: from the first accumulate() on
+  PreparedExchange* current = nullptr;                 // what was started last
+  bool under_way = false;                              // ... and not yet seen to have ended
+  bool moved = false;                                  // fields lie elsewhere since the last start
+  bool broken = false;  // the last rebind() was refused: links may still move the old arrays
   std::unique_ptr<Guard> guard;
   std::unique_ptr<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
   std::optional<Sequence> sequence;     // of a guarded exchange
@@ -57,7 +57,7 @@ struct Exchange::State {
     require_same(parent, plan, layout, strategy, views.front().size(), nodes, guarded);
     for (std::size_t q = 0; q < views.size() && !device; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
-    forward = std::make_unique<Movement>(parent, layout, plan, views, strategy, nodes, device.get());
+    forward = std::make_unique<PreparedExchange>(parent, layout, plan, views, strategy, nodes, device.get());
     current = forward.get();
     if (!guarded) return;
     guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
@@ -70,7 +70,7 @@ struct Exchange::State {
   }
   /// What neighbours may still send messages to stays as it is: MPI may refuse to free a communicator with messages.
   void leave() {
-    for (Movement* one : {forward.get(), reverse.get()})
+    for (PreparedExchange* one : {forward.get(), reverse.get()})
       if (one != nullptr) one->leave();
     static_cast<void>(guard_comm.release());
     note_kept();
@@ -88,7 +88,7 @@ struct Exchange::State {
         how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
         plan = reverse_plan_of(comm, layout, spec, how);
       });
-      reverse = std::make_unique<Movement>(comm, layout, plan, forward->views(), how, nodes, device.get());
+      reverse = std::make_unique<PreparedExchange>(comm, layout, plan, forward->views(), how, nodes, device.get());
     });
   }
   /// @param check  whether the call may be made.
@@ -97,7 +97,7 @@ struct Exchange::State {
     reverse ? check() : open_reverse(check);
     start(*reverse, slot, after);
   }
-  void start(Movement& movement, int slot, DeviceStream after = {}) {
+  void start(PreparedExchange& movement, int slot, DeviceStream after = {}) {
     if (moved) check_apart(forward->plan(), forward->views());
     moved = false;
     if (guard) guard->overwritten(slot);

@@ -87,7 +87,7 @@ class Engine {
       bool working = false;
     };
     std::array<Stream, stream_count> streams;
-    SharedRateWork sweep;                    ///< on the sweep stream
+    SharedRateWork sweep;           ///< on the sweep stream
     std::int32_t fed = 0, met = 0;  ///< programs: all handed over, through on both streams
     std::uint32_t version = 0;      ///< of the host's next event
     HostState feeding = HostState::nothing;
@@ -264,10 +264,10 @@ class Engine {
   std::vector<std::uint8_t> posted_;  ///< per inbox, only where posting is an event
   std::vector<InFlight> parcels_;
   std::int32_t free_ = none;
-  std::vector<std::int32_t> met_;               ///< at the barrier
-  int reductions_ = 0;                          ///< most of a rank
+  std::vector<std::int32_t> met_;                      ///< at the barrier
+  int reductions_ = 0;                                 ///< most of a rank
   std::vector<std::vector<ReductionState>> meetings_;  ///< by reduction: its executions so far
-  std::vector<std::int32_t> given_;             ///< by rank and reduction: how often it has given its numbers
+  std::vector<std::int32_t> given_;                    ///< by rank and reduction: how often it has given its numbers
   int finished_ = 0;
   double now_ = 0;  ///< time of the event that is dealt with
   EventQueue queue_;

@@ -115,7 +115,7 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
 
   turn_ = slot_count_ + timed_exchanges;
   gap_ = static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
-  times_.resize(2 * turn_ * race_.order().size() + 1);  // of the first heat, the longest
+  times_.resize(2 * turn_ * race_.order().size() + 1);  // of the first round, the longest
   trying_ = candidates_.size() > 1 && messages_ > 0;
   start_heat(0);
   std::vector<int> ranks = component(context, trying_);
@@ -144,12 +144,12 @@ void AutoChoice::begin(int slot) {
   s.number = next_++;
   if (s.number == deadline()) deadline_slot_ = slot;
   if (s.number > deadline() && slot == deadline_slot_ && switched_at_ < 0) go_on(s.number);
-  const std::int64_t place = s.number - heat_;
+  const std::int64_t place = s.number - round_;
   s.mover.store(mover_at(place), std::memory_order_relaxed);
   if (place <= trials_) begins()[place] = time();
 }
 
-/// After a heat, from this exchange on: the winner, or the next heat.
+/// After a round, from this exchange on: the winner, or the next round.
 void AutoChoice::go_on(std::int64_t number) {
   leader_ = race_.leader();
   if (race_.over())
@@ -159,7 +159,7 @@ void AutoChoice::go_on(std::int64_t number) {
 }
 
 void AutoChoice::start_heat(std::int64_t number) {
-  heat_ = number;
+  round_ = number;
   trials_ = turn_ * static_cast<std::int64_t>(race_.order().size());
   tried_ += trials_;
   deadline_slot_ = -1;
@@ -169,7 +169,7 @@ void AutoChoice::start_heat(std::int64_t number) {
   if (late_ && trying_) late_->begin_heat(trials_);
 }
 
-/// What moves an exchange of this heat.
+/// What moves an exchange of this round.
 const Trial* AutoChoice::mover_at(std::int64_t place) {
   const int candidate = place < trials_ ? race_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
   return &candidates_[static_cast<std::size_t>(candidate)];
@@ -191,7 +191,7 @@ void AutoChoice::end(int slot) {
 }
 
 std::int64_t AutoChoice::place(int slot) const {
-  const std::int64_t at = slots_[slot].number - heat_;
+  const std::int64_t at = slots_[slot].number - round_;
   return at <= trials_ ? at : -1;
 }
 
@@ -222,7 +222,7 @@ void AutoChoice::reduce() {
   reducing_ = true;
 }
 
-/// Hands the times of this heat to the race.
+/// Hands the times of this round to the race.
 void AutoChoice::judge() {
   const double *const begins = last_->result().data(), *const ends = begins + trials_ + 1;
   for (std::int64_t turn = 0; turn * turn_ < trials_; ++turn)

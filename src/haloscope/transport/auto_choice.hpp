@@ -14,7 +14,7 @@
 #include "haloscope/comm/maximum.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/transport.hpp"
-#include "haloscope/transport/race.hpp"
+#include "haloscope/transport/trial_rounds.hpp"
 
 namespace haloscope {
 
@@ -38,11 +38,11 @@ struct AutoOptions {
   double (*clock)() = now_s;  ///< seconds
 };
 
-/// When exchanges began and ended, where the host learns it later. Places are those of a heat.
+/// When exchanges began and ended, where the host learns it later. Places are those of a round.
 class LateTimes {
  public:
   virtual ~LateTimes() = default;
-  /// A heat begins, of so many trials; what is known of the one before is not wanted any more.
+  /// A round begins, of so many trials; what is known of the one before is not wanted any more.
   virtual void begin_heat(std::int64_t trials) = 0;
   /// Puts the times of the trials, and when the exchange after them began, over those of the host. Never waits.
   /// @param since  what times count from, seconds of this process' clock. @return false: the device has not come so
@@ -54,19 +54,19 @@ class LateTimes {
 ///
 /// Trials. Exchanges are numbered as they begin, over all slots; all ranks must begin them in the same order, as they
 /// must for messages to match. The number alone decides which candidate moves an exchange, so no rank has to ask.
-/// Trials are made in heats, of which a Race knows the turns: consecutive exchanges of a candidate. The first ones of a
-/// turn, one per slot, are not timed, so that buffers are in the cache as they will be later.
+/// Trials are made in rounds of turns, which TrialRounds draws: consecutive exchanges of a candidate. The first ones of
+/// a turn, one per slot, are not timed, so that buffers are in the cache as they will be later.
 ///
 /// Times. Each rank notes when an exchange began (its first post) and ended (its last unpack). A nonblocking reduction
-/// after each heat finds the last of these over the ranks. An exchange takes from the last begin to the last end, so
+/// after each round finds the last of these over the ranks. An exchange takes from the last begin to the last end, so
 /// that ranks which come early do not make it longer; a step takes from the last begin to the last begin of the next
 /// exchange.
 /// Clocks of several machines are set together when the link is opened; where they are apart by more than an exchange
 /// takes, the times are those of the machine whose clock is ahead.
 ///
-/// Decision. After a heat the leader of the heats before moves all exchanges until the reduction is over. Then every
+/// Decision. After a round the leader of the rounds before moves all exchanges until the reduction is over. Then every
 /// rank judges the same numbers. Only calls that may wait anyway wait for the reduction, and only in one exchange, the
-/// deadline. The next heat, or the winner, begins with the next exchange in the deadline's slot, when the deadline is
+/// deadline. The next round, or the winner, begins with the next exchange in the deadline's slot, when the deadline is
 /// over. Slots are numbered alike on all ranks, so all switch together; where that slot is never used again, the leader
 /// stays.
 ///
@@ -111,7 +111,7 @@ class AutoChoice {
   bool unpacked(Ids in, int slot);
   /// Now its halos are filled.
   void end(int slot);
-  /// The place in its heat of the exchange of a slot: of a trial, or the one after them; -1: of another.
+  /// The place in its round of the exchange of a slot: of a trial, or the one after them; -1: of another.
   std::int64_t place(int slot) const;
   /// Whether what has arrived and been sent may count as over; else it is the deadline's, and the choice is not known.
   /// Moves the decision on; never waits.
@@ -129,10 +129,10 @@ class AutoChoice {
   /// Seconds since the clocks of all ranks were set together.
   double time() const { return options_.clock() - clock_began_; }
 
-  /// Number of the first exchange after the trials of this heat.
-  std::int64_t trials() const { return heat_ + trials_; }
-  /// The deadline of this heat: the exchange that does not end before what follows is known.
-  std::int64_t deadline() const { return heat_ + trials_ + gap_; }
+  /// Number of the first exchange after the trials of this round.
+  std::int64_t trials() const { return round_ + trials_; }
+  /// The deadline of this round: the exchange that does not end before what follows is known.
+  std::int64_t deadline() const { return round_ + trials_ + gap_; }
   /// Position of the candidate that is kept; -1 as long as it is not in use.
   int chosen() const { return switched_at_ >= 0 ? leader_ : -1; }
   /// Hands the choice to AutoOptions::keep, if there is one in use. Local, no MPI.
@@ -159,7 +159,7 @@ class AutoChoice {
   void retire();
 
   std::vector<Trial> candidates_;
-  Race race_;
+  TrialRounds race_;
   AutoOptions options_;
   LateTimes* late_;
   bool yield_;
@@ -174,15 +174,15 @@ class AutoChoice {
   bool trying_ = false;
   std::int64_t next_ = 0;                    // number of the next exchange
   std::int64_t switched_at_ = -1;            // from here on the winner moves exchanges
-  int leader_ = 0;                           // of the heats before this one; in the end the winner
-  std::int64_t heat_ = 0;                    // number of the first exchange of this heat
-  std::int64_t turn_ = 0, trials_ = 0;       // exchanges of a turn, and trials of this heat
+  int leader_ = 0;                           // of the rounds before this one; in the end the winner
+  std::int64_t round_ = 0;                   // number of the first exchange of this round
+  std::int64_t turn_ = 0, trials_ = 0;       // exchanges of a turn, and trials of this round
   std::int64_t gap_ = 0;                     // from the end of the trials to the deadline
-  std::int64_t tried_ = 0;                   // trials of all heats
-  bool reducing_ = false, decided_ = false;  // in this heat
+  std::int64_t tried_ = 0;                   // trials of all rounds
+  bool reducing_ = false, decided_ = false;  // in this round
   int deadline_slot_ = -1;
   std::mutex beginning_;  // shares of pack() may come on several threads, and first of all
-  /// When the trials of this heat and the exchange after them began, then when the trials ended; of this rank.
+  /// When the trials of this round and the exchange after them began, then when the trials ended; of this rank.
   std::vector<double> times_;
   std::optional<Maximum> last_;  // over the ranks that decide together; none: this one has nothing to choose
 };

@@ -9,8 +9,8 @@
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/strategy.hpp"
+#include "haloscope/transport/cached_choice.hpp"
 #include "haloscope/transport/composite.hpp"
-#include "haloscope/transport/kept_choice.hpp"
 #include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {
@@ -106,19 +106,19 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
 }
 
 /// What an earlier program chose among `names` for this exchange: rank 0's file counts. Collective.
-std::optional<KeptChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, const std::vector<std::string>& names) {
+std::optional<CachedChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, const std::vector<std::string>& names) {
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  const KeptChoice mine = (rank == 0 ? file.read() : std::nullopt).value_or(KeptChoice{});
-  const KeptChoice kept{text_of_rank(comm, 0, mine.chosen), text_of_rank(comm, 0, mine.second),
-                        text_of_rank(comm, 0, mine.since)};
+  const CachedChoice mine = (rank == 0 ? file.read() : std::nullopt).value_or(CachedChoice{});
+  const CachedChoice kept{text_of_rank(comm, 0, mine.chosen), text_of_rank(comm, 0, mine.second),
+                          text_of_rank(comm, 0, mine.since)};
   if (!has(names, kept.chosen) || !has(names, kept.second) || kept.chosen == kept.second) return {};
   return kept;
 }
 
 /// The two candidates of a kept choice; none where one of them cannot be opened any more. Collective.
 /// @throws Error where MPI refuses one: to open it again here would match messages that are under way.
-std::optional<Opened> open_kept(const LinkContext& context, const KeptChoice& kept,
+std::optional<Opened> open_kept(const LinkContext& context, const CachedChoice& kept,
                                 bool (*closes_alone)(const std::string&)) {
   try {
     Opened opened = open_candidates(context, {kept.chosen, kept.second}, closes_alone);

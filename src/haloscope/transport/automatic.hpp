@@ -28,7 +28,7 @@ class AutoLink final : public Link {
   bool must_be_awaited() const override { return choice_.must_be_awaited(); }
   bool closes_alone() const override { return choice_.closes_alone(); }
   bool follows() const override { return choice_.follows(); }
-  void follow(int slot, Moves moved) override {
+  void follow(int slot, SlotOffsets moved) override {
     for (Trial& candidate : choice_.candidates())
       if (candidate.link) candidate.link->follow(slot, moved);
   }

@@ -88,7 +88,7 @@ class CompositeLink final : public Link {
     far_->abandon();
   }
   bool follows() const override { return near_->follows() && far_->follows(); }
-  void follow(int slot, Moves moved) override {
+  void follow(int slot, SlotOffsets moved) override {
     near_->follow(slot, moved);
     far_->follow(slot, moved);
   }

@@ -416,7 +416,7 @@ TEST(ReductionLegality, OneThatLastsUntilALaterStageIsNonblockingAndNamesOneThat
 
 TEST(ReductionLegality, ADeferredOneThatEndsTheRunNeedsTheFieldsOfTheStepBefore) {
   const auto ending = [](App app) {
-    app.enough = [](const Problem&, int, std::span<const double>, std::span<const double>) { return false; };
+    app.finished = [](const Problem&, int, std::span<const double>, std::span<const double>) { return false; };
     app.ends_early = [](const Problem&) { return true; };
     return choice_of(app, "bulk");
   };

@@ -253,24 +253,24 @@ TEST(Auto, KeepsTheTrialWhoseSlowestRankIsFastest) {
     }
 }
 
-/// The third is out after one heat; the first two cannot be told apart, and race until the heats are used up.
+/// The third is out after one round; the first two cannot be told apart, and race until the rounds are used up.
 TEST(Auto, TriesThoseThatCannotBeToldApartOnAndOnAndNoOthers) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
   const Case c = ring();
   const RaceLimits limits{4, 3};
   const Runners runners(c, {{10, 14}, {9, 13}, {50}}, world_size() - 1, limits);
   AutoLink& link = automatic(*runners.rig);
-  const std::int64_t most = limits.heats * (link.deadline() + 2 * c.slots);
+  const std::int64_t most = limits.rounds * (link.deadline() + 2 * c.slots);
   std::int64_t e = 0;
   for (; link.chosen() < 0 && e < most; ++e) runners.rig->exchange(static_cast<int>(e % c.slots));
   EXPECT_EQ(link.chosen(), 1) << link.report();
-  const int heat = limits.turns * (c.slots + timed_exchanges);
-  EXPECT_EQ(runners.exchanges[2], heat);
-  EXPECT_GE(runners.exchanges[0] + runners.exchanges[1], 6 * heat);
-  EXPECT_NE(link.report().find(std::to_string(7 * heat) + " trials"), std::string::npos) << link.report();
+  const int round = limits.turns * (c.slots + timed_exchanges);
+  EXPECT_EQ(runners.exchanges[2], round);
+  EXPECT_GE(runners.exchanges[0] + runners.exchanges[1], 6 * round);
+  EXPECT_NE(link.report().find(std::to_string(7 * round) + " trials"), std::string::npos) << link.report();
 }
 
-/// Whatever is decided, and after however many heats, it is the same on all ranks, and the halos are right.
+/// Whatever is decided, and after however many rounds, it is the same on all ranks, and the halos are right.
 TEST(Auto, ManyHeatsEndAlikeOnAllRanksWithRightHalos) {
   std::mt19937 random(130 + world_size());
   for (int i = 0; i < (world_size() > 2 ? 1 : 3); ++i)  // crowded: keep it short
@@ -282,7 +282,7 @@ TEST(Auto, ManyHeatsEndAlikeOnAllRanksWithRightHalos) {
       SCOPED_TRACE(describe(c));
       Rig rig(c);
       AutoLink& link = automatic(rig);
-      const std::int64_t most = RaceLimits{}.heats * (link.deadline() + 2 * c.slots);
+      const std::int64_t most = RaceLimits{}.rounds * (link.deadline() + 2 * c.slots);
       for (std::int64_t e = 0; e < most && !testing::Test::HasFailure(); ++e) {
         const int slot = static_cast<int>(e % c.slots), epoch = static_cast<int>(e);
         rig.fill(slot, epoch);

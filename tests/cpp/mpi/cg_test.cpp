@@ -152,7 +152,7 @@ TEST(ConjugateGradients, ToleranceEndsTheRunWithTheSolution) {
       haloscope::Run run(MPI_COMM_WORLD, c);
       run.initialise();
       const Progress progress = run.advance(500);
-      EXPECT_TRUE(progress.enough);
+      EXPECT_TRUE(progress.finished);
       EXPECT_LT(progress.steps, 100);
       const Box own = run.layout().owned(run.plan().rank);
       double worst = 0;

@@ -395,7 +395,7 @@ TEST(DeviceStepper, LoopsEndByWhatKernelsGather) {
       ++asked[launched];
       return reduced[0] - reduced[1] < 1e-3;
     };
-    Stepper step(grid, fields.refs(), choice, std::vector<Stage>{stage}, {.enough = enough});
+    Stepper step(grid, fields.refs(), choice, std::vector<Stage>{stage}, {.finished = enough});
     step.run(1);
     largest[launched] = step.reduced().front();
   }

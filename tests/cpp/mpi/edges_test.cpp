@@ -86,8 +86,8 @@ const std::string& room() {
                              if (at.stage == 0) scalars[1] = 0;
                              if (at.stage == 1) scalars[1] = static_cast<double>(at.times) + 1;
                            },
-                       .enough = [](const Problem&, int stage, std::span<const double>,
-                                    std::span<const double> s) { return stage == 1 && s[1] >= s[0]; }};
+                       .finished = [](const Problem&, int stage, std::span<const double>,
+                                      std::span<const double> s) { return stage == 1 && s[1] >= s[0]; }};
   return known(app);
 }
 

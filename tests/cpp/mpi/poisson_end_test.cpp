@@ -28,7 +28,7 @@ TEST(Poisson, SB3_JacobiStopsWhereTheSequentialProgramStops) {
       const Solved s = solve(until(c, precision, scheme), 100000);
       EXPECT_EQ(s.progress.steps, count) << scheme << " " << precision;
       EXPECT_EQ(s.residual, residual) << scheme << " " << precision;
-      EXPECT_TRUE(s.progress.enough);
+      EXPECT_TRUE(s.progress.finished);
       expect_same_field(*s.run, expected, scheme);
     }
 }
@@ -44,7 +44,7 @@ void expect_pipeline_stop(const Choice& choice, const std::string& scheme, doubl
   const Solved s = solve(until(c, precision, scheme), 100000, options);
   EXPECT_GE(s.progress.steps, sequential) << scheme;
   EXPECT_LE(s.progress.steps, sequential + 2 * (world_size() - 1) + 2) << scheme;
-  EXPECT_TRUE(s.progress.enough);
+  EXPECT_TRUE(s.progress.finished);
   for (std::int64_t k = sequential; k < s.progress.steps; ++k) residual = expected.iterate();
   EXPECT_EQ(s.residual, residual) << scheme << " after " << s.progress.steps;
   expect_same_field(*s.run, expected, scheme);
@@ -83,7 +83,7 @@ TEST(Poisson, SD3_SlotsAreReusedSafelyOverManyIterations) {
   const Solved s = solve(until(c, 1e-300, "accumulate"), iterations);  // never reached: every iteration's is collected
   EXPECT_EQ(s.progress.steps, iterations);
   EXPECT_EQ(s.residual, residual);
-  EXPECT_FALSE(s.progress.enough);
+  EXPECT_FALSE(s.progress.finished);
   expect_same_field(*s.run, expected, "accumulate");
 }
 

@@ -527,7 +527,7 @@ const std::string& implicit() {
       .dims = 2,
       .parameters = {mode_parameter(), {.name = "residual", .value = 1e-3, .help = "Small enough.", .least = 0}},
       .step = implicit_step,
-      .enough = [](const Problem& p, int stage, std::span<const double> reduced, std::span<const double>) {
+      .finished = [](const Problem& p, int stage, std::span<const double> reduced, std::span<const double>) {
         return stage == 1 && reduced[0] < p.parameters.real("residual");
       }};
   return known(app);

@@ -181,14 +181,14 @@ TEST(StepperLoops, ALoopEndsWhenItIsEnough) {
     last = reduced[0];
     return ++asked == 5;
   };
-  EXPECT_EQ(looped(2, 100, 1, {.enough = enough}), looped(1, 1, 6, {}));
+  EXPECT_EQ(looped(2, 100, 1, {.finished = enough}), looped(1, 1, 6, {}));
   EXPECT_EQ(asked, 5);
 }
 
 TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
   const std::string said = error_of([] { looped(1, 9, 1, {}); });
   EXPECT_NE(said.find("a loop of 1 to 9 times"), std::string::npos) << said;
-  EXPECT_NE(said.find("StepperOptions::enough"), std::string::npos) << said;
+  EXPECT_NE(said.find("StepperOptions::finished"), std::string::npos) << said;
 }
 
 /// The own values after steps of averages to and fro, both of which exchange.

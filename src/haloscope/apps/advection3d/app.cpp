@@ -87,12 +87,12 @@ const App& advection3d_app() {
     a.device_levels = 1;
     a.exact = exact_solution;
     a.illegal = illegal_advection;
-    a.open = [](const Opening& o) {
+    a.open = [](const KernelContext& o) {
       return std::make_unique<KernelSweeper>(o, "advection3d-" + o.problem.form, advection_weights(o.problem));
     };
     a.device = [](const Problem& p) { return DeviceKernel{"advection3d-" + p.form, advection_weights(p)}; };
     a.entries = [](const Problem& p, const Sweeper&, const FieldReader&) {
-      return std::vector<Entry>{{"nu", step_over_spacing(p.parameters)}};
+      return std::vector<RecordEntry>{{"nu", step_over_spacing(p.parameters)}};
     };
     return a;
   }();

@@ -129,7 +129,7 @@ std::vector<std::vector<CgSweep>> sweeps_of(const Problem& problem) {
 
 class CgSweeper final : public Sweeper {
  public:
-  explicit CgSweeper(const Opening& o) : terms_(cells_in(o.problem)) {
+  explicit CgSweeper(const KernelContext& o) : terms_(cells_in(o.problem)) {
     for (const auto& stage : sweeps_of(o.problem)) {
       std::vector<Call>& calls = calls_.emplace_back();
       for (const CgSweep& one : stage) calls.push_back({find_kernel(one.kernel, o.problem.real, o.isa), one.operands});
@@ -353,10 +353,10 @@ const App& cg3d_app() {
     a.starts_random = false;
     a.step = cg_step;
     a.initial = noise;
-    a.open = [](const Opening& o) { return std::make_unique<CgSweeper>(o); };
+    a.open = [](const KernelContext& o) { return std::make_unique<CgSweeper>(o); };
     a.scalars.assign(std::begin(scalar_names), std::end(scalar_names));
     a.update = update_scalars;
-    a.enough = small_enough;
+    a.finished = small_enough;
     a.ends_early = [](const Problem& p) { return p.parameters.real("tolerance") > 0; };
     a.illegal = illegal_cg;
     return a;

@@ -340,7 +340,7 @@ Step step_of_problem(const Problem& problem) {
 
 class HydroSweeper final : public Sweeper {
  public:
-  explicit HydroSweeper(const Opening& o)
+  explicit HydroSweeper(const KernelContext& o)
       : kernel_(find_kernel("hydro3d-" + o.problem.form, o.problem.real, o.isa)),
         in_arrays_(o.problem.form == "arrays"),
         arrays_(static_cast<std::size_t>(o.threads)) {
@@ -560,14 +560,15 @@ std::span<const double> subspan_of(std::span<const double> numbers, int first, i
   return numbers.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
 }
 
-std::vector<Entry> entries(const Problem& p, const Sweeper&, const FieldReader& reader) {
+std::vector<RecordEntry> entries(const Problem& p, const Sweeper&, const FieldReader& reader) {
   const auto s = reader.scalars();
   const double now = s[time_now] + s[time_step];
   const auto steps = s.subspan(histogram, most_cycles);
   const std::int64_t most = p.parameters.integer("most_cycles");
-  std::vector<Entry> list{{"time", now},
-                          {"steps_by_cycles", list_of(steps.first(static_cast<std::size_t>(most)))},
-                          {"last_totals", list_of(subspan_of(reader.reduced(), Numbers(p).last_totals, total_count))}};
+  std::vector<RecordEntry> list{
+      {"time", now},
+      {"steps_by_cycles", list_of(steps.first(static_cast<std::size_t>(most)))},
+      {"last_totals", list_of(subspan_of(reader.reduced(), Numbers(p).last_totals, total_count))}};
   if (summarises(p))
     list.push_back(
         {"sketch", text_of(subspan_of(reader.reduced(), Numbers(p).summary + summary_sketch, sketch_letters))});
@@ -604,10 +605,10 @@ const App& hydro3d_app() {
     a.initial = hydro::initial_value;
     a.device_levels = 1;
     a.device = [](const Problem& p) { return DeviceKernel{"hydro3d-" + p.form, {}}; };
-    a.open = [](const Opening& o) { return std::make_unique<hydro::HydroSweeper>(o); };
+    a.open = [](const KernelContext& o) { return std::make_unique<hydro::HydroSweeper>(o); };
     a.scalars = hydro::scalar_names();
     a.update = hydro::update_clock;
-    a.enough = [](const Problem& p, int stage, std::span<const double>, std::span<const double> s) {
+    a.finished = [](const Problem& p, int stage, std::span<const double>, std::span<const double> s) {
       return hydro::has_enough(p, stage, s);
     };
     a.ends_early = hydro::ends_by_itself;

@@ -24,7 +24,7 @@ double precision_of(const Problem& p) { return p.parameters.real("precision"); }
 /// Kernels with the right-hand side, the residual, and the work per block of lines.
 class PoissonSweeper final : public KernelSweeper {
  public:
-  explicit PoissonSweeper(const Opening& o)
+  explicit PoissonSweeper(const KernelContext& o)
       : KernelSweeper(o, "poisson2d-" + o.problem.form, {}),
         rows_(poisson_of(o.problem).row_factors()),
         columns_(poisson_of(o.problem).column_factors()),
@@ -170,14 +170,14 @@ std::vector<std::vector<double>> work(const WorkMeter& meter, const FieldReader&
   return rows;
 }
 
-std::vector<Entry> entries(const Problem& p, const Sweeper& sweeper, const FieldReader& reader) {
+std::vector<RecordEntry> entries(const Problem& p, const Sweeper& sweeper, const FieldReader& reader) {
   const Parameters& set = p.parameters;
   const bool in_place = p.form == in_place_form;
-  std::vector<Entry> list{{"method", std::string(in_place ? in_place_form : "jacobi")},
-                          {"interlines", poisson_of(p).interlines},
-                          {"function", set.integer("function")},
-                          {"termination", std::string(precision_of(p) > 0 ? "precision" : "iterations")},
-                          {"excerpt", excerpt(p, reader)}};
+  std::vector<RecordEntry> list{{"method", std::string(in_place ? in_place_form : "jacobi")},
+                                {"interlines", poisson_of(p).interlines},
+                                {"function", set.integer("function")},
+                                {"termination", std::string(precision_of(p) > 0 ? "precision" : "iterations")},
+                                {"excerpt", excerpt(p, reader)}};
   if (precision_of(p) > 0) {
     list.push_back({"precision", precision_of(p)});
     const std::string& asked = set.word("residual");
@@ -235,9 +235,9 @@ const App& poisson2d_app() {
     a.starts_random = false;
     a.step = poisson_step;
     a.initial = initial;
-    a.open = [](const Opening& o) { return std::make_unique<PoissonSweeper>(o); };
+    a.open = [](const KernelContext& o) { return std::make_unique<PoissonSweeper>(o); };
     a.plain = plain_sweep;
-    a.enough = [](const Problem& p, int, std::span<const double> residual, std::span<const double>) {
+    a.finished = [](const Problem& p, int, std::span<const double> residual, std::span<const double>) {
       return precision_of(p) > 0 && residual[0] < precision_of(p);
     };
     a.ends_early = [](const Problem& p) { return precision_of(p) > 0; };

@@ -219,13 +219,13 @@ std::vector<BlockEvent> BlocksFlow::device_events(const ClockMap& clock) const {
 
 // ---- looking --------------------------------------------------------------------------------------------------------
 
-void Lookout::found() {
+void StallTimer::found() {
   looks_ = 0;
   since_ = 0;
   wait_.found();
 }
 
-bool Lookout::rest() {
+bool StallTimer::rest() {
   if (backoff_us_ > 0)
     std::this_thread::sleep_for(std::chrono::microseconds(backoff_us_));
   else if (yield_)
@@ -239,7 +239,7 @@ bool Lookout::rest() {
   return vain_s_ > while_s;
 }
 
-void BlocksFlow::look_elsewhere(Lookout& lookout, const char* missing) const {
+void BlocksFlow::look_elsewhere(StallTimer& lookout, const char* missing) const {
   if (context_.limit_s > 0 && lookout.vain_s() > context_.limit_s)
     give_up(std::string(missing) + " for " + std::to_string(context_.limit_s) + " s");
   lookout.wait().look([&] { return std::string(missing) + "; " + state(); });

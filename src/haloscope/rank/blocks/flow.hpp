@@ -100,7 +100,7 @@ class BlocksFlow {
   template <class Take, class Idle = decltype([] {})>
   void take_events(int events, HitProfile& profile, const char* missing, Take take, Idle idle = {});
   /// A wait has lasted: reports it where it is long. @throws Error where it is longer than the limit.
-  void look_elsewhere(class Lookout& lookout, const char* missing) const;
+  void look_elsewhere(class StallTimer& lookout, const char* missing) const;
   /// @throws Error with the state of all blocks.
   [[noreturn]] void give_up(const std::string& why) const;
 
@@ -138,9 +138,9 @@ class BlocksFlow {
 };
 
 /// Looks again and again.
-class Lookout {
+class StallTimer {
  public:
-  Lookout(const BlocksContext& context, int backoff_us)
+  StallTimer(const BlocksContext& context, int backoff_us)
       : yield_(context.yield), backoff_us_(backoff_us), spin_(context.yield), wait_(context.yield) {}
   void found();
   /// Rests a little. @return whether it has been in vain for a while: time to look at something else.
@@ -159,7 +159,7 @@ class Lookout {
 
 template <class Take, class Idle>
 void BlocksFlow::take_events(int events, HitProfile& profile, const char* missing, Take take, Idle idle) {
-  Lookout lookout(context_, context_.variant.backoff_us);
+  StallTimer lookout(context_, context_.variant.backoff_us);
   profile.begin_iteration();
   while (events > 0) {
     if (take()) {

@@ -23,7 +23,7 @@ class TaskQueue final : public BlocksFlow {
  private:
   using Service = bool (TaskQueue::*)();
   /// What one thread of the CPU looks after.
-  struct Desk {
+  struct Worker {
     std::vector<Service> services;  // the first ones first
     int events = 0;                 // of an iteration
     HitProfile profile;
@@ -37,7 +37,7 @@ class TaskQueue final : public BlocksFlow {
   void launch();
   bool resume();
   void copy_in();
-  void serve(Desk& desk);
+  void serve(Worker& desk);
   void serve_all();
   void finish();
   void check_list();
@@ -72,7 +72,7 @@ class TaskQueue final : public BlocksFlow {
   std::vector<int> taken_;                    // by block: tasks; as a list: its front
   std::vector<std::atomic<int>> issued_;      // copies to the host
   std::vector<std::atomic<int>> copy_state_;  // a CopyState
-  std::vector<Desk> desks_;
+  std::vector<Worker> desks_;
   int front_ = 0;
   double copying_since_ = 0;              // to the device
   std::vector<double> copied_out_since_;  // by block x chunks + chunk
@@ -135,7 +135,7 @@ void TaskQueue::staff_desks() {
                 arrived = &TaskQueue::take_arrived;
   const int copies = device ? blocks() + tasks_ : 0;
   const auto desk = [](std::vector<Service> services, int events) {
-    Desk made;
+    Worker made;
     made.services = std::move(services);
     made.events = events;
     return made;
@@ -159,7 +159,7 @@ void TaskQueue::staff_desks() {
 
 HitProfile TaskQueue::profile() const {
   HitProfile all;
-  for (const Desk& desk : desks_) all.add(desk.profile);
+  for (const Worker& desk : desks_) all.add(desk.profile);
   return all;
 }
 
@@ -228,12 +228,12 @@ void TaskQueue::serve_all() {
     });
   serve(desks_[0]);
   for (std::thread& other : others) other.join();
-  for (const Desk& desk : desks_)
+  for (const Worker& desk : desks_)
     if (desk.failure) std::rethrow_exception(desk.failure);
 }
 
 /// The first desk takes the tasks of the kernel.
-void TaskQueue::serve(Desk& desk) try {
+void TaskQueue::serve(Worker& desk) try {
   take_events(
       desk.events, desk.profile, "nothing happened",
       [&] {
@@ -248,7 +248,7 @@ void TaskQueue::serve(Desk& desk) try {
 }
 
 void TaskQueue::finish() {
-  Lookout lookout(context_, 0);
+  StallTimer lookout(context_, 0);
   while (!end_->reached() || resume())
     if (lookout.rest()) look_elsewhere(lookout, "blocks did not end");
   wait_for_sends();

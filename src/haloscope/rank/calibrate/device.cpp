@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "haloscope/core/clock.hpp"
-#include "haloscope/device/hold.hpp"
+#include "haloscope/device/stream_blocker.hpp"
 #include "haloscope/field/arrangement.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/blocks/clock_map.hpp"
@@ -106,7 +106,7 @@ class DeviceBlock {
   Plan plan_;
   DeviceFields fields_;
   std::unique_ptr<device::Event> begin_, end_, fork_, join_;
-  device::Hold hold_;
+  device::StreamBlocker hold_;
 };
 
 /// The messages of one round and direction on their way: packed by one launch, copied by one call, and back.

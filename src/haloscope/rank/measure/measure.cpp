@@ -242,7 +242,7 @@ Json outcome_json(const Run& run, const std::vector<Progress>& done, const std::
   bool enough = true;
   for (const Progress& progress : done) {
     json["steps"].push_back(progress.steps);
-    enough = enough && progress.enough;
+    enough = enough && progress.finished;
   }
   for (const Json& one : reduced)
     for (const auto& [name, numbers] : one.items()) json["reduced"][name].push_back(numbers);
@@ -268,7 +268,7 @@ Json reduced_json(const Run& run) {
 
 Json entries_json(const Run& run) {
   Json json = Json::object();
-  for (const Entry& entry : run.entries())
+  for (const RecordEntry& entry : run.entries())
     json[entry.name] = std::visit([](const auto& value) { return Json(value); }, entry.value);
   return json;
 }

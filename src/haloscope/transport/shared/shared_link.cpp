@@ -199,7 +199,7 @@ void SharedLink::connect(const LinkContext& context, const Node& node, const Con
 
 SharedLink::~SharedLink() { finish(); }
 
-void SharedLink::follow(int slot, Moves moved) {
+void SharedLink::follow(int slot, SlotOffsets moved) {
   for (int id = 0; id < messages_; ++id)
     for (CopyList& list : port(id, slot).copies) list.follow(moved);
 }

@@ -49,7 +49,7 @@ class SharedLink : public Link {
   bool closes_alone() const override { return closes_alone_; }
   /// Neighbours know the addresses of fields that they reach into.
   bool follows() const override { return mode_ == SharedMode::packed; }
-  void follow(int slot, Moves moved) override;
+  void follow(int slot, SlotOffsets moved) override;
 
   /// Whether test() can ever say yes before wait() has been called.
   bool waits_by_polling() const { return mode_ != SharedMode::fence; }

@@ -71,7 +71,7 @@ void MessageLink::place(const LinkContext& context, const MessagePlaces& placeme
     }
 }
 
-void MessageLink::follow(int slot, Moves moved) {
+void MessageLink::follow(int slot, SlotOffsets moved) {
   const Views& views = *context_.views;
   for (int id = 0; id < messages_; ++id) {
     if (!context_.moves(id)) continue;

@@ -47,7 +47,7 @@ class MessageLink : public Link {
   Blocks blocks() const override { return options_.blocking ? Blocks::send : Blocks::never; }
   bool closes_alone() const override { return true; }
   bool follows() const override { return true; }
-  void follow(int slot, Moves moved) override;
+  void follow(int slot, SlotOffsets moved) override;
   /// Receives into fields go to memory that stays; a message that MPI has begun to receive is awaited for a second.
   void abandon() override;
 

@@ -1,6 +1,4 @@
 // Priced programs carried out: lanes, dependencies, messages and waits give the time, no formula per schedule.
-#include "haloscope/model/steady_state.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "haloscope/model/steady_state.hpp"
 #include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::model {
@@ -195,7 +194,8 @@ TEST(Compose, ACommunicationThreadServesEveryRoundBesideTheSweep) {
 
 TEST(Compose, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
   // Packing 2 s at a rate of 1/20, then waiting 4 s at 1/16, then helping at 1/8: 2/20 + 4/16 leave 0.65 x 8 s.
-  Timeline track = alike({work(Term::pack, 2), message(Deed::send, 1), message(Deed::wait, 0), sweep({20, 16, 8}, {})}, 4);
+  Timeline track =
+      alike({work(Term::pack, 2), message(Deed::send, 1), message(Deed::wait, 0), sweep({20, 16, 8}, {})}, 4);
   track.comm_thread = true;
   EXPECT_NEAR(seconds(track), 6 + 0.65 * 8, close);
 }
@@ -219,7 +219,7 @@ TEST(Compose, OfSeveralPossibleSendersTheLastCounts) {
 TEST(Compose, AMessageThatNeedsCallsIsKeptUntilTheLastOfItsReceiversHasIt) {
   // The first sends to both others and waits for nobody; it cannot go on before the slower one has called.
   std::vector<Timeline> tracks{calling(bulk({1, 2, 1, 1, 1})), calling(bulk({1, 2, 1, 3, 1})),
-                            calling(bulk({1, 2, 1, 8, 1}))};
+                               calling(bulk({1, 2, 1, 8, 1}))};
   tracks[0].sources[0] = {};
   for (const std::size_t receiver : {1, 2}) tracks[receiver].sources[0] = {{0, 1}};
   for (const RoundTime& mean : steady_state(tracks)) EXPECT_NEAR(mean.seconds, 1 + 2 + 1 + 8 + 1, close);
@@ -343,8 +343,8 @@ TEST(Compose, StreamsMeetAtTheEndOfEveryProgram) {
 TEST(Compose, TheHostComputesWhileItWaitsForMessagesAndStreams) {
   // A wall of 4 that needs nothing, beside a message of 10 that follows a copy of 3.
   Timeline track = alike({on_stream(Term::d2h, 3, Lane::halo_stream), message(Deed::send, 1), message(Deed::wait, 0),
-                       sweep(2, {2}, Lane::sweep_stream), sweep(4, {})},
-                      10);
+                          sweep(2, {2}, Lane::sweep_stream), sweep(4, {})},
+                         10);
   track.body[1].after = {0};
   EXPECT_NEAR(seconds(track), 3 + 10 + 2, close);
   track.body[0] = on_stream(Term::d2h, 0, Lane::halo_stream);  // the message has to wait for the wall

@@ -13,13 +13,13 @@ namespace haloscope::device {
 
 /// Data pass in parts: while the host makes or looks at one, the device copies the other. So host memory does not grow
 /// with the data, and no copy goes through pageable memory.
-class Hatch {
+class StagingBuffers {
  public:
   /// @param bytes  of each piece, >= 1. Nothing allocates afterwards.
-  Hatch(Device& device, std::size_t bytes);
-  ~Hatch();
-  Hatch(const Hatch&) = delete;
-  Hatch& operator=(const Hatch&) = delete;
+  StagingBuffers(Device& device, std::size_t bytes);
+  ~StagingBuffers();
+  StagingBuffers(const StagingBuffers&) = delete;
+  StagingBuffers& operator=(const StagingBuffers&) = delete;
 
   std::size_t bytes() const { return bytes_; }
 

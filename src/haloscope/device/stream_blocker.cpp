@@ -1,11 +1,11 @@
-#include "haloscope/device/hold.hpp"
+#include "haloscope/device/stream_blocker.hpp"
 
 #include <cstring>
 
 namespace haloscope::device {
 
 /// The kernel of an exchange whose one message never comes: it stays as long as it may.
-Hold::Hold(Device& device, double seconds)
+StreamBlocker::StreamBlocker(Device& device, double seconds)
     : device_(device),
       words_(device, Space::mapped, 2 * signal_words * sizeof(std::uint64_t)),
       told_(device, Space::device, sizeof(std::uint64_t)) {
@@ -19,6 +19,6 @@ Hold::Hold(Device& device, double seconds)
   launch_.stay.ticks = static_cast<std::uint64_t>(seconds * device.info().clock_hz);
 }
 
-void Hold::on(Stream& stream) const { device_.kernels().exchange.run(stream, launch_); }
+void StreamBlocker::on(Stream& stream) const { device_.kernels().exchange.run(stream, launch_); }
 
 }  // namespace haloscope::device

@@ -1,4 +1,4 @@
-#include "haloscope/transport/kept_choice.hpp"
+#include "haloscope/transport/cached_choice.hpp"
 
 #include <unistd.h>
 
@@ -62,16 +62,16 @@ ChoiceFile::ChoiceFile(std::string key) : key_(line_of(std::move(key))) {
   path_ = in + name;
 }
 
-std::optional<KeptChoice> ChoiceFile::read() const {
+std::optional<CachedChoice> ChoiceFile::read() const {
   const std::optional<std::string> text = path_.empty() ? std::nullopt : kept_text(path_, most_bytes);
   if (!text) return {};
   const std::vector<std::string> lines = split(*text, '\n');
   if (lines.size() != 4 || lines[0] != key_ || lines[1].empty() || lines[2].empty() || !is_time(lines[3])) return {};
-  return KeptChoice{lines[1], lines[2], lines[3]};
+  return CachedChoice{lines[1], lines[2], lines[3]};
 }
 
 /// Not as JSON, whose end takes memory: where there is none, it would end the program.
-void ChoiceFile::write(const KeptChoice& choice) const {
+void ChoiceFile::write(const CachedChoice& choice) const {
   if (path_.empty()) return;
   keep_text(path_, join({key_, choice.chosen, choice.second, choice.since, ""}, "\n"));
 }

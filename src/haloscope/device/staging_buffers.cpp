@@ -1,8 +1,8 @@
-#include "haloscope/device/hatch.hpp"
+#include "haloscope/device/staging_buffers.hpp"
 
 namespace haloscope::device {
 
-Hatch::Hatch(Device& device, std::size_t bytes) : bytes_(bytes) {
+StagingBuffers::StagingBuffers(Device& device, std::size_t bytes) : bytes_(bytes) {
   for (Piece& piece : pieces_) {
     piece.memory = Buffer(device, Space::pinned, bytes);
     piece.copied = device.event(false);
@@ -10,12 +10,12 @@ Hatch::Hatch(Device& device, std::size_t bytes) : bytes_(bytes) {
 }
 
 /// A copy may be under way where somebody has stopped looking.
-Hatch::~Hatch() {
+StagingBuffers::~StagingBuffers() {
   for (Piece& piece : pieces_) call_even_if_lost([&] { piece.copied->wait(); });
 }
 
-void Hatch::send(Stream& stream, std::byte* memory, const ByteRange& range, const Cut& cut,
-                 const std::function<void(const ByteRange& part, std::byte* here)>& make) {
+void StagingBuffers::send(Stream& stream, std::byte* memory, const ByteRange& range, const Cut& cut,
+                          const std::function<void(const ByteRange& part, std::byte* here)>& make) {
   ByteRange rest = range;
   for (std::size_t turn = 0; rest.size() > 0; turn = 1 - turn) {
     Piece& piece = pieces_[turn];
@@ -29,15 +29,15 @@ void Hatch::send(Stream& stream, std::byte* memory, const ByteRange& range, cons
   stream.finish();
 }
 
-void Hatch::order(Stream& stream, const std::byte* memory, Piece& piece, const ByteRange& part) {
+void StagingBuffers::order(Stream& stream, const std::byte* memory, Piece& piece, const ByteRange& part) {
   piece.part = part;
   if (part.size() == 0) return;
   stream.copy(piece.memory.data(), memory + part.begin, part.size());
   stream.record(*piece.copied);
 }
 
-void Hatch::fetch(Stream& stream, const std::byte* memory, const ByteRange& range, const Cut& cut,
-                  const std::function<bool(const ByteRange& part, const std::byte* here)>& look) {
+void StagingBuffers::fetch(Stream& stream, const std::byte* memory, const ByteRange& range, const Cut& cut,
+                           const std::function<bool(const ByteRange& part, const std::byte* here)>& look) {
   ByteRange rest = range;
   const auto next = [&] {
     const ByteRange part = rest.size() > 0 ? cut(rest) : rest;

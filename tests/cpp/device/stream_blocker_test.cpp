@@ -1,18 +1,17 @@
 // What is given to a stream behind a Hold is there before the stream comes to it.
-#include "haloscope/device/hold.hpp"
-
 #include <gtest/gtest.h>
 
 #include "device/here.hpp"
+#include "haloscope/device/stream_blocker.hpp"
 
 namespace haloscope::device {
 namespace {
 
-TEST(Hold, KeepsAStreamBusyUntilMoreHasBeenGivenAndEndsByItself) {
+TEST(StreamBlocker, KeepsAStreamBusyUntilMoreHasBeenGivenAndEndsByItself) {
   Device& device = test::here();
   const auto stream = device.stream();
   const auto begin = device.event(), end = device.event();
-  const Hold hold(device, 0.3);
+  const StreamBlocker hold(device, 0.3);
   for (int turn = 0; turn < 2; ++turn) {
     hold.on(*stream);
     stream->record(*begin);

@@ -1,4 +1,4 @@
-#include "haloscope/runner/library_call.hpp"
+#include "haloscope/runner/overrides.hpp"
 
 #include <atomic>
 #include <cstdlib>

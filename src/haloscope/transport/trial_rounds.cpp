@@ -1,4 +1,4 @@
-#include "haloscope/transport/race.hpp"
+#include "haloscope/transport/trial_rounds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,10 +12,10 @@ constexpr double deviations = 2;
 
 }  // namespace
 
-Race::Race(int candidates, RaceLimits limits, unsigned seed)
+TrialRounds::TrialRounds(int candidates, RaceLimits limits, unsigned seed)
     : limits_(limits), random_(seed + 1), entrants_(static_cast<std::size_t>(candidates)) {
-  const auto most = static_cast<std::size_t>(limits.turns) * limits.heats * timed_exchanges;
-  for (Entrant& e : entrants_) {
+  const auto most = static_cast<std::size_t>(limits.turns) * limits.rounds * timed_exchanges;
+  for (TimedCandidate& e : entrants_) {
     e.exchanges.reserve(most);
     e.steps.reserve(most);
     e.exchange = e.step = {never, never, never};
@@ -24,32 +24,34 @@ Race::Race(int candidates, RaceLimits limits, unsigned seed)
   draw_order();
 }
 
-void Race::add(int candidate, double exchange, double step) {
-  Entrant& e = entrants_[static_cast<std::size_t>(candidate)];
+void TrialRounds::add(int candidate, double exchange, double step) {
+  TimedCandidate& e = entrants_[static_cast<std::size_t>(candidate)];
   e.exchanges.push_back(exchange);
   e.steps.push_back(step);
 }
 
-void Race::judge() {
-  for (Entrant& e : entrants_)
+void TrialRounds::judge() {
+  for (TimedCandidate& e : entrants_)
     if (e.racing) {
       e.exchange = interval(e.exchanges);
       e.step = interval(e.steps);
     }
   drop_long_steps();
   drop_long_exchanges();
-  const Entrant& best = shortest(&Entrant::exchange);
-  const auto as_fast = [&](const Entrant& e) {
+  const TimedCandidate& best = shortest(&TimedCandidate::exchange);
+  const auto as_fast = [&](const TimedCandidate& e) {
     return e.racing && e.exchange.middle <= (1 + tolerance) * best.exchange.middle;
   };
   leader_ = static_cast<int>(std::find_if(entrants_.begin(), entrants_.end(), as_fast) - entrants_.begin());
-  const auto settled = [&](const Entrant& e) { return !e.racing || &e == &best || is_faster(best, e, 1 + tolerance); };
+  const auto settled = [&](const TimedCandidate& e) {
+    return !e.racing || &e == &best || is_faster(best, e, 1 + tolerance);
+  };
   order_.clear();
-  if (++heat_ < limits_.heats && !std::all_of(entrants_.begin(), entrants_.end(), settled)) draw_order();
+  if (++round_ < limits_.rounds && !std::all_of(entrants_.begin(), entrants_.end(), settled)) draw_order();
 }
 
 /// The median of some times, and the interval between the order statistics that enclose it. Sorts them.
-Race::Interval Race::interval(std::vector<double>& times) {
+TrialRounds::Interval TrialRounds::interval(std::vector<double>& times) {
   std::sort(times.begin(), times.end());
   const std::size_t ended = std::lower_bound(times.begin(), times.end(), never) - times.begin();
   if (2 * ended < times.size() || ended == 0) return {never, never, never};
@@ -59,36 +61,36 @@ Race::Interval Race::interval(std::vector<double>& times) {
 }
 
 /// Whether exchanges of `a` clearly take less than `slack` times those of `b`, and steps are no reason to doubt it.
-bool Race::is_faster(const Entrant& a, const Entrant& b, double slack) {
+bool TrialRounds::is_faster(const TimedCandidate& a, const TimedCandidate& b, double slack) {
   return a.exchange.high < slack * b.exchange.low && a.step.middle <= (1 + tolerance) * b.step.middle;
 }
 
-void Race::drop_long_steps() {
-  const Interval best = shortest(&Entrant::step).step;
-  for (Entrant& e : entrants_) e.racing = e.racing && (e.step.low <= (1 + tolerance) * best.high);
+void TrialRounds::drop_long_steps() {
+  const Interval best = shortest(&TimedCandidate::step).step;
+  for (TimedCandidate& e : entrants_) e.racing = e.racing && (e.step.low <= (1 + tolerance) * best.high);
 }
 
-void Race::drop_long_exchanges() {
-  const Entrant& best = shortest(&Entrant::exchange);
-  for (Entrant& e : entrants_) e.racing = e.racing && (&e == &best || !is_faster(best, e, 1 - tolerance));
+void TrialRounds::drop_long_exchanges() {
+  const TimedCandidate& best = shortest(&TimedCandidate::exchange);
+  for (TimedCandidate& e : entrants_) e.racing = e.racing && (&e == &best || !is_faster(best, e, 1 - tolerance));
 }
 
 /// The one of those still racing whose median is shortest.
-const Race::Entrant& Race::shortest(Interval Entrant::*time) const {
-  const Entrant* best = nullptr;
-  for (const Entrant& e : entrants_)
+const TrialRounds::TimedCandidate& TrialRounds::shortest(Interval TimedCandidate::*time) const {
+  const TimedCandidate* best = nullptr;
+  for (const TimedCandidate& e : entrants_)
     if (e.racing && (best == nullptr || (e.*time).middle < (best->*time).middle)) best = &e;
   return *best;
 }
 
-int Race::second() const {
+int TrialRounds::second() const {
   int best = -1;
   for (int c = 0; c < static_cast<int>(entrants_.size()); ++c)
     if (c != leader_ && (best < 0 || exchange(c) < exchange(best))) best = c;
   return best;
 }
 
-void Race::draw_order() {
+void TrialRounds::draw_order() {
   for (int turn = 0; turn < limits_.turns; ++turn) {
     const auto first = static_cast<std::ptrdiff_t>(order_.size());
     for (int c = 0; c < static_cast<int>(entrants_.size()); ++c)

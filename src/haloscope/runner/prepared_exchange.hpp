@@ -22,7 +22,7 @@
 
 namespace haloscope {
 
-class Movement {
+class PreparedExchange {
  public:
   /// Collective over `comm`, as is its end.
   /// @param layout  outlives the movement.
@@ -30,12 +30,12 @@ class Movement {
   /// @param fields  views of the fields of the plan.
   /// @param device  whose memory they are in, which outlives the movement; null: host memory.
   /// @throws as the transport does, on all ranks alike.
-  Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
-           const std::vector<int>& nodes, device::Device* device = nullptr);
+  PreparedExchange(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
+                   const std::vector<int>& nodes, device::Device* device = nullptr);
   /// Finishes what is in flight; where that fails, or has failed, on this rank or a peer, leaves it as it is.
-  ~Movement();
-  Movement(const Movement&) = delete;
-  Movement& operator=(const Movement&) = delete;
+  ~PreparedExchange();
+  PreparedExchange(const PreparedExchange&) = delete;
+  PreparedExchange& operator=(const PreparedExchange&) = delete;
 
   // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, those that
   // it exchanges messages with, and what failed; so do all later ones. Other ranks receive the reason, and their calls

@@ -1,17 +1,16 @@
 // What passes a hatch, in either direction and in parts of any size, is what was sent.
-#include "haloscope/device/hatch.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "haloscope/device/staging_buffers.hpp"
 #include "here.hpp"
 
 namespace haloscope::device::test {
 namespace {
 
 /// Parts of 1 byte up to all that a hatch takes, in turn.
-Hatch::Cut cut_for(const Hatch& hatch) {
+StagingBuffers::Cut cut_for(const StagingBuffers& hatch) {
   return [most = hatch.bytes(), turn = std::size_t{0}](const ByteRange& rest) mutable {
     const std::size_t bytes = std::min(rest.size(), 1 + turn++ * 7 % most);
     return ByteRange{rest.begin, rest.begin + bytes};
@@ -28,7 +27,7 @@ void expect_same_after_a_round_trip(Device& device) {
   const auto stream = device.stream();
   const std::vector<std::byte> sent = bytes_of(counted(1009));
   for (const std::size_t size : {std::size_t{1}, std::size_t{64}, std::size_t{2000}}) {
-    Hatch hatch(device, size);
+    StagingBuffers hatch(device, size);
     const Buffer memory = on_device(device, std::vector<std::byte>(sent.size()));
     hatch.send(*stream, memory.data(), {3, 1000}, cut_for(hatch), [&](const ByteRange& part, std::byte* here) {
       std::copy_n(sent.begin() + static_cast<std::ptrdiff_t>(part.begin), part.size(), here);
@@ -48,20 +47,20 @@ void expect_same_after_a_round_trip(Device& device) {
   }
 }
 
-TEST(Hatch, BytesComeBackAsTheyWereSent) { expect_same_after_a_round_trip(here()); }
+TEST(StagingBuffers, BytesComeBackAsTheyWereSent) { expect_same_after_a_round_trip(here()); }
 
-TEST(Hatch, BytesComeBackAsTheyWereSentWhereStreamsAreSlow) {
+TEST(StagingBuffers, BytesComeBackAsTheyWereSentWhereStreamsAreSlow) {
   const Imitated slow("delay_us=300");
   expect_same_after_a_round_trip(*Imitated::open());
 }
 
-TEST(Hatch, WhoeverStopsLookingFindsItReadyAgain) {
+TEST(StagingBuffers, WhoeverStopsLookingFindsItReadyAgain) {
   const Imitated slow("delay_us=300");
   const auto device = Imitated::open();
   const auto stream = device->stream();
   const std::vector<std::byte> sent = bytes_of(counted(100));
   const Buffer memory = on_device(*device, sent);
-  Hatch hatch(*device, 10);
+  StagingBuffers hatch(*device, 10);
   const auto cut = [](const ByteRange& rest) { return ByteRange{rest.begin, rest.begin + 10}; };
   int looks = 0;
   hatch.fetch(*stream, memory.data(), {0, 100}, cut, [&](const ByteRange&, const std::byte*) { return ++looks < 3; });
@@ -73,8 +72,8 @@ TEST(Hatch, WhoeverStopsLookingFindsItReadyAgain) {
   EXPECT_EQ(from_device<std::byte>(*device, memory), expected);
 }
 
-TEST(Hatch, NothingPassesWhereThereIsNothing) {
-  Hatch hatch(here(), 10);
+TEST(StagingBuffers, NothingPassesWhereThereIsNothing) {
+  StagingBuffers hatch(here(), 10);
   const auto stream = here().stream();
   const auto never = [](const ByteRange& rest) { return ADD_FAILURE(), rest; };
   hatch.send(*stream, nullptr, {7, 7}, never, [](const ByteRange&, std::byte*) { ADD_FAILURE(); });

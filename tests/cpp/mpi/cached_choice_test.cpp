@@ -1,7 +1,5 @@
 // Choices of transports that one program leaves to the next: where they lie, that they come back whole, and what they
 // do.
-#include "haloscope/transport/kept_choice.hpp"
-
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
 #include "haloscope/transport/automatic.hpp"
+#include "haloscope/transport/cached_choice.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {
@@ -47,9 +46,9 @@ class CacheFolder {
   Environment setting_;
 };
 
-const KeptChoice some{"shared", "persistent", "2026-11-23T09:30:00Z"};
+const CachedChoice some{"shared", "persistent", "2026-11-23T09:30:00Z"};
 
-TEST(KeptChoice, ComesBackToThoseWhoAskWithTheSameKey) {
+TEST(CachedChoice, ComesBackToThoseWhoAskWithTheSameKey) {
   const CacheFolder cache;
   const std::string mine = "rank " + std::to_string(world_rank());
   const ChoiceFile file(mine);
@@ -64,7 +63,7 @@ TEST(KeptChoice, ComesBackToThoseWhoAskWithTheSameKey) {
   EXPECT_EQ(file.read(), std::nullopt);
 }
 
-TEST(KeptChoice, LiesWhereTheEnvironmentSays) {
+TEST(CachedChoice, LiesWhereTheEnvironmentSays) {
   const Environment home("HOME", "/h"), cache("XDG_CACHE_HOME", "/x"), own("HALOSCOPE_CACHE", "/o");
   EXPECT_EQ(ChoiceFile("a").path().rfind("/o/auto-", 0), 0u);
   const Environment unset("HALOSCOPE_CACHE", nullptr);
@@ -76,7 +75,7 @@ TEST(KeptChoice, LiesWhereTheEnvironmentSays) {
   EXPECT_EQ(ChoiceFile("a").path(), "");
 }
 
-TEST(KeptChoice, WhatCannotBeReadOrWrittenIsNotThere) {
+TEST(CachedChoice, WhatCannotBeReadOrWrittenIsNotThere) {
   const CacheFolder cache;
   const std::string in_the_way = cache.path() + "/file" + std::to_string(world_rank());
   std::ofstream(in_the_way) << "text";
@@ -105,7 +104,7 @@ std::string text_of(const ChoiceFile& file) {
   return text.str();
 }
 
-TEST(KeptChoice, ThatOthersMayHaveMadeIsNotThere) {
+TEST(CachedChoice, ThatOthersMayHaveMadeIsNotThere) {
   const CacheFolder cache;
   const ChoiceFile file("rank " + std::to_string(world_rank()));
   file.write(some);
@@ -139,7 +138,7 @@ TEST(KeptChoice, ThatOthersMayHaveMadeIsNotThere) {
   EXPECT_TRUE(std::filesystem::is_regular_file(elsewhere));  // nothing was written through the link
 }
 
-TEST(KeptChoice, LiesInAFolderThatOthersCannotLookInto) {
+TEST(CachedChoice, LiesInAFolderThatOthersCannotLookInto) {
   const CacheFolder cache;
   const std::string folder = cache.path() + "/new" + std::to_string(world_rank());
   const Environment setting("HALOSCOPE_CACHE", folder.c_str());
@@ -152,13 +151,13 @@ TEST(KeptChoice, LiesInAFolderThatOthersCannotLookInto) {
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
-TEST(KeptChoice, IsReadWholeWhileOthersWriteIt) {
+TEST(CachedChoice, IsReadWholeWhileOthersWriteIt) {
   const CacheFolder cache;  // of all ranks
-  const KeptChoice other{"p2p", std::string(3000, 'x'), some.since};
+  const CachedChoice other{"p2p", std::string(3000, 'x'), some.since};
   ChoiceFile("a").write(some);
   MPI_Barrier(MPI_COMM_WORLD);
   std::vector<std::thread> writers;
-  for (const KeptChoice& choice : {some, other})
+  for (const CachedChoice& choice : {some, other})
     writers.emplace_back([&choice = choice == some ? some : other] {
       for (int i = 0; i < 200; ++i) ChoiceFile("a").write(choice);
     });
@@ -207,7 +206,7 @@ struct Remembering {
 
 bool names_a_kept_choice(const std::string& report) { return report.find("was chosen on 20") != std::string::npos; }
 
-TEST(KeptChoice, TheNextLinkTriesItAgainstTheSecondBestAlone) {
+TEST(CachedChoice, TheNextLinkTriesItAgainstTheSecondBestAlone) {
   const CacheFolder cache;
   Remembering one;
   if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
@@ -225,7 +224,7 @@ TEST(KeptChoice, TheNextLinkTriesItAgainstTheSecondBestAlone) {
   EXPECT_NE(report.find(kept->second), std::string::npos) << report;
 }
 
-TEST(KeptChoice, IsForgottenWhereTheSecondBestIsFasterNow) {
+TEST(CachedChoice, IsForgottenWhereTheSecondBestIsFasterNow) {
   const CacheFolder cache;
   Remembering one;
   if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
@@ -241,7 +240,7 @@ TEST(KeptChoice, IsForgottenWhereTheSecondBestIsFasterNow) {
   }
 }
 
-TEST(KeptChoice, IsLeftAloneByLinksThatDoNotRememberAndByFreshOnes) {
+TEST(CachedChoice, IsLeftAloneByLinksThatDoNotRememberAndByFreshOnes) {
   const CacheFolder cache;
   Remembering one, measured(false);
   if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
@@ -254,7 +253,7 @@ TEST(KeptChoice, IsLeftAloneByLinksThatDoNotRememberAndByFreshOnes) {
   EXPECT_TRUE(names_a_kept_choice(one.decide("auto:quick")));
 }
 
-TEST(KeptChoice, IsNotKeptWhereALinkEndsWithoutMemory) {
+TEST(CachedChoice, IsNotKeptWhereALinkEndsWithoutMemory) {
   const CacheFolder cache;
   Remembering one;
   if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
@@ -266,15 +265,15 @@ TEST(KeptChoice, IsNotKeptWhereALinkEndsWithoutMemory) {
   EXPECT_EQ(cache.files(), 1);
 }
 
-TEST(KeptChoice, OfTransportsThatAreNotHereDoesNotCount) {
+TEST(CachedChoice, OfTransportsThatAreNotHereDoesNotCount) {
   const CacheFolder cache;
   Remembering one;
   if (!one.has_messages()) GTEST_SKIP() << "a lone rank has no message";
   const ChoiceFile file(text_of_rank(MPI_COMM_WORLD, 0, key_of(one.context)));
-  const std::array<KeptChoice, 3> odd{{{"carrier-pigeon", "p2p", "then"},
-                                       {"p2p", "p2p", "then"},
-                                       {"shared", "p2p", "then"}}};  // fields in private memory
-  for (const KeptChoice& choice : odd) {
+  const std::array<CachedChoice, 3> odd{{{"carrier-pigeon", "p2p", "then"},
+                                         {"p2p", "p2p", "then"},
+                                         {"shared", "p2p", "then"}}};  // fields in private memory
+  for (const CachedChoice& choice : odd) {
     if (world_rank() == 0) file.write(choice);
     MPI_Barrier(MPI_COMM_WORLD);
     EXPECT_GT(one.open("auto").open(), 2) << choice.chosen;
@@ -284,7 +283,7 @@ TEST(KeptChoice, OfTransportsThatAreNotHereDoesNotCount) {
   }
 }
 
-TEST(KeptChoice, ExchangesRememberAndKeysTellThemApart) {
+TEST(CachedChoice, ExchangesRememberAndKeysTellThemApart) {
   const CacheFolder cache;
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {16, 17}, .periodic = {true, true}});
   Field<double, 2> u(grid, {.halo = 1}), v(grid, {.halo = 2});
@@ -298,7 +297,7 @@ TEST(KeptChoice, ExchangesRememberAndKeysTellThemApart) {
     }
 }
 
-TEST(KeptChoice, ExchangesOfDevicesKeepTheirs) {
+TEST(CachedChoice, ExchangesOfDevicesKeepTheirs) {
   if (world_size() == 1) GTEST_SKIP() << "a lone rank has no message";
   const CacheFolder cache;
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});

@@ -1,4 +1,4 @@
-#include "haloscope/runner/memory_place.hpp"
+#include "haloscope/runner/memory_space.hpp"
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -15,48 +15,48 @@ Strategy auto_on_devices(const Strategy& asked) {
   return strategy;
 }
 
-MemoryPlace place_of(const void* address) {
+MemorySpace place_of(const void* address) {
   const device::Place place = device::place_of(address);
-  return place.backend == nullptr ? MemoryPlace{} : MemoryPlace{place.backend->name, place.index};
+  return place.backend == nullptr ? MemorySpace{} : MemorySpace{place.backend->name, place.index};
 }
 
 }  // namespace
 
-std::unique_ptr<device::Device> MemoryPlace::open() const {
+std::unique_ptr<device::Device> MemorySpace::open() const {
   return backend.empty() ? nullptr : device::find_backend(backend).open(index);
 }
 
-std::string to_string(const MemoryPlace& place) {
+std::string to_string(const MemorySpace& place) {
   if (place.backend.empty()) return "host memory";
   return "memory of device " + std::to_string(place.index) + " of back end '" + place.backend + "'";
 }
 
-MemoryPlace place_of_fields(const std::vector<Quantity>& fields, const Views& views) {
+MemorySpace place_of_fields(const std::vector<Quantity>& fields, const Views& views) {
   if (views.empty() || views.front().empty()) return {};  // refused later, with what is wrong
-  const MemoryPlace one = place_of(views.front().front().origin);
+  const MemorySpace one = place_of(views.front().front().origin);
   for (std::size_t q = 0; q < std::min(fields.size(), views.size()); ++q)
     for (std::size_t s = 0; s < views[q].size(); ++s)
-      if (const MemoryPlace other = place_of(views[q][s].origin); other != one)
+      if (const MemorySpace other = place_of(views[q][s].origin); other != one)
         throw UsageError("field '" + fields[q].name + "' is in " + to_string(other) + " (slot " + std::to_string(s) +
                          "), and field '" + fields.front().name + "' in " + to_string(one) +
                          "; exchange fields of different memories by an Exchange each");
   return one;
 }
 
-void require_same_place(const MemoryPlace& place, const std::vector<Quantity>& fields, std::span<void* const> first) {
+void require_same_place(const MemorySpace& place, const std::vector<Quantity>& fields, std::span<void* const> first) {
   for (std::size_t q = 0; q < first.size(); ++q)
-    if (const MemoryPlace now = place_of(first[q]); now != place)
+    if (const MemorySpace now = place_of(first[q]); now != place)
       throw UsageError("rebind() got memory for field '" + fields[q].name + "' in " + to_string(now) +
                        ", and the exchange is for " + to_string(place) + "; open another one");
 }
 
-void require_device(const MemoryPlace& place, const char* call) {
+void require_device(const MemorySpace& place, const char* call) {
   if (place.backend.empty())
     throw UsageError(std::string(call) +
                      "() got a stream, and these fields are in host memory, which no device works on; leave it out");
 }
 
-Strategy strategy_for(const MemoryPlace& place, const Strategy& asked) {
+Strategy strategy_for(const MemorySpace& place, const Strategy& asked) {
   if (place.backend.empty() || moves_device_memory(asked)) return asked;
   if (asked.transport == "auto") return auto_on_devices(asked);
   std::vector<std::string> transports;

@@ -1,4 +1,4 @@
-#include "haloscope/runner/movement.hpp"
+#include "haloscope/runner/prepared_exchange.hpp"
 
 #include <algorithm>
 #include <new>
@@ -58,8 +58,8 @@ ScheduleOptions options_for(const Strategy& strategy, bool on_device) {
 
 }  // namespace
 
-Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
-                   const std::vector<int>& nodes, device::Device* device)
+PreparedExchange::PreparedExchange(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields,
+                                   const Strategy& strategy, const std::vector<int>& nodes, device::Device* device)
     : own_(LibraryComm::on(comm)),
       strategy_(strategy),
       plan_(plan),
@@ -89,7 +89,7 @@ Movement::Movement(MPI_Comm comm, const Layout& layout, const Plan& plan, const 
   next_ = program_.ops.size();
 }
 
-Movement::~Movement() {
+PreparedExchange::~PreparedExchange() {
   if (left_) {
     abandon();
     return;
@@ -109,7 +109,7 @@ Movement::~Movement() {
 }
 
 /// Peers may never answer: messages in flight, their tags and memory stay as they are. The device's work ends first.
-void Movement::abandon() {
+void PreparedExchange::abandon() {
   link_->abandon();
   lane_.reset();
   static_cast<void>(link_.release());
@@ -118,7 +118,7 @@ void Movement::abandon() {
 
 /// work() for which the device is current.
 template <class Work>
-auto Movement::use_device(Work work) {
+auto PreparedExchange::use_device(Work work) {
   require_sound();
   try {
     const device::Current current(device_);
@@ -136,18 +136,18 @@ auto Movement::use_device(Work work) {
   }
 }
 
-bool Movement::closes_alone() const { return link_->closes_alone() && !held_->landings_in_window; }
+bool PreparedExchange::closes_alone() const { return link_->closes_alone() && !held_->landings_in_window; }
 
 /// The end of the link waits for all ranks, of which one may have failed, or never comes where an opening has failed on
 /// this rank alone.
-void Movement::close() {
+void PreparedExchange::close() {
   require_company(own_->comm());
   const auto what = [this] { return "exchange of " + name(); };
   use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, what); });
 }
 
 /// Streams and kernels that wait for peers go on, so that memory can be freed.
-void Movement::fail(Exit exit, const char* reason, bool by_peer) {
+void PreparedExchange::fail(Exit exit, const char* reason, bool by_peer) {
   try {
     failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), reason);
   } catch (const std::bad_alloc&) {
@@ -158,7 +158,7 @@ void Movement::fail(Exit exit, const char* reason, bool by_peer) {
   throw Error(exit, failure_);
 }
 
-std::byte* Movement::open_landings(const std::vector<int>& nodes) {
+std::byte* PreparedExchange::open_landings(const std::vector<int>& nodes) {
   const std::size_t bytes = landing_bytes(plan_);
   if (device_ != nullptr) {
     agree(own_->comm(), [&] { held_->landings_there = device::Buffer(*device_, device::Space::device, bytes); });
@@ -171,7 +171,7 @@ std::byte* Movement::open_landings(const std::vector<int>& nodes) {
 }
 
 /// Regions of a message follow each other, so that links receive it where it is added from.
-void Movement::add_landings(std::byte* line) {
+void PreparedExchange::add_landings(std::byte* line) {
   const std::size_t slots = views_.front().size();
   for (std::size_t q = fields_; q < plan_.spec.quantities.size(); ++q)
     views_.emplace_back(slots, packed_view(line, {{0, 0, 0}, {1, 1, 1}}, plan_.spec.quantities[q].element_bytes));
@@ -187,27 +187,27 @@ void Movement::add_landings(std::byte* line) {
   }
 }
 
-void Movement::open() {
+void PreparedExchange::open() {
   link_ = open_link(strategy_, context_);
   const Views none;  // the device does the copies
   ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
   if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
 }
 
-std::string Movement::name() const {
+std::string PreparedExchange::name() const {
   std::vector<std::string> names;
   for (std::size_t q = 0; q < fields_; ++q) names.push_back(plan_.spec.quantities[q].name);
   return join(names, ", ");
 }
 
-void Movement::begin_on_device(DeviceStream after) {
+void PreparedExchange::begin_on_device(DeviceStream after) {
   use_device([&] { lane_->begin(after); });
 }
 
 /// Gives the device's operations to its stream as far as they need not wait for the host, or the stream itself waits.
 /// Only where the host does nothing but its own until they are done: a stream that waits for messages must not be
 /// waited for.
-void Movement::enqueue_ahead() {
+void PreparedExchange::enqueue_ahead() {
   for (given_ = std::max(given_, next_); given_ < program_.ops.size(); ++given_) {
     const Op& op = program_.ops[given_];
     if (!on_device(op.lane)) continue;
@@ -216,7 +216,7 @@ void Movement::enqueue_ahead() {
   }
 }
 
-bool Movement::progress_on_device() {
+bool PreparedExchange::progress_on_device() {
   constexpr unsigned calls_per_look = 256;
   return use_device([&] {
     const bool ended = advance_on_device();
@@ -225,7 +225,7 @@ bool Movement::progress_on_device() {
   });
 }
 
-bool Movement::advance_on_device() {
+bool PreparedExchange::advance_on_device() {
   for (; !idle(); ++next_) {
     const Op& op = program_.ops[next_];
     if (!on_device(op.lane)) {
@@ -237,7 +237,7 @@ bool Movement::advance_on_device() {
   return lane_->reached();
 }
 
-void Movement::finish_on_device(const DeviceStream* before) {
+void PreparedExchange::finish_on_device(const DeviceStream* before) {
   use_device([&] {
     for (; !idle(); ++next_) {
       enqueue_ahead();
@@ -250,11 +250,11 @@ void Movement::finish_on_device(const DeviceStream* before) {
   });
 }
 
-void Movement::rest() {
+void PreparedExchange::rest() {
   if (lane_) use_device([&] { lane_->finish(); });
 }
 
-void Movement::set_origins(std::span<void* const> first, int slot) {
+void PreparedExchange::set_origins(std::span<void* const> first, int slot) {
   for (std::size_t q = 0; q < fields_; ++q) {
     std::byte*& origin = views_[q][static_cast<std::size_t>(slot)].origin;
     moved_[q] = static_cast<std::byte*>(first[q]) - origin;
@@ -263,7 +263,7 @@ void Movement::set_origins(std::span<void* const> first, int slot) {
 }
 
 /// Messages of a refused opening may match those of the next one, which therefore has other tags.
-void Movement::follow(int slot, bool anew) {
+void PreparedExchange::follow(int slot, bool anew) {
   const device::Current current(device_);
   if (follows() && !anew) {
     link_->follow(slot, moved_);

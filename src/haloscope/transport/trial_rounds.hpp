@@ -1,5 +1,5 @@
-// Which of several candidates is fastest, found in heats: those that are clearly slower drop out, the others go on
-// until they can be told apart or the heats are used up. Pure; ranks that add the same times decide alike.
+// Which of several candidates is fastest, found in rounds: those that are clearly slower drop out, the others go on
+// until they can be told apart or the rounds are used up. Pure; ranks that add the same times decide alike.
 #pragma once
 
 #include <limits>
@@ -11,8 +11,8 @@ namespace haloscope {
 
 /// How long a race may be.
 struct RaceLimits {
-  int turns = 4;  ///< of each candidate in a heat, >= 1
-  int heats = 6;  ///< at most, >= 1
+  int turns = 4;   ///< of each candidate in a round, >= 1
+  int rounds = 6;  ///< at most, >= 1
 };
 
 /// Timed exchanges of a turn: enough that untimed ones, which restore the cache, are not most of the trials; few enough
@@ -31,20 +31,20 @@ constexpr double never = std::numeric_limits<double>::infinity();
 /// Clearly: the interval of one median (order statistics, about 95 %) ends below the other's, by more than the
 /// tolerance.
 /// Medians and their intervals do not depend on how large disturbances are, nor on their distribution.
-class Race {
+class TrialRounds {
  public:
   /// Differences that are not worth a trial, as a fraction.
   static constexpr double tolerance = 0.02;
 
   /// @param candidates  >= 1. @param seed  of the order of turns: races beside each other should not keep step.
-  Race(int candidates, RaceLimits limits, unsigned seed);
+  TrialRounds(int candidates, RaceLimits limits, unsigned seed);
 
-  /// The candidate of each turn of this heat: every one that is still racing, `turns` times, in random orders, so that
+  /// The candidate of each turn of this round: every one that is still racing, `turns` times, in random orders, so that
   /// no candidate always meets the same phase of what the program does. Empty once the race is over.
   std::span<const int> order() const { return order_; }
-  /// One timed exchange of a candidate, in seconds; infinite where it never ended. At most as many as a heat has.
+  /// One timed exchange of a candidate, in seconds; infinite where it never ended. At most as many as a round has.
   void add(int candidate, double exchange, double step);
-  /// Ends the heat, and the race where nothing is left to find out. Allocates nothing.
+  /// Ends the round, and the race where nothing is left to find out. Allocates nothing.
   void judge();
 
   bool over() const { return order_.empty(); }
@@ -61,23 +61,23 @@ class Race {
   struct Interval {
     double low, middle, high;
   };
-  struct Entrant {
+  struct TimedCandidate {
     bool racing = true;
     std::vector<double> exchanges{}, steps{};
     Interval exchange{}, step{};
   };
   static Interval interval(std::vector<double>& times);
-  static bool is_faster(const Entrant& a, const Entrant& b, double slack);
+  static bool is_faster(const TimedCandidate& a, const TimedCandidate& b, double slack);
   void drop_long_steps();
   void drop_long_exchanges();
-  const Entrant& shortest(Interval Entrant::*time) const;
+  const TimedCandidate& shortest(Interval TimedCandidate::*time) const;
   void draw_order();
 
   RaceLimits limits_;
   std::minstd_rand random_;
-  std::vector<Entrant> entrants_;
+  std::vector<TimedCandidate> entrants_;
   std::vector<int> order_;
-  int heat_ = 0, leader_ = 0;
+  int round_ = 0, leader_ = 0;
 };
 
 }  // namespace haloscope

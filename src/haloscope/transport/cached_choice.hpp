@@ -9,10 +9,10 @@
 namespace haloscope {
 
 /// What a program chose, as candidates are named.
-struct KeptChoice {
+struct CachedChoice {
   std::string chosen, second;  ///< the fastest and the one after it
   std::string since;           ///< when, in UTC: 2026-11-23T09:30:00Z
-  bool operator==(const KeptChoice&) const = default;
+  bool operator==(const CachedChoice&) const = default;
 };
 
 /// One choice on disk: a file in $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope, else ~/.cache/haloscope. There is
@@ -23,9 +23,9 @@ class ChoiceFile {
   /// @param key  what the choice depends on; files of different keys are different.
   explicit ChoiceFile(std::string key);
 
-  std::optional<KeptChoice> read() const;
+  std::optional<CachedChoice> read() const;
   /// In one piece, whatever other processes do to the same file at the same time.
-  void write(const KeptChoice& choice) const;
+  void write(const CachedChoice& choice) const;
   void remove() const;
   const std::string& path() const { return path_; }  ///< "": nothing is kept
 
