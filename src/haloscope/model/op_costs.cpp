@@ -15,9 +15,9 @@ namespace haloscope::model {
 namespace {
 
 /// The host's part of one program.
-class Pricing {
+class OpCosts {
  public:
-  Pricing(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where);
+  OpCosts(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where);
   TimedOp price(const Op& op) const;
 
  private:
@@ -32,7 +32,7 @@ class Pricing {
   Part ring(const Op& op) const;
   double reading_s(const std::vector<int>& messages) const;
   double used_s(const std::vector<int>& messages, Cost TransportCost::*cost) const;
-  double sum(const std::vector<int>& messages, double MessageCost::*part) const;
+  double sum(const std::vector<int>& messages, double MessageUnitCost::*part) const;
   double uneven_s() const;
   double piece_s(const Sweep& sweep) const;
   std::array<double, 3> sweeping(const Sweep& sweep) const;
@@ -48,7 +48,7 @@ class Pricing {
   bool streams_;   // sweeps store around the cache
   int packers_;
   std::optional<DeviceOpCosts> device_;
-  std::vector<MessageCost> messages_;
+  std::vector<MessageUnitCost> messages_;
   std::vector<int> all_messages_;
   std::size_t incoming_ = 0;
   std::map<int, double> blocks_;  // by sweep: cells that a whole block with its widest halos counts as
@@ -57,7 +57,7 @@ class Pricing {
   double overhead_s_ = 0, waiting_s_ = 0;
 };
 
-Pricing::Pricing(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where)
+OpCosts::OpCosts(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where)
     : of_(of),
       program_(*of.program),
       prices_(prices),
@@ -89,7 +89,7 @@ Pricing::Pricing(const StageProgram& of, const StageUnitCosts& prices, const Ran
         corrections_.exchange * cost.waiting(static_cast<int>(peers.size()), beyond_, uneven_s()) / std::max(1, waits);
 }
 
-void Pricing::count_cells() {
+void OpCosts::count_cells() {
   std::map<Key, double> amounts;
   for (const Sweep& sweep : program_.sweeps) {
     const Key key{sweep.step, sweep.number};
@@ -99,7 +99,7 @@ void Pricing::count_cells() {
   for (const auto& [key, amount] : amounts) blocks_[key.second] = std::max(blocks_[key.second], amount);
 }
 
-void Pricing::price_messages() {
+void OpCosts::price_messages() {
   messages_.reserve(of_.plan->messages.size());
   all_messages_.reserve(of_.plan->messages.size());
   const Refetch refetch = refetch_of(*of_.plan, of_.traffic, prices_, where_);
@@ -113,10 +113,10 @@ void Pricing::price_messages() {
 
 /// What no message has alone follows the mean of all: copies of own halos, waits, sweeps. Of several sweeps in a step
 /// each leaves another part of the block in the cache, which no measured step tells.
-Ratios Pricing::mean_corrections() const {
+Ratios OpCosts::mean_corrections() const {
   if (messages_.empty()) return {};
   double exchange = 0, sweeps = 0;
-  for (const MessageCost& price : messages_) {
+  for (const MessageUnitCost& price : messages_) {
     exchange += std::log(price.corrections.exchange);
     sweeps += std::log(price.corrections.sweeps);
   }
@@ -149,7 +149,7 @@ bool has_set(OpKind kind) {
          kind == OpKind::unpack || kind == OpKind::complete;
 }
 
-TimedOp Pricing::price(const Op& op) const {
+TimedOp OpCosts::price(const Op& op) const {
   if (on_device(op.lane)) return device_->price(op);
   static const std::vector<int> none;
   const std::vector<int>& messages = has_set(op.kind) ? program_.sets[static_cast<std::size_t>(op.target)] : none;
@@ -167,7 +167,7 @@ TimedOp Pricing::price(const Op& op) const {
 }
 
 /// Giving numbers to a reduction, or waiting for them.
-TimedOp Pricing::reduction(const Op& op, TimedOp action) const {
+TimedOp OpCosts::reduction(const Op& op, TimedOp action) const {
   action.deed = op.kind == OpKind::reduce ? Deed::reduce : Deed::reduced;
   action.lane = Lane::main;
   action.reduction = prices_.first_reduction + op.target;
@@ -176,7 +176,7 @@ TimedOp Pricing::reduction(const Op& op, TimedOp action) const {
   return action;
 }
 
-Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
+Parts OpCosts::parts(const Op& op, const std::vector<int>& messages) const {
   Parts parts;
   switch (op.kind) {
     case OpKind::progress:
@@ -199,20 +199,20 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
       break;
     }
     case OpKind::pack:
-      parts.add(Term::pack, sum(messages, &MessageCost::pack));
-      parts.add(Term::refetch, sum(messages, &MessageCost::refetch));
+      parts.add(Term::pack, sum(messages, &MessageUnitCost::pack));
+      parts.add(Term::refetch, sum(messages, &MessageUnitCost::refetch));
       break;
     case OpKind::send:
-      parts.add(Term::synchronisation, sum(messages, &MessageCost::synchronisation));
-      parts.add(Term::copy, sum(messages, &MessageCost::copy));
+      parts.add(Term::synchronisation, sum(messages, &MessageUnitCost::synchronisation));
+      parts.add(Term::copy, sum(messages, &MessageUnitCost::copy));
       break;
     case OpKind::wait:
       parts.add(Term::synchronisation, corrections_.exchange * used_s(messages, &TransportCost::per_round_s));
       parts.add(Term::wait, waiting_s_);
       break;
     case OpKind::unpack:
-      parts.add(Term::unpack, sum(messages, &MessageCost::unpack));
-      parts.add(Term::refetch, sum(messages, &MessageCost::refetch));
+      parts.add(Term::unpack, sum(messages, &MessageUnitCost::unpack));
+      parts.add(Term::refetch, sum(messages, &MessageUnitCost::refetch));
       parts.add(Term::compute, corrections_.sweeps * reading_s(messages));
       break;
     default:
@@ -222,13 +222,13 @@ Parts Pricing::parts(const Op& op, const std::vector<int>& messages) const {
 }
 
 /// The host's part in giving cells to a device's block, or in taking them.
-Part Pricing::ring(const Op& op) const {
+Part OpCosts::ring(const Op& op) const {
   const auto [bytes, run_bytes] = device_->ring(op.target);
   const Traffic traffic{std::llrint(bytes), std::max<std::int64_t>(1, std::llrint(run_bytes)), false};
   return {op.kind == OpKind::gather ? Term::pack : Term::unpack, common_.copying(traffic, 1, slot_bytes_)};
 }
 
-double Pricing::sum(const std::vector<int>& messages, double MessageCost::*part) const {
+double OpCosts::sum(const std::vector<int>& messages, double MessageUnitCost::*part) const {
   double seconds = 0;
   for (const int m : messages) seconds += messages_[static_cast<std::size_t>(m)].*part;
   return seconds;
@@ -237,7 +237,7 @@ double Pricing::sum(const std::vector<int>& messages, double MessageCost::*part)
 /// Seconds that sweeping takes longer because of what has arrived: another core wrote the halo, and the interrupts of
 /// the network took core time. Data that was written into a block beyond the cache has left the other core's cache when
 /// it is read.
-double Pricing::reading_s(const std::vector<int>& messages) const {
+double OpCosts::reading_s(const std::vector<int>& messages) const {
   double seconds = 0;
   for (const int m : messages) {
     const TransportCost& cost = *prices_.surcharges[is_far(m)];
@@ -250,7 +250,7 @@ double Pricing::reading_s(const std::vector<int>& messages) const {
 }
 
 /// A cost of each transport that moves some of these messages; without messages, of the one inside nodes.
-double Pricing::used_s(const std::vector<int>& messages, Cost TransportCost::*cost) const {
+double OpCosts::used_s(const std::vector<int>& messages, Cost TransportCost::*cost) const {
   const auto [near, between] = prices_.surcharges;
   if (near == between) return near->*cost;
   bool inside = messages.empty(), outside = false;
@@ -259,7 +259,7 @@ double Pricing::used_s(const std::vector<int>& messages, Cost TransportCost::*co
 }
 
 /// All sweeps of a program, with deep halos and in pieces too: ranks wait for what one of them takes longer for all.
-double Pricing::uneven_s() const {
+double OpCosts::uneven_s() const {
   double seconds = 0;
   for (const Op& op : program_.ops)
     if (op.kind == OpKind::sweep) seconds += sweeping(program_.sweeps[static_cast<std::size_t>(op.target)])[2];
@@ -268,7 +268,7 @@ double Pricing::uneven_s() const {
 
 /// Seconds by which a part of a block takes longer than its share of a sweep of the whole block: for the cells of its
 /// lowest plane (2D: row), and the rows that it has in excess of the block's for the same number of cells.
-double Pricing::piece_s(const Sweep& sweep) const {
+double OpCosts::piece_s(const Sweep& sweep) const {
   if (sweep.region.empty() || pieces_.at({sweep.step, sweep.number}) < 2) return 0;
   const auto extent = [&](int d) { return static_cast<double>(sweep.region.extent(d)); };
   const double lowest = common_.dims == 3 ? extent(0) * extent(1) : extent(0);
@@ -280,7 +280,7 @@ double Pricing::piece_s(const Sweep& sweep) const {
   return cost.per_piece_s + cost.per_piece_cell_s * lowest + per_row * rows;
 }
 
-std::array<double, 3> Pricing::sweeping(const Sweep& sweep) const {
+std::array<double, 3> OpCosts::sweeping(const Sweep& sweep) const {
   const int threads = common_.threads;
   const double amount = prices_.amount_of(sweep.number, sweep.region) * sweep.levels;
   const double piece = piece_s(sweep), ratio = sweep.levels > 1 ? 1.0 : corrections_.sweeps;
@@ -299,7 +299,7 @@ std::array<double, 3> Pricing::sweeping(const Sweep& sweep) const {
 
 void price_program(const StageProgram& of, const StageUnitCosts& prices, const RankLocation& where,
                    std::vector<TimedOp>& actions) {
-  const Pricing pricing(of, prices, where);
+  const OpCosts pricing(of, prices, where);
   const int first = static_cast<int>(actions.size());
   actions.reserve(actions.size() + of.program->ops.size());
   for (const Op& op : of.program->ops) {

@@ -154,8 +154,8 @@ double StageUnitCosts::sweep(int which, double amount, double block, int workers
   return fixed + (whole - fixed) / block * amount;
 }
 
-MessageCost StageUnitCosts::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
-  MessageCost price = uncorrected(traffic, flight, far, threads, block_bytes);
+MessageUnitCost StageUnitCosts::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
+  MessageUnitCost price = uncorrected(traffic, flight, far, threads, block_bytes);
   if (far || common.device) return price;
   price.corrections = correct(corrections_, likeness_of(traffic, block_bytes, common.candidate.choice.depth));
   for (double* part : {&price.pack, &price.synchronisation, &price.copy, &price.flight, &price.unpack})
@@ -163,7 +163,7 @@ MessageCost StageUnitCosts::message(Traffic traffic, double flight, bool far, in
   return price;
 }
 
-MessageCost StageUnitCosts::uncorrected(Traffic traffic, double flight, bool far, int threads,
+MessageUnitCost StageUnitCosts::uncorrected(Traffic traffic, double flight, bool far, int threads,
                                         double block_bytes) const {
   const TransportCost& extra = *surcharges[far];
   if (extra.packs_all) traffic.in_place = false;
@@ -171,7 +171,7 @@ MessageCost StageUnitCosts::uncorrected(Traffic traffic, double flight, bool far
   const double clean = common.candidate.choice.depth == 1 ? 1 - common.profile.beyond_cache(block_bytes) : 0;
   const double added = of_message(extra, traffic, clean);
   if (extra.from_fields) return {.flight = std::max(0.0, added)};
-  MessageCost price;
+  MessageUnitCost price;
   const Copied copied = far ? Copied::no : extra.copied;
   if (copied != Copied::no) flight = 0;
   if (copied == Copied::fields) {

@@ -37,7 +37,7 @@ double slot_bytes(const Plan& plan);
 
 /// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it; and fetching
 /// what the end that packs or unpacks it no longer finds in the cache.
-struct MessageCost {
+struct MessageUnitCost {
   double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0, refetch = 0;
   Ratios corrections{};  ///< how many times longer steps with such messages took than the costs say; applied
 };
@@ -60,7 +60,7 @@ class StageUnitCosts {
   /// The cells that a region counts as for one of the stage's sweeps, whose rows have a cost of their own.
   double amount_of(int number, const Box& region) const;
   /// @param flight  seconds it travels; far: it goes to another node; block_bytes: of one slot of the block it leaves.
-  MessageCost message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
+  MessageUnitCost message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
 
   const UnitCosts& common;
   int number = 0;
@@ -70,7 +70,7 @@ class StageUnitCosts {
   std::vector<char> waits;  ///< by reduction: ranks wait where they give their numbers
 
  private:
-  MessageCost uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
+  MessageUnitCost uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
 
   std::vector<std::array<const Table*, 2>> kernels_;  ///< with stores through the cache, and around it
   std::vector<const RowCost*> rows_;
