@@ -6,7 +6,7 @@
 #                     KEEP=1: from the committed record as well, which counts the tests of each commit
 #   make docs         docs/coverage.md and the measured parts of README.md and docs/
 #   make format       clang-format and ruff
-#   make lint         ruff and mypy, changing nothing
+#   make lint         format, types, complexity and words of the sources, changing nothing
 SHELL := /bin/bash
 BUILD ?= build/release
 VENV  := .venv/bin
@@ -15,6 +15,7 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts packaging
+CPP = $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip')
 # Three tests run at a time, since some only wait; those that keep all cores busy run alone (tests/conftest.py).
 # Where a test ends its process, so does the run: a new process would begin with the same test.
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
@@ -57,13 +58,16 @@ setup:
 	@scripts/setup.sh
 
 format:
-	git ls-files '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip' | xargs clang-format -i
+	$(VENV)/clang-format -i $(CPP)
 	$(VENV)/ruff format $(PYTHON) && $(VENV)/ruff check --fix $(PYTHON)
 
 lint: setup
 	$(VENV)/ruff format --check $(PYTHON)
 	$(VENV)/ruff check $(PYTHON)
 	$(VENV)/mypy
+	$(VENV)/clang-format --dry-run -Werror $(CPP)
+	$(VENV)/lizard -C 15 -L 10000 -a 100 -w -W scripts/complex.txt src include python bench scripts packaging
+	$(VENV)/python scripts/words.py
 
 clean:
 	rm -rf build

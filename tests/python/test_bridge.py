@@ -90,7 +90,7 @@ def test_requests_that_are_none_are_refused_by_every_call(c, request_):
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "words"),
     [
         ({"spec": {"low": [1, 1]}}, "'low' is [1,1]; give a list of 3"),
         ({"spec": {"low": [1, 1, 2**40]}}, "'low' is 1099511627776; give a whole number that fits into 32 bits"),
@@ -106,8 +106,8 @@ def test_requests_that_are_none_are_refused_by_every_call(c, request_):
         ({"spec": {}, "schedule": "bulk"}, "no 'step'"),
     ],
 )
-def test_parts_of_a_request_that_cannot_be_are_refused_by_name(parts, said):
-    with pytest.raises(UsageProblem, match=re.escape(said)):
+def test_parts_of_a_request_that_cannot_be_are_refused_by_name(parts, words):
+    with pytest.raises(UsageProblem, match=re.escape(words)):
         capi.answer("hs_plan", core.Layout((8, 8), (2, 2)).request(**{"rank": 0} | parts))
 
 
@@ -125,13 +125,13 @@ def test_choices_without_a_device_are_for_the_cpu():
 
 
 def point(fields: dict) -> dict:
-    """What the library has on a choice."""
+    """Return the library's answer on a choice."""
     [found] = capi.answer("hs_expand", {"choice": {name: v for name, v in fields.items() if v is not None}})
     return found
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("{", "no JSON"),
         ('{"app": "laplace2d", "cells": [8, 8], "depht": 2}', "did you mean depth"),
@@ -139,8 +139,8 @@ def point(fields: dict) -> dict:
         ('{"app": "laplace2d", "cells": [8, 8], "strategy": "orderd/p2p"}', "did you mean ordered/p2p"),
     ],
 )
-def test_choices_that_cannot_be_are_refused_with_the_nearest_names(text, said):
-    with pytest.raises(UsageProblem, match=said):
+def test_choices_that_cannot_be_are_refused_with_the_nearest_names(text, words):
+    with pytest.raises(UsageProblem, match=words):
         capi.answer("hs_examine", text.encode(), b"fields", 0)
 
 

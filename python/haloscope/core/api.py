@@ -73,7 +73,7 @@ def make_program(schedule: str, step: Step, plan: Plan, options: ScheduleOptions
 def check(choice: Choice, **options: object) -> str:
     """Prove that the programs of all ranks never read what is not yet there; return "" or what is wrong.
 
-    options: those of the choice's schedule that are to be others. Small grids only: cost O(ranks x (operations^2 +
+    options: options of the choice's schedule to replace. Small grids only: cost O(ranks x (operations^2 +
     points x steps)).
     """
     return capi.result_text("hs_check", encoded({"choice": choice.to_json(), "options": options}))

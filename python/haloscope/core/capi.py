@@ -1,4 +1,4 @@
-"""Calls into the C libraries. The declarations are those of their headers, so they exist once."""
+"""Calls into the C libraries, by the declarations of their headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a grid is split over ranks."""
+"""Layouts: grids split over ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from haloscope.errors import UsageProblem
 if TYPE_CHECKING:  # importing NumPy takes long
     import numpy as np
 
-# What a layout depends on.
+# The fields of a choice that a layout depends on.
 SPLIT_BY = ("app", "cells", "ranks", "process_grid", "periodic", "nodes", "placement", "reorder")
 
 

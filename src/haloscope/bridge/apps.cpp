@@ -120,7 +120,7 @@ Json point(const Json& fields) {
   try {
     const Choice choice = choice_from_json(fields);
     return {{"choice", to_json(choice)}, {"reason", reason_of(choice)}};
-  } catch (const UsageError& error) {  // there is no such choice
+  } catch (const UsageError& error) {  // no such choice exists
     return {{"choice", nullptr}, {"reason", error.what()}};
   }
 }

@@ -70,7 +70,7 @@ hs_status hs_make_layout(const char* choice, const int32_t* node, const int32_t*
  * Fails with HS_USAGE for a rank outside the layout, a halo wider than the smallest block it is filled from, an unknown
  * schedule or stage, impossible options. Cost O(messages), independent of cells and ranks. */
 hs_status hs_plan(const char* request, const char** json);
-/* The peers of other ranks whose plans are those of one rank but for rank numbers.
+/* The peers of other ranks whose plans differ from one rank's in rank numbers only.
  * request  layout, spec, rank
  * ranks    `count` of them
  * peers    out: count x messages, by rank, then in the order of the plan's messages */
@@ -82,7 +82,7 @@ hs_status hs_find_peers(const char* request, int32_t count, const int32_t* ranks
 hs_status hs_add_up(const char* request, const int32_t* groups, const char** json);
 /* Proves that the programs of all ranks never read what is not yet there, and end at the right time step. Small grids
  * only: cost O(ranks x (operations^2 + points x steps)).
- * request  choice; options: those of its schedule that are to be others
+ * request  choice; options: options of its schedule to replace
  * finding  out: "" or what is wrong */
 hs_status hs_check(const char* request, const char** finding);
 
@@ -97,8 +97,8 @@ hs_status hs_open_profile(const char* json, hs_profile** profile);
 /* The profile of the same machine at another pace: every cost in proportion to the kernel of the pace that is like it,
  * but those of devices, which no kernel is like.
  * pace    as the `pace` of a record: ranks, and times by name
- * Fails with HS_UNAVAILABLE when the profile has no pace with as many ranks, HS_USAGE for what is no pace. Cost: that
- * of a copy. */
+ * Fails with HS_UNAVAILABLE when the profile has no pace with as many ranks, HS_USAGE for JSON that is not a pace.
+ * Cost: a copy. */
 hs_status hs_profile_at_pace(const hs_profile* profile, const char* pace, hs_profile** scaled);
 hs_status hs_free_profile(hs_profile* profile);
 
@@ -124,11 +124,11 @@ hs_status hs_map_ranks(const char* request, const hs_profile* profile, int32_t* 
  * Cost: about a millisecond for each choice, a second for 10^5 ranks. */
 hs_status hs_predict(const char* request, const hs_profile* profile, const char** json);
 /* Candidates for a choice, ranked by their predictions: time_s, fastest first; candidates (the fields of each that
- * differ from the choice's); group of each (from 0: of those that cannot be told from its fastest member); simplest, of
+ * differ from the choice's); group of each (from 0; its members cannot be distinguished from its fastest); simplest, of
  * each group the place among the candidates of its simplest member within 5 % of its fastest; first_of_depth, pairs of
  * a depth and the place of its fastest candidate; predictions (pairs of a place and the members of a prediction: of the
  * first candidate, of simplest, of first_of_depth); changes, sentences on what would change the answer; refused, pairs
- * of a reason why candidates are missing and how many.
+ * of a reason why candidates are missing and their number.
  * request  choice, setting, samples (of the profile's parameters, under which candidates are compared), every (true:
  *          predictions of all candidates); among: those to look at, by changes; absent: every strategy, schedule and
  *          depth, deep ones with every kind of substeps (depths: time steps per exchange to try), each in every

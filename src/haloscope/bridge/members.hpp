@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,7 +28,7 @@ struct Member {
 template <class Struct>
 inline constexpr std::nullptr_t members_of{};
 
-/// Whether the members cross as a list, in their order, and not as an object.
+/// The members cross as a list, in their order, and not as an object.
 template <class Struct>
 inline constexpr bool crosses_as_list = false;
 
@@ -41,10 +42,6 @@ template <class T>
 inline constexpr bool is_array = false;
 template <class T, std::size_t n>
 inline constexpr bool is_array<std::array<T, n>> = true;
-template <class T>
-inline constexpr bool is_pair = false;
-template <class A, class B>
-inline constexpr bool is_pair<std::pair<A, B>> = true;
 
 /// The JSON of a value: objects by their members, enumerations by their words.
 template <class T>
@@ -72,27 +69,17 @@ Json json_of(const T& value) {
 
 [[noreturn]] void refuse(const Json& json, const std::string& name, const std::string& wanted);
 
+/// @throws UsageError for JSON that is not a list of `length` values.
+void require_list(const Json& json, const std::string& name, std::size_t length);
+
 /// @param names  of all members. @throws UsageError for an entry of another name.
 void require_known(const Json& object, const std::string& name, const std::vector<std::string>& names);
 
-template <class T>
-void read_number(const Json& json, const std::string& name, T& value) {
-  const bool fits = json.is_number_unsigned() ? std::in_range<T>(json.get<std::uint64_t>())
-                                              : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
-  if (!fits) refuse(json, name, "a whole number that fits into " + std::to_string(8 * sizeof(T)) + " bits");
-  value = json.get<T>();
-}
-
-/// Reads a value; members that a JSON object lacks keep theirs.
-/// @param name  for messages, "low". @throws UsageError for JSON that is no such value.
-template <class T>
-void read(const Json& json, const std::string& name, T& value) {
-  if constexpr (crosses_as_list<T>) {
-    constexpr std::size_t count = std::tuple_size_v<std::remove_const_t<decltype(members_of<T>)>>;
-    if (!json.is_array() || json.size() != count) refuse(json, name, "a list of " + std::to_string(count));
-    std::size_t next = 0;
-    std::apply([&](const auto&... m) { (read(json[next++], name, value.*m.at), ...); }, members_of<T>);
-  } else if constexpr (has_members<T>) {
+/// Reads values of all kinds: `name` is for messages.
+struct Reader {
+  template <class T>
+  requires(has_members<T> && !crosses_as_list<T>) static void read(const Json& json, const std::string& name,
+                                                                   T& value) {
     if (!json.is_object()) refuse(json, name, "an object");
     const auto one = [&](const auto& m) {
       if (json.contains(m.name)) read(json.at(m.name), m.name, value.*m.at);
@@ -103,33 +90,65 @@ void read(const Json& json, const std::string& name, T& value) {
           (one(m), ...);
         },
         members_of<T>);
-  } else if constexpr (is_vector<T>) {
+  }
+  template <class T>
+  requires crosses_as_list<T>
+  static void read(const Json& json, const std::string& name, T& value) {
+    require_list(json, name, std::tuple_size_v<std::remove_const_t<decltype(members_of<T>)>>);
+    std::size_t next = 0;
+    std::apply([&](const auto&... m) { (read(json[next++], name, value.*m.at), ...); }, members_of<T>);
+  }
+  template <class T>
+  static void read(const Json& json, const std::string& name, std::vector<T>& value) {
     if (!json.is_array()) refuse(json, name, "a list");
     value.resize(json.size());
     for (std::size_t i = 0; i < json.size(); ++i) read(json[i], name, value[i]);
-  } else if constexpr (is_array<T>) {
-    if (!json.is_array() || json.size() != value.size())
-      refuse(json, name, "a list of " + std::to_string(value.size()));
-    for (std::size_t i = 0; i < value.size(); ++i) read(json[i], name, value[i]);
-  } else if constexpr (is_pair<T>) {
-    if (!json.is_array() || json.size() != 2) refuse(json, name, "a pair");
+  }
+  template <class T, std::size_t n>
+  static void read(const Json& json, const std::string& name, std::array<T, n>& value) {
+    require_list(json, name, n);
+    for (std::size_t i = 0; i < n; ++i) read(json[i], name, value[i]);
+  }
+  template <class A, class B>
+  static void read(const Json& json, const std::string& name, std::pair<A, B>& value) {
+    require_list(json, name, 2);
     read(json[0], name, value.first);
     read(json[1], name, value.second);
-  } else if constexpr (std::is_enum_v<T>) {
+  }
+  template <class T>
+  requires std::is_enum_v<T>
+  static void read(const Json& json, const std::string& name, T& value) {
     if (!json.is_string()) refuse(json, name, "a word");
     value = from_word<T>(json.get<std::string>());
-  } else if constexpr (std::is_same_v<T, bool>) {
-    if (!json.is_boolean()) refuse(json, name, "true or false");
-    value = json.get<bool>();
-  } else if constexpr (std::is_integral_v<T>) {
-    read_number(json, name, value);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    if (!json.is_number()) refuse(json, name, "a number");
-    value = json.get<T>();
-  } else {
+  }
+  static void read(const Json& json, const std::string& name, std::string& value) {
     if (!json.is_string()) refuse(json, name, "a text");
     value = json.get<std::string>();
   }
+  static void read(const Json& json, const std::string& name, bool& value) {
+    if (!json.is_boolean()) refuse(json, name, "true or false");
+    value = json.get<bool>();
+  }
+  template <std::floating_point T>
+  static void read(const Json& json, const std::string& name, T& value) {
+    if (!json.is_number()) refuse(json, name, "a number");
+    value = json.get<T>();
+  }
+  template <std::integral T>
+  static void read(const Json& json, const std::string& name, T& value) {
+    const bool fits = json.is_number_unsigned()
+                          ? std::in_range<T>(json.get<std::uint64_t>())
+                          : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
+    if (!fits) refuse(json, name, "a whole number that fits into " + std::to_string(8 * sizeof(T)) + " bits");
+    value = json.get<T>();
+  }
+};
+
+/// Reads a value; members that a JSON object lacks keep theirs.
+/// @param name  for messages, "low". @throws UsageError for JSON that is not such a value.
+template <class T>
+void read(const Json& json, const std::string& name, T& value) {
+  Reader::read(json, name, value);
 }
 
 }  // namespace haloscope::bridge

@@ -29,7 +29,7 @@ ExchangeSpec spec_of(const Json& request);
 /// The options of a schedule, with those of `request` in place of `defaults`. @throws UsageError for impossible ones.
 ScheduleOptions options_of(const Json& request, const ScheduleOptions& defaults = {});
 model::Setting setting_of(const Json& request);
-/// Those `among` the request's, or all of its depths and arrangements.
+/// The candidates that the request lists as `among`, or all of its depths and arrangements.
 model::Candidates candidates_of(const Choice& choice, const Json& request);
 
 /// @throws UsageError for a stage that a step does not have.
