@@ -28,7 +28,7 @@ struct Trial {
 
 /// How a link chooses, beside its candidates.
 struct AutoOptions {
-  RaceLimits limits{};
+  TrialLimits limits{};
   std::string left_out{};  ///< candidates that could not be opened and why, for report()
   std::string kept{};      ///< when an earlier program chose the first candidate, for report(); "": none did
   /// What to do with the choice when the link ends, or the program does: gets the positions of the chosen candidate and

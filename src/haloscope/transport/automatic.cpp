@@ -60,7 +60,7 @@ void AutoLink::complete(Ids out, int slot) {
 
 namespace {
 
-constexpr RaceLimits usual{4, 6}, quick{2, 1}, check{4, 2};  // check: of a kept choice
+constexpr TrialLimits usual{4, 6}, quick{2, 1}, check{4, 2};  // check: of a kept choice
 
 /// What may be possible here, the same list on all ranks. Transports whose rounds are collective are not tried: they
 /// would hold up an exchange of several rounds in another slot.

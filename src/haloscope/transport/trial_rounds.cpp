@@ -12,7 +12,7 @@ constexpr double deviations = 2;
 
 }  // namespace
 
-TrialRounds::TrialRounds(int candidates, RaceLimits limits, unsigned seed)
+TrialRounds::TrialRounds(int candidates, TrialLimits limits, unsigned seed)
     : limits_(limits), random_(seed + 1), entrants_(static_cast<std::size_t>(candidates)) {
   const auto most = static_cast<std::size_t>(limits.turns) * limits.rounds * timed_exchanges;
   for (TimedCandidate& e : entrants_) {

@@ -10,7 +10,7 @@
 namespace haloscope {
 
 /// How long a race may be.
-struct RaceLimits {
+struct TrialLimits {
   int turns = 4;   ///< of each candidate in a round, >= 1
   int rounds = 6;  ///< at most, >= 1
 };
@@ -37,7 +37,7 @@ class TrialRounds {
   static constexpr double tolerance = 0.02;
 
   /// @param candidates  >= 1. @param seed  of the order of turns: races beside each other should not keep step.
-  TrialRounds(int candidates, RaceLimits limits, unsigned seed);
+  TrialRounds(int candidates, TrialLimits limits, unsigned seed);
 
   /// The candidate of each turn of this round: every one that is still racing, `turns` times, in random orders, so that
   /// no candidate always meets the same phase of what the program does. Empty once the race is over.
@@ -73,7 +73,7 @@ class TrialRounds {
   const TimedCandidate& shortest(Interval TimedCandidate::*time) const;
   void draw_order();
 
-  RaceLimits limits_;
+  TrialLimits limits_;
   std::minstd_rand random_;
   std::vector<TimedCandidate> entrants_;
   std::vector<int> order_;

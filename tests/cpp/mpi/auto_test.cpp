@@ -211,7 +211,7 @@ struct Runners {
   std::vector<int> exchanges;  ///< by candidate
   std::unique_ptr<Rig> rig;
 
-  Runners(const Case& c, const std::vector<std::vector<int>>& delays, int slow_rank, RaceLimits limits)
+  Runners(const Case& c, const std::vector<std::vector<int>>& delays, int slow_rank, TrialLimits limits)
       : exchanges(delays.size()), rig(std::make_unique<Rig>(c)) {
     const LinkContext context = rig->context();
     std::vector<Trial> candidates;
@@ -225,7 +225,7 @@ struct Runners {
   }
 };
 
-constexpr RaceLimits one_heat{2, 1};
+constexpr TrialLimits one_heat{2, 1};
 
 Case ring() {
   Case c;
@@ -257,7 +257,7 @@ TEST(Auto, KeepsTheTrialWhoseSlowestRankIsFastest) {
 TEST(Auto, TriesThoseThatCannotBeToldApartOnAndOnAndNoOthers) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
   const Case c = ring();
-  const RaceLimits limits{4, 3};
+  const TrialLimits limits{4, 3};
   const Runners runners(c, {{10, 14}, {9, 13}, {50}}, world_size() - 1, limits);
   AutoLink& link = automatic(*runners.rig);
   const std::int64_t most = limits.rounds * (link.deadline() + 2 * c.slots);
@@ -282,7 +282,7 @@ TEST(Auto, ManyHeatsEndAlikeOnAllRanksWithRightHalos) {
       SCOPED_TRACE(describe(c));
       Rig rig(c);
       AutoLink& link = automatic(rig);
-      const std::int64_t most = RaceLimits{}.rounds * (link.deadline() + 2 * c.slots);
+      const std::int64_t most = TrialLimits{}.rounds * (link.deadline() + 2 * c.slots);
       for (std::int64_t e = 0; e < most && !testing::Test::HasFailure(); ++e) {
         const int slot = static_cast<int>(e % c.slots), epoch = static_cast<int>(e);
         rig.fill(slot, epoch);

@@ -191,7 +191,7 @@ struct Remembering {
   /// Exchanges until the choice is in use, then ends the link. Returns what it reported.
   std::string decide(const char* strategy, int* chosen = nullptr) {
     AutoLink& link = open(strategy);
-    const std::int64_t most = RaceLimits{}.heats * (link.deadline() + 4);
+    const std::int64_t most = TrialLimits{}.rounds * (link.deadline() + 4);
     for (std::int64_t e = 0; link.chosen() < 0 && e < most; ++e) rig.exchange(static_cast<int>(e % 2));
     if (chosen) *chosen = link.chosen();
     const std::string report = link.report();

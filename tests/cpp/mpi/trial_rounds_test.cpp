@@ -69,7 +69,7 @@ TEST(TrialRounds, TheExchangeDecidesWhereStepsCannotBeToldApart) {
 TEST(TrialRounds, AClearLoserIsOutAndTheOthersGoOnToTheLastHeat) {
   std::mt19937 random(6);
   std::normal_distribution<double> noise(0, 0.2);
-  const RaceLimits limits{3, 4};
+  const TrialLimits limits{3, 4};
   TrialRounds race(3, limits, 1);
   EXPECT_EQ(race.order().size(), 9u);
   const auto draw = [&](int c) { return Times{(c == 1 ? 9 : 1) + noise(random), 20 + noise(random)}; };
