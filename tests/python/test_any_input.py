@@ -18,7 +18,7 @@ from haloscope import cli, core, errors
 from haloscope.advice import advise
 from haloscope.measure import checkup, cluster, launch, user_program
 from haloscope.model import predict, profile
-from haloscope.options import FileName
+from haloscope.options.kinds import FileName
 from long_run import LONG
 from test_records import measurement, write
 from toy import TOY

@@ -12,7 +12,7 @@ from haloscope import cli, core
 from haloscope.commands import run as run_command
 from haloscope.errors import UsageProblem
 from haloscope.measure.request import Request
-from haloscope.options import Command
+from haloscope.options.command import Command
 from haloscope.studies.valen2023 import flags
 
 COMMANDS = cli.cli.list_commands(None)

@@ -19,7 +19,7 @@ from haloscope import records, scratch
 from haloscope.errors import NotAvailable, UsageProblem
 from haloscope.measure import cluster, hosts, launch
 from haloscope.model import link
-from haloscope.options import options_without
+from haloscope.options.hosts import options_without
 from test_launch import executable
 
 needs_namespaces = pytest.mark.skipif(bool(cluster.missing()), reason=cluster.missing() or "there are namespaces")

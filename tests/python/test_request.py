@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, options, records
+from haloscope import core, records
 from haloscope.commands import run as run_command
 from haloscope.core import build
 from haloscope.measure import space
 from haloscope.measure.request import Request, name_of, words_of
+from haloscope.options.kinds import GROUPS
+from haloscope.options.request import READERS, space_of
 
 ROOT = Path(__file__).resolve().parents[2]
 HOW = ROOT / "src" / "haloscope" / "rank" / "measure" / "measure.def"
@@ -96,8 +98,8 @@ def test_a_choice_has_the_fields_and_defaults_of_the_table():
 
 def test_the_table_has_a_meaning_a_group_and_a_way_to_read_each_field():
     for field in core.fields():
-        assert field.meaning.endswith((".", "...")) and field.group in options.GROUPS
-        assert field.name in ("schedule", "strategy") or {field.name, field.type} & set(options._READERS)
+        assert field.meaning.endswith((".", "...")) and field.group in GROUPS
+        assert field.name in ("schedule", "strategy") or {field.name, field.type} & set(READERS)
         assert (field.type == "word") == bool(field.words) and (not field.words or field.default in field.words)
 
 
@@ -229,7 +231,7 @@ def test_the_words_of_a_choice_ask_for_it_on_the_command_line(choice):
     choice = space.normal(choice)
     app, *words = words_of(choice)
     parsed = run_command.command.make_context("run", [app, *words]).params
-    found = options.space_of(core.find_app(parsed.pop("app")), parsed, {})
+    found = space_of(core.find_app(parsed.pop("app")), parsed, {})
     [asked] = found.requests + [request for request, _ in found.refused]
     assert asked.choice == choice and name_of(asked.choice) == name_of(choice)
     assert [reason for _, reason in found.refused] == [core.illegal(choice)] * (core.illegal(choice) != "")

@@ -9,8 +9,9 @@ import click
 from haloscope import terminal
 from haloscope.commands import predict
 from haloscope.measure.devices import device_of
-from haloscope.options import ChoiceOptions, app_of, one_choice, option
-from haloscope.options import command as command_of
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.kinds import option
+from haloscope.options.request import app_of, one_choice
 
 DECIDED = (
     "strategy",
@@ -30,7 +31,7 @@ DECIDED = (
 )
 
 
-@command_of(
+@subcommand(
     short_help="Rank all strategies, schedules and depths from a profile, and say why.",
     choice=ChoiceOptions(without=(*predict.HERE, *DECIDED), usual={"ranks": "2"}),
 )

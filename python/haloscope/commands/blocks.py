@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
-from haloscope.options import FileName
+from haloscope.options.kinds import FileName
 
 USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import click
 
 from haloscope import errors, terminal
-from haloscope.options import FileName, app_of, starts_ranks
-from haloscope.options import command as command_of
+from haloscope.options.command import subcommand
+from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import FileName
+from haloscope.options.request import app_of
 
 
-@command_of(short_help="Measure this machine and write its profile.")
+@subcommand(short_help="Measure this machine and write its profile.")
 @click.option(
     "-o",
     "--output",

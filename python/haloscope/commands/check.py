@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from haloscope import errors, terminal
-from haloscope.options import FiniteRange, option
-from haloscope.options import command as command_of
+from haloscope.options.command import subcommand
+from haloscope.options.kinds import FiniteRange, option
 
 
-@command_of(
+@subcommand(
     short_help="Your own MPI program on 1, 2, 3, ... ranks: are its results the same?",
     context_settings={"allow_interspersed_args": False},
 )

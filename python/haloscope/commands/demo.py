@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from haloscope import outputs, terminal
-from haloscope.options import command as command_of
-from haloscope.options import starts_ranks
+from haloscope.options.command import subcommand
+from haloscope.options.hosts import starts_ranks
 
 FIGURE = "demo"  # name of its files
 
 
-@command_of(short_help="Compare the strategies on this machine, about a minute.")
+@subcommand(short_help="Compare the strategies on this machine, about a minute.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from haloscope import errors, terminal
-from haloscope.options import command as command_of
-from haloscope.options import starts_ranks
+from haloscope.options.command import subcommand
+from haloscope.options.hosts import starts_ranks
 
 MOST_RANKS = 4  # that are started unless told otherwise: enough for neighbours on both sides
 
 
-@command_of(short_help="Whether MPI, memory and devices work on this allocation; what to do where not.")
+@subcommand(short_help="Whether MPI, memory and devices work on this allocation; what to do where not.")
 @click.option("--ranks", "-n", type=click.IntRange(1, 1024), help="Ranks to start. [cores, up to 4]")
 @click.option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")

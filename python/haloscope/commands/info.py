@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from haloscope import terminal
-from haloscope.options import command as command_of
-from haloscope.options import starts_ranks
+from haloscope.options.command import subcommand
+from haloscope.options.hosts import starts_ranks
 
 
-@command_of(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
+@subcommand(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @starts_ranks
 def command(as_json):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from haloscope.options import command as command_of
-from haloscope.options import link_of, link_options
+from haloscope.options.command import subcommand
+from haloscope.options.hosts import link_of, link_options
 
 
-@command_of(
+@subcommand(
     short_help="Any command in an emulated cluster: a network of set latency and bandwidth on one machine.",
     context_settings={"allow_interspersed_args": False},
 )

@@ -9,11 +9,12 @@ import click
 from haloscope import outputs, terminal
 from haloscope.commands import predict
 from haloscope.commands.advise import DECIDED
-from haloscope.options import ChoiceOptions, FileName, app_of, one_choice, option
-from haloscope.options import command as command_of
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.kinds import FileName, option
+from haloscope.options.request import app_of, one_choice
 
 
-@command_of(
+@subcommand(
     short_help="Where deep halos, overlap, merging win: a map over latencies and blocks.",
     choice=ChoiceOptions(without=(*predict.HERE, *DECIDED, "cells", "nodes", "placement"), usual={"ranks": "2"}),
 )

@@ -9,11 +9,12 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
-from haloscope.options import FileName, FiniteRange, starts_ranks
-from haloscope.options import command as command_of
+from haloscope.options.command import subcommand
+from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import FileName, FiniteRange
 
 
-@command_of(short_help="Messages of every transport, collectives, memory; imports IMB, SKaMPI, STREAM.")
+@subcommand(short_help="Messages of every transport, collectives, memory; imports IMB, SKaMPI, STREAM.")
 @click.option(
     "--pattern",
     "names",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from haloscope import terminal
-from haloscope.options import ChoiceOptions, app_of, one_choice, option
-from haloscope.options import command as command_of
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.kinds import option
+from haloscope.options.request import app_of, one_choice
 
 
-@command_of(
+@subcommand(
     short_help="Neighbours, messages, bytes and program for any rank count.", choice=ChoiceOptions(usual={"ranks": "1"})
 )
 @click.argument("app")

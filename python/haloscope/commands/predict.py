@@ -7,8 +7,9 @@ import click
 from haloscope import terminal
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.measure.devices import device_of
-from haloscope.options import ChoiceOptions, app_of, option, options_of, space_of
-from haloscope.options import command as command_of
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.kinds import option, options_of
+from haloscope.options.request import app_of, space_of
 
 # Fields that a profile decides, or has no prices for.
 HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
@@ -57,7 +58,7 @@ MACHINE = options_of(
 )
 
 
-@command_of(
+@subcommand(
     short_help="Time per step, interval and breakdown, from a machine profile.",
     choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
 )

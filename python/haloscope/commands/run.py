@@ -9,17 +9,10 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
-from haloscope.options import (
-    ChoiceOptions,
-    FileName,
-    FiniteRange,
-    app_of,
-    command,
-    option,
-    options_of,
-    space_of,
-    starts_ranks,
-)
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import FileName, FiniteRange, option, options_of
+from haloscope.options.request import app_of, space_of
 from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
 
@@ -105,7 +98,7 @@ OUTPUT = options_of(
 )
 
 
-@command(
+@subcommand(
     short_help="Measure an app; lists and ranges make a space.", choice=ChoiceOptions(lists=True, usual={"ranks": "2"})
 )
 @click.argument("app")

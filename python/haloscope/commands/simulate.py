@@ -8,8 +8,9 @@ from haloscope import outputs, terminal
 from haloscope.commands import predict
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.measure.devices import device_of
-from haloscope.options import ChoiceOptions, FileName, FiniteRange, app_of, option, options_of, space_of
-from haloscope.options import command as command_of
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.kinds import FileName, FiniteRange, option, options_of
+from haloscope.options.request import app_of, space_of
 
 SIMULATED = options_of(
     option(
@@ -61,7 +62,7 @@ SIMULATED = options_of(
 )
 
 
-@command_of(
+@subcommand(
     short_help="Time per step on up to 10^6 ranks, simulated message by message.",
     choice=ChoiceOptions(lists=True, without=predict.HERE, usual={"ranks": "2"}),
 )

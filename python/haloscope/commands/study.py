@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, studies, terminal
-from haloscope.options import FileName
+from haloscope.options.kinds import FileName
 
 
 @click.command(short_help="One published experiment, its published figures beside ours.")

@@ -8,8 +8,10 @@ import click
 
 from haloscope import terminal
 from haloscope.commands import run
-from haloscope.options import ChoiceOptions, FileName, FiniteRange, app_of, option, options_of, starts_ranks
-from haloscope.options import command as command_of
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import FileName, FiniteRange, option, options_of
+from haloscope.options.request import app_of
 
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
 SEARCH = options_of(
@@ -47,7 +49,7 @@ SEARCH = options_of(
 )
 
 
-@command_of(
+@subcommand(
     short_help="Find the fastest choice for one grid by measuring few.", choice=ChoiceOptions(lists=True, usual=USUAL)
 )
 @click.argument("app")

@@ -9,8 +9,9 @@ import click
 
 from haloscope import errors, terminal
 from haloscope.commands import external as external_command
-from haloscope.options import FileName, option, options_of, starts_ranks
-from haloscope.options import command as command_of
+from haloscope.options.command import subcommand
+from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import FileName, option, options_of
 
 EXTERNAL = options_of(
     option(
@@ -57,7 +58,7 @@ EXTERNAL = options_of(
 )
 
 
-@command_of(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
+@subcommand(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
 @click.argument("files", nargs=-1, type=click.Path(), metavar="RECORDS...")
 @click.option("--profile", metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
 @click.option(

@@ -8,11 +8,12 @@ from haloscope import terminal
 from haloscope.commands.predict import HERE
 from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.measure.devices import device_of
-from haloscope.options import ChoiceOptions, app_of, option, space_of
-from haloscope.options import command as command_of
+from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope.options.kinds import option
+from haloscope.options.request import app_of, space_of
 
 
-@command_of(
+@subcommand(
     short_help="Fewer cores, other placements, grids or machines: time and node-hours.",
     choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
 )

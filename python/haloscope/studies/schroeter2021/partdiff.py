@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import click
 
 from haloscope.errors import UsageProblem
-from haloscope.options import option, options_of
+from haloscope.options.kinds import option, options_of
 
 APP = "poisson2d"
 METHODS = {1: "gauss-seidel", 2: "jacobi"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from haloscope.errors import UsageProblem
-from haloscope.options import option, options_of
+from haloscope.options.kinds import option, options_of
 
 EXCHANGE_WORDS = {"ordered": "ordered", "sync": "ordered", "direct": "direct", "async": "direct"}
 

@@ -1,0 +1,111 @@
+"""Options of the hosts that ranks run on: those of a cluster, or of an emulated one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+import click
+
+from haloscope.errors import UsageProblem
+from haloscope.options.kinds import option, options_of
+
+
+def link_options(hosts: str, usual: int | None = None):
+    """Return the decorator that adds the options of an emulated cluster. hosts: name of the one that says how many
+    hosts.
+    """
+    from haloscope.model.link import MOST_HOSTS
+
+    number = f" [{usual}]" if usual else ""
+    return options_of(
+        option(
+            hosts,
+            "lab",
+            type=click.IntRange(2, MOST_HOSTS),
+            default=usual,
+            group="machine",
+            help=f"An emulated cluster of so many hosts on this machine.{number}",
+        ),
+        option(
+            "--latency",
+            default="0",
+            metavar="TIME",
+            group="machine",
+            help="Of its network, one way, beside that of the system: 50us, 1ms. [0]",
+        ),
+        option(
+            "--bandwidth",
+            default="0",
+            metavar="RATE",
+            group="machine",
+            help="Of each host's line, each way: 1Gbit, 100MB. [what the machine carries]",
+        ),
+        option(
+            "--jitter",
+            default="0",
+            metavar="TIME",
+            group="machine",
+            help="Mean of what each frame is late at random. [0]",
+        ),
+    )
+
+
+def link_of(options: Mapping):
+    """Return the network of the options of an emulated cluster. Raises UsageProblem for what is no time or rate."""
+    from haloscope.model import link
+
+    return link.Link(
+        options["lab"],
+        link.time_of(options["latency"]),
+        link.rate_of(options["bandwidth"]),
+        link.time_of(options["jitter"]),
+    )
+
+
+OF_LAB = ("--lab", "--latency", "--bandwidth", "--jitter")  # each takes a value
+
+
+def starts_ranks(function):
+    """Give a command that starts ranks the options that say on which hosts, and see to them."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments, hosts, **options):
+        from haloscope.measure import hosts as where
+
+        of_lab = {name: options.pop(name) for name in (word.removeprefix("--") for word in OF_LAB)}
+        if of_lab["lab"]:
+            return _run_in_lab(click.get_current_context().meta["haloscope.words"], link_of(of_lab))
+        if set(of_lab.values()) != {None, "0"}:
+            raise UsageProblem("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
+        with where.used(hosts):
+            return function(*arguments, **options)
+
+    of_hosts = option(
+        "--hosts",
+        metavar="A,B|FILE",
+        group="machine",
+        help="Hosts of a cluster to spread the ranks over. [this machine, or those of the batch job]",
+    )
+    return of_hosts(link_options("--lab")(wrapped))
+
+
+def _run_in_lab(words: Sequence[str], link) -> int:
+    """Give this command, without the options of the cluster, inside the cluster."""
+    from haloscope.core import build
+    from haloscope.measure import cluster
+
+    return cluster.inside(build.python("-m", "haloscope.cli", *options_without(words, OF_LAB)), link)
+
+
+def options_without(words: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return a command line without some options and their values."""
+    kept, is_value = [], False
+    for word in words:
+        if is_value:
+            is_value = False
+        elif word in names:
+            is_value = True
+        elif not word.startswith(tuple(f"{name}=" for name in names)):
+            kept.append(word)
+    return kept

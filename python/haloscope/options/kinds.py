@@ -1,0 +1,81 @@
+"""Kinds of options and of their values: options in groups, finite numbers, names of files."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import click
+
+# Headings of groups of options, in the order in which --help-all shows them.
+GROUPS = {
+    "everyday": "Options",
+    "measuring": "How it is measured",
+    "grid": "The grid and its ranks",
+    "kernel": "Kernels",
+    "schedule": "Schedules",
+    "nodes": "Nodes and memory",
+    "device": "Devices",
+    "machine": "The machine",
+    "output": "Output",
+    "study": "Flags of the studies",
+}
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers that no NaN and no infinity is in."""
+
+    name = "number"
+
+    def convert(self, value, param, ctx):
+        """Return the number. Raises BadParameter for one that is not finite or out of range."""
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
+
+
+class FileName(click.Path):
+    """The name of a file to write; stem: of several, which have it with their endings."""
+
+    def __init__(self, stem: bool = False):
+        super().__init__()
+        self._stem = stem
+
+    def convert(self, value, param, ctx):
+        """Return it as a Path. Raises BadParameter for one that is empty, can only be a folder, or is one."""
+        if os.path.basename(value) in ("", ".", ".."):  # noqa: PTH119 (a Path has no slash at its end)
+            self.fail(f"{value!r} names no file.", param, ctx)
+        if not self._stem and os.path.isdir(value):  # noqa: PTH112 (which takes names of any length)
+            self.fail(f"{value!r} is a folder; give the name of a file.", param, ctx)
+        return Path(super().convert(value, param, ctx))
+
+
+class Option(click.Option):
+    """An option that belongs to one of GROUPS."""
+
+    def __init__(self, *names, group: str = "everyday", **attributes):
+        """group: key of GROUPS; the rest as click.Option has it."""
+        if isinstance(attributes.get("type"), click.IntRange):
+            attributes.setdefault("metavar", "N")
+        super().__init__(*names, **attributes)
+        self.group = group
+
+    def get_help_extra(self, ctx):
+        """Help texts leave out ranges; refusals name them."""
+        return {}
+
+
+def option(*names, **attributes):
+    """Return the decorator that adds an option; group: key of GROUPS, by default an everyday one."""
+    return click.option(*names, cls=Option, **attributes)
+
+
+def options_of(*decorators):
+    """Return one decorator that adds several options to a command, in their order."""
+
+    def decorate(function):
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
