@@ -39,8 +39,7 @@ def command(output, recorded, launches, cells):
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
     """
     from haloscope import records
-    from haloscope.commands.run import refuse_if_none_can_run
-    from haloscope.measure import campaign, launch
+    from haloscope.measure import campaign, launch, space
     from haloscope.studies import demo
 
     if recorded:
@@ -50,7 +49,7 @@ def command(output, recorded, launches, cells):
     begin = time.monotonic()
     demo.refuse_few_cores(launch.cores())
     planned = demo.plan(launch.cores(), demo.sizes_of(cells))
-    refuse_if_none_can_run(planned)
+    space.refuse_if_none_can_run(planned)
     file = output / f"records-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
     run = campaign.Campaign(planned, file, launches=launches or demo.LAUNCHES, seed=int(begin), what="demo")
     found = run.run()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from haloscope import terminal
-from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option, options_of
@@ -76,6 +75,7 @@ def command(app, profile, samples, refresh, as_json, **options):
     the ranks over N of the profile's nodes.
     """
     from haloscope.measure.pace import at_pace
+    from haloscope.measure.space import refuse_if_none_can_run
     from haloscope.model.predict import predict_all
     from haloscope.model.profile import load
     from haloscope.report import predict as report

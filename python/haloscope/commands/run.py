@@ -123,7 +123,7 @@ def command(context, app, **options):
     """
     from haloscope import records
     from haloscope.core import build
-    from haloscope.measure import campaign, devices
+    from haloscope.measure import campaign, devices, space
 
     known = app_of(app, options)
     given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
@@ -134,7 +134,7 @@ def command(context, app, **options):
         raise errors.UsageProblem("--trace writes one file, and this is a space; ask for one choice")
     if options["trace"]:
         outputs.refuse_foreign(options["trace"], outputs.TRACE)
-    refuse_if_none_can_run(planned)
+    space.refuse_if_none_can_run(planned)
     _check_injection(options["inject"], planned)
     build.rank_program()  # is it there? asked before a record file is made
     _refuse_lacking(options["strategy"] or "")
@@ -172,14 +172,6 @@ def plan_space(app, options: Mapping):
     if "steps" not in how:
         how.setdefault("seconds", 0.2)
     return memory.set_aside(space.with_verification(space_of(app, options, how), options.get("verify")))
-
-
-def refuse_if_none_can_run(planned) -> None:
-    """Raise UsageProblem with the reasons when no request can run, instead of writing a file of refusals."""
-    if planned.requests:
-        return
-    reasons = list(dict.fromkeys(reason for _, reason in planned.refused))
-    raise errors.UsageProblem(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
 
 
 def _check_injection(inject: str, planned) -> None:

@@ -6,7 +6,6 @@ import click
 
 from haloscope import outputs, terminal
 from haloscope.commands import predict
-from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import FileName, FiniteRange, option, options_of
@@ -79,7 +78,7 @@ def command(app, profile, steps, noise, weak, seed, overhead, gap, offload, goal
     What an operation costs is what `haloscope predict` says; a simulation adds queues for what ranks share, delays that
     travel from rank to rank, and noise. All times are simulated.
     """
-    from haloscope.measure.space import Space
+    from haloscope.measure.space import Space, refuse_if_none_can_run
     from haloscope.model import profile as profiles
     from haloscope.report import simulate as report
     from haloscope.simulate import extrap as points

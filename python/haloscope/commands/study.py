@@ -58,8 +58,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     nor MPI; it ends with code 1 when a result misses the bar set for it.
     """
     from haloscope import records
-    from haloscope.commands.run import refuse_if_none_can_run
-    from haloscope.measure import campaign
+    from haloscope.measure import campaign, space
 
     if name is None:
         for known in studies.NAMES:
@@ -78,7 +77,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     if recorded:
         return _report(study, kept, options, recorded[0])
     planned = study.plan(options)
-    refuse_if_none_can_run(planned)
+    space.refuse_if_none_can_run(planned)
     file = output or records.scratch(name)
     if hasattr(study, "figures"):
         outputs.refuse_foreign_figure(outputs.stem_of(file))

@@ -87,7 +87,8 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
 def plan_space(app, options: dict):
     """Return the candidates, illegal ones set aside. Raises UsageProblem when there are none, or two grids."""
     from haloscope.advice import tuning
+    from haloscope.measure import space
 
     planned = tuning.candidates(run.plan_space(app, options | {"steps": None, "seconds": None}), options)
-    run.refuse_if_none_can_run(planned)
+    space.refuse_if_none_can_run(planned)
     return tuning.on_own_cores(planned)

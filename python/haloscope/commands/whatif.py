@@ -6,7 +6,6 @@ import click
 
 from haloscope import terminal
 from haloscope.commands.predict import HERE
-from haloscope.commands.run import refuse_if_none_can_run
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option
@@ -42,6 +41,7 @@ def command(app, profile, against, active, mapping, weak, as_json, **options):
     the neighbour pairs of the worst node. A command makes 2000 predictions at most.
     """
     from haloscope.advice import whatif
+    from haloscope.measure.space import refuse_if_none_can_run
     from haloscope.model import profile as profiles
     from haloscope.report import whatif as report
 

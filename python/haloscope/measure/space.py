@@ -32,6 +32,14 @@ class Space:
         return {ranks: list(group) for ranks, group in itertools.groupby(ordered, key=lambda r: r.ranks)}
 
 
+def refuse_if_none_can_run(planned: Space) -> None:
+    """Raise UsageProblem with the reasons when no request can run, instead of writing a file of refusals."""
+    if planned.requests:
+        return
+    reasons = list(dict.fromkeys(reason for _, reason in planned.refused))
+    raise UsageProblem(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
+
+
 def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None = None) -> Space:
     """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their
     reason.
