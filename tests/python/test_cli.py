@@ -13,6 +13,7 @@ from haloscope.commands import run as run_command
 from haloscope.errors import UsageProblem
 from haloscope.measure.request import Request
 from haloscope.options.command import Command
+from haloscope.options.request import measured_space
 from haloscope.studies.valen2023 import flags
 
 COMMANDS = cli.cli.list_commands(None)
@@ -33,7 +34,7 @@ def asked(*words) -> Request:
     """What `haloscope run WORDS...` asks for."""
     options = run_command.command.make_context("run", list(words)).params
     app = core.find_app(options.pop("app"))
-    [request] = run_command.plan_space(app, flags.translated(options)).requests
+    [request] = measured_space(app, flags.translated(options)).requests
     return request
 
 

@@ -7,53 +7,25 @@ from __future__ import annotations
 import click
 
 from haloscope import terminal
-from haloscope.commands import predict
 from haloscope.measure.devices import device_of
+from haloscope.options.candidates import DECIDED, TRIED
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option
+from haloscope.options.machine import HERE, MACHINE, setting_of
+from haloscope.options.output import JSON, top
 from haloscope.options.request import app_of, one_choice
-
-DECIDED = (
-    "strategy",
-    "stage_strategies",
-    "schedule",
-    "substeps",
-    "depth",
-    "tiles",
-    "sharing",
-    "pack",
-    "capture",
-    "barrier",
-    "device_kernel",
-    "device_block",
-    "reorder",
-    "process_grid",
-)
 
 
 @subcommand(
     short_help="Rank all strategies, schedules and depths from a profile, and say why.",
-    choice=ChoiceOptions(without=(*predict.HERE, *DECIDED), usual={"ranks": "2"}),
+    choice=ChoiceOptions(without=(*HERE, *DECIDED), usual={"ranks": "2"}),
 )
 @click.argument("app")
-@option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
-@option(
-    "--reorder",
-    default="none,nodes",
-    metavar="LIST",
-    group="nodes",
-    help="Orders of ranks to try, where they differ. [none,nodes]",
-)
-@option(
-    "--process-grid",
-    default="",
-    metavar="LIST",
-    group="grid",
-    help="Rules or process grids to try, where they differ: slabs,cubic,8x2. [the app's rule]",
-)
-@option("--top", type=click.IntRange(1), default=10, help="Rows of the table. [10]")
+@TRIED
+@top("everyday")
 @option("--members", is_flag=True, help="List who is in each row.")
-@predict.MACHINE
+@MACHINE
+@JSON
 def command(app, depth, reorder, process_grid, top, members, profile, samples, refresh, as_json, **options):
     """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
 
@@ -75,7 +47,7 @@ def command(app, depth, reorder, process_grid, top, members, profile, samples, r
     choice = one_choice(app_of(app, options), options | {"device": device_of(options["device"], machine)})
     depths, orders = model.depths_of(depth), lists.names(reorder, model.ORDERS, "--reorder")
     grids = [text for text in process_grid.split(",") if text]
-    advice = model.advise(choice, machine, predict.setting_of(options), depths, samples, orders, grids, as_json)
+    advice = model.advise(choice, machine, setting_of(options), depths, samples, orders, grids, as_json)
     if as_json:
         terminal.echo(terminal.json_text(report.document(advice)))
     else:

@@ -8,46 +8,14 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, terminal
-from haloscope.options.kinds import FileName
-
-USUAL_VARIANTS = ("baseline:*,coherent", "taskqueue:*")
+from haloscope.options.blocks import EXCHANGED, MEASURED, SHOWN, USUAL_VARIANTS
 
 
 @click.command(short_help="Blocks of a GPU exchange buffers: phased, or as soon as each is packed.")
 @click.argument("workloads", default="M", metavar="[WORKLOADS]")
-@click.option(
-    "--variant",
-    multiple=True,
-    metavar="LIST",
-    help="Variants as 'taskqueue:queue,chunks=4', and globs of full names, cut at semicolons; all; may be repeated. "
-    f"['{';'.join(USUAL_VARIANTS)}']",
-)
-@click.option("--bytes", "sizes", metavar="LIST", help="Sizes of the blocks' buffers instead of the workload's.")
-@click.option("--threads", type=click.IntRange(1, 1024), help="Threads of a block. [the workload's]")
-@click.option("--scheme", default="pairs", metavar="LIST", help="Who sends to whom: pairs, ring, mixed. [pairs]")
-@click.option("--ranks", "-n", metavar="LIST", help="Numbers of ranks. [2 where each can have a device, else 1]")
-@click.option("--sides", type=click.IntRange(1, 1024), help="Sides of each rank, on one device. [2 of 1 rank, else 1]")
-@click.option("--device", default="auto", metavar="NAME", help="auto, cuda, hip, host (imitated). [auto]")
-@click.option("--check", type=click.Choice(["sampled", "full"]), default="sampled", help="Elements checked. [sampled]")
-@click.option("--detail", type=click.Choice(["off", "on", "posting"]), help="What is logged. [off; on with --timeline]")
-@click.option("--warmup", type=click.IntRange(0, 10**6), default=3, help="Iterations of a test that do not count. [3]")
-@click.option("--iterations", type=click.IntRange(1, 10**6), default=10, help="Iterations of a test that count. [10]")
-@click.option("--repetitions", type=click.IntRange(1, 10**6), default=5, help="Tests per launch. [5]")
-@click.option("--launches", type=click.IntRange(1, 1000), default=3, help="Starts of the ranks. [3]")
-@click.option("--output", type=FileName(), help="Record file. [results/scratch/blocks-TIME.jsonl]")
-@click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
-@click.option(
-    "--timeline",
-    type=FileName(),
-    metavar="FILE",
-    help="Trace of each variant's last iteration for Perfetto or chrome://tracing, and a figure beside it.",
-)
-@click.option(
-    "--from",
-    "recorded",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Show records of an earlier run.",
-)
+@EXCHANGED
+@MEASURED
+@SHOWN
 def command(workloads, variant, timeline, recorded, launches, output, resume, **options):
     """Exchange the buffers of a GPU's blocks between two sides, WORKLOADS (XS, S, M, L, XL; lists, globs), by many
     variants.

@@ -4,13 +4,12 @@ results.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from haloscope import errors, terminal
 from haloscope.options.command import subcommand
-from haloscope.options.kinds import FiniteRange, option
+from haloscope.options.comparison import COMPARED, RUNS
+from haloscope.options.output import JSON
 
 
 @subcommand(
@@ -18,57 +17,9 @@ from haloscope.options.kinds import FiniteRange, option
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("program", nargs=-1, required=True, metavar="-- PROGRAM [ARGS]...")
-@option(
-    "--ranks", "-n", default="1,2,3,4,6", metavar="LIST", help="Numbers of ranks; the first is the base. [1,2,3,4,6]"
-)
-@option(
-    "--file",
-    "files",
-    multiple=True,
-    metavar="PATTERN",
-    help="Compare these files that it writes, instead of what it prints; may be repeated.",
-)
-@option("--printed", is_flag=True, help="With --file: compare what it prints, too.")
-@option("--type", type=click.Choice(["f8", "f4", "i4", "i8"]), help="What raw binary files hold.")
-@option("--shape", metavar="XxYxZ", help="Points of raw binary files, x contiguous.")
-@option("--numbers-only", is_flag=True, help="Of texts, compare the numbers alone.")
-@option("--ignore", multiple=True, metavar="REGEX", help="Leave out lines in which this occurs; may be repeated.")
-@option(
-    "--relative", type=FiniteRange(min=0), default=0.0, metavar="X", help="Relative difference allowed. [0: every bit]"
-)
-@option("--absolute", type=FiniteRange(min=0), default=0.0, metavar="X", help="Absolute difference allowed. [0]")
-@option(
-    "--input",
-    "inputs",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Copy this file or folder into each working folder; may be repeated.",
-)
-@option(
-    "--timeout",
-    type=FiniteRange(min=0),
-    default=0.0,
-    metavar="SECONDS",
-    help="A run that takes longer is ended; 0: each is waited for. [0]",
-)
-@option("--mpiexec", metavar="PATH", help="The mpiexec of the program's own MPI. [the one of 'haloscope info']")
-@option(
-    "--process-grid",
-    default="cubic",
-    metavar="RULE",
-    group="grid",
-    help="What {grid}, {px}, {py}, {pz} stand for: cubic, square, prime-factors, slabs. [cubic]",
-)
-@option("--dims", type=click.IntRange(1, 3), default=2, group="grid", help="Dimensions of {grid}. [2]")
-@option(
-    "--keep",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    group="output",
-    help="Keep working folders and output here; it must not exist, or be empty.",
-)
-@option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table.")
+@COMPARED
+@RUNS
+@JSON
 def command(program, as_json, **options):
     """Run PROGRAM, with any MPI and without Haloscope, on several numbers of ranks and compare its results. Wrong halos
     show as results that depend on the number of ranks.

@@ -5,14 +5,13 @@ from __future__ import annotations
 import click
 
 from haloscope import errors, terminal
+from haloscope.options.kinds import option
 
 
 @click.command(short_help="Two record files side by side: paired ratios with intervals.")
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
-@click.option(
-    "--ignore", default="", metavar="FIELDS", help="Match although these differ, e.g. --ignore strategy,schedule."
-)
+@option("--ignore", default="", metavar="FIELDS", help="Match although these differ, e.g. --ignore strategy,schedule.")
 def command(a, b, ignore):
     """Compare the records in A and B, configuration by configuration.
 

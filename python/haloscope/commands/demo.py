@@ -5,31 +5,28 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import click
-
 from haloscope import outputs, terminal
 from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import ANY_PATH, option
+from haloscope.options.measuring import launches
+from haloscope.options.output import recorded
 
 FIGURE = "demo"  # name of its files
 
 
 @subcommand(short_help="Compare the strategies on this machine, about a minute.")
-@click.option(
+@option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     default=Path("out/demo"),
     show_default=True,
+    detailed=True,
     help="Folder for records and figure.",
 )
-@click.option(
-    "--from",
-    "recorded",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Show the records of an earlier demo instead of measuring.",
-)
-@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [8]")
-@click.option("--cells", default="", metavar="XxYxZ,XxY,XxY", hidden=True)
+@recorded("Show the records of an earlier demo instead of measuring.")
+@launches("8", detailed=True)
+@option("--cells", default="", metavar="XxYxZ,XxY,XxY", hidden=True)
 @starts_ranks
 def command(output, recorded, launches, cells):
     """Measure about two dozen choices on 2 ranks: patterns, transports, schedules and halo depths, on a small 3D grid,

@@ -7,14 +7,15 @@ import click
 from haloscope import errors, terminal
 from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import option
 
 MOST_RANKS = 4  # that are started unless told otherwise: enough for neighbours on both sides
 
 
 @subcommand(short_help="Whether MPI, memory and devices work on this allocation; what to do where not.")
-@click.option("--ranks", "-n", type=click.IntRange(1, 1024), help="Ranks to start. [cores, up to 4]")
-@click.option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")
+@option("--ranks", "-n", type=click.IntRange(1, 1024), detailed=True, help="Ranks to start. [cores, up to 4]")
+@option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
+@option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")
 @starts_ranks
 def command(ranks, device, as_json):
     """Try this allocation: launcher, pinning, shared memory, huge pages, clocks, MPI functions, devices, messages.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import click
-
 from haloscope import terminal
 from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
+from haloscope.options.kinds import option
 
 
 @subcommand(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @starts_ranks
 def command(as_json):
     """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others,

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from haloscope import outputs, terminal
-from haloscope.commands import predict
-from haloscope.commands.advise import DECIDED
+from haloscope.options.candidates import DECIDED, DEPTHS, MEASURED, PLACES
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import FileName, option
+from haloscope.options.machine import HERE, profile
+from haloscope.options.output import JSON
 from haloscope.options.request import app_of, one_choice
 
 
 @subcommand(
     short_help="Where deep halos, overlap, merging win: a map over latencies and blocks.",
-    choice=ChoiceOptions(without=(*predict.HERE, *DECIDED, "cells", "nodes", "placement"), usual={"ranks": "2"}),
+    choice=ChoiceOptions(without=(*HERE, *DECIDED, "cells", "nodes", "placement"), usual={"ranks": "2"}),
 )
 @click.argument("app")
-@option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
-@option(
-    "--blocks", default="16,32,64,128,256", metavar="LIST", help="Cells of a rank in each dimension. [16,32,64,128,256]"
-)
-@option(
-    "--latency",
-    default="2us,20us,200us,1ms",
-    metavar="LIST",
-    help="Of the network between the ranks, one way. [2us,20us,200us,1ms]",
-)
-@option("--bandwidth", default="10Gbit", metavar="RATE", help="Of each rank's line, each way; 0: no limit. [10Gbit]")
-@option("--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]")
-@option(
-    "--measured",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Records of `haloscope run --lab`, for a second map beside it; repeatable.",
-)
+@profile()
+@PLACES
+@DEPTHS
+@MEASURED
 @option("--output", type=FileName(stem=True), metavar="STEM", help="Also draw it: STEM.svg and STEM.png.")
-@option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
+@JSON
 def command(app, profile, blocks, latency, bandwidth, depth, measured, output, as_json, **options):
     """Map where which way of exchanging the halos of APP is predicted to win, each rank on a node of its own.
 

@@ -6,66 +6,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from haloscope import errors, outputs, terminal
 from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
-from haloscope.options.kinds import FileName, FiniteRange
+from haloscope.options.microbench import FILES, PATTERNS
 
 
 @subcommand(short_help="Messages of every transport, collectives, memory; imports IMB, SKaMPI, STREAM.")
-@click.option(
-    "--pattern",
-    "names",
-    metavar="LIST",
-    help="pingpong, pingping, batch, batches, exchange, multi-pair, allreduce, allgather, stream, cache; globs. "
-    "[the first four]",
-)
-@click.option("--transport", default="*", metavar="LIST", help="Transports with options; globs as 'rma-*'. [all]")
-@click.option("--ranks", "-n", default="2", metavar="LIST", help="Numbers of ranks, even where they work in pairs. [2]")
-@click.option(
-    "--gap",
-    type=click.IntRange(1, 10**9),
-    metavar="N",
-    help="Rank i is paired with rank i + N; ranks per node here pair whole nodes. [half of the ranks]",
-)
-@click.option("--nodes", default="0", metavar="LIST", help="Emulated nodes, ranks in blocks; 0 = as MPI says. [0]")
-@click.option("--threads", metavar="LIST", help="Threads of stream and cache. [stream: 1, 2, ... all cores; cache: 1]")
-@click.option(
-    "--bytes",
-    "sizes",
-    metavar="LIST",
-    help="Sizes of messages, of what a rank gives to a collective, of arrays (stream), of working sets (cache). "
-    "[1..4194304*2; arrays: 4 x the largest cache; working sets: 4096..536870912*2]",
-)
-@click.option("--quick", is_flag=True, help="Six sizes, short samples, 2 launches.")
-@click.option("--seconds", type=FiniteRange(0, min_open=True), help="Length of one sample. [0.01; quick 0.002]")
-@click.option("--repetitions", type=click.IntRange(1, 10**9), help="Samples per launch. [5; quick 3]")
-@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks. [3; quick 2]")
-@click.option("--output", type=FileName(), help="Record file. [results/scratch/microbench-TIME.jsonl]")
-@click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
-@click.option(
-    "--figure",
-    "stem",
-    type=FileName(stem=True),
-    metavar="STEM",
-    help="Figure files without ending. [beside the records]",
-)
-@click.option(
-    "--from",
-    "recorded",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Show records of an earlier run.",
-)
-@click.option(
-    "--import",
-    "imported",
-    multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
-)
+@PATTERNS
+@FILES
 @starts_ranks
 def command(output, resume, stem, recorded, imported, launches, **wanted):
     """Measure single messages through the transports that exchanges use, collective operations, and memory.

@@ -7,6 +7,7 @@ import click
 from haloscope import terminal
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option
+from haloscope.options.output import JSON
 from haloscope.options.request import app_of, one_choice
 
 
@@ -16,7 +17,7 @@ from haloscope.options.request import app_of, one_choice
 @click.argument("app")
 @option("--rank", type=click.IntRange(0, 2**31 - 1), default=0, help="The rank whose messages are shown. [0]")
 @option("--steps", type=click.IntRange(1), group="schedule", help="Steps of the program, if fewer than the depth.")
-@option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
+@JSON
 def command(app, rank, steps, as_json, **options):
     """Show how APP is split and what its exchanges move; with --schedule or --device also when.
 

@@ -7,54 +7,9 @@ import click
 from haloscope import terminal
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
-from haloscope.options.kinds import option, options_of
+from haloscope.options.machine import HERE, MACHINE, setting_of
+from haloscope.options.output import JSON
 from haloscope.options.request import app_of, space_of
-
-# Fields that a profile decides, or has no prices for.
-HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
-
-PLACED = options_of(
-    option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one."),
-    option(
-        "--mapping",
-        default="fill",
-        group="machine",
-        metavar="RULE",
-        help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
-    ),
-    option("--active", type=click.IntRange(1, 100_000), group="machine", help="Most cores in use per socket. [all]"),
-    option(
-        "--reductions",
-        type=click.IntRange(0, 1_000_000),
-        default=0,
-        group="machine",
-        help="All-reduces per time step beside the app's own. [0]",
-    ),
-    option(
-        "--repeats",
-        type=click.IntRange(0, 1_000_000),
-        default=1,
-        group="machine",
-        help="Executions per time step of a loop of stages. [1]",
-    ),
-)
-MACHINE = options_of(
-    PLACED,
-    option(
-        "--samples",
-        type=click.IntRange(0, 10_000),
-        default=100,
-        group="machine",
-        help="Draws of the profile's parameters for the interval; 0 = none. [100]",
-    ),
-    option(
-        "--refresh",
-        is_flag=True,
-        group="machine",
-        help="Time the pace of this machine first, in a second, and predict for that.",
-    ),
-    option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table."),
-)
 
 
 @subcommand(
@@ -63,6 +18,7 @@ MACHINE = options_of(
 )
 @click.argument("app")
 @MACHINE
+@JSON
 def command(app, profile, samples, refresh, as_json, **options):
     """Predict APP's time per step without running it; lists and ranges make a space as in `haloscope run`.
 
@@ -85,12 +41,3 @@ def command(app, profile, samples, refresh, as_json, **options):
     refuse_if_none_can_run(planned)
     made = predict_all(planned.requests, machine, setting_of(options), samples)
     terminal.echo(terminal.json_text(report.document(made)) if as_json else report.markdown(made, pace))
-
-
-def setting_of(options: dict):
-    """Return the setting of the model from the options."""
-    from haloscope.model import predict
-
-    return predict.Setting(
-        options["mapping"], options["active"], reductions=options["reductions"], repeats=options["repeats"]
-    )

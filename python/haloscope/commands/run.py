@@ -11,91 +11,11 @@ import click
 from haloscope import errors, outputs, terminal
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.hosts import starts_ranks
-from haloscope.options.kinds import FileName, FiniteRange, option, options_of
-from haloscope.options.request import app_of, space_of
+from haloscope.options.measuring import MEASURING
+from haloscope.options.output import DETAILS, record_file
+from haloscope.options.request import app_of, measured_space
 from haloscope.studies.schroeter2021 import partdiff
 from haloscope.studies.valen2023 import flags as valen2023
-
-MOST = 10**9  # of steps and repetitions
-HOW = (
-    "steps",
-    "seconds",
-    "repetitions",
-    "warmup",
-    "events",
-    "timeline",
-    "trace",
-)  # fields of a request as options have them
-
-MEASURING = options_of(
-    option("--steps", "-i", type=click.IntRange(1, MOST), help="Time steps per repetition."),
-    option("--seconds", type=FiniteRange(0, min_open=True), help="Length of a repetition instead of --steps. [0.2]"),
-    option("--launches", type=click.IntRange(1, 1000), default=3, help="Starts of the ranks. [3]"),
-    option("--repetitions", type=click.IntRange(1, MOST), group="measuring", help="Repetitions per launch. [5]"),
-    option(
-        "--warmup", type=click.IntRange(0, MOST), group="measuring", help="Repetitions before the measured ones. [1]"
-    ),
-    option(
-        "--verify",
-        type=click.IntRange(0, MOST),
-        group="measuring",
-        help="Steps compared with `reference`; 0 = off. [2 depth + 1]",
-    ),
-    option("--timers", type=click.Choice(["on", "off"]), group="measuring", help="Timers of single phases. [on]"),
-    option(
-        "--events",
-        is_flag=True,
-        group="measuring",
-        help="Count cycles, cache misses, ... in each timer, where this machine can, and sample the clock; shown by "
-        "--components.",
-    ),
-    option("--order-seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
-    option(
-        "--watchdog",
-        type=FiniteRange(0),
-        default=0.0,
-        group="measuring",
-        help="Seconds without progress that end the run; 0: none do. [0]",
-    ),
-    option(
-        "--inject",
-        default="",
-        metavar="KIND:rank=R,step=S[,seconds=X]",
-        group="measuring",
-        help="Fault for tests: delay, hang, stop, kill.",
-    ),
-)
-OUTPUT = options_of(
-    option("--output", type=FileName(), help="Record file. [results/scratch/APP-TIME.jsonl]"),
-    option("--resume", is_flag=True, help="Skip what the record file already holds."),
-    option(
-        "--trace",
-        type=FileName(),
-        metavar="FILE",
-        group="output",
-        help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
-        "(one choice).",
-    ),
-    option(
-        "--timeline",
-        is_flag=True,
-        group="output",
-        help="Show each rank's seconds by phase and MPI call, and blocked seconds.",
-    ),
-    option(
-        "--components",
-        is_flag=True,
-        group="output",
-        help="Show compute, memory, boundary, exchange and collectives over ranks, and every named timer.",
-    ),
-    option(
-        "--statistic",
-        type=click.Choice(["rank0", "min", "mean", "max", "all"]),
-        group="output",
-        help="Also show the phases, by this statistic over ranks.",
-    ),
-    option("--baseline", metavar="ID", group="output", help="What speed-ups refer to. [bulk ordered/p2p depth 1]"),
-)
 
 
 @subcommand(
@@ -103,7 +23,8 @@ OUTPUT = options_of(
 )
 @click.argument("app")
 @MEASURING
-@OUTPUT
+@record_file("APP")
+@DETAILS
 @valen2023.OPTIONS
 @partdiff.OPTIONS
 @starts_ranks
@@ -129,7 +50,7 @@ def command(context, app, **options):
     given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
     options = valen2023.translated(options)
     options = partdiff.translated(app, options, given)
-    planned = plan_space(known, options | {"device": devices.resolve(options["device"])})
+    planned = measured_space(known, options | {"device": devices.resolve(options["device"])})
     if options["trace"] and len(planned.requests) > 1:
         raise errors.UsageProblem("--trace writes one file, and this is a space; ask for one choice")
     if options["trace"]:
@@ -158,20 +79,6 @@ def command(context, app, **options):
         raise
     _report(found, options, output)
     return campaign.exit_code(found)
-
-
-def plan_space(app, options: Mapping):
-    """Return the space of requests of the options, each verified. Raises UsageProblem for impossible options."""
-    from haloscope.measure import memory, space
-
-    how = {name: options[name] for name in HOW if options.get(name) is not None}
-    how["timers"] = options.get("timers") != "off"
-    how["trace"] = str(how.get("trace", ""))
-    if "steps" in how and "seconds" in how:
-        raise errors.UsageProblem("--steps and --seconds both give the length of a repetition; use one of them")
-    if "steps" not in how:
-        how.setdefault("seconds", 0.2)
-    return memory.set_aside(space.with_verification(space_of(app, options, how), options.get("verify")))
 
 
 def _check_injection(inject: str, planned) -> None:

@@ -8,48 +8,15 @@ from pathlib import Path
 import click
 
 from haloscope import errors, outputs, studies, terminal
-from haloscope.options.kinds import FileName
+from haloscope.options.kinds import option
+from haloscope.options.study import CHANGES, RECORDS
 
 
 @click.command(short_help="One published experiment, its published figures beside ours.")
 @click.argument("name", required=False)
-@click.option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
-@click.option(
-    "--sizes",
-    default="",
-    metavar="LIST",
-    help="Cells per side instead of the study's (schroeter2021: interlines; vanecek2020: 1 to 5 for XS to XL).",
-)
-@click.option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's.")
-@click.option(
-    "--nodes", type=click.IntRange(1, 10**6), help="Nodes to spread the ranks over, emulated here (schroeter2021)."
-)
-@click.option("--ranks", type=click.IntRange(1, 10**7), help="Ranks, where the study leaves the choice.")
-@click.option(
-    "--device",
-    metavar="NAME",
-    help="Where fields or blocks live (white2011, valen2023, vanecek2020): none, cuda, hip, host. [a card if there is "
-    "one]",
-)
-@click.option("--steps", type=click.IntRange(1, 10**9), help="Time steps per repetition.")
-@click.option("--repetitions", type=click.IntRange(1, 10**9), help="Repetitions per launch.")
-@click.option("--launches", type=click.IntRange(1, 1000), help="Starts of the ranks.")
-@click.option("--output", type=FileName(), help="Record file. [results/scratch/NAME-TIME.jsonl]")
-@click.option("--resume", is_flag=True, help="Skip what the record file already holds.")
-@click.option(
-    "--from",
-    "recorded",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    multiple=True,
-    help="Report on record files, from a cluster say, instead of measuring.",
-)
-@click.option(
-    "--slurm",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Write job scripts for Slurm instead of measuring (schroeter2021).",
-)
-@click.option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing.")
+@option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
+@CHANGES
+@RECORDS
 def command(name, quick, output, resume, recorded, slurm, replay, **changes):
     """Run the study NAME (white2011, valen2023, schroeter2021, davis2017, vanecek2020): measure, verify, and print its
     tables.

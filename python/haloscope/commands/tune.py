@@ -7,46 +7,13 @@ import math
 import click
 
 from haloscope import terminal
-from haloscope.commands import run
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.hosts import starts_ranks
-from haloscope.options.kinds import FileName, FiniteRange, option, options_of
-from haloscope.options.request import app_of
+from haloscope.options.measuring import SEARCH
+from haloscope.options.output import record_file, top
+from haloscope.options.request import app_of, measured_space
 
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
-SEARCH = options_of(
-    option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
-    option(
-        "--budget",
-        type=FiniteRange(0, min_open=True),
-        metavar="SECONDS",
-        help="Time for the search. [a tenth of measuring everything, at most 60]",
-    ),
-    option(
-        "--confirm",
-        type=click.IntRange(0, 1000),
-        default=5,
-        group="measuring",
-        help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]",
-    ),
-    option(
-        "--exhaustive",
-        is_flag=True,
-        group="measuring",
-        help="Measure all candidates too, and say what the choice lost.",
-    ),
-    option(
-        "--timeout",
-        type=FiniteRange(0),
-        default=0.0,
-        group="measuring",
-        help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]",
-    ),
-    option("--seed", type=int, default=0, group="measuring", help="Seed of the random order. [0]"),
-    option("--output", type=FileName(), help="Record file. [results/scratch/tune-APP-TIME.jsonl]"),
-    option("--resume", is_flag=True, help="Take from the record file what it already holds."),
-    option("--top", type=click.IntRange(1), default=10, group="output", help="Rows of the table. [10]"),
-)
 
 
 @subcommand(
@@ -54,6 +21,8 @@ SEARCH = options_of(
 )
 @click.argument("app")
 @SEARCH
+@record_file("tune-APP")
+@top("output")
 @starts_ranks
 def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, resume, top, **options):
     """Find the fastest halo exchange of APP for one grid on this machine.
@@ -89,6 +58,6 @@ def plan_space(app, options: dict):
     from haloscope.advice import tuning
     from haloscope.measure import space
 
-    planned = tuning.candidates(run.plan_space(app, options | {"steps": None, "seconds": None}), options)
+    planned = tuning.candidates(measured_space(app, options | {"steps": None, "seconds": None}), options)
     space.refuse_if_none_can_run(planned)
     return tuning.on_own_cores(planned)

@@ -10,70 +10,23 @@ import click
 from haloscope import errors, terminal
 from haloscope.commands import external as external_command
 from haloscope.options.command import subcommand
+from haloscope.options.external import EXTERNAL
 from haloscope.options.hosts import starts_ranks
-from haloscope.options.kinds import FileName, option, options_of
-
-EXTERNAL = options_of(
-    option(
-        "--external",
-        type=click.Path(),
-        metavar="FILE",
-        help="Instead of RECORDS: a CSV file of exchanges that others have timed, see docs/external.md.",
-    ),
-    option(
-        "--fit",
-        "fitted_file",
-        type=click.Path(),
-        metavar="FILE",
-        help="Fit costs to this CSV file, predict all of --external that is not in it. [a part of --external]",
-    ),
-    option(
-        "--fit-on",
-        multiple=True,
-        metavar="AXIS=VALUE,...",
-        help="Fit to rows that meet all such conditions (nodes=1 fields=1,4). [half of the cases]",
-    ),
-    option(
-        "--holdout",
-        multiple=True,
-        metavar="AXIS=VALUE,...",
-        help="Fit to all rows but those that meet all such conditions.",
-    ),
-    option(
-        "--cross",
-        multiple=True,
-        metavar="AXIS",
-        help="Also fit without each value of this axis in turn, and predict the rows that have it.",
-    ),
-    option(
-        "--profiles",
-        type=FileName(stem=True),
-        metavar="STEM",
-        group="output",
-        help="With --external: write the fitted profiles as STEM-PROGRAM.json.",
-    ),
-    option(
-        "--json", "as_json", is_flag=True, group="output", help="With --external: one JSON document instead of tables."
-    ),
-)
+from haloscope.options.kinds import FileName, option
+from haloscope.options.machine import profile, samples
+from haloscope.options.request import program
 
 
 @subcommand(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
 @click.argument("files", nargs=-1, type=click.Path(), metavar="RECORDS...")
-@click.option("--profile", metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
-@click.option(
-    "--samples",
-    type=click.IntRange(0, 10_000),
-    default=100,
-    show_default=True,
-    help="Draws of the profile's parameters for the intervals; 0 = none.",
-)
-@click.option(
+@profile(required=False)
+@samples("everyday")
+@option(
     "--keep-intervals",
     is_flag=True,
     help="Write into the profile how far these measurements are off: its 90 % intervals from now on.",
 )
-@click.option(
+@option(
     "-o",
     "--output",
     "stem",
@@ -81,12 +34,7 @@ EXTERNAL = options_of(
     metavar="STEM",
     help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.",
 )
-@click.option(
-    "--program",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Program with the app that the records are of, linked with haloscope::rank_main.",
-)
+@program(help="Program with the app that the records are of, linked with haloscope::rank_main.")
 @EXTERNAL
 @starts_ranks
 def command(files, profile, samples, keep_intervals, stem, program, external, **others):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from haloscope import terminal
-from haloscope.commands.predict import HERE
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import option
+from haloscope.options.machine import HERE, WEAK, profile
+from haloscope.options.output import JSON
 from haloscope.options.request import app_of, space_of
 
 
@@ -17,7 +18,7 @@ from haloscope.options.request import app_of, space_of
     choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
 )
 @click.argument("app")
-@option("--profile", required=True, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one.")
+@profile()
 @option("--against", metavar="FILE|NAME", help="A second machine: from which number of ranks is it faster, or slower?")
 @option("--active", metavar="LIST", help="Most cores in use per socket. [all]")
 @option(
@@ -26,8 +27,8 @@ from haloscope.options.request import app_of, space_of
     metavar="LIST",
     help="Ranks to nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
 )
-@option("--weak", is_flag=True, help="--cells are those of one rank; the grid grows with the ranks.")
-@option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of a table.")
+@WEAK
+@JSON
 def command(app, profile, against, active, mapping, weak, as_json, **options):
     """Predict APP when the same ranks run elsewhere. The first row is what the others are compared with.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +12,7 @@ import click
 from haloscope import terminal
 from haloscope.errors import UsageProblem
 from haloscope.options.kinds import GROUPS, Option
+from haloscope.options.request import PROGRAM
 
 SHORT = {"ranks": "-n", "depth": "-d"}
 METAVARS = {
@@ -53,14 +53,7 @@ class ChoiceOptions:
                 help="A parameter of the app; --help-all lists them.",
             )
         )
-        made.append(
-            Option(
-                ["--program"],
-                type=click.Path(path_type=Path),
-                metavar="PATH",
-                help="Program with its own app, linked with haloscope::rank_main.",
-            )
-        )
+        made.append(Option(["--program"], **PROGRAM))
         return made
 
     def _option(self, f) -> Option:

@@ -50,23 +50,28 @@ class FileName(click.Path):
         return Path(super().convert(value, param, ctx))
 
 
+ANY_PATH = click.Path(path_type=Path)
+EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
 class Option(click.Option):
     """An option that belongs to one of GROUPS."""
 
-    def __init__(self, *names, group: str = "everyday", **attributes):
-        """group: key of GROUPS; the rest as click.Option has it."""
-        if isinstance(attributes.get("type"), click.IntRange):
+    def __init__(self, *names, group: str = "everyday", detailed: bool = False, **attributes):
+        """group: key of GROUPS. detailed: the help names the range or the default. The rest as click.Option has it."""
+        if isinstance(attributes.get("type"), click.IntRange) and not detailed:
             attributes.setdefault("metavar", "N")
         super().__init__(*names, **attributes)
         self.group = group
+        self.detailed = detailed
 
     def get_help_extra(self, ctx):
-        """Help texts leave out ranges; refusals name them."""
-        return {}
+        """Help texts leave out ranges, which refusals name, unless they are detailed."""
+        return super().get_help_extra(ctx) if self.detailed else {}
 
 
 def option(*names, **attributes):
-    """Return the decorator that adds an option; group: key of GROUPS, by default an everyday one."""
+    """Return the decorator that adds an option; its attributes are those of Option."""
     return click.option(*names, cls=Option, **attributes)
 
 

@@ -6,6 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from haloscope.errors import UsageProblem
+from haloscope.options.kinds import ANY_PATH, option
+from haloscope.options.measuring import settings_of
+
+PROGRAM: dict[str, Any] = {
+    "type": ANY_PATH,
+    "metavar": "PATH",
+    "help": "Program with its own app, linked with haloscope::rank_main.",
+}
+
+
+def program(**attributes):
+    """Return the option for a program with apps of its own; attributes: in the place of PROGRAM's."""
+    return option("--program", **(PROGRAM | attributes))
 
 
 def parameters_of(options: Mapping) -> dict[str, str]:
@@ -74,6 +87,16 @@ def space_of(app, options: Mapping, how: Mapping[str, Any]):
     from haloscope.measure import space
 
     return sum((space.expand(app.name, axes, how) for axes in axes_of(app, options)), space.Space())
+
+
+def measured_space(app, options: Mapping):
+    """Return the space of requests to measure: each is compared with the reference, and requests that are too large for
+    memory are set aside. Raises UsageProblem for impossible options.
+    """
+    from haloscope.measure import memory, space
+
+    planned = space_of(app, options, settings_of(options))
+    return memory.set_aside(space.with_verification(planned, options.get("verify")))
 
 
 def _refuse_several(axes: list[dict[str, Sequence]]) -> None:

@@ -1,0 +1,67 @@
+"""Options of the candidates that an advice tries, and of the places that a map of it has."""
+
+from __future__ import annotations
+
+from haloscope.options.kinds import ANY_PATH, option, options_of
+
+# Fields of a choice that an advice decides.
+DECIDED = (
+    "strategy",
+    "stage_strategies",
+    "schedule",
+    "substeps",
+    "depth",
+    "tiles",
+    "sharing",
+    "pack",
+    "capture",
+    "barrier",
+    "device_kernel",
+    "device_block",
+    "reorder",
+    "process_grid",
+)
+DEPTHS = option(
+    "--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]"
+)
+TRIED = options_of(
+    DEPTHS,
+    option(
+        "--reorder",
+        default="none,nodes",
+        metavar="LIST",
+        group="nodes",
+        help="Orders of ranks to try, where they differ. [none,nodes]",
+    ),
+    option(
+        "--process-grid",
+        default="",
+        metavar="LIST",
+        group="grid",
+        help="Rules or process grids to try, where they differ: slabs,cubic,8x2. [the app's rule]",
+    ),
+)
+PLACES = options_of(
+    option(
+        "--blocks",
+        default="16,32,64,128,256",
+        metavar="LIST",
+        help="Cells of a rank in each dimension. [16,32,64,128,256]",
+    ),
+    option(
+        "--latency",
+        default="2us,20us,200us,1ms",
+        metavar="LIST",
+        help="Of the network between the ranks, one way. [2us,20us,200us,1ms]",
+    ),
+    option(
+        "--bandwidth", default="10Gbit", metavar="RATE", help="Of each rank's line, each way; 0: no limit. [10Gbit]"
+    ),
+)
+MEASURED = option(
+    "--measured",
+    multiple=True,
+    type=ANY_PATH,
+    metavar="FILE",
+    help="Records of `haloscope run --lab`, for a second map beside it; repeatable.",
+)

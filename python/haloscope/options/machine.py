@@ -1,0 +1,80 @@
+"""Options of a machine profile, and of the positions that its nodes give ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from haloscope.options.kinds import option, options_of
+
+# Fields of a choice that a profile decides, or has no prices for.
+HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
+
+
+def profile(required: bool = True):
+    """Return the option that names a machine profile."""
+    return option(
+        "--profile",
+        required=required,
+        metavar="FILE|NAME",
+        help="Machine profile: a JSON file or a shipped one.",
+    )
+
+
+def samples(group: str):
+    """Return the option for the number of samples of a prediction's interval."""
+    return option(
+        "--samples",
+        type=click.IntRange(0, 10_000),
+        default=100,
+        group=group,
+        help="Draws of the profile's parameters for the interval; 0 = none. [100]",
+    )
+
+
+WEAK = option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks.")
+PLACED = options_of(
+    profile(),
+    option(
+        "--mapping",
+        default="fill",
+        group="machine",
+        metavar="RULE",
+        help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
+    ),
+    option("--active", type=click.IntRange(1, 100_000), group="machine", help="Most cores in use per socket. [all]"),
+    option(
+        "--reductions",
+        type=click.IntRange(0, 1_000_000),
+        default=0,
+        group="machine",
+        help="All-reduces per time step beside the app's own. [0]",
+    ),
+    option(
+        "--repeats",
+        type=click.IntRange(0, 1_000_000),
+        default=1,
+        group="machine",
+        help="Executions per time step of a loop of stages. [1]",
+    ),
+)
+MACHINE = options_of(
+    PLACED,
+    samples("machine"),
+    option(
+        "--refresh",
+        is_flag=True,
+        group="machine",
+        help="Time the pace of this machine first, in a second, and predict for that.",
+    ),
+)
+
+
+def setting_of(options: Mapping):
+    """Return the setting of the model from the options in PLACED."""
+    from haloscope.model import predict
+
+    return predict.Setting(
+        options["mapping"], options["active"], reductions=options["reductions"], repeats=options["repeats"]
+    )

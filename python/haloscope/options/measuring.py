@@ -1,0 +1,120 @@
+"""Options of measuring: how long, how often, compared with the reference, with faults for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from haloscope.errors import UsageProblem
+from haloscope.options.kinds import FiniteRange, option, options_of
+
+MOST = 10**9  # of steps and repetitions
+FIELDS = ("steps", "seconds", "repetitions", "warmup", "events", "timeline", "trace")  # of a request, by options' names
+
+
+def steps(*names, **attributes):
+    """Return the option for the length of a repetition in steps. names: others for it."""
+    return option("--steps", *names, type=click.IntRange(1, MOST), help="Time steps per repetition.", **attributes)
+
+
+def launches(usual: str = "", meaning: str = "Starts of the ranks.", **attributes):
+    """Return the option for the number of launches. usual: without it, for the help."""
+    return option("--launches", type=click.IntRange(1, 1000), help=_with(meaning, usual), **attributes)
+
+
+def repetitions(usual: str = "", meaning: str = "Repetitions per launch.", **attributes):
+    """Return the option for the number of repetitions. usual: without it, for the help."""
+    return option("--repetitions", type=click.IntRange(1, MOST), help=_with(meaning, usual), **attributes)
+
+
+def _with(meaning: str, usual: str) -> str:
+    return f"{meaning} [{usual}]" if usual else meaning
+
+
+def order_seed(name: str):
+    """Return the option for the seed of the order of measurements."""
+    return option(name, type=int, default=0, group="measuring", help="Seed of the random order. [0]")
+
+
+MEASURING = options_of(
+    steps("-i"),
+    option("--seconds", type=FiniteRange(0, min_open=True), help="Length of a repetition instead of --steps. [0.2]"),
+    launches("3", default=3),
+    repetitions("5", group="measuring"),
+    option(
+        "--warmup", type=click.IntRange(0, MOST), group="measuring", help="Repetitions before the measured ones. [1]"
+    ),
+    option(
+        "--verify",
+        type=click.IntRange(0, MOST),
+        group="measuring",
+        help="Steps compared with `reference`; 0 = off. [2 depth + 1]",
+    ),
+    option("--timers", type=click.Choice(["on", "off"]), group="measuring", help="Timers of single phases. [on]"),
+    option(
+        "--events",
+        is_flag=True,
+        group="measuring",
+        help="Count cycles, cache misses, ... in each timer, where this machine can, and sample the clock; shown by "
+        "--components.",
+    ),
+    order_seed("--order-seed"),
+    option(
+        "--watchdog",
+        type=FiniteRange(0),
+        default=0.0,
+        group="measuring",
+        help="Seconds without progress that end the run; 0: none do. [0]",
+    ),
+    option(
+        "--inject",
+        default="",
+        metavar="KIND:rank=R,step=S[,seconds=X]",
+        group="measuring",
+        help="Fault for tests: delay, hang, stop, kill.",
+    ),
+)
+SEARCH = options_of(
+    option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
+    option(
+        "--budget",
+        type=FiniteRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Time for the search. [a tenth of measuring everything, at most 60]",
+    ),
+    option(
+        "--confirm",
+        type=click.IntRange(0, 1000),
+        default=5,
+        group="measuring",
+        help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]",
+    ),
+    option(
+        "--exhaustive",
+        is_flag=True,
+        group="measuring",
+        help="Measure all candidates too, and say what the choice lost.",
+    ),
+    option(
+        "--timeout",
+        type=FiniteRange(0),
+        default=0.0,
+        group="measuring",
+        help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]",
+    ),
+    order_seed("--seed"),
+)
+
+
+def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request that define its measurement. Raises UsageProblem for two lengths of it."""
+    settings = {name: options[name] for name in FIELDS if options.get(name) is not None}
+    settings["timers"] = options.get("timers") != "off"
+    settings["trace"] = str(settings.get("trace", ""))
+    if "steps" in settings and "seconds" in settings:
+        raise UsageProblem("--steps and --seconds both give the length of a repetition; use one of them")
+    if "steps" not in settings:
+        settings.setdefault("seconds", 0.2)
+    return settings

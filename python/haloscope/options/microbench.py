@@ -1,0 +1,65 @@
+"""Options of micro-benchmarks: their patterns, transports, ranks and sizes, and files that are imported."""
+
+from __future__ import annotations
+
+import click
+
+from haloscope.options.kinds import EXISTING_FILE, FileName, FiniteRange, option, options_of
+from haloscope.options.measuring import launches, repetitions
+from haloscope.options.output import record_file, recorded
+
+PATTERNS = options_of(
+    option(
+        "--pattern",
+        "names",
+        metavar="LIST",
+        help="pingpong, pingping, batch, batches, exchange, multi-pair, allreduce, allgather, stream, cache; globs. "
+        "[the first four]",
+    ),
+    option("--transport", default="*", metavar="LIST", help="Transports with options; globs as 'rma-*'. [all]"),
+    option("--ranks", "-n", default="2", metavar="LIST", help="Numbers of ranks, even where they work in pairs. [2]"),
+    option(
+        "--gap",
+        type=click.IntRange(1, 10**9),
+        metavar="N",
+        detailed=True,
+        help="Rank i is paired with rank i + N; ranks per node here pair whole nodes. [half of the ranks]",
+    ),
+    option("--nodes", default="0", metavar="LIST", help="Emulated nodes, ranks in blocks; 0 = as MPI says. [0]"),
+    option("--threads", metavar="LIST", help="Threads of stream and cache. [stream: 1, 2, ... all cores; cache: 1]"),
+    option(
+        "--bytes",
+        "sizes",
+        metavar="LIST",
+        help="Sizes of messages, of what a rank gives to a collective, of arrays (stream), of working sets (cache). "
+        "[1..4194304*2; arrays: 4 x the largest cache; working sets: 4096..536870912*2]",
+    ),
+    option("--quick", is_flag=True, help="Six sizes, short samples, 2 launches."),
+    option(
+        "--seconds",
+        type=FiniteRange(0, min_open=True),
+        detailed=True,
+        help="Length of one sample. [0.01; quick 0.002]",
+    ),
+    repetitions("5; quick 3", "Samples per launch.", detailed=True),
+    launches("3; quick 2", detailed=True),
+)
+FILES = options_of(
+    record_file("microbench"),
+    option(
+        "--figure",
+        "stem",
+        type=FileName(stem=True),
+        metavar="STEM",
+        help="Figure files without ending. [beside the records]",
+    ),
+    recorded(),
+    option(
+        "--import",
+        "imported",
+        multiple=True,
+        type=EXISTING_FILE,
+        metavar="FILE",
+        help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
+    ),
+)

@@ -1,0 +1,58 @@
+"""Options of output: record files, tables, figures, JSON."""
+
+from __future__ import annotations
+
+import click
+
+from haloscope.options.kinds import EXISTING_FILE, FileName, option, options_of
+
+JSON = option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
+RESUME = option("--resume", is_flag=True, help="Skip what the record file already holds.")
+
+
+def record_file(name: str):
+    """Return the options of the file that records go to. name: of the file that is made where none is named."""
+    return options_of(
+        option("--output", type=FileName(), help=f"Record file. [results/scratch/{name}-TIME.jsonl]"), RESUME
+    )
+
+
+def recorded(help: str = "Show records of an earlier run.", **attributes):
+    """Return the option for records that are shown instead of measuring."""
+    return option("--from", "recorded", type=EXISTING_FILE, help=help, **attributes)
+
+
+def top(group: str):
+    """Return the option for the length of a table."""
+    return option("--top", type=click.IntRange(1), default=10, group=group, help="Rows of the table. [10]")
+
+
+DETAILS = options_of(
+    option(
+        "--trace",
+        type=FileName(),
+        metavar="FILE",
+        group="output",
+        help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
+        "(one choice).",
+    ),
+    option(
+        "--timeline",
+        is_flag=True,
+        group="output",
+        help="Show each rank's seconds by phase and MPI call, and blocked seconds.",
+    ),
+    option(
+        "--components",
+        is_flag=True,
+        group="output",
+        help="Show compute, memory, boundary, exchange and collectives over ranks, and every named timer.",
+    ),
+    option(
+        "--statistic",
+        type=click.Choice(["rank0", "min", "mean", "max", "all"]),
+        group="output",
+        help="Also show the phases, by this statistic over ranks.",
+    ),
+    option("--baseline", metavar="ID", group="output", help="What speed-ups refer to. [bulk ordered/p2p depth 1]"),
+)

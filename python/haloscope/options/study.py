@@ -1,0 +1,48 @@
+"""Options of a study: changes to its sizes and repetitions, and other ways to its tables than measuring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from haloscope.options.kinds import option, options_of
+from haloscope.options.measuring import launches, repetitions, steps
+from haloscope.options.output import record_file, recorded
+
+CHANGES = options_of(
+    option(
+        "--sizes",
+        default="",
+        metavar="LIST",
+        help="Cells per side instead of the study's (schroeter2021: interlines; vanecek2020: 1 to 5 for XS to XL).",
+    ),
+    option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's."),
+    option(
+        "--nodes",
+        type=click.IntRange(1, 10**6),
+        detailed=True,
+        help="Nodes to spread the ranks over, emulated here (schroeter2021).",
+    ),
+    option("--ranks", type=click.IntRange(1, 10**7), detailed=True, help="Ranks, where the study leaves the choice."),
+    option(
+        "--device",
+        metavar="NAME",
+        help="Where fields or blocks live (white2011, valen2023, vanecek2020): none, cuda, hip, host. [a card if "
+        "there is one]",
+    ),
+    steps(detailed=True),
+    repetitions(detailed=True),
+    launches(detailed=True),
+)
+RECORDS = options_of(
+    record_file("NAME"),
+    recorded("Report on record files, from a cluster say, instead of measuring.", multiple=True),
+    option(
+        "--slurm",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Write job scripts for Slurm instead of measuring (schroeter2021).",
+    ),
+    option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing."),
+)
