@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from pathlib import Path
-
 import click
 
-from haloscope import errors, outputs, terminal
-from haloscope.options.command import ChoiceOptions, subcommand
+from haloscope import terminal
+from haloscope.options.command import ChoiceOptions, named_options, subcommand
 from haloscope.options.hosts import starts_ranks
 from haloscope.options.measuring import MEASURING
 from haloscope.options.output import DETAILS, record_file
 from haloscope.options.request import app_of, measured_space
-from haloscope.studies.schroeter2021 import partdiff
-from haloscope.studies.valen2023 import flags as valen2023
+from haloscope.studies import run_flags
 
 
 @subcommand(
@@ -25,8 +20,7 @@ from haloscope.studies.valen2023 import flags as valen2023
 @MEASURING
 @record_file("APP")
 @DETAILS
-@valen2023.OPTIONS
-@partdiff.OPTIONS
+@run_flags.OPTIONS
 @starts_ranks
 @click.pass_context
 def command(context, app, **options):
@@ -43,98 +37,22 @@ def command(context, app, **options):
     work, 3 when this machine or MPI cannot do it.
     """
     from haloscope import records
-    from haloscope.core import build
-    from haloscope.measure import campaign, devices, space
+    from haloscope.measure import campaign, devices, run_request
+    from haloscope.report import run as report
 
     known = app_of(app, options)
-    given = [name for name in options if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    options = valen2023.translated(options)
-    options = partdiff.translated(app, options, given)
+    options = run_flags.translated(app, options, named_options(context))
     planned = measured_space(known, options | {"device": devices.resolve(options["device"])})
-    if options["trace"] and len(planned.requests) > 1:
-        raise errors.UsageProblem("--trace writes one file, and this is a space; ask for one choice")
-    if options["trace"]:
-        outputs.refuse_foreign(options["trace"], outputs.TRACE)
-    space.refuse_if_none_can_run(planned)
-    _check_injection(options["inject"], planned)
-    build.rank_program()  # is it there? asked before a record file is made
-    _refuse_lacking(options["strategy"] or "")
+    run_request.refuse_unfit(planned, options)
     output = options["output"] or records.scratch(app)
-    run = campaign.Campaign(
-        planned,
-        output,
-        launches=options["launches"],
-        seed=options["order_seed"],
-        resume=options["resume"],
-        watchdog_s=options["watchdog"],
-        inject=options["inject"],
-        what=app,
-    )
-    try:
-        found = run.run()
-    except (KeyboardInterrupt, errors.HaloscopeError):
-        found = run.results() if output.is_file() else []
-        if found:
-            _report(found, options, output)
-        raise
-    _report(found, options, output)
-    return campaign.exit_code(found)
 
+    def show(found: list[dict]) -> None:
+        if own := run_flags.report(found, options, output):
+            return terminal.echo(own)
+        for text in (*report.texts(found, options), *run_flags.tables(found, options)):
+            terminal.echo(text)
+        for text in report.notes(found, output):
+            terminal.echo(text, err=bool(options["sparse"]))
+        return None
 
-def _check_injection(inject: str, planned) -> None:
-    """Raise UsageProblem for a fault in a rank that some request does not have."""
-    rank = re.search(r"\brank=(\d+)", inject)
-    fewest = min(request.ranks for request in planned.requests)
-    if rank and int(rank[1]) >= fewest:
-        raise errors.UsageProblem(f"--inject names rank {rank[1]}, and ranks are 0 to {fewest - 1}; name one of these")
-
-
-def _refuse_lacking(strategies: str) -> None:
-    """A strategy requested by name must run; the campaign leaves out one that a glob found."""
-    from haloscope.measure import lists, probes
-
-    for strategy in lists.named_strategies(strategies) if strategies else ():
-        reason = probes.lacking(strategy)
-        if reason:
-            raise errors.NotAvailable(f"{reason}; 'haloscope info' shows what works here")
-
-
-def _show_components(table) -> None:
-    from haloscope.report import components
-
-    timed = [row for row in table if all("timers" in record for record in row.records)]
-    if not timed:
-        return terminal.echo("\nNothing was timed; use --timers on.")
-    terminal.echo(f"\n### Components, ms per step\n\n{components.overview(timed)}")
-    for row in timed:
-        terminal.echo(f"\n### Timers of {row.id}, ms per step over ranks\n\n{components.timers(row.records)}")
-        for line in components.counted(row.records):
-            terminal.echo(f"\n{line}")
-    return None
-
-
-def _report(found: list[dict], options: Mapping, output: Path) -> None:
-    from haloscope.records.rows import group_rows
-    from haloscope.report import tables, timeline
-
-    measured = [record for record in found if record["kind"] == "measurement"]
-    if measured and (text := partdiff.own_report(measured[-1], options)):
-        terminal.echo(text if options["find_precision"] else f"{text}\n\nrecords: {output}")
-        return
-    table = group_rows(found)
-    if options["sparse"]:
-        terminal.echo(tables.terse(table))
-    elif table:
-        terminal.echo(tables.ranking(table, tables.baseline(table, options["baseline"])))
-        if options["statistic"]:
-            terminal.echo("\n" + tables.phases(table, options["statistic"]))
-        if options["components"]:
-            _show_components(table)
-        if options["timeline"]:
-            for row in table:
-                terminal.echo(f"\n### Timeline of {row.id}\n\n{timeline.summary(row.records)}")
-    for record in measured[-1:] if options["work_blocks"] else []:
-        terminal.echo(f"\n{partdiff.slow_table(record)}")
-    for line in [*tables.refusals(found), *tables.networks(found)]:
-        terminal.echo(f"\n{line}", err=bool(options["sparse"]))
-    terminal.echo(f"\nrecords: {output}", err=bool(options["sparse"]))
+    return campaign.exit_code(run_request.campaign_of(planned, output, options, app).run_showing(show))

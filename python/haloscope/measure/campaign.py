@@ -63,6 +63,19 @@ class Campaign:
                 self._run_job(job, line)
         return self.results()
 
+    def run_showing(self, show: Callable[[list[dict]], None]) -> list[dict]:
+        """Measure as `run` does, and show the records at the end; where measuring fails or is interrupted, the records
+        until then, if there are any, before the error goes on.
+        """
+        try:
+            found = self.run()
+        except (KeyboardInterrupt, errors.HaloscopeError):
+            if self.output.is_file() and (found := self.results()):
+                show(found)
+            raise
+        show(found)
+        return found
+
     def _jobs(self) -> list[launch.Job]:
         ids = self.launch_ids()
         held = _existing(self.output) if self.resume else []

@@ -19,8 +19,8 @@ from typing import Any
 
 from haloscope import core, files
 from haloscope.core import build
-from haloscope.errors import USAGE, HaloscopeError
-from haloscope.measure import answers, launch
+from haloscope.errors import USAGE, HaloscopeError, NotAvailable
+from haloscope.measure import answers, launch, lists
 
 RANKS = (1, 2, 4)  # defects show at process grids of extent 1 and 2
 ALL_LIMIT_S = 60.0  # for all probes together; crowded ranks are slow
@@ -43,6 +43,17 @@ def lacking(*strategies: str) -> str:
         if reasons := [f"{name}: {failed[name]}" for name in wanted if name in failed]:
             return f"this MPI does not do what strategy '{strategy}' relies on ({'; '.join(reasons)})"
     return ""
+
+
+def refuse_lacking(strategies: str) -> None:
+    """Raise NotAvailable for a strategy of a comma list that this MPI cannot run; "" names none.
+
+    Strategies that a glob found are left to the campaign, which skips them.
+    """
+    for strategy in lists.named_strategies(strategies) if strategies else ():
+        reason = lacking(strategy)
+        if reason:
+            raise NotAvailable(f"{reason}; 'haloscope info' shows what works here")
 
 
 def findings(names: str = "all") -> dict:

@@ -115,6 +115,12 @@ class Command(click.Command):
             raise
 
 
+def named_options(context: click.Context) -> list[str]:
+    """Return the parameters that the command line names."""
+    named = click.core.ParameterSource.COMMANDLINE
+    return [name for name in context.params if context.get_parameter_source(name) is named]
+
+
 def subcommand(**attributes):
     """Return the decorator that makes a Command of a function."""
     return click.command(cls=Command, **attributes)
