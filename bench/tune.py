@@ -23,11 +23,11 @@ import numpy as np
 from statistic import line, resampled
 
 from haloscope import core, records
-from haloscope.advice import tune
-from haloscope.commands import tune as command
+from haloscope.advice import tune, tuning
 from haloscope.measure import isolated
 from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
+from haloscope.options.request import measured_space
 from haloscope.records import stats
 from haloscope.records.rows import Row, group_rows
 
@@ -91,7 +91,8 @@ def calibrated(path: Path) -> Path:
 
 def candidates(app: str, side: int) -> list[Request]:
     """Return what there is to choose from in one case."""
-    return command.plan_space(core.find_app(app), SPACE | {"cells": str(side)}).requests
+    options = SPACE | {"cells": str(side)}
+    return tuning.plan(measured_space(core.find_app(app), options), options).requests
 
 
 def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:

@@ -12,7 +12,7 @@ from haloscope.errors import UsageProblem
 from haloscope.measure import launch, lists, progress
 from haloscope.measure.isolated import Isolated
 from haloscope.measure.request import Request
-from haloscope.measure.space import Space
+from haloscope.measure.space import Space, refuse_if_none_can_run
 from haloscope.model.profile import Profile
 from haloscope.records.stats import Estimate
 
@@ -25,7 +25,17 @@ def usual_orders(nodes: str | None) -> str:
     return ",".join(advise.ORDERS) if several else advise.ORDERS[0]
 
 
-def candidates(planned: Space, options: Mapping[str, Any]) -> Space:
+def plan(planned: Space, options: Mapping[str, Any]) -> Space:
+    """Return the candidates of a space, illegal ones set aside.
+
+    Raises UsageProblem when there are none, or for several grids.
+    """
+    found = _candidates(planned, options)
+    refuse_if_none_can_run(found)
+    return _on_own_cores(found)
+
+
+def _candidates(planned: Space, options: Mapping[str, Any]) -> Space:
     """Return the requests that are for one grid, without the oracle. Raises UsageProblem for several grids, and when
     only the oracle is there.
     """
@@ -43,7 +53,7 @@ def _without_oracle(planned: Space) -> Space:
     return Space(kept, [pair for pair in planned.refused if "/" in pair[0].choice.strategy])
 
 
-def on_own_cores(planned: Space) -> Space:
+def _on_own_cores(planned: Space) -> Space:
     """Set aside requests with more threads than cores, unless the ranks alone are too many.
 
     Raises UsageProblem when that leaves none.

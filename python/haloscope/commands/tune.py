@@ -46,18 +46,8 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     machine = profiles.load(profile) if profile else None
     options["device"] = devices.resolve(options["device"])
     options["reorder"] = options["reorder"] or tuning.usual_orders(options["nodes"])
-    planned = plan_space(app_of(app, options), options)
-    build.rank_program()  # is it there? asked before a record file is made
+    planned = tuning.plan(measured_space(app_of(app, options), options), options)
+    build.rank_program()  # before a record file is made
     measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout or math.inf, resume)
     tuned = tuning.tune(planned, machine, measurer, budget, confirm, exhaustive, seed)
     terminal.echo(f"{report.markdown(tuned, top)}\n\nrecords: {measurer.output}")
-
-
-def plan_space(app, options: dict):
-    """Return the candidates, illegal ones set aside. Raises UsageProblem when there are none, or two grids."""
-    from haloscope.advice import tuning
-    from haloscope.measure import space
-
-    planned = tuning.candidates(measured_space(app, options | {"steps": None, "seconds": None}), options)
-    space.refuse_if_none_can_run(planned)
-    return tuning.on_own_cores(planned)
