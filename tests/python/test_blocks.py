@@ -295,12 +295,11 @@ def test_a_record_without_one_of_its_parts_does_not_satisfy_the_schema(key):
 
 
 def test_sizes_may_repeat_and_ranks_without_a_card_each_have_both_sides(monkeypatch):
-    from haloscope.commands import blocks as command
     from haloscope.measure import devices, launch
 
-    assert command._sizes("8,8,16..32+8") == (8, 8, 16, 24, 32)
+    assert requests.sizes_of("8,8,16..32+8") == (8, 8, 16, 24, 32)
     with pytest.raises(errors.UsageProblem, match="multiples of 8"):
-        command._sizes("8,9")
+        requests.sizes_of("8,9")
     cards = [
         {"name": "cuda", "absent": "", "devices": [{}]},
         {"name": "hip", "absent": "", "devices": [{}, {}]},

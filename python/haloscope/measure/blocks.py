@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from haloscope.errors import UsageProblem, unknown_name
-from haloscope.measure import devices, launch
+from haloscope.measure import devices, launch, lists
+from haloscope.measure.space import Space
 from haloscope.report import variants
 from haloscope.report.blocks import KIND
 
@@ -81,6 +83,39 @@ class Blocks:
         return {"kind": KIND, "id": self.id, "request": self.request()}
 
 
+def plan(workloads: str, variants: Sequence[str], with_timeline: bool, options: Mapping[str, Any]) -> Space:
+    """Return the exchanges of lists of workloads, variants and options of `haloscope blocks`.
+
+    Raises UsageProblem for lists that cannot be read, and for options that exclude each other.
+    """
+    sizes = sizes_of(options["sizes"])
+    names = lists.names(workloads, WORKLOADS, "workload")
+    chosen, schemes = variant_list(variants), lists.names(options["scheme"], SCHEMES, "scheme")
+    detail = options["detail"] or ("on" if with_timeline else OFF)
+    if with_timeline and detail == OFF:
+        raise UsageProblem("--timeline shows what --detail logs; use --detail on or posting")
+    if sizes and len(names) > 1:
+        raise UsageProblem("--bytes takes the place of a workload's sizes; name one workload, for its threads")
+    settings = {name: options[name] for name in ("check", "warmup", "iterations", "repetitions")}
+    settings |= {"device": _device_of(options["device"]), "detail": detail, "timeline": with_timeline}
+    ranks = lists.numbers(options["ranks"], "--ranks") if options["ranks"] else [usual_ranks(settings["device"])]
+    threads, sides = options["threads"] or 0, options["sides"]
+    return Space(
+        [
+            Blocks(variant, name, sizes, threads, scheme, count, sides or (2 if count == 1 else 1), **settings)
+            for count, name, scheme, variant in itertools.product(ranks, names, schemes, chosen)
+        ]
+    )
+
+
+def _device_of(text: str) -> str:
+    """Return the one back end of --device. Raises UsageProblem for several and for none."""
+    found = devices.resolve(text)
+    if "," in found or found == devices.NONE:
+        raise UsageProblem(f"--device '{text}': blocks are of one device; use auto, cuda, hip or host")
+    return found
+
+
 def variant_list(texts: Sequence[str]) -> list[str]:
     """Return the variants, each once, of texts with lists: variants and globs of their full names, cut at semicolons;
     `all`.
@@ -104,14 +139,19 @@ def _matching(item: str) -> list[str]:
     return found
 
 
-def check_sizes(sizes: Sequence[int]) -> None:
-    """Raise UsageProblem for a buffer that is not made of whole elements."""
+def sizes_of(text: str | None) -> tuple[int, ...]:
+    """Return the bytes of the buffers in a list, which may repeat; () without a list.
+
+    Raises UsageProblem for a buffer that is not made of whole elements.
+    """
+    sizes = tuple(lists.numbers(text, "--bytes", repeated=True)) if text else ()
     for size in sizes:
         if size < ELEMENT_BYTES or size % ELEMENT_BYTES:
             raise UsageProblem(
                 f"--bytes {size} is not possible: buffers hold numbers of {ELEMENT_BYTES} bytes; use "
                 f"multiples of {ELEMENT_BYTES}"
             )
+    return sizes
 
 
 def usual_ranks(device: str) -> int:

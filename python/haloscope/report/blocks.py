@@ -7,6 +7,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from haloscope.records import stats
 from haloscope.report import tables, variants
@@ -88,6 +89,14 @@ def means(record: Mapping) -> list[float]:
     """Return the mean iteration of each test, without the ones that warmed up (section 4.1)."""
     warmup = record["request"]["warmup"]
     return [statistics.mean(test[warmup:]) for test in record["iterations_s"]]
+
+
+def markdown(found: Sequence[dict], file: Path) -> str:
+    """Return the tables of records, the reasons of exchanges that did not run, and the file of the records."""
+    measured = rows(found)
+    parts = [f"### {heading}\n\n{table(members)}" for heading, members in groups(measured).items()]
+    parts += [IMITATED] * is_imitated(measured)
+    return "".join(f"\n{part}\n" for part in (*parts, *tables.refusals(found))) + f"\nrecords: {file}"
 
 
 def rows(found: Iterable[Mapping]) -> list[Row]:
