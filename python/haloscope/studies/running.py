@@ -1,0 +1,92 @@
+"""One study, from the options of `haloscope study` to its report: measured here, from records, or recomputed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from haloscope import outputs, records, studies
+from haloscope.errors import UsageProblem, unknown_name
+from haloscope.measure import campaign, devices, launch, lists, slurm, space
+from haloscope.studies.checks import Replay
+
+
+def listing() -> str:
+    """Return a line for each study."""
+    return "\n".join(f"{name:12} {studies.load(name).SUMMARY}" for name in studies.NAMES)
+
+
+def find_study(name: str) -> ModuleType:
+    """Return the module of a study. Raises UsageProblem for an unknown one."""
+    if name not in studies.NAMES:
+        raise UsageProblem(unknown_name("study", name, studies.NAMES))
+    return studies.load(name)
+
+
+def options_of(study: ModuleType, quick: bool, changes: Mapping[str, Any], found: Sequence[Mapping]) -> studies.Options:
+    """Return the options of a study: its own, with changes where there are some.
+
+    found: existing records, whose device counts where none is named. Raises UsageProblem for lists that cannot be read,
+    and for a device where the study has no versions for one.
+    """
+    wanted = {**changes, "device": _device_of(study, changes["device"], found), "cores": launch.cores()}
+    for key in ("sizes", "depths"):
+        wanted[key] = tuple(lists.numbers(wanted[key], f"--{key}")) if wanted[key] else None
+    defaults = study.DEFAULTS["quick" if quick else "full"]
+    return dataclasses.replace(defaults, **{key: value for key, value in wanted.items() if value})
+
+
+def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -> str:
+    """Return the back end of a study with devices: the named one, else that of records, else of a card found here."""
+    if not hasattr(study, "ON_DEVICE"):
+        if named:
+            raise UsageProblem(
+                "this study has no versions for devices; --device works with white2011, valen2023, vanecek2020"
+            )
+        return ""
+    if found and not named:
+        used = {r["request"].get("device", "") for r in found if r["kind"] in records.MEASURED}
+        return used.pop() if len(used) == 1 else ""
+    return devices.pick(named or "")
+
+
+def replay(study: ModuleType, name: str) -> Replay:
+    """Return the paper's results, recomputed. Raises UsageProblem for a study without data to recompute."""
+    if not hasattr(study, "replay"):
+        able = [known for known in studies.NAMES if hasattr(studies.load(known), "replay")]
+        raise UsageProblem(f"{name} has nothing to recompute; --replay works with {', '.join(able)}")
+    return study.replay()
+
+
+def write_jobs(study: ModuleType, options: studies.Options, folder: Path) -> str:
+    """Write job scripts for Slurm; return the line that names them. Raises UsageProblem for a study without some."""
+    if not hasattr(study, "slurm_jobs"):
+        raise UsageProblem("this study has no job scripts; --slurm works with schroeter2021")
+    files = slurm.write(study.slurm_jobs(options), folder)
+    return f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}"
+
+
+def measure(study: ModuleType, name: str, options: studies.Options, file: Path, resume: bool) -> list[dict]:
+    """Measure a study and return its records, which go to a file. Raises UsageProblem where nothing can run."""
+    planned = study.plan(options)
+    space.refuse_if_none_can_run(planned)
+    if hasattr(study, "figures"):
+        outputs.refuse_foreign_figure(outputs.stem_of(file))
+    return campaign.Campaign(planned, file, launches=options.launches, resume=resume, what=name).run()
+
+
+def report(
+    study: ModuleType, found: Sequence[dict], options: studies.Options, file: Path, measured: bool
+) -> Iterator[str]:
+    """Yield the report of a study, the results of other programs next to it, and the line that names its figures.
+
+    measured: the records are new, so that the other programs are measured too.
+    """
+    yield f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}"
+    if hasattr(study, "beside") and (text := study.beside(file, options, measured)):
+        yield f"\n{text}"
+    if hasattr(study, "figures") and (drawn := study.figures(found, options, outputs.stem_of(file))):
+        yield f"figure:  {', '.join(map(str, drawn))}"
