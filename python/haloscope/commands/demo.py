@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from haloscope import outputs, terminal
+from haloscope import errors, outputs, terminal
 from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
 from haloscope.options.kinds import ANY_PATH, option
 from haloscope.options.measuring import launches
 from haloscope.options.output import recorded
-
-FIGURE = "demo"  # name of its files
 
 
 @subcommand(short_help="Compare the strategies on this machine, about a minute.")
@@ -37,33 +35,23 @@ def command(output, recorded, launches, cells):
     """
     from haloscope import records
     from haloscope.measure import campaign, launch, space
+    from haloscope.report import demo as report
     from haloscope.studies import demo
 
-    if recorded:
-        _report(records.read_aloud(recorded).records, recorded, output)
-        return 0
-    outputs.refuse_foreign_figure(output / FIGURE)
     begin = time.monotonic()
-    demo.refuse_few_cores(launch.cores())
-    planned = demo.plan(launch.cores(), demo.sizes_of(cells))
-    space.refuse_if_none_can_run(planned)
-    file = output / f"records-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
-    run = campaign.Campaign(planned, file, launches=launches or demo.LAUNCHES, seed=int(begin), what="demo")
-    found = run.run()
-    _report(found, file, output)
+    if recorded:
+        file, found = recorded, records.read_aloud(recorded).records
+    else:
+        outputs.refuse_foreign_figure(output / report.FIGURE)
+        demo.refuse_few_cores(launch.cores())
+        planned = demo.plan(launch.cores(), demo.sizes_of(cells))
+        space.refuse_if_none_can_run(planned)
+        file = output / f"records-{time.strftime('%Y%m%d-%H%M%S')}.jsonl"
+        number = launches or demo.LAUNCHES
+        found = campaign.Campaign(planned, file, launches=number, seed=int(begin), what="demo").run()
+    for text in report.texts(found, file, output):
+        terminal.echo(f"\n{text}")
+    if recorded:
+        return errors.OK
     terminal.echo(f"took {time.monotonic() - begin:.0f} s")
     return campaign.exit_code(found)
-
-
-def _report(found: list[dict], file: Path, folder: Path) -> None:
-    from haloscope.report import demo as report
-    from haloscope.report import tables
-
-    groups = []
-    for group in report.groups_of(found, file):
-        terminal.echo(f"\n{report.section(*group)}")
-        groups.append(group)
-    for line in tables.refusals(found):
-        terminal.echo(f"\n{line}")
-    files = report.draw(groups, found, folder / FIGURE)
-    terminal.echo(f"\n{report.ending(groups, file, files)}")

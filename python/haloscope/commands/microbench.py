@@ -4,8 +4,6 @@ measured.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from haloscope import errors, outputs, terminal
 from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
@@ -35,6 +33,8 @@ def command(output, resume, stem, recorded, imported, launches, **wanted):
     """
     from haloscope import records
     from haloscope.measure import campaign, foreign, microbench
+    from haloscope.records.curves import group_curves
+    from haloscope.report import microbench_report as report
 
     if recorded and imported:
         raise errors.UsageProblem("--from and --import both say what to show; give one of them")
@@ -43,21 +43,12 @@ def command(output, resume, stem, recorded, imported, launches, **wanted):
     outputs.refuse_foreign_figure(stem)
     if recorded or imported:
         found = records.read_aloud(recorded).records if recorded else foreign.import_files(imported, file)
-        _report(found, file, stem)
-        return errors.OK
-    space = microbench.plan(microbench.wanted_of(wanted), wanted["seconds"], wanted["repetitions"])
-    launches = launches or (2 if wanted["quick"] else 3)
-    found = campaign.Campaign(space, file, launches=launches, resume=resume, what="microbench").run()
-    _report(found, file, stem)
-    return campaign.exit_code(found)
-
-
-def _report(found: list[dict], file: Path, stem: Path) -> None:
-    from haloscope.records.curves import group_curves
-    from haloscope.report import microbench_report as report
-
+    else:
+        space = microbench.plan(microbench.wanted_of(wanted), wanted["seconds"], wanted["repetitions"])
+        launches = launches or (2 if wanted["quick"] else 3)
+        found = campaign.Campaign(space, file, launches=launches, resume=resume, what="microbench").run()
     measured = group_curves(found)
     terminal.echo(f"\n{report.markdown(measured, found, file)}")
-    if charts := report.charts(measured):
-        files = report.figure(charts, report.title(measured), stem)
-        terminal.echo(f"figure:  {files[0]}, {files[1]}")
+    if drawn := report.draw(measured, stem):
+        terminal.echo(f"figure:  {drawn[0]}, {drawn[1]}")
+    return errors.OK if recorded or imported else campaign.exit_code(found)

@@ -13,10 +13,24 @@ from haloscope.records.text import cell
 from haloscope.report import conclusion, tables
 from haloscope.report.conclusion import Group
 
+FIGURE = "demo"  # name of its files
 NEXT = (
     "Next: `haloscope run APP --cells ...` measures your grid; after `haloscope calibrate -o machine.json`, "
     "`haloscope advise` predicts the best choice for any number of ranks and `haloscope tune` searches for it."
 )
+
+
+def texts(found: Sequence[dict], file: Path, folder: Path) -> Iterator[str]:
+    """Yield the tables, the reasons of choices that did not run, and the advice; the figure goes to a folder.
+
+    Raises as `groups_of` does. file: of the records.
+    """
+    groups = []
+    for group in groups_of(found, file):
+        yield section(*group)
+        groups.append(group)
+    yield from tables.refusals(found)
+    yield ending(groups, file, draw(groups, found, folder / FIGURE))
 
 
 def groups_of(found: Sequence[dict], file: Path) -> Iterator[Group]:

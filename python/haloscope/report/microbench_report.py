@@ -42,6 +42,12 @@ def markdown(table: Sequence[Curve], found: Sequence[dict], file: Path) -> str:
     return "\n\n".join(parts)
 
 
+def draw(table: Sequence[Curve], stem: Path) -> list[Path]:
+    """Draw the charts of some micro-benchmarks. Returns the files written, none where there is no chart."""
+    found = charts(table)
+    return figure(found, title(table), stem) if found else []
+
+
 def title(table: Sequence[Curve]) -> str:
     """Say what was measured where: the programs whose output was imported, else CPU and MPI library."""
     about = [curve.records[0]["environment"] for curve in table]
