@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from haloscope import outputs, terminal
+from haloscope import terminal
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.machine import HERE, PLACED, setting_of
 from haloscope.options.output import JSON
-from haloscope.options.request import app_of, space_of
-from haloscope.options.simulation import SIMULATED, WRITTEN
+from haloscope.options.request import app_of
+from haloscope.options.simulation import SIMULATED, WRITTEN, refuse_foreign, settings_of, simulated_space
 
 
 @subcommand(
@@ -22,7 +22,7 @@ from haloscope.options.simulation import SIMULATED, WRITTEN
 @SIMULATED
 @WRITTEN
 @JSON
-def command(app, profile, steps, noise, weak, seed, overhead, gap, offload, goal, extrap, plot, as_json, **options):
+def command(app, profile, as_json, **options):
     """Simulate APP on many ranks, message by message; lists and ranges make a space as in `haloscope run`.
 
     \b
@@ -32,28 +32,18 @@ def command(app, profile, steps, noise, weak, seed, overhead, gap, offload, goal
     What an operation costs is what `haloscope predict` says; a simulation adds queues for what ranks share, delays that
     travel from rank to rank, and noise. All times are simulated.
     """
-    from haloscope.measure.space import Space, refuse_if_none_can_run
     from haloscope.model import profile as profiles
     from haloscope.report import simulate as report
     from haloscope.simulate import extrap as points
     from haloscope.simulate import goal as schedules
-    from haloscope.simulate import simulate
+    from haloscope.simulate.simulate import simulate_all
 
-    machine = profiles.load(profile)
-    how = simulate.How(steps, *simulate.noise_of(noise), seed, overhead, gap, offload)
-    setting = setting_of(options)
+    machine, settings, setting = profiles.load(profile), settings_of(options), setting_of(options)
     found, options["device"] = app_of(app, options), device_of(options["device"], machine)
-    blocks = options["cells"], options["ranks"], options["process_grid"]
-    grids = simulate.weak_scalings(found, *blocks) if weak else [{}]
-    planned = sum((space_of(found, options | grid, {}) for grid in grids), Space())
-    refuse_if_none_can_run(planned)
-    if goal:
-        schedules.refuse_file(goal, planned.requests)
-    if extrap:
-        outputs.refuse_foreign(extrap, outputs.POINTS)
-    if plot:
-        outputs.refuse_foreign_figure(plot)
-    made = [(r, simulate.simulate(r.choice, machine, setting, how)) for r in planned.requests]
+    requests = simulated_space(found, options).requests
+    refuse_foreign(options, requests)
+    goal, extrap, plot, weak = (options[name] for name in ("goal", "extrap", "plot", "weak"))
+    made = simulate_all(requests, machine, setting, settings)
     if goal:
         [(request, simulated)] = made
         lines = schedules.write_file(goal, request.choice, machine, setting, simulated.rounds)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import click
 
+from haloscope import outputs
 from haloscope.options.kinds import FileName, FiniteRange, option, options_of
 from haloscope.options.machine import WEAK
+from haloscope.options.request import space_of
 
 SIMULATED = options_of(
     option(
@@ -56,3 +61,39 @@ WRITTEN = options_of(
         help="Draw time over ranks: STEM.svg, STEM.png.",
     ),
 )
+
+
+def settings_of(options: Mapping[str, Any]):
+    """Return the settings of a simulation. Raises UsageProblem for a noise that is none."""
+    from haloscope.simulate import simulate
+
+    noise = simulate.noise_of(options["noise"])
+    costs = options["overhead"], options["gap"], options["offload"]
+    return simulate.How(options["steps"], *noise, options["seed"], *costs)
+
+
+def simulated_space(app, options: Mapping[str, Any]):
+    """Return the space of requests to simulate, where the grid may grow with the ranks.
+
+    Raises UsageProblem where none can run.
+    """
+    from haloscope.measure.space import Space, refuse_if_none_can_run
+    from haloscope.simulate.simulate import weak_scalings
+
+    blocks = options["cells"], options["ranks"], options["process_grid"]
+    grids = weak_scalings(app, *blocks) if options["weak"] else [{}]
+    planned = sum((space_of(app, {**options, **grid}, {}) for grid in grids), Space())
+    refuse_if_none_can_run(planned)
+    return planned
+
+
+def refuse_foreign(options: Mapping[str, Any], requests: Sequence) -> None:
+    """Raise UsageProblem where a file of WRITTEN would replace one of another program, or cannot hold all requests."""
+    from haloscope.simulate import goal
+
+    if options["goal"]:
+        goal.refuse_file(options["goal"], requests)
+    if options["extrap"]:
+        outputs.refuse_foreign(options["extrap"], outputs.POINTS)
+    if options["plot"]:
+        outputs.refuse_foreign_figure(options["plot"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,6 +129,11 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
     found["by_operation"] = {kind: found["by_operation"][kind] for kind in capi.names("operations")}
     known = {"choice": choice, "profile": profile.name, "how": how, "wall_s": time.perf_counter() - began}
     return decoded(Simulation, found | known)
+
+
+def simulate_all(requests: Iterable[Any], profile: Profile, setting: Setting, how: How) -> list[tuple[Any, Simulation]]:
+    """Return requests, each with the simulation of its choice. Raises as `simulate` does."""
+    return [(request, simulate(request.choice, profile, setting, how)) for request in requests]
 
 
 def noise_of(text: str) -> tuple[float, float]:
