@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 from haloscope import errors, outputs, terminal
 
 
-def validate(
-    file: str,
-    fitted_file: str | None,
-    fit_on: Sequence[str],
-    holdout: Sequence[str],
-    cross: Sequence[str],
-    profiles: Path | None,
-    as_json: bool,
-    stem: Path | None,
-) -> None:
-    """Fit, predict and print; write what stems are given for. Raises UsageProblem for a table or a condition that is
-    none.
+def validate(options: Mapping[str, Any]) -> None:
+    """Fit, predict and print; write the files of stems that are named.
+
+    Raises UsageProblem for a table or a condition that is none.
     """
     from haloscope.external import judge, table, validation
     from haloscope.report import external as report
 
+    fitted_file, fit_on, holdout = options["fitted_file"], options["fit_on"], options["holdout"]
+    stem, profiles = options["stem"], options["profiles"]
     if sum(map(bool, (fitted_file, fit_on, holdout))) > 1:
         raise errors.UsageProblem("--fit, --fit-on and --holdout each say what is fitted; give one of them")
-    judge.refuse_unknown_axes(cross)
+    judge.refuse_unknown_axes(options["cross"])
     if stem:
         outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
-    found = table.read(file)
+    found = table.read(options["external"])
     other = table.read(fitted_file) if fitted_file else None
     rows, told = judge.choose(found, other, fit_on, holdout)
-    made = validation.validate(found, other, rows, told, cross)
-    terminal.echo(terminal.json_text(report.document(*made)) if as_json else report.markdown(*made))
+    made = validation.validate(found, other, rows, told, options["cross"])
+    terminal.echo(terminal.json_text(report.document(*made)) if options["as_json"] else report.markdown(*made))
     if stem:
         outputs.write_report(outputs.beside(stem, ".md"), report.markdown(*made))
         terminal.echo(f"written: {outputs.beside(stem, '.md')}", err=True)

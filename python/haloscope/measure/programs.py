@@ -34,8 +34,13 @@ def use(path: Path, app: str, parameters: Mapping[str, str]) -> core.App:
     return core.find_app(app)
 
 
-def use_for(measured: Iterable[dict], path: Path) -> None:
-    """Have ranks run `path`, and make known those apps of records that are not the library's. Raises as `use` does."""
+def use_for(measured: Iterable[dict], path: Path | None) -> None:
+    """Have ranks run `path`, and make known those apps of records that are not the library's; None changes nothing.
+
+    Raises as `use` does.
+    """
+    if path is None:
+        return
     for app in {r["request"]["app"] for r in measured if "app" in r["request"]} - set(core.app_names()):
         use(path, app, {})
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
+from haloscope.errors import UsageProblem
 from haloscope.options.kinds import FileName, option, options_of
 
 EXTERNAL = options_of(
@@ -49,3 +53,26 @@ EXTERNAL = options_of(
         "--json", "as_json", is_flag=True, group="output", help="With --external: one JSON document instead of tables."
     ),
 )
+OTHER_NAMES = {"fitted_file": "--fit", "as_json": "--json"}  # of options whose parameters are called otherwise
+
+
+def refuse_mixed(options: Mapping[str, Any]) -> None:
+    """Raise UsageProblem where options of records and those of --external are mixed, and where either lack some.
+
+    options: of `haloscope validate`, in the order of the command line.
+    """
+    of_records = ("files", "profile", "program", "keep_intervals")
+    if options["external"]:
+        if any(options[name] for name in of_records):
+            raise UsageProblem(
+                "--external fits its own profile; leave out RECORDS, --profile, --program and --keep-intervals"
+            )
+        return
+    others = [name for name, value in options.items() if value and name not in (*of_records, "samples", "stem")]
+    if others:
+        name = OTHER_NAMES.get(others[0], "--" + others[0].replace("_", "-"))
+        raise UsageProblem(f"{name} belongs to --external; give --external FILE, or leave it out")
+    if not options["files"]:
+        raise UsageProblem("give record files, or --external FILE")
+    if not options["profile"]:
+        raise UsageProblem("give the machine profile of the records with --profile")

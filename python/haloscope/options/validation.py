@@ -1,0 +1,26 @@
+"""Options of records that are compared with a profile's predictions, and of the report on them."""
+
+from __future__ import annotations
+
+from haloscope.options.kinds import FileName, option, options_of
+from haloscope.options.machine import profile, samples
+from haloscope.options.request import program
+
+VALIDATED = options_of(
+    profile(required=False),
+    samples("everyday"),
+    option(
+        "--keep-intervals",
+        is_flag=True,
+        help="Write into the profile how far these measurements are off: its 90 % intervals from now on.",
+    ),
+    option(
+        "-o",
+        "--output",
+        "stem",
+        type=FileName(stem=True),
+        metavar="STEM",
+        help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.",
+    ),
+    program(help="Program with the app that the records are of, linked with haloscope::rank_main."),
+)
