@@ -62,6 +62,7 @@ UPWARD_CPP = {
     ("kernels/apps.hpp", "apps/kernels.hpp"),
     ("run/bound_stage.cpp", "kernels/denormals.hpp"),
 }
+MOST_LINES = 60  # of a command: options, a call of a lower layer, one of report/, an exit code
 REGISTRIES = {"device/backends.def", "reduce/reducers.def", "transport/transports.def"}
 
 
@@ -87,6 +88,11 @@ def test_no_python_module_imports_a_layer_above_its_own():
         own = layer(PYTHON, name.parts[0].removesuffix(".py"))
         upward |= {(str(name), part) for part in imports(module) if layer(PYTHON, part) > own}
     assert upward == UPWARD_PYTHON
+
+
+def test_commands_are_short():
+    lengths = {file.name: len(file.read_text().splitlines()) for file in (PACKAGE / "commands").glob("*.py")}
+    assert lengths and {name for name, lines in lengths.items() if lines > MOST_LINES} == set()
 
 
 def test_no_cpp_file_includes_a_layer_above_its_own():
