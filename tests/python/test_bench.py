@@ -191,7 +191,7 @@ def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(scr
     rows = {name: row(name, seconds) for name, seconds in (("pick", 1.25), ("a", 1.5), ("b", 1.0))}
     outcomes = [tune.Outcome("c", pick, ["a", "b"], 100, 7.0, 70.0) for pick in ("pick", "b")]
     assert [tune.regret(outcome, rows) for outcome in outcomes] == [pytest.approx(1.25), 1.0]
-    monkeypatch.setattr(tune.tables, "rows", lambda found: list(rows.values()))
+    monkeypatch.setattr(tune, "group_rows", lambda found: list(rows.values()))
     tune.report(outcomes, [])
     found = printed(capsys)
     assert [f["value"] for f in found] == [pytest.approx(1.25**0.5), pytest.approx(0.1)]
