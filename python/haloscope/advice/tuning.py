@@ -26,7 +26,7 @@ def usual_orders(nodes: str | None) -> str:
 
 
 def plan(planned: Space, options: Mapping[str, Any]) -> Space:
-    """Return the candidates of a space, illegal ones set aside.
+    """Return the candidates of a space, with the reasons of illegal ones.
 
     Raises UsageProblem when there are none, or for several grids.
     """

@@ -9,9 +9,9 @@ import click
 from haloscope import terminal
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.hosts import starts_ranks
-from haloscope.options.measuring import SEARCH
 from haloscope.options.output import record_file, top
 from haloscope.options.request import app_of, measured_space
+from haloscope.options.search import SEARCH
 
 USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "substeps": "*"}
 

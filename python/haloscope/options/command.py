@@ -74,7 +74,7 @@ def _text(default: Any) -> str:
 class Command(click.Command):
     """A command whose --help shows everyday options and whose --help-all shows the rest by group.
 
-    choice: its options of a choice; they are made when they are needed, since the library says what they are.
+    choice: its options of a choice, which are made when they are needed, since the library lists them.
     """
 
     def __init__(self, *arguments, choice: ChoiceOptions | None = None, **attributes):
@@ -87,11 +87,11 @@ class Command(click.Command):
         return self.choice.make() if self.choice else []
 
     def get_params(self, ctx):
-        """Return all parameters: those of a choice first."""
+        """Return all parameters: the options of a choice first."""
         return [*self._of_choice, _help_all(), *super().get_params(ctx)]
 
     def format_options(self, ctx, formatter):
-        """Write the everyday options, or all groups when --help-all asks."""
+        """Write the everyday options, or all groups for --help-all."""
         everything = ctx.meta.get("haloscope.all", False)
         groups: dict[str, list] = {}
         own = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
@@ -106,7 +106,7 @@ class Command(click.Command):
             _write_parameters(formatter)
 
     def parse_args(self, ctx, args):
-        """As click has it; an unknown option that an app has as a parameter says so."""
+        """Parse as click does. Raises UsageProblem for a parameter of an app that is written as an option."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:

@@ -57,7 +57,7 @@ OTHER_NAMES = {"fitted_file": "--fit", "as_json": "--json"}  # of options whose 
 
 
 def refuse_mixed(options: Mapping[str, Any]) -> None:
-    """Raise UsageProblem where options of records and those of --external are mixed, and where either lack some.
+    """Raise UsageProblem where options of records and of --external are mixed, and where one of either is missing.
 
     options: of `haloscope validate`, in the order of the command line.
     """

@@ -1,4 +1,4 @@
-"""Options of the hosts that ranks run on: those of a cluster, or of an emulated one."""
+"""Options of the hosts that ranks run on, in a cluster or an emulated one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from haloscope.options.kinds import option, options_of
 
 
 def link_options(hosts: str, usual: int | None = None):
-    """Return the decorator that adds the options of an emulated cluster. hosts: name of the one that says how many
-    hosts.
+    """Return the decorator that adds the options of an emulated cluster. hosts: name of the option for their
+    number.
     """
     from haloscope.model.link import MOST_HOSTS
 
@@ -52,7 +52,7 @@ def link_options(hosts: str, usual: int | None = None):
 
 
 def link_of(options: Mapping):
-    """Return the network of the options of an emulated cluster. Raises UsageProblem for what is no time or rate."""
+    """Return the network of the options of an emulated cluster. Raises UsageProblem for a malformed time or rate."""
     from haloscope.model import link
 
     return link.Link(
@@ -67,7 +67,7 @@ OF_LAB = ("--lab", "--latency", "--bandwidth", "--jitter")  # each takes a value
 
 
 def starts_ranks(function):
-    """Give a command that starts ranks the options that say on which hosts, and see to them."""
+    """Give a command that starts ranks the options of their hosts, and apply these."""
 
     @functools.wraps(function)
     def wrapped(*arguments, hosts, **options):

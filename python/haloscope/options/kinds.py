@@ -71,7 +71,7 @@ class Option(click.Option):
 
 
 def option(*names, **attributes):
-    """Return the decorator that adds an option; its attributes are those of Option."""
+    """Return the decorator that adds an option; with the attributes of Option."""
     return click.option(*names, cls=Option, **attributes)
 
 

@@ -1,4 +1,4 @@
-"""Options of measuring: how long, how often, compared with the reference, with faults for tests."""
+"""Options of measuring: lengths, repetitions, launches, verification, faults for tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def steps(*names, **attributes):
 
 
 def launches(usual: str = "", meaning: str = "Starts of the ranks.", **attributes):
-    """Return the option for the number of launches. usual: without it, for the help."""
+    """Return the option for the number of launches. usual: the default, for the help."""
     return option("--launches", type=click.IntRange(1, 1000), help=_with(meaning, usual), **attributes)
 
 
 def repetitions(usual: str = "", meaning: str = "Repetitions per launch.", **attributes):
-    """Return the option for the number of repetitions. usual: without it, for the help."""
+    """Return the option for the number of repetitions. usual: the default, for the help."""
     return option("--repetitions", type=click.IntRange(1, MOST), help=_with(meaning, usual), **attributes)
 
 
@@ -75,36 +75,6 @@ MEASURING = options_of(
         group="measuring",
         help="Fault for tests: delay, hang, stop, kill.",
     ),
-)
-SEARCH = options_of(
-    option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
-    option(
-        "--budget",
-        type=FiniteRange(0, min_open=True),
-        metavar="SECONDS",
-        help="Time for the search. [a tenth of measuring everything, at most 60]",
-    ),
-    option(
-        "--confirm",
-        type=click.IntRange(0, 1000),
-        default=5,
-        group="measuring",
-        help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]",
-    ),
-    option(
-        "--exhaustive",
-        is_flag=True,
-        group="measuring",
-        help="Measure all candidates too, and say what the choice lost.",
-    ),
-    option(
-        "--timeout",
-        type=FiniteRange(0),
-        default=0.0,
-        group="measuring",
-        help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]",
-    ),
-    order_seed("--seed"),
 )
 
 

@@ -22,7 +22,7 @@ def program(**attributes):
 
 
 def parameters_of(options: Mapping) -> dict[str, str]:
-    """Return what --set gave, by name. Raises UsageProblem for what is not NAME=VALUE."""
+    """Return the parameters of --set, by name. Raises UsageProblem where one is not NAME=VALUE."""
     found = {}
     for text in options["given_set"]:
         name, equals, value = text.partition("=")
@@ -91,7 +91,7 @@ def space_of(app, options: Mapping, how: Mapping[str, Any]):
 
 def measured_space(app, options: Mapping):
     """Return the space of requests to measure: each is compared with the reference, and requests that are too large for
-    memory are set aside. Raises UsageProblem for impossible options.
+    memory are skipped. Raises UsageProblem for impossible options.
     """
     from haloscope.measure import memory, space
 
@@ -193,7 +193,7 @@ def _read_stage_strategies(text, f, app):
     return [tuple((stage, strategy) for stage, _, strategy in pairs)]
 
 
-# How a field is read: by its name, else by its type.
+# Readers of fields: by the name, else by the type.
 READERS: dict[str, Callable[[str, Any, Any], Sequence]] = {
     "cells": _read_cells,
     "integer": _read_integers,

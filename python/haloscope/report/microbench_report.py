@@ -43,7 +43,7 @@ def markdown(table: Sequence[Curve], found: Sequence[dict], file: Path) -> str:
 
 
 def draw(table: Sequence[Curve], stem: Path) -> list[Path]:
-    """Draw the charts of some micro-benchmarks. Returns the files written, none where there is no chart."""
+    """Draw the charts of some micro-benchmarks. Returns the files written, none without charts."""
     found = charts(table)
     return figure(found, title(table), stem) if found else []
 

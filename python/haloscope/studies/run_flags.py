@@ -29,7 +29,7 @@ def report(found: Sequence[dict], options: Mapping[str, Any], output: Path) -> s
 
 
 def tables(found: Sequence[dict], options: Mapping[str, Any]) -> list[str]:
-    """Return the tables that these flags request besides those of every run."""
+    """Return the tables that these flags request besides the tables of every run."""
     return [f"\n{partdiff.slow_table(record)}" for record in _measured(found)[-1:] if options["work_blocks"]]
 
 

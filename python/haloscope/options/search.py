@@ -1,0 +1,39 @@
+"""Options of a search for the fastest choice: its order, its budget, and the measurements that follow it."""
+
+from __future__ import annotations
+
+import click
+
+from haloscope.options.kinds import FiniteRange, option, options_of
+from haloscope.options.measuring import order_seed
+
+SEARCH = options_of(
+    option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
+    option(
+        "--budget",
+        type=FiniteRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Time for the search. [a tenth of measuring everything, at most 60]",
+    ),
+    option(
+        "--confirm",
+        type=click.IntRange(0, 1000),
+        default=5,
+        group="measuring",
+        help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]",
+    ),
+    option(
+        "--exhaustive",
+        is_flag=True,
+        group="measuring",
+        help="Measure all candidates too, and say what the choice lost.",
+    ),
+    option(
+        "--timeout",
+        type=FiniteRange(0),
+        default=0.0,
+        group="measuring",
+        help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]",
+    ),
+    order_seed("--seed"),
+)
