@@ -154,7 +154,8 @@ double StageUnitCosts::sweep(int which, double amount, double block, int workers
   return fixed + (whole - fixed) / block * amount;
 }
 
-MessageUnitCost StageUnitCosts::message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const {
+MessageUnitCost StageUnitCosts::message(Traffic traffic, double flight, bool far, int threads,
+                                        double block_bytes) const {
   MessageUnitCost price = uncorrected(traffic, flight, far, threads, block_bytes);
   if (far || common.device) return price;
   price.corrections = correct(corrections_, likeness_of(traffic, block_bytes, common.candidate.choice.depth));
@@ -164,7 +165,7 @@ MessageUnitCost StageUnitCosts::message(Traffic traffic, double flight, bool far
 }
 
 MessageUnitCost StageUnitCosts::uncorrected(Traffic traffic, double flight, bool far, int threads,
-                                        double block_bytes) const {
+                                            double block_bytes) const {
   const TransportCost& extra = *surcharges[far];
   if (extra.packs_all) traffic.in_place = false;
   if (common.buffered) traffic = {traffic.bytes, traffic.bytes, true};

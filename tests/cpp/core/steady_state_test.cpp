@@ -1,4 +1,6 @@
 // Priced programs carried out: lanes, dependencies, messages and waits give the time, no formula per schedule.
+#include "haloscope/model/steady_state.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <numeric>
 #include <random>
 
-#include "haloscope/model/steady_state.hpp"
 #include "haloscope/simulate/simulator.hpp"
 
 namespace haloscope::model {

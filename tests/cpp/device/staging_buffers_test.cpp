@@ -1,9 +1,10 @@
 // What passes a hatch, in either direction and in parts of any size, is what was sent.
+#include "haloscope/device/staging_buffers.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "haloscope/device/staging_buffers.hpp"
 #include "here.hpp"
 
 namespace haloscope::device::test {

@@ -1,8 +1,9 @@
 // What is given to a stream behind a Hold is there before the stream comes to it.
+#include "haloscope/device/stream_blocker.hpp"
+
 #include <gtest/gtest.h>
 
 #include "device/here.hpp"
-#include "haloscope/device/stream_blocker.hpp"
 
 namespace haloscope::device {
 namespace {

@@ -1,5 +1,7 @@
 // Choices of transports that one program leaves to the next: where they lie, that they come back whole, and what they
 // do.
+#include "haloscope/transport/cached_choice.hpp"
+
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +16,6 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
 #include "haloscope/transport/automatic.hpp"
-#include "haloscope/transport/cached_choice.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {

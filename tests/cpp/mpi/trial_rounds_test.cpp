@@ -1,4 +1,6 @@
 // Which candidate wins a race, by times made up here.
+#include "haloscope/transport/trial_rounds.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <set>
 
 #include "allocation_counter.hpp"
-#include "haloscope/transport/trial_rounds.hpp"
 
 namespace haloscope::test {
 namespace {
