@@ -15,7 +15,7 @@ export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts packaging
-CPP = $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip')
+CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
 # Three tests run at a time, since some only wait; those that keep all cores busy run alone (tests/conftest.py).
 # Where a test ends its process, so does the run: a new process would begin with the same test.
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
@@ -58,14 +58,14 @@ setup:
 	@scripts/setup.sh
 
 format:
-	$(VENV)/clang-format -i $(CPP)
+	git ls-files $(CPP) | xargs $(VENV)/clang-format -i
 	$(VENV)/ruff format $(PYTHON) && $(VENV)/ruff check --fix $(PYTHON)
 
 lint: setup
 	$(VENV)/ruff format --check $(PYTHON)
 	$(VENV)/ruff check $(PYTHON)
 	$(VENV)/mypy
-	$(VENV)/clang-format --dry-run -Werror $(CPP)
+	git ls-files $(CPP) | xargs $(VENV)/clang-format --dry-run -Werror
 	$(VENV)/lizard -C 15 -L 10000 -a 100 -w -W scripts/complex.txt src include python bench scripts packaging
 	$(VENV)/python scripts/words.py
 

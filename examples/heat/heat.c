@@ -1,5 +1,4 @@
-/* Heat in 2D on a periodic grid, on a communicator of MPI_Cart_create, whose last dimension is x.
- *   mpiexec -n 4 ./heat_c */
+/* Heat in 2D, periodic, on a communicator of MPI_Cart_create, whose last dimension is x: mpiexec -n 4 ./heat_c */
 #include <haloscope/exchange.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -263,7 +263,7 @@ def test_examples_of_the_exchange_have_60_lines_at_most():
 def test_python_works_on_an_installed_tree(prefix):
     code = (
         "from haloscope import core; from haloscope.core import build; "
-        "print(build.library(), build.header(), len(core.strategy_names()))"
+        "print(build.library(), build.header('bridge.h'), len(core.strategy_names()))"
     )
     environment = {**ENVIRONMENT, "HALOSCOPE_BUILD": str(prefix)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

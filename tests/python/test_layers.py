@@ -50,6 +50,7 @@ CPP = (
     {"apps"},
     {"rank"},
     {"c"},
+    {"bridge"},
     {"fortran", "lab"},
 )
 # Each is to go, and none may be added. Registries (`.def`) are lists of names, which core/ reads wherever they are.

@@ -262,7 +262,7 @@ def test_work_is_recorded_by_block_and_window_and_flushing_to_zero_keeps_the_res
         "--ranks",
         ranks,
         "--process-grid",
-        "lines",
+        "slabs",
         *ONE,
     )
     usual, flushed = (solve(haloscope, *words, "--ftz", state) for state in ("off", "on"))

@@ -116,10 +116,11 @@ std::string reason_of(const Choice& choice) {
   }
 }
 
-Json point(const Json& fields) {
+/// @param of_space  the choice is judged without fields that have no effect on it.
+Json point(const Json& fields, bool of_space) {
   try {
     const Choice choice = choice_from_json(fields);
-    return {{"choice", to_json(choice)}, {"reason", reason_of(choice)}};
+    return {{"choice", to_json(choice)}, {"reason", reason_of(of_space ? normal(choice) : choice)}};
   } catch (const UsageError& error) {  // no such choice exists
     return {{"choice", nullptr}, {"reason", error.what()}};
   }
@@ -143,7 +144,7 @@ std::vector<Axis> axes_of(const Json& space) {
 
 /// Adds the points of the axes from number `first` on.
 void add_points(Json& fields, const std::vector<Axis>& axes, std::size_t first, Json& points) {
-  if (first == axes.size()) return points.push_back(point(fields));
+  if (first == axes.size()) return points.push_back(point(fields, !axes.empty()));
   for (const Json& value : axes[first].values) {
     fields[axes[first].field] = value;
     add_points(fields, axes, first + 1, points);

@@ -48,9 +48,10 @@ hs_status hs_declare_app(const char* app);
 hs_status hs_examine(const char* choice, const char* part, int32_t stage, const char** json);
 /* The choices of a space, as an array of objects: choice (fields that have an effect), reason (why it cannot run and
  * what to do about it; "": it can).
- * space  choice: the fields that are the same for all; axes: pairs of a field and its values, the last one fastest; or
- *        depths and arrangements, as hs_advise() has them: its candidates, each with changes (the fields that differ
- *        from the choice's) in place of choice.
+ * space  choice: the fields that are the same for all; axes: pairs of a field and its values, the last one fastest, of
+ *        which each choice is judged without fields that have no effect on it; or depths and arrangements, as
+ *        hs_advise() has them: its candidates, each with changes (the fields that differ from the choice's) in place of
+ *        choice.
  * Cost: independent of cells and ranks, for each choice. */
 hs_status hs_expand(const char* space, const char** json);
 
