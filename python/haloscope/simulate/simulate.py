@@ -44,6 +44,7 @@ class How:
 
 
 CALMLY = How()
+PERCENTILES = (5, 50, 95, 100)
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
     """
     began = time.perf_counter()
     found = capi.answer("hs_simulate", _request(choice, setting) | dataclasses.asdict(how), profile.handle)
-    found["percentiles"] = {int(p): seconds for p, seconds in found["percentiles"].items()}
+    found["percentiles"] = {p: found["percentiles"][str(p)] for p in PERCENTILES}
     found["by_operation"] = {kind: found["by_operation"][kind] for kind in capi.names("operations")}
     known = {"choice": choice, "profile": profile.name, "how": how, "wall_s": time.perf_counter() - began}
     return decoded(Simulation, found | known)
