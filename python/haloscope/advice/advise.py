@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,13 +38,19 @@ class Candidate:
     """A choice with its prediction, and the group of those that cannot be told apart that it is in.
 
     time_s: predicted seconds per time step. group: from 0, which the fastest candidate is in. described: the prediction
-    as the library has it, None where it was not requested.
+    as JSON, None where it was not requested.
     """
 
-    choice: core.Choice
+    asked: core.Choice
+    changes: Mapping[str, Any] = field(hash=False)
     time_s: float
     group: int
-    described: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    described: str | None = field(default=None, repr=False, compare=False)
+
+    @functools.cached_property
+    def choice(self) -> core.Choice:
+        """The choice: the one that was asked about, with the candidate's changes."""
+        return changed(self.asked, self.changes)
 
     @functools.cached_property
     def prediction(self) -> predict.Prediction:
@@ -52,7 +59,7 @@ class Candidate:
         """
         if self.described is None:
             raise LookupError(f"{name(self.choice)} was ranked without its prediction; call advise() with every=True")
-        return predict.from_json(self.choice, self.described)
+        return predict.from_json(self.choice, json.loads(self.described))
 
     @property
     def equal(self) -> bool:
@@ -205,8 +212,7 @@ def advise(
     described = dict(found["predictions"])
     listed = enumerate(zip(found["candidates"], found["time_s"], found["group"], strict=True))
     ranked = tuple(
-        Candidate(changed(choice, changes), time_s, group, described.get(place))
-        for place, (changes, time_s, group) in listed
+        Candidate(choice, changes, time_s, group, described.get(place)) for place, (changes, time_s, group) in listed
     )
     members: list[list[Candidate]] = [[] for _ in found["simplest"]]
     for candidate in ranked:

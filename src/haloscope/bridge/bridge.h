@@ -127,9 +127,9 @@ hs_status hs_predict(const char* request, const hs_profile* profile, const char*
 /* Candidates for a choice, ranked by their predictions: time_s, fastest first; candidates (the fields of each that
  * differ from the choice's); group of each (from 0; its members cannot be distinguished from its fastest); simplest, of
  * each group the place among the candidates of its simplest member within 5 % of its fastest; first_of_depth, pairs of
- * a depth and the place of its fastest candidate; predictions (pairs of a place and the members of a prediction: of the
- * first candidate, of simplest, of first_of_depth); changes, sentences on what would change the answer; refused, pairs
- * of a reason why candidates are missing and their number.
+ * a depth and the place of its fastest candidate; predictions (pairs of a place and the JSON of a prediction as text:
+ * of the first candidate, of simplest, of first_of_depth); changes, sentences on what would change the answer; refused,
+ * pairs of a reason why candidates are missing and their number.
  * request  choice, setting, samples (of the profile's parameters, under which candidates are compared), every (true:
  *          predictions of all candidates); among: those to look at, by changes; absent: every strategy, schedule and
  *          depth, deep ones with every kind of substeps (depths: time steps per exchange to try), each in every

@@ -41,7 +41,7 @@ Json advice(const Json& request, const model::Profile& profile) {
   for (std::size_t place = 0; place < found.candidates.size(); ++place) {
     const model::Prediction& one = found.candidates[place].prediction;
     json["candidates"].push_back(model::changes_of(one.choice, choice));
-    if (every || place == 0 || described.count(place)) json["predictions"].push_back({place, to_json(one)});
+    if (every || place == 0 || described.count(place)) json["predictions"].push_back({place, to_json(one).dump()});
   }
   return json;
 }
