@@ -33,15 +33,15 @@ Json advice(const Json& request, const model::Profile& profile) {
   const model::Advice found =
       model::advise(candidates_of(choice, request), profile, setting_of(request), samples_of(request));
   Json json = to_json(found);
-  std::set<std::size_t> described(found.simplest.begin(), found.simplest.end());
-  for (const auto& [depth, first] : json["first_of_depth"].get<std::vector<std::pair<int, std::size_t>>>())
-    described.insert(first);
+  const std::set<std::size_t> simplest(found.simplest.begin(), found.simplest.end());
+  std::set<int> depths;
   const bool every = value_of(request, "every", false);
   json["candidates"] = json["predictions"] = Json::array();
   for (std::size_t place = 0; place < found.candidates.size(); ++place) {
     const model::Prediction& one = found.candidates[place].prediction;
     json["candidates"].push_back(model::changes_of(one.choice, choice));
-    if (every || place == 0 || described.count(place)) json["predictions"].push_back({place, to_json(one).dump()});
+    const bool first_of_depth = depths.insert(one.choice.depth).second;
+    if (every || first_of_depth || simplest.count(place)) json["predictions"].push_back({place, to_json(one).dump()});
   }
   return json;
 }
