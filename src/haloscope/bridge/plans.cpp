@@ -65,6 +65,26 @@ void add(Totals& totals, const Plan& plan) {
   range(totals.rank_peers_min, totals.rank_peers_max, static_cast<std::int64_t>(peers.size()));
 }
 
+/// The place of each rank in the process grid, x fastest.
+std::vector<int> places_of(const Layout& layout) {
+  std::vector<int> places;
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    const auto at = layout.coords(rank);
+    places.push_back(at[0] + layout.ranks()[0] * (at[1] + layout.ranks()[1] * at[2]));
+  }
+  return places;
+}
+
+/// @param sites  see make_layout(). Cost: O(1) where ranks keep their order.
+Json json_of_layout(const Choice& choice, const Sites& sites) {
+  const Layout layout = make_layout(choice, sites);
+  Json json{{"grid", json_of(layout.grid())}, {"ranks", layout.ranks()}};
+  if (choice.reorder == Reorder::none) return json;
+  std::vector<int> places = places_of(layout);
+  if (!std::is_sorted(places.begin(), places.end())) json["places"] = std::move(places);
+  return json;
+}
+
 int rank_of(const Json& request, const Layout& layout) {
   const int rank = value_of(request, "rank", -1);
   layout.require_rank(rank);
@@ -172,7 +192,7 @@ hs_status hs_make_layout(const char* choice, const int32_t* node, const int32_t*
     const int ranks = std::max(0, asked.ranks);
     Sites sites;
     if (node) sites = {{node, node + ranks}, {&needed(socket, "socket"), socket + ranks}};
-    answer(result, json_of_layout(make_layout(asked, sites)), json);
+    answer(result, json_of_layout(asked, sites), json);
   });
 }
 

@@ -35,19 +35,6 @@ Layout layout_of(const Json& request) {
   return places.empty() ? layout : layout.renumbered(places);
 }
 
-Json json_of_layout(const Layout& layout) {
-  Json json{{"grid", json_of(layout.grid())}, {"ranks", layout.ranks()}, {"size", layout.size()}};
-  std::vector<int> places;
-  bool moved = false;
-  for (int rank = 0; rank < layout.size(); ++rank) {
-    const auto at = layout.coords(rank);
-    places.push_back(at[0] + layout.ranks()[0] * (at[1] + layout.ranks()[1] * at[2]));
-    moved = moved || places.back() != rank;
-  }
-  if (moved) json["places"] = places;
-  return json;
-}
-
 ExchangeSpec spec_of(const Json& request) {
   ExchangeSpec spec;
   read(part_of(request, "spec"), "spec", spec);

@@ -35,8 +35,6 @@ model::Candidates candidates_of(const Choice& choice, const Json& request);
 /// @throws UsageError for a stage that a step does not have.
 const Stage& stage_of(const Step& step, int stage);
 
-Json json_of_layout(const Layout& layout);
-
 /// Returns JSON that lives in `result`, one for each function and thread.
 void answer(std::string& result, const Json& found, const char** json);
 
