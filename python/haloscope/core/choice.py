@@ -11,7 +11,7 @@ from typing import Any
 
 from haloscope.core import capi
 from haloscope.core.choice_fields import ChoiceFields
-from haloscope.core.json_values import encoded
+from haloscope.core.json_values import decoded, encoded
 from haloscope.errors import UsageProblem
 
 
@@ -89,13 +89,13 @@ class Bound:
 @functools.cache
 def bounds() -> dict[str, Bound]:
     """Return the ranges of numbers by name, those of core/bounds.def."""
-    return {entry["name"]: Bound(**entry) for entry in capi.answer("hs_describe", b"bounds")}
+    return {entry["name"]: decoded(Bound, entry) for entry in capi.answer("hs_describe", b"bounds")}
 
 
 @functools.cache
 def fields() -> tuple[Field, ...]:
     """Return all fields of a choice but `app` and `set`, in the order of choice.def."""
-    return tuple(Field(**entry | {"words": tuple(entry["words"])}) for entry in capi.answer("hs_describe", b"fields"))
+    return tuple(decoded(Field, entry) for entry in capi.answer("hs_describe", b"fields"))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -52,8 +52,8 @@ def _reader_of(hint: Any) -> Reader:
         one = _reader_of(arguments[1])
         return lambda found: {name: one(part) for name, part in found.items()}
     if origin in (typing.Union, types.UnionType):
-        [*others] = (part for part in arguments if part is not types.NoneType and typing.get_origin(part) is tuple)
-        one = _reader_of(others[0]) if others else _as_it_is
+        lists = [part for part in arguments if typing.get_origin(part) is tuple]
+        one = _reader_of(lists[0]) if lists else _as_it_is
         return lambda found: one(found) if isinstance(found, list) else found
     return _as_it_is
 
