@@ -2,6 +2,7 @@
 // fastest of them counts. Fields lie in shared memory. Two ranks.
 #include <cstdlib>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "swept.hpp"
 
@@ -81,6 +82,7 @@ void measure(const Block& block, int rounds, bool all) {
 }  // namespace haloscope::bench
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   using namespace haloscope::bench;
   setenv("HALOSCOPE_CACHE", "", 1);  // each launch tries all
   MPI_Init(&argc, &argv);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "harness.hpp"
 
@@ -180,6 +181,7 @@ void measure(int threads, bool quick) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   const bool quick = has_flag(argc, argv, "--quick");
   const int most = static_cast<int>(std::min<std::size_t>(2, usable_cpus().size()));
   for (int threads = 1; threads <= most; ++threads) measure(threads, quick);

@@ -1,5 +1,6 @@
 // Figure `exchange`: our two-sided strategies against an expert's plain exchange, on the same fields and under the
 // swept protocol. Two ranks.
+#include "haloscope/apps/built_in.hpp"
 #include "plain_exchange.hpp"
 #include "swept.hpp"
 
@@ -26,6 +27,7 @@ void measure(const Block& block, int rounds, bool all) {
 }  // namespace haloscope::bench
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   using namespace haloscope::bench;
   MPI_Init(&argc, &argv);
   const int code = measure_blocks(argc, argv, "bench_exchange", {{1, 1, 2}, {2, 1, 1}}, measure);

@@ -2,6 +2,7 @@
 // program and under the swept protocol. Two ranks.
 #include <petscdmda.h>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/exchange.hpp"
 #include "swept.hpp"
 
@@ -111,6 +112,7 @@ void measure(const Block& block, int rounds, bool all) {
 }  // namespace haloscope::bench
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   using namespace haloscope::bench;
   PetscInitializeNoArguments();
   const int code = measure_blocks(argc, argv, "bench_exchange_petsc", {{1, 1, 2}}, measure);

@@ -1,6 +1,7 @@
 // Figure `exchange-shared`: transport `shared` against an expert's plain exchange, under the swept protocol. Two ranks.
 // Our fields lie in the shared window, or are private where the form allows it; the expert has private fields of the
 // same shape, on huge pages where the system gives them.
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "plain_exchange.hpp"
 #include "swept.hpp"
@@ -59,6 +60,7 @@ void measure(const Block& block, int rounds, bool all) {
 }  // namespace haloscope::bench
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   using namespace haloscope::bench;
   MPI_Init(&argc, &argv);
   const int code = measure_blocks(argc, argv, "bench_exchange_shared", {{1, 1, 2}, {2, 1, 1}}, measure);

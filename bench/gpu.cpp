@@ -14,6 +14,7 @@
 
 #include "gpu_overlap.hpp"
 #include "gpu_rig.hpp"
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/choice.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -381,6 +382,7 @@ bool run(const Options& options) {
 }  // namespace haloscope::bench
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   haloscope::bench::Options options;
   CLI::App cli("Kernels of a device against its own copy, packing, and what streams hide of an exchange");
   cli.add_option("--device", options.device, "cuda, hip, host or auto");

@@ -3,6 +3,7 @@
 // Run alone (own-neighbour copies only) or by mpiexec -n 2 (two messages a step). Block 8^3 per rank, laplace3d.
 #include <mpi.h>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/pack/region_copy.hpp"
@@ -177,6 +178,7 @@ void compare_stepper(int ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   int provided = 0, rank = 0, ranks = 1;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "best_copy.hpp"
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/apps/poisson2d/problem.hpp"
 
 namespace {
@@ -15,9 +16,9 @@ using namespace haloscope::bench;
 constexpr std::int64_t jacobi_cells = 8192, gs_cells = 4096;
 constexpr int in_flight = 32;
 
-KernelArgs whole(const Storage& fields, int from, int to, std::int64_t cells) {
+PoissonArgs whole(const Storage& fields, int from, int to, std::int64_t cells) {
   const auto& slots = fields.views()[0];
-  KernelArgs args;
+  PoissonArgs args;
   args.in = slots[from].origin;
   args.out = slots[to].origin;
   args.row = slots[to].stride[1] / 8;
@@ -32,7 +33,7 @@ std::string label(const std::string& what, int threads) {
 std::function<void()> jacobi_job(const Storage& fields, Team& team, bool residual) {
   return [&fields, &team, residual, sweep = find_kernel("poisson2d-jacobi", Real::f64).sweep] {
     team.run([&](int member) {
-      KernelArgs args = whole(fields, 0, 1, jacobi_cells);
+      PoissonArgs args = whole(fields, 0, 1, jacobi_cells);
       double change = 0;
       args.stream = true, args.change = residual ? &change : nullptr;
       std::tie(args.region.lo[1], args.region.hi[1]) = share(jacobi_cells, member, team.size());
@@ -75,7 +76,7 @@ class GaussSeidel {
   }
   void fused() {
     team_.run([&](int member) {
-      KernelArgs args = part(1, member);
+      PoissonArgs args = part(1, member);
       args.levels = in_flight, args.scratch = scratch_[member].data();
       kernel_.fused(args);
     });
@@ -99,8 +100,8 @@ class GaussSeidel {
   }
 
  private:
-  KernelArgs part(int slot, int member) {
-    KernelArgs args = whole(fields_, slot, slot, gs_cells);
+  PoissonArgs part(int slot, int member) {
+    PoissonArgs args = whole(fields_, slot, slot, gs_cells);
     args.team = {member, team_.size(), progress_.data()};
     return args;
   }
@@ -133,6 +134,7 @@ void measure_gauss_seidel(int threads, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   const int rounds = has_flag(argc, argv, "--quick") ? 5 : 21;
   const int most = static_cast<int>(std::min<std::size_t>(2, usable_cpus().size()));
   for (int threads = 1; threads <= most; ++threads) {

@@ -2,6 +2,7 @@
 // Two ranks, the study's matrix of 4105 x 4105, the same number of iterations either way.
 #include <memory>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/run/run.hpp"
 #include "swept.hpp"
 
@@ -80,6 +81,7 @@ void measure(int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   MPI_Init(&argc, &argv);
   const bool fits = two_ranks("bench_precision");
   if (fits) pin_rank(), measure(has_flag(argc, argv, "--quick") ? 5 : 11);

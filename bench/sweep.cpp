@@ -3,6 +3,7 @@
 // Best copy: the fastest of a plain copy, one with non-temporal stores, and one with non-temporal stores in four
 // streams. Every variant moves one read and one write per point, on the library's own fields.
 #include "best_copy.hpp"
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/kernels/kernel.hpp"
 
 namespace {
@@ -98,6 +99,7 @@ void measure(const Group& g, int threads, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  haloscope::add_built_in_apps();
   const int rounds = has_flag(argc, argv, "--quick") ? 5 : 21;
   const int most = static_cast<int>(std::min<std::size_t>(2, usable_cpus().size()));
   for (int threads = 1; threads <= most; ++threads)

@@ -45,7 +45,7 @@ function(install_component component)
 endfunction()
 
 install_component(c haloscope_exchange haloscope_exchange_abi)
-install_component(cxx haloscope_core haloscope haloscope_rank)
+install_component(cxx haloscope_core haloscope_app haloscope_apps haloscope haloscope_rank)
 install_component(fortran haloscope_fortran haloscope_fortran_abi)
 install_component(programs haloscope-rank haloscope-delay-line haloscope_bridge)
 

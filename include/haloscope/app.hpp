@@ -17,6 +17,7 @@
 
 namespace haloscope {
 
+struct AppKernels;
 struct Candidate;
 
 /// An app's kernels brought to life for one rank.
@@ -114,6 +115,8 @@ struct App {
       exact = {};
   /// Kernels; empty: those of SweepSpec::run.
   std::function<std::unique_ptr<Sweeper>(const KernelContext&)> open = {};
+  /// Kernels of instruction sets and devices that `open` and `device` refer to; null: the app brings none.
+  const AppKernels* kernels = nullptr;
   /// For sweeps in place: the sweep as a plain loop over the whole grid on one rank; runs must match it bit for bit.
   std::function<void(const SweepArgs&)> plain = {};
   /// Kernels of devices.
@@ -141,7 +144,7 @@ struct App {
 /// @throws UsageError as resolved() does.
 Step step_of(const App& app, const Problem& problem);
 
-/// All apps: those of this library, then added ones.
+/// All apps, in the order in which they were added.
 const std::vector<const App*>& apps();
 /// @throws UsageError naming the nearest valid names.
 const App& find_app(const std::string& name);

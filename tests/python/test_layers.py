@@ -55,14 +55,7 @@ CPP = (
 )
 # Each is to go, and none may be added. Registries (`.def`) are lists of names, which core/ reads wherever they are.
 UPWARD_PYTHON = {("measure/blocks.py", "report")}
-UPWARD_CPP = {
-    ("core/app.cpp", "apps/apps.def"),
-    ("device/apps.hpp", "apps/device.hpp"),
-    ("device/gather_kernel.hpp", "reduce/combine.hpp"),
-    ("device/kernels.hpp", "kernels/kernel.hpp"),
-    ("kernels/apps.hpp", "apps/kernels.hpp"),
-    ("run/bound_stage.cpp", "kernels/denormals.hpp"),
-}
+UPWARD_CPP: set[tuple[str, str]] = set()
 MOST_LINES = 60  # of a command: options, a call of a lower layer, one of report/, an exit code
 REGISTRIES = {"device/backends.def", "reduce/reducers.def", "transport/transports.def"}
 

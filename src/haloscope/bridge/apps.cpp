@@ -171,7 +171,7 @@ Json expand(const Json& space) {
 
 using namespace haloscope;
 using namespace haloscope::bridge;
-using c::guarded, c::needed;
+using bridge::guarded, c::needed;
 
 hs_status hs_describe(const char* kind, const char** json) {
   return guarded([&] {

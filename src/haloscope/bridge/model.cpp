@@ -71,7 +71,7 @@ model::RankPlaces places_of(const Json& request, const hs_profile* profile) {
 
 using namespace haloscope;
 using namespace haloscope::bridge;
-using c::guarded, c::needed;
+using bridge::guarded, c::needed;
 
 hs_status hs_open_profile(const char* json, hs_profile** profile) {
   return guarded([&] {

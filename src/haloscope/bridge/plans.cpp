@@ -170,7 +170,7 @@ std::string finding_of(const Json& request) {
 
 using namespace haloscope;
 using namespace haloscope::bridge;
-using c::guarded, c::needed;
+using bridge::guarded, c::needed;
 
 hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const int64_t cells[3], int32_t grid[3]) {
   return guarded([&] {

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "haloscope/bridge/entry.hpp"
 #include "haloscope/bridge/values.hpp"
-#include "haloscope/c/border.hpp"
 #include "haloscope/choice.hpp"
 #include "haloscope/model/advise.hpp"
 

@@ -148,7 +148,7 @@ Json simulation(const Json& request, const model::Profile& profile) {
 
 using namespace haloscope;
 using namespace haloscope::bridge;
-using c::guarded, c::needed;
+using bridge::guarded, c::needed;
 
 hs_status hs_programs(const char* request, const hs_profile* profile, int32_t* class_of, const char** json) {
   return guarded([&] {

@@ -8,18 +8,10 @@
 
 namespace haloscope {
 
-#define APP(name) const App& name##_app();
-#include "haloscope/apps/apps.def"
-#undef APP
-
 namespace {
 
 std::vector<const App*>& known_apps() {
-  static std::vector<const App*> all{
-#define APP(name) &name##_app(),
-#include "haloscope/apps/apps.def"
-#undef APP
-  };
+  static std::vector<const App*> all;
   return all;
 }
 

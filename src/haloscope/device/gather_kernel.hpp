@@ -4,9 +4,9 @@
 
 #include <cstring>
 
+#include "haloscope/core/combine.hpp"
 #include "haloscope/device/kernels.hpp"
 #include "haloscope/device/team.hpp"
-#include "haloscope/reduce/combine.hpp"
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 

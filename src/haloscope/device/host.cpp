@@ -16,56 +16,8 @@
 #include "haloscope/field/memory.hpp"
 
 #define HALOSCOPE_BACKEND host
-#include "haloscope/device/team.hpp"
-
-namespace haloscope::device::host {
-
-/// Breaks what a GPU does not promise: blocks run in one order and at the next launch in the reverse order, several at
-/// once where OS threads share them, and each finds its shared memory full of NaN.
-template <class Body>
-void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
-  static std::atomic<unsigned> launches{0};
-  auto& stream = static_cast<HostStream&>(given);
-  const int sharing = std::clamp(blocks, 1, stream.threads());
-  stream.enqueue([=, backward = launches++ % 2 == 1] {
-    const auto run = [&](int first) {
-      std::vector<std::byte> shared(shared_bytes);
-      for (int i = first; i < blocks; i += sharing) {
-        std::fill(shared.begin(), shared.end(), std::byte{0xff});
-        body(Team(backward ? blocks - 1 - i : i, threads, shared.data()));
-      }
-    };
-    std::vector<std::thread> others;
-    for (int t = 1; t < sharing; ++t) others.emplace_back(run, t);
-    run(0);
-    for (std::thread& other : others) other.join();
-  });
-}
-
-/// A thread of the system for each block: blocks wait for the CPU, and for each other.
-template <class Body>
-void launch_resident(Stream& given, int blocks, int threads, Body body) {
-  auto& stream = static_cast<HostStream&>(given);
-  stream.enqueue([=, before = imitation().before_block] {
-    const auto run = [&](int block) {
-      if (before) before(block);
-      body(Team(block, threads, nullptr));
-    };
-    std::vector<std::thread> others;
-    for (int block = 1; block < blocks; ++block) others.emplace_back(run, block);
-    run(0);
-    for (std::thread& other : others) other.join();
-  });
-}
-
-template <class Body>
-int most_resident(int) {
-  return imitation().resident;
-}
-
-}  // namespace haloscope::device::host
-
-#include "haloscope/device/apps.hpp"
+#include "haloscope/device/host_launch.hpp"
+#include "haloscope/device/kernel_table.hpp"
 
 namespace haloscope::device {
 namespace host {
@@ -117,7 +69,7 @@ class HostDevice final : public Device {
     const auto at = [](Event& event) { return static_cast<HostEvent&>(event).marks()->at(); };
     return std::chrono::duration<double>(at(to) - at(from)).count();
   }
-  const Kernels& kernels() const override { return kernel_table(); }
+  const Kernels& kernels() const override { return kernels_; }
   std::string refuse_words() const override {
     return imitation_.words ? "" : "imitated device " + std::to_string(index_) + " has no such operations";
   }
@@ -139,6 +91,7 @@ class HostDevice final : public Device {
   int index_;
   Imitation imitation_;
   std::shared_ptr<Health> health_;
+  const Kernels kernels_ = kernel_table();
   std::int64_t used_ = 0;
   unsigned streams_ = 0;
 };

@@ -3,10 +3,20 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "haloscope/app.hpp"
+#include "haloscope/app_kernels.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
 namespace haloscope::device {
+
+void add_kernels_of_apps(Kernels& kernels, const std::string& backend) {
+  for (const App* app : apps()) {
+    if (app->kernels == nullptr) continue;
+    for (const AppKernels::Backend& one : app->kernels->backends)
+      if (one.name == backend) one.add(kernels);
+  }
+}
 
 BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims, int levels) {
   if (launch.levels < 1 || launch.levels > levels)

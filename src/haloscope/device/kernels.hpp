@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "haloscope/box.hpp"
+#include "haloscope/core/kernel_args.hpp"
 #include "haloscope/device/blocks.hpp"
 #include "haloscope/device/copy.hpp"
 #include "haloscope/device/exchange.hpp"
 #include "haloscope/field/poison.hpp"
-#include "haloscope/kernels/kernel.hpp"
 #include "haloscope/stage.hpp"
 
 namespace haloscope::device {
@@ -126,7 +126,10 @@ struct Kernels {
   ExchangeKernels exchange;
 };
 
-/// A sweep by name; the forms and their bits are those of the CPU's kernels (apps/kernel.hpp).
+/// Adds the kernels that the known apps have for a back end.
+void add_kernels_of_apps(Kernels& kernels, const std::string& backend);
+
+/// A sweep by name; the forms and their bits are those of the CPU's kernels (kernels/jam.hpp).
 /// @param variant  "naive": a thread per cell; "stream": threads pass through the last dimension with partial sums in
 ///                 registers; "shared": the same with each layer staged in shared memory; "fused": several steps on
 ///                 chip (laplace2d: 8, laplace3d: 4 at most); "": the default, stream.

@@ -1,5 +1,5 @@
 // Elements along a row: full vectors, then single ones.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/kernels/simd.hpp"

@@ -1,4 +1,4 @@
-// A box for kernels. Included through kernels/apps.hpp or a device's kernels only (see simd.hpp for why).
+// A box for kernels. Included for one instruction set or a device's kernels only (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/box.hpp"

@@ -1,5 +1,5 @@
 // Several time steps of a 2D stencil in one pass over memory: temporal blocking in the second-level cache.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 //
 // The box is cut into x tiles. In a tile, time level t computes the columns and rows that level t + 1 will read (one
 // more on each side per level) and runs one row behind level t - 1 as a wavefront down y. Each inner level keeps only

@@ -1,6 +1,6 @@
 #include "haloscope/kernels/probe.hpp"
 
-#include "haloscope/kernels/isa_select.hpp"
+#include "haloscope/kernels/isa_table.hpp"
 
 namespace haloscope {
 

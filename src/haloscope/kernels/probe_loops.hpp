@@ -1,7 +1,8 @@
-// Loops that measure what a core can do at best: copies, passes over arrays, multiply-adds. Included through
-// kernels/apps.hpp only (see simd.hpp for why).
+// Loops that measure what a core can do at best: copies, passes over arrays, multiply-adds.
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
+#include "haloscope/kernels/isa_table.hpp"
 #include "haloscope/kernels/simd.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
@@ -96,6 +97,24 @@ inline double fma_burst(std::int64_t count) {
   volatile double keep = check;
   (void)keep;
   return static_cast<double>(turns) * chains * full_lanes<double>;
+}
+
+/// Fills the table of machine probes.
+inline IsaTable fill_table(const char* isa) {
+  IsaTable table;
+  table.isa = isa;
+  table.copy_plain = copy<1, false>;
+  table.copy_stream = copy<1, true>;
+  table.copy_stream4 = copy<4, true>;
+  const MemoryPass passes[memory_passes] = {pass_scale, pass_add, pass_triad, pass_read, pass_write, pass_update};
+  for (int p = 0; p < memory_passes; ++p) table.pass[p] = passes[p];
+  table.fma_burst = fma_burst;
+  return table;
+}
+
+inline const IsaTable* table(const char* isa) {
+  static const IsaTable filled = fill_table(isa);
+  return &filled;
 }
 
 }  // namespace haloscope::HALOSCOPE_ISA

@@ -13,6 +13,7 @@
 #include <istream>
 #include <optional>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/app_json.hpp"
@@ -368,6 +369,7 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
   std::vector<Line> lines;
   int level = MPI_THREAD_FUNNELED;
   try {
+    add_built_in_apps();
     for (const App& app : own) add_app(app);
     static_cast<void>(device::host::imitation());  // a wrong environment ends the program here
     arguments = parse_arguments(argc, argv);

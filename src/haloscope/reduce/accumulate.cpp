@@ -4,7 +4,7 @@
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/window_memory.hpp"
 #include "haloscope/comm/windows_apart.hpp"
-#include "haloscope/reduce/combine.hpp"
+#include "haloscope/core/combine.hpp"
 #include "haloscope/reduce/keys.hpp"
 #include "haloscope/reduce/reducer.hpp"
 

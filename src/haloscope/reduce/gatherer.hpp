@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/reduce/combine.hpp"
+#include "haloscope/core/combine.hpp"
 #include "haloscope/stage.hpp"
 
 namespace haloscope {

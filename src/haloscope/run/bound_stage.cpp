@@ -5,8 +5,8 @@
 #include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
+#include "haloscope/core/denormals.hpp"
 #include "haloscope/device/stream_blocker.hpp"
-#include "haloscope/kernels/denormals.hpp"
 #include "haloscope/transport/composite.hpp"
 
 namespace haloscope {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "haloscope/reduce/combine.hpp"
+#include "haloscope/core/combine.hpp"
 
 namespace haloscope {
 

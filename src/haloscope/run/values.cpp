@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/reduce/combine.hpp"
+#include "haloscope/core/combine.hpp"
 #include "haloscope/reduce/keys.hpp"
 #include "haloscope/run/run.hpp"
 

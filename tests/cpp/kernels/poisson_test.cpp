@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "haloscope/apps/poisson2d/problem.hpp"
+#include "haloscope/core/denormals.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/kernels/denormals.hpp"
 #include "haloscope/kernels/kernel.hpp"
 
 namespace haloscope {
@@ -31,8 +31,8 @@ struct Field {
     for (std::int64_t y = 0; y < lines; ++y) row_factors.push_back(uniform(rng));
     for (std::int64_t x = 0; x < columns; ++x) column_factors.push_back(uniform(rng));
   }
-  KernelArgs args(int function) {
-    KernelArgs a;
+  PoissonArgs args(int function) {
+    PoissonArgs a;
     a.in = in.data() + first, a.out = out.data() + first, a.row = row;
     a.region = {{0, 0, 0}, {columns, lines, 1}};
     if (function == 2) a.row_factor = row_factors.data(), a.column_factor = column_factors.data();
@@ -60,23 +60,23 @@ class Team {
     f(TeamShare{0, size(), progress_.data()});
     for (auto& t : threads) t.join();
   }
-  double gauss_seidel(const Kernel& kernel, const KernelArgs& args) {
+  double gauss_seidel(const Kernel& kernel, const PoissonArgs& args) {
     std::vector<double> parts(progress_.size());
     run([&](const TeamShare& share) {
-      KernelArgs own = args;
+      PoissonArgs own = args;
       own.team = share, own.change = args.change ? &parts[share.member] : nullptr;
       kernel.sweep(own);
     });
     return *std::max_element(parts.begin(), parts.end());
   }
-  std::vector<double> fused(const Kernel& kernel, const KernelArgs& args, int sweeps, bool residuals) {
+  std::vector<double> fused(const Kernel& kernel, const PoissonArgs& args, int sweeps, bool residuals) {
     std::vector<std::vector<double>> parts(progress_.size(), std::vector<double>(sweeps, -1));
     run([&](const TeamShare& share) {
       const std::size_t bytes = kernel.scratch_bytes(args.region, sweeps);
       std::vector<double> block(bytes / 8 + 40, canary);
       double* scratch = block.data();
       while (reinterpret_cast<std::uintptr_t>(scratch) % 64 != 0) ++scratch;
-      KernelArgs own = args;
+      PoissonArgs own = args;
       own.team = share, own.levels = sweeps, own.scratch = scratch;
       own.change = residuals ? parts[share.member].data() : nullptr;
       kernel.fused(own);
@@ -271,7 +271,7 @@ struct Sequential {
   Sequential& run(std::int64_t most, double precision = 0) {
     const auto rows = problem.row_factors(), columns = problem.column_factors();
     const Kernel kernel = find_kernel(jacobi ? "poisson2d-jacobi" : "poisson2d-gauss-seidel", Real::f64);
-    KernelArgs args;
+    PoissonArgs args;
     args.row = problem.lines(), args.change = &residual;
     args.region = {{1, 1, 0}, {problem.lines() - 1, problem.lines() - 1, 1}};
     args.row_factor = rows.empty() ? nullptr : rows.data();

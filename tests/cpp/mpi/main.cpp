@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "haloscope/apps/built_in.hpp"
+
 namespace {
 
 class FailuresOnly : public testing::EmptyTestEventListener {
@@ -33,6 +35,7 @@ class InStep : public testing::EmptyTestEventListener {
 int main(int argc, char** argv) {
   setenv("HALOSCOPE_CACHE", "", 1);  // no choices of earlier programs, and none for later ones
   int level = 0, rank = 0;
+  haloscope::add_built_in_apps();
   testing::InitGoogleTest(&argc, argv);
   // Suites in which several threads call MPI say so in their name; all others run as haloscope-rank does.
   const bool by_threads = GTEST_FLAG_GET(filter).find("ByThreads") != std::string::npos;

@@ -60,7 +60,7 @@ struct Sequential {
   double iterate() {
     if (!in_place) std::swap(now, before);
     double residual = 0;
-    KernelArgs a;
+    PoissonArgs a;
     a.in = before.data();
     a.out = now.data();
     a.row = row;

@@ -65,6 +65,8 @@ std::string illegal_advection(const Candidate& c) {
 
 }  // namespace
 
+extern const AppKernels advection3d_kernels;  // made by haloscope_add_app()
+
 const App& advection3d_app() {
   static const App app = [] {
     const Step step = stencil_step(3, 1, true, 53);
@@ -87,6 +89,7 @@ const App& advection3d_app() {
     a.device_levels = 1;
     a.exact = exact_solution;
     a.illegal = illegal_advection;
+    a.kernels = &advection3d_kernels;
     a.open = [](const KernelContext& o) {
       return std::make_unique<KernelSweeper>(o, "advection3d-" + o.problem.form, advection_weights(o.problem));
     };

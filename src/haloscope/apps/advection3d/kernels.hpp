@@ -1,9 +1,9 @@
 // Kernels of advection3d: 27 free weights, and the product of three 1D stencils.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/kernels/fused.hpp"
-#include "haloscope/kernels/isa_table.hpp"
+#include "haloscope/kernels/kernel_table.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
@@ -86,7 +86,7 @@ struct Separable27 {
   }
 };
 
-inline void add_advection3d(IsaTable& table, const char* isa) {
+inline void add_advection3d(KernelTable& table, const char* isa) {
   table.add({"advection3d-dense", Real::f64, {sweep<Dense27<double>>, nullptr, nullptr, isa}});
   table.add({"advection3d-separable", Real::f64, {sweep<Separable27<double>>, nullptr, nullptr, isa}});
 }

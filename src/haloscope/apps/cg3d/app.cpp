@@ -341,6 +341,8 @@ std::vector<Parameter> cg_parameters() {
 
 }  // namespace
 
+extern const AppKernels cg3d_kernels;  // made by haloscope_add_app()
+
 const App& cg3d_app() {
   static const App app = [] {
     App a;
@@ -353,6 +355,7 @@ const App& cg3d_app() {
     a.starts_random = false;
     a.step = cg_step;
     a.initial = noise;
+    a.kernels = &cg3d_kernels;
     a.open = [](const KernelContext& o) { return std::make_unique<CgSweeper>(o); };
     a.scalars.assign(std::begin(scalar_names), std::end(scalar_names));
     a.update = update_scalars;

@@ -1,11 +1,11 @@
 // Kernels of cg3d: products with the seven-point matrix, updates of vectors and dot products, apart and fused.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/cg3d/operands.hpp"
 #include "haloscope/kernels/along.hpp"
-#include "haloscope/kernels/isa_table.hpp"
 #include "haloscope/kernels/jam.hpp"
+#include "haloscope/kernels/kernel_table.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
@@ -345,7 +345,7 @@ inline void cg_direction(const KernelArgs& args) {
   products.finish();
 }
 
-inline void add_cg3d(IsaTable& table, const char* isa) {
+inline void add_cg3d(KernelTable& table, const char* isa) {
   const auto add = [&](const char* name, void (*sweep)(const KernelArgs&)) {
     table.add({name, Real::f64, {sweep, nullptr, nullptr, isa}});
   };

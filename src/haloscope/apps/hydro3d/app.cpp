@@ -590,6 +590,8 @@ std::vector<RecordEntry> entries(const Problem& p, const Sweeper&, const FieldRe
 }  // namespace
 }  // namespace hydro
 
+extern const AppKernels hydro3d_kernels;  // made by haloscope_add_app()
+
 const App& hydro3d_app() {
   static const App app = [] {
     App a;
@@ -605,6 +607,7 @@ const App& hydro3d_app() {
     a.initial = hydro::initial_value;
     a.device_levels = 1;
     a.device = [](const Problem& p) { return DeviceKernel{"hydro3d-" + p.form, {}}; };
+    a.kernels = &hydro3d_kernels;
     a.open = [](const KernelContext& o) { return std::make_unique<hydro::HydroSweeper>(o); };
     a.scalars = hydro::scalar_names();
     a.update = hydro::update_clock;

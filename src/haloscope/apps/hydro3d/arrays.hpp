@@ -1,6 +1,6 @@
 // The remap of hydro3d part by part: each part goes over the whole region and leaves its results in arrays of that
 // size, from where the next part takes them; what is updated is copied at last (Davis 2017, section 6.2.2, variant C).
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/hydro3d/remap.hpp"

@@ -1,4 +1,4 @@
-// hydro3d on devices: the kernels of the CPU's form `fused`, point by point. Included through device/apps.hpp only.
+// hydro3d on devices: the kernels of the CPU's form `fused`, point by point.
 #pragma once
 
 #include "haloscope/device/pass_kernel.hpp"

@@ -1,5 +1,5 @@
 // Kernels of hydro3d that join several sweeps into one pass over the fields.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/hydro3d/gather.hpp"

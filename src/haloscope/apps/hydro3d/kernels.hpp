@@ -1,8 +1,8 @@
-// The kernels of hydro3d, in all forms. Included through kernels/apps.hpp only (see simd.hpp for why).
+// The kernels of hydro3d, in all forms. Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/hydro3d/passes.hpp"
-#include "haloscope/kernels/isa_table.hpp"
+#include "haloscope/kernels/kernel_table.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
@@ -30,7 +30,7 @@ HALOSCOPE_KERNEL void run_kernel(const KernelArgs& args) {
 
 }  // namespace hydro
 
-inline void add_hydro3d(IsaTable& table, const char* isa) {
+inline void add_hydro3d(KernelTable& table, const char* isa) {
   const auto add = [&](const char* form, void (*run)(const KernelArgs&)) {
     table.add({form, Real::f64, {run, nullptr, nullptr, isa}});
   };

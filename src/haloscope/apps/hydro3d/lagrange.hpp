@@ -1,5 +1,5 @@
 // Kernels of hydro3d's Lagrangian step: artificial viscosity, compression of cells, equation of state, acceleration.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/hydro3d/rows.hpp"

@@ -1,7 +1,7 @@
 // Kernels of hydro3d's remap: what the faces have swept carries mass, energy, fractions and momentum with it, one
 // dimension at a time. Donor cells and nodes have limited slopes (van Leer 1977); those of nodes are of fourth order
 // where smooth (Colella & Woodward 1984).
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/hydro3d/rows.hpp"

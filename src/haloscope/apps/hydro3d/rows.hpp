@@ -1,5 +1,5 @@
 // Shared by the kernels of hydro3d: rows of a box, elements along them, differences of nodal values.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/hydro3d/fields.hpp"

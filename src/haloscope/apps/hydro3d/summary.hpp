@@ -1,5 +1,5 @@
 // The summary of a step of hydro3d: what codes print of the gas, gathered in one pass over cells.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/hydro3d/gather.hpp"

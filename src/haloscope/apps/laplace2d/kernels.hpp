@@ -1,9 +1,9 @@
 // Kernels of laplace2d: five free weights.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/kernels/fused.hpp"
-#include "haloscope/kernels/isa_table.hpp"
+#include "haloscope/kernels/kernel_table.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
@@ -32,7 +32,7 @@ struct Laplace2d {
   }
 };
 
-inline void add_laplace2d(IsaTable& table, const char* isa) {
+inline void add_laplace2d(KernelTable& table, const char* isa) {
   table.add({"laplace2d", Real::f64, sweep_and_fuse<Laplace2d<double>>(isa)});
   table.add({"laplace2d", Real::f32, sweep_and_fuse<Laplace2d<float>>(isa)});
 }

@@ -1,4 +1,4 @@
-// laplace3d on devices. Included through device/apps.hpp only; see there for what a form is.
+// laplace3d on devices. A form: see device/launch.hpp.
 #pragma once
 
 #include "haloscope/device/launch.hpp"

@@ -1,9 +1,9 @@
 // Kernels of laplace3d: seven free weights.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/kernels/fused.hpp"
-#include "haloscope/kernels/isa_table.hpp"
+#include "haloscope/kernels/kernel_table.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
@@ -38,7 +38,7 @@ struct Laplace3d {
   }
 };
 
-inline void add_laplace3d(IsaTable& table, const char* isa) {
+inline void add_laplace3d(KernelTable& table, const char* isa) {
   table.add({"laplace3d", Real::f64, {sweep<Laplace3d<double>>, nullptr, nullptr, isa}});
   table.add({"laplace3d", Real::f32, {sweep<Laplace3d<float>>, nullptr, nullptr, isa}});
 }

@@ -39,7 +39,7 @@ class PoissonSweeper final : public KernelSweeper {
   const WorkMeter& meter() const { return meter_; }
 
   void sweep(const SweepArgs& args) override {
-    KernelArgs k = kernel_args(args);
+    PoissonArgs k(kernel_args(args));
     k.team = {args.thread, args.threads, progress_.data()};
     if (!rows_.empty()) {
       k.row_factor = rows_.data() + first_[1];
@@ -61,7 +61,7 @@ class PoissonSweeper final : public KernelSweeper {
   }
 
  private:
-  void call(KernelArgs& k, double* reduced) const {
+  void call(PoissonArgs& k, double* reduced) const {
     double change = 0;
     if (reduced) k.change = &change;
     k.levels == 1 ? kernel_.sweep(k) : kernel_.fused(k);
@@ -105,7 +105,7 @@ InitialValue initial(const Problem& problem, int) {
 void plain_sweep(const SweepArgs& args) {
   const PoissonProblem problem = poisson_of(*args.problem);
   const auto rows = problem.row_factors(), columns = problem.column_factors();
-  KernelArgs k;
+  PoissonArgs k;
   k.out = args.out[0].origin;
   k.row = args.out[0].stride[1] / args.out[0].stride[0];
   k.region = args.region;
@@ -221,6 +221,8 @@ std::vector<Parameter> parameters() {
 
 }  // namespace
 
+extern const AppKernels poisson2d_kernels;  // made by haloscope_add_app()
+
 const App& poisson2d_app() {
   static const App app = [] {
     App a;
@@ -235,6 +237,7 @@ const App& poisson2d_app() {
     a.starts_random = false;
     a.step = poisson_step;
     a.initial = initial;
+    a.kernels = &poisson2d_kernels;
     a.open = [](const KernelContext& o) { return std::make_unique<PoissonSweeper>(o); };
     a.plain = plain_sweep;
     a.finished = [](const Problem& p, int, std::span<const double> residual, std::span<const double>) {

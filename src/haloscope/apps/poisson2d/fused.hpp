@@ -1,4 +1,5 @@
-// Many Gauss-Seidel sweeps of poisson2d in one pass over memory. Included through kernels/apps.hpp only (see simd.hpp).
+// Many Gauss-Seidel sweeps of poisson2d in one pass over memory.
+// Included for one instruction set at a time (see simd.hpp for why).
 //
 // A flight is N sweeps in the N lanes of a vector. In wave w at step s, sweep t (from 0) computes line w - t, column
 // s - t. It finds its four neighbours at hand:
@@ -299,7 +300,7 @@ void fused_sweeps(const Patch& patch, const Relay& relay, int sweeps, double* re
 inline void gauss_seidel_fused(const KernelArgs& args) {
   const Patch patch = patch_of(args);
   const Relay relay(args.team);
-  double* residuals = args.change;
+  double* residuals = terms_of(args).change;
   for (int k = 0; residuals && k < args.levels; ++k) residuals[k] = 0;
   if (patch.row_factor && residuals)
     return fused_sweeps<true, true>(patch, relay, args.levels, residuals, args.scratch);

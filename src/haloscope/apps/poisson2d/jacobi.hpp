@@ -1,8 +1,9 @@
 // Jacobi for poisson2d: a form of the one sweep (jam.hpp).
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/poisson2d/lanes.hpp"
+#include "haloscope/apps/poisson2d/terms.hpp"
 #include "haloscope/kernels/jam.hpp"
 #include "haloscope/kernels/kernel.hpp"
 
@@ -58,19 +59,20 @@ struct PoissonForm {
 template <bool Source, bool Residual>
 void jacobi_form(const KernelArgs& args) {
   double residual = 0;
-  PoissonForm<Source, Residual> form{args.row_factor, args.column_factor, &residual};
+  PoissonForm<Source, Residual> form{terms_of(args).row_factor, terms_of(args).column_factor, &residual};
   if constexpr (Source) {
     const Bounds b(args.region);
     form = form.moved(b.lo[0], b.lo[1]);
   }
   sweep_form(form, args);
-  if constexpr (Residual) *args.change = residual;
+  if constexpr (Residual) *terms_of(args).change = residual;
 }
 
 /// Form "poisson2d-jacobi".
 inline void jacobi(const KernelArgs& args) {
-  if (args.row_factor) return args.change ? jacobi_form<true, true>(args) : jacobi_form<true, false>(args);
-  return args.change ? jacobi_form<false, true>(args) : jacobi_form<false, false>(args);
+  const PoissonTerms& terms = terms_of(args);
+  if (terms.row_factor) return terms.change ? jacobi_form<true, true>(args) : jacobi_form<true, false>(args);
+  return terms.change ? jacobi_form<false, true>(args) : jacobi_form<false, false>(args);
 }
 
 }  // namespace haloscope::HALOSCOPE_ISA

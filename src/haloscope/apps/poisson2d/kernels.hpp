@@ -1,13 +1,13 @@
-// Kernels of poisson2d. Included through kernels/apps.hpp only (see simd.hpp for why).
+// Kernels of poisson2d. Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include "haloscope/apps/poisson2d/fused.hpp"
 #include "haloscope/apps/poisson2d/jacobi.hpp"
-#include "haloscope/kernels/isa_table.hpp"
+#include "haloscope/kernels/kernel_table.hpp"
 
 namespace haloscope::HALOSCOPE_ISA {
 
-inline void add_poisson2d(IsaTable& table, const char* isa) {
+inline void add_poisson2d(KernelTable& table, const char* isa) {
   table.add({"poisson2d-jacobi", Real::f64, {jacobi, nullptr, nullptr, isa}});
   table.add({"poisson2d-gauss-seidel", Real::f64, {gauss_seidel, gauss_seidel_fused, fused_sweeps_scratch, isa}});
 }

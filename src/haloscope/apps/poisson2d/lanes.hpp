@@ -1,9 +1,10 @@
 // What the poisson2d kernels need of vectors, and how members of a team wait for each other.
-// Included through kernels/apps.hpp only (see simd.hpp for why).
+// Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
 #include <sched.h>
 
+#include "haloscope/apps/poisson2d/terms.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/kernels/simd.hpp"
 

@@ -16,7 +16,7 @@ double plain(const KernelArgs& a, const double* in, double* out) {
     double* v = out + y * a.row;
     for (std::int64_t x = a.region.lo[0]; x < a.region.hi[0]; ++x) {
       double next = (((u[x - 1] + u[x + 1]) + u[x + a.row]) + u[x - a.row]) * 0.25;
-      if constexpr (Source) next = next + a.row_factor[y] * a.column_factor[x];
+      if constexpr (Source) next = next + terms_of(a).row_factor[y] * terms_of(a).column_factor[x];
       if constexpr (Residual) largest = std::max(largest, std::abs(u[x] - next));
       v[x] = next;
     }
@@ -27,8 +27,9 @@ double plain(const KernelArgs& a, const double* in, double* out) {
 double plain(const KernelArgs& a, const double* in) {
   if (a.region.empty()) return 0;
   auto* out = static_cast<double*>(a.out);
-  if (a.row_factor) return a.change ? plain<true, true>(a, in, out) : plain<true, false>(a, in, out);
-  return a.change ? plain<false, true>(a, in, out) : plain<false, false>(a, in, out);
+  if (terms_of(a).row_factor)
+    return terms_of(a).change ? plain<true, true>(a, in, out) : plain<true, false>(a, in, out);
+  return terms_of(a).change ? plain<false, true>(a, in, out) : plain<false, false>(a, in, out);
 }
 
 }  // namespace

@@ -13,11 +13,22 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/apps/poisson2d/terms.hpp"
 #include "haloscope/kernels/kernel.hpp"
 
 namespace haloscope {
 
-/// The definition of form "poisson2d-jacobi": the plain loop. Returns the residual, or 0 where args.change is null.
+/// Arguments of a kernel of poisson2d.
+struct PoissonArgs : KernelArgs, PoissonTerms {
+  PoissonArgs() : PoissonArgs(KernelArgs()) {}
+  explicit PoissonArgs(const KernelArgs& args) : KernelArgs(args) { own = static_cast<PoissonTerms*>(this); }
+  PoissonArgs(const PoissonArgs& other) : KernelArgs(other), PoissonTerms(other) {
+    own = static_cast<PoissonTerms*>(this);
+  }
+  PoissonArgs& operator=(const PoissonArgs&) = delete;
+};
+
+/// The definition of form "poisson2d-jacobi": the plain loop. Returns the residual, or 0 where none is wanted.
 double jacobi_plain(const KernelArgs& args);
 
 /// The definition of form "poisson2d-gauss-seidel": the plain row-major loop. Returns the residual, or 0.

@@ -1,4 +1,4 @@
-// One Gauss-Seidel sweep of poisson2d. Included through kernels/apps.hpp only (see simd.hpp for why).
+// One Gauss-Seidel sweep of poisson2d. Included for one instruction set at a time (see simd.hpp for why).
 //
 // Each new value waits for the one west of it: three additions and a product, one after the other. So a block of lines
 // advances together, each line one column behind the line before: the lines' chains are independent of each other.
@@ -104,14 +104,16 @@ inline double sweep_patch(const Patch& patch, const Relay& relay, bool residual)
 inline Patch patch_of(const KernelArgs& args) {
   const Bounds b(args.region);
   const bool empty = b.hi[0] <= b.lo[0] || b.hi[1] <= b.lo[1];
-  const Patch all{static_cast<double*>(args.out), args.row, 0, 0, args.row_factor, args.column_factor};
+  const Patch all{static_cast<double*>(args.out), args.row, 0, 0, terms_of(args).row_factor,
+                  terms_of(args).column_factor};
   return all.part(b.lo[0], b.lo[1], empty ? 0 : b.hi[0] - b.lo[0], empty ? 0 : b.hi[1] - b.lo[1]);
 }
 
 /// Form "poisson2d-gauss-seidel".
 inline void gauss_seidel(const KernelArgs& args) {
-  const double residual = sweep_patch(patch_of(args), Relay(args.team), args.change != nullptr);
-  if (args.change) *args.change = residual;
+  double* const change = terms_of(args).change;
+  const double residual = sweep_patch(patch_of(args), Relay(args.team), change != nullptr);
+  if (change) *change = residual;
 }
 
 }  // namespace haloscope::HALOSCOPE_ISA

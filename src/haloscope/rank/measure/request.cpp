@@ -5,12 +5,12 @@
 #include <map>
 
 #include "haloscope/core/choice_fields.hpp"
+#include "haloscope/core/denormals.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/parsed_json.hpp"
 #include "haloscope/core/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/kernels/denormals.hpp"
 
 namespace haloscope {
 

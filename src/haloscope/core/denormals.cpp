@@ -1,4 +1,4 @@
-#include "haloscope/kernels/denormals.hpp"
+#include "haloscope/core/denormals.hpp"
 
 #include <limits>
 

@@ -1,0 +1,30 @@
+# The library of this build's apps and of the kernels' machinery, without MPI.
+haloscope_library(haloscope_apps DIRS kernels)
+target_link_libraries(haloscope_apps PUBLIC haloscope_core)
+if(haloscope_has_isas)
+  foreach(isa avx512 avx2)
+    set_source_files_properties(src/haloscope/kernels/isa_${isa}.cpp PROPERTIES COMPILE_OPTIONS "${haloscope_isa_${isa}_flags}")
+  endforeach()
+endif()
+get_property(names GLOBAL PROPERTY haloscope_apps)
+set(declarations "")
+set(calls "")
+foreach(name ${names})
+  string(APPEND declarations "const App& ${name}_app();\n")
+  string(APPEND calls "  add_app(${name}_app());\n")
+  target_sources(haloscope_apps PRIVATE $<TARGET_OBJECTS:haloscope_app_${name}>)
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/built_in.cpp @ONLY CONTENT [[
+// The apps of this build.
+#include "haloscope/app.hpp"
+#include "haloscope/apps/built_in.hpp"
+
+namespace haloscope {
+@declarations@
+static bool add_all() {
+@calls@  return true;
+}
+void add_built_in_apps() { static const bool added = add_all(); (void)added; }
+}  // namespace haloscope
+]])
+target_sources(haloscope_apps PRIVATE ${PROJECT_BINARY_DIR}/generated/built_in.cpp)

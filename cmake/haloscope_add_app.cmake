@@ -1,0 +1,148 @@
+# haloscope_add_app(NAME SOURCES file... [KERNELS header] [DEVICE header])
+#
+# Makes the object library haloscope_app_NAME of an app: its SOURCES, its kernels of the CPU (KERNELS, compiled once per
+# instruction set and chosen at run time) and of devices (DEVICE, compiled once per back end of this build). KERNELS
+# defines `void add_NAME(KernelTable&, const char* isa)` in namespace haloscope::HALOSCOPE_ISA, DEVICE defines
+# `void add_NAME(Kernels&)` in namespace haloscope::device::HALOSCOPE_BACKEND. The constant `haloscope::NAME_kernels`
+# (haloscope/app_kernels.hpp) is made of both, for App::kernels. NAME is a C++ name.
+if(NOT DEFINED haloscope_has_isas)
+  set(haloscope_has_isas ${HALOSCOPE_AVX})
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(haloscope_has_isas OFF)
+  endif()
+endif()
+set(haloscope_isas avx512 avx2 baseline)
+set(haloscope_isa_avx512_flags -march=x86-64-v4 -mprefer-vector-width=512)
+set(haloscope_isa_avx2_flags -march=x86-64-v3)
+set(haloscope_isa_baseline_flags "")
+set(haloscope_isa_avx512_has "defined(__AVX512F__) && defined(__AVX512VL__)")
+set(haloscope_isa_avx2_has "defined(__AVX2__) && defined(__FMA__)")
+set(haloscope_isa_baseline_has "1")
+
+function(haloscope_add_app name)
+  cmake_parse_arguments(arg "" "KERNELS;DEVICE" "SOURCES" ${ARGN})
+  if(NOT name MATCHES "^[A-Za-z_][A-Za-z_0-9]*$" OR arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
+    message(FATAL_ERROR "haloscope_add_app(${name} ${ARGN}): give NAME, a C++ name, then SOURCES file..., and KERNELS header or "
+                        "DEVICE header where the app brings kernels")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY haloscope_apps ${name})
+  set(target haloscope_app_${name})
+  add_library(${target} OBJECT ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE haloscope::app)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target})
+  set(declarations "")
+  set(isas "")
+  set(backends "")
+  if(arg_KERNELS)
+    cmake_path(ABSOLUTE_PATH arg_KERNELS NORMALIZE OUTPUT_VARIABLE header)
+    foreach(isa ${haloscope_isas})
+      haloscope_isa_source(${folder}/${isa}.cpp)
+      string(APPEND declarations "const KernelTable* ${name}_kernels_${isa}();\n")
+      string(APPEND isas " {\"${isa}\", ${name}_kernels_${isa}},")
+    endforeach()
+  endif()
+  if(arg_DEVICE)
+    cmake_path(ABSOLUTE_PATH arg_DEVICE NORMALIZE OUTPUT_VARIABLE header)
+    set_property(GLOBAL PROPERTY haloscope_device_of_${name} ${header})
+    foreach(backend ${haloscope_backends})
+      haloscope_backend_source(${name} ${header} ${backend} ${folder} file)
+      haloscope_compile_for(${target} ${backend} ${file})
+      string(APPEND declarations "namespace device { void add_${name}_to_${backend}(Kernels&); }\n")
+      string(APPEND backends " {\"${backend}\", device::add_${name}_to_${backend}},")
+    endforeach()
+  endif()
+  if(isas OR backends)
+    file(CONFIGURE OUTPUT ${folder}/kernels.cpp @ONLY CONTENT [[
+// The kernels of @name@.
+#include "haloscope/app_kernels.hpp"
+
+namespace haloscope {
+@declarations@
+extern const AppKernels @name@_kernels;
+const AppKernels @name@_kernels{{{@isas@}}, {{@backends@}}};
+}  // namespace haloscope
+]])
+    target_sources(${target} PRIVATE ${folder}/kernels.cpp)
+  endif()
+endfunction()
+
+# One translation unit of an app's kernels of the CPU. (Called by haloscope_add_app() alone.)
+function(haloscope_isa_source file)
+  set(has "${haloscope_isa_${isa}_has}")
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+// The kernels of @name@ for instruction set @isa@.
+#include "haloscope/kernels/kernel_table.hpp"
+#if @has@
+#define HALOSCOPE_ISA @name@_@isa@
+#include "@header@"
+
+namespace haloscope {
+static KernelTable filled() {
+  KernelTable table;
+  @name@_@isa@::add_@name@(table, "@isa@");
+  return table;
+}
+const KernelTable* @name@_kernels_@isa@();
+const KernelTable* @name@_kernels_@isa@() {
+  static const KernelTable table = filled();
+  return &table;
+}
+}  // namespace haloscope
+#else
+namespace haloscope {
+const KernelTable* @name@_kernels_@isa@();
+const KernelTable* @name@_kernels_@isa@() { return nullptr; }
+}  // namespace haloscope
+#endif
+]])
+  target_sources(${target} PRIVATE ${file})
+  set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  if(haloscope_has_isas)
+    set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${haloscope_isa_${isa}_flags}")
+  endif()
+endfunction()
+
+# Writes the translation unit of an app's kernels of devices for one back end into a folder.
+function(haloscope_backend_source name header backend folder result)
+  set(launch gpu)
+  set(ending cpp)
+  if(backend STREQUAL "host")
+    set(launch host)
+  elseif(backend STREQUAL "cuda")
+    set(ending cu)
+  elseif(backend STREQUAL "hip")
+    set(ending hip)
+  endif()
+  set(file ${folder}/${backend}.${ending})
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
+// The kernels of @name@ for devices of back end @backend@.
+#define HALOSCOPE_BACKEND @backend@
+#include "haloscope/device/@launch@_launch.hpp"
+#include "@header@"
+
+namespace haloscope::device {
+void add_@name@_to_@backend@(Kernels&);
+void add_@name@_to_@backend@(Kernels& kernels) { @backend@::add_@name@(kernels); }
+}  // namespace haloscope::device
+]])
+  set(${result} ${file} PARENT_SCOPE)
+endfunction()
+
+# Adds a source of device code to a target. No contraction of multiplications and additions, so that a device gives the
+# bits of the CPU. HIP is compiled by hipcc itself: CMake's language HIP wants a whole ROCm installation.
+function(haloscope_compile_for target backend file)
+  if(backend STREQUAL "hip")
+    add_custom_command(
+      OUTPUT ${file}.o DEPFILE ${file}.o.d DEPENDS ${file} VERBATIM
+      COMMAND ${HALOSCOPE_HIPCC} ${haloscope_hip_architectures} -std=c++20 -O3 -fPIC -ffp-contract=off
+              "-I$<JOIN:$<TARGET_PROPERTY:haloscope::app,INTERFACE_INCLUDE_DIRECTORIES>,;-I>"
+              -MD -MF ${file}.o.d -x hip -c ${file} -o ${file}.o COMMAND_EXPAND_LISTS)
+    set(file ${file}.o)
+  elseif(backend STREQUAL "cuda")
+    set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "-fmad=false")
+    set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
+  endif()
+  target_sources(${target} PRIVATE ${file})
+endfunction()

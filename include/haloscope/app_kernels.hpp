@@ -1,0 +1,32 @@
+// The kernels that an app brings, compiled once per instruction set and once per back end of devices.
+#pragma once
+
+#include "haloscope/cxx20.hpp"
+
+#include <array>
+
+namespace haloscope {
+
+struct KernelTable;
+namespace device {
+struct Kernels;
+}
+
+/// Kernels of an app: the CMake function haloscope_add_app() makes a constant `<name>_kernels` of this type from the
+/// headers KERNELS and DEVICE.
+struct AppKernels {
+  /// Kernels of the CPU for one instruction set.
+  struct Isa {
+    const char* name = "";                    ///< "avx512", "avx2" or "baseline"
+    const KernelTable* (*table)() = nullptr;  ///< returns null where the compiler has no such instructions
+  };
+  /// Kernels of devices for one back end.
+  struct Backend {
+    const char* name = "";  ///< "host", "cuda" or "hip"
+    void (*add)(device::Kernels&) = nullptr;
+  };
+  std::array<Isa, 3> isas = {};          ///< entries without a name are unused
+  std::array<Backend, 3> backends = {};  ///< the same
+};
+
+}  // namespace haloscope

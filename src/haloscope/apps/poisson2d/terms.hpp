@@ -1,0 +1,21 @@
+// What kernels of poisson2d get besides the arguments that all kernels have: KernelArgs::own. Plain values.
+#pragma once
+
+#include "haloscope/core/kernel_args.hpp"
+
+namespace haloscope {
+
+/// Terms of a sweep of poisson2d.
+struct PoissonTerms {
+  /// A term row_factor[y] * column_factor[x], entry y for line y of the region; null: none.
+  const double *row_factor = nullptr, *column_factor = nullptr;
+  /// Receives the largest |old - new| of this member's part for each of the `levels` steps; null: unwanted.
+  double* change = nullptr;
+};
+
+/// The terms of a call; `own` is never null.
+[[gnu::always_inline]] inline const PoissonTerms& terms_of(const KernelArgs& args) {
+  return *static_cast<const PoissonTerms*>(args.own);
+}
+
+}  // namespace haloscope
