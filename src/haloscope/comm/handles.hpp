@@ -49,7 +49,7 @@ class Owned {
   Handle handle_ = Kind::none();
 };
 
-struct CommKind {
+struct CommHandle {
   using Handle = MPI_Comm;
   static Handle none() { return MPI_COMM_NULL; }
   static void free(Handle& handle) {
@@ -58,32 +58,32 @@ struct CommKind {
   }
 };
 /// One that all ranks free within the call that makes it.
-struct BriefCommKind : CommKind {
+struct BriefCommHandle : CommHandle {
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Comm_free(&handle)); }
 };
-struct GroupKind {
+struct GroupHandle {
   using Handle = MPI_Group;
   static Handle none() { return MPI_GROUP_NULL; }
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Group_free(&handle)); }
 };
-struct InfoKind {
+struct InfoHandle {
   using Handle = MPI_Info;
   static Handle none() { return MPI_INFO_NULL; }
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Info_free(&handle)); }
 };
 /// A persistent one, with nothing in flight.
-struct RequestKind {
+struct RequestHandle {
   using Handle = MPI_Request;
   static Handle none() { return MPI_REQUEST_NULL; }
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Request_free(&handle)); }
 };
-struct TypeKind {
+struct TypeHandle {
   using Handle = MPI_Datatype;
   static Handle none() { return MPI_DATATYPE_NULL; }
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Type_free(&handle)); }
 };
 /// Left as it is where an exception ends it: it may be in the middle of an epoch, and other ranks may never come.
-struct WinKind {
+struct WinHandle {
   using Handle = MPI_Win;
   static Handle none() { return MPI_WIN_NULL; }
   static void free(Handle& handle) {
@@ -93,13 +93,13 @@ struct WinKind {
   }
 };
 
-using OwnedComm = Owned<CommKind>;
-using BriefComm = Owned<BriefCommKind>;
-using OwnedGroup = Owned<GroupKind>;
-using OwnedInfo = Owned<InfoKind>;
-using OwnedRequest = Owned<RequestKind>;
-using OwnedType = Owned<TypeKind>;
-using OwnedWin = Owned<WinKind>;
+using OwnedComm = Owned<CommHandle>;
+using BriefComm = Owned<BriefCommHandle>;
+using OwnedGroup = Owned<GroupHandle>;
+using OwnedInfo = Owned<InfoHandle>;
+using OwnedRequest = Owned<RequestHandle>;
+using OwnedType = Owned<TypeHandle>;
+using OwnedWin = Owned<WinHandle>;
 
 /// The group of a communicator. Local.
 inline OwnedGroup group_of(MPI_Comm comm) {

@@ -26,13 +26,12 @@
 #include "haloscope/core/text.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/rank/blocks/blocks.hpp"
-#include "haloscope/rank/calibrate/calibrate.hpp"
 #include "haloscope/rank/measure/environment.hpp"
-#include "haloscope/rank/measure/measure.hpp"
-#include "haloscope/rank/microbench/microbench.hpp"
 #include "haloscope/rank/pace/pace.hpp"
 #include "haloscope/rank/probe/probe.hpp"
+#include "haloscope/rank/request_kinds.hpp"
+#include "haloscope/rank/watch/inject.hpp"
+#include "haloscope/rank/watch/watchdog.hpp"
 
 namespace haloscope {
 
@@ -198,51 +197,33 @@ std::vector<Line> read_requests(const Arguments& a) {
   return {line};
 }
 
-/// Several threads call MPI only where they make partitions of messages ready. That thread level costs every other
-/// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is requested only where a request needs it.
+/// The highest thread level of MPI that a request needs.
 int thread_level(const std::vector<Line>& lines) {
+  int level = MPI_THREAD_FUNNELED;
   for (const Line& line : lines) try {
-      if (line.kind == "microbench" || line.kind == "pace" || !line.fault.empty()) continue;
-      if (line.kind == "blocks") {
-        if (blocks_request(line.request, line.id).context.variant.cpu_threads > 1) return MPI_THREAD_MULTIPLE;
-        continue;
-      }
-      Json choice = line.request;
-      const int threads = choice.value("threads", 1);
-      Json strategies = choice.value("stage_strategies", Json::object());
-      strategies[""] = choice.value("strategy", "ordered/p2p");
-      for (const Json& strategy : strategies)
-        if (threads > 1 && calls_concurrently(Strategy(strategy.get<std::string>()))) return MPI_THREAD_MULTIPLE;
-    } catch (const std::exception&) {  // said when its turn comes
+      const RequestKind* kind = line.fault.empty() ? &find_request_kind(line.kind) : nullptr;
+      if (kind != nullptr && kind->thread_level != nullptr) level = std::max(level, kind->thread_level(line.request));
+    } catch (const std::exception&) {  // reported when the request runs
     }
-  return MPI_THREAD_FUNNELED;
+  return level;
 }
 
-/// Seconds that some requests are measured for at least, where they say so.
+/// Seconds that the requests take at least, as far as they specify it.
 double planned_seconds(const std::vector<Line>& lines) {
   double sum = 0;
-  for (const Line& line : lines) {
-    const auto number = [&](const char* name, double usual) {
-      const Json value = line.request.is_object() ? line.request.value(name, Json(usual)) : Json(usual);
-      return value.is_number() ? value.get<double>() : 0.0;
-    };
-    if (line.fault.empty() && line.kind == "measurement") sum += number("seconds", 0) * number("repetitions", 5);
-  }
+  for (const Line& line : lines) try {
+      const RequestKind* kind = line.fault.empty() ? &find_request_kind(line.kind) : nullptr;
+      if (kind != nullptr && kind->least_seconds != nullptr) sum += kind->least_seconds(line.request);
+    } catch (const std::exception&) {  // reported when the request runs
+    }
   return sum;
 }
 
 /// One request: its record, or the reason why there is none.
-Json run_one(Session& session, PaceMeter& meter, const Line& line, Exit& worst) {
+Json run_one(Session& session, const Line& line, Exit& worst) {
   try {
     if (!line.fault.empty()) throw UsageError(line.fault);
-    const std::vector<std::string> kinds{"measurement", "microbench", "calibration", "blocks", "pace"};
-    if (!has(kinds, line.kind)) throw UsageError(unknown_name("kind of request", line.kind, kinds));
-    Json record =
-        line.kind == "microbench"    ? microbench(session, microbench_request(line.request, line.id, session.size))
-        : line.kind == "blocks"      ? run_blocks(session, blocks_request(line.request, line.id))
-        : line.kind == "pace"        ? measure_pace(session, meter, pace_request(line.request, line.id, session.size))
-        : line.kind == "calibration" ? calibrate(session, calibrate_request(line.request, line.id, session.size))
-                                     : measure(session, measurement_request(line.request, line.id, session.size));
+    Json record = find_request_kind(line.kind).serve(session, line.request, line.id);
     if (record["verification"]["status"] == "failed") worst = Exit::failed;
     return record;
   } catch (const Error& error) {
@@ -261,8 +242,8 @@ Json run_one(Session& session, PaceMeter& meter, const Line& line, Exit& worst) 
 std::string why_not(const Line& line) {
   if (!line.fault.empty()) return line.fault;
   try {
-    if (line.kind == "blocks") return (blocks_request(line.request, line.id), "");
-    return illegal(requested_choice(line.request));
+    const RequestKind& kind = find_request_kind(line.kind);
+    return kind.refuse != nullptr ? kind.refuse(line.request) : "";
   } catch (const Error& error) {
     return error.what();
   }
@@ -342,10 +323,11 @@ Exit run(const Arguments& arguments, const std::vector<Line>& lines, double star
 
   Exit worst = Exit::ok;
   PaceMeter meter(session, started_s, planned_seconds(lines));
+  session.pace = &meter;
   meter.keep_up();
   for (std::size_t i = 0; i < lines.size(); ++i) {
     board.mine().order.store(static_cast<std::int64_t>(i));
-    Json record = run_one(session, meter, lines[i], worst);
+    Json record = run_one(session, lines[i], worst);
     board.mine().set(Phase::idle);
     meter.keep_up();
     const Json pace = meter.latest();

@@ -218,4 +218,18 @@ Json run_blocks(Session& s, const BlocksRequest& r) {
   return record;
 }
 
+const RequestKind& blocks_kind() {
+  static const RequestKind kind{
+      .name = "blocks",
+      .serve = [](Session& session, const nlohmann::json& request,
+                  const std::string& id) { return run_blocks(session, blocks_request(request, id)); },
+      .refuse = [](const nlohmann::json& request) { return (blocks_request(request, ""), std::string()); },
+      .thread_level =
+          [](const nlohmann::json& request) {
+            return blocks_request(request, "").context.variant.cpu_threads > 1 ? MPI_THREAD_MULTIPLE
+                                                                               : MPI_THREAD_FUNNELED;
+          }};
+  return kind;
+}
+
 }  // namespace haloscope

@@ -24,6 +24,9 @@ struct BlocksRequest {
 ///              workload M, scheme pairs, one side, variant baseline and check sampled. @throws UsageError.
 BlocksRequest blocks_request(const nlohmann::json& json, const std::string& id);
 
+/// Requests of kind "blocks".
+const RequestKind& blocks_kind();
+
 /// Collective. @return the record (meaningful on rank 0), without launch data.
 /// @throws UsageError, UnavailableError on all ranks alike; Error where values were wrong or a run was stuck.
 nlohmann::json run_blocks(Session& session, const BlocksRequest& request);

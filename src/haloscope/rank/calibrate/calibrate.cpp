@@ -15,6 +15,7 @@
 #include "haloscope/rank/calibrate/sweeps.hpp"
 #include "haloscope/rank/measure/bare_exchange.hpp"
 #include "haloscope/rank/measure/environment.hpp"
+#include "haloscope/rank/request_kinds.hpp"
 #include "haloscope/run/run.hpp"
 #include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
@@ -218,6 +219,16 @@ Json calibrate(Session& s, const CalibrateRequest& request) {
   const bool checked = request.part == "pack" || request.part == "allreduce" || request.part == "device-copy";
   record["verification"] = {{"status", !checked ? "off" : right ? "passed" : "failed"}};
   return record;
+}
+
+const RequestKind& calibration_kind() {
+  static const RequestKind kind{
+      .name = "calibration",
+      .serve = [](Session& session, const nlohmann::json& request,
+                  const std::string& id) { return calibrate(session, calibrate_request(request, id, session.size)); },
+      .refuse = measurement_kind().refuse,
+      .thread_level = measurement_kind().thread_level};
+  return kind;
 }
 
 }  // namespace haloscope

@@ -16,6 +16,7 @@
 #include "haloscope/rank/measure/sequential.hpp"
 #include "haloscope/rank/measure/steps.hpp"
 #include "haloscope/rank/measure/timers.hpp"
+#include "haloscope/rank/request_kinds.hpp"
 #include "haloscope/rank/watch/clock_sampler.hpp"
 #include "haloscope/rank/watch/events.hpp"
 #include "haloscope/rank/watch/timeline.hpp"
@@ -389,6 +390,36 @@ Json measure(Session& s, const Request& request) {
   if (request.timeline) record["timeline"] = timeline_of(s, run, clock, all.measured_s);
   if (!request.trace.empty()) save_trace(s, request, run, clock);
   return record;
+}
+
+namespace {
+
+/// Several threads call MPI only where they make partitions of messages ready. That thread level costs every other
+/// transport about 1 us per exchange (MPICH 5, 2 ranks), so it is requested only where a request needs it.
+int thread_level_of(const Json& request) {
+  const int threads = request.value("threads", 1);
+  Json strategies = request.value("stage_strategies", Json::object());
+  strategies[""] = request.value("strategy", "ordered/p2p");
+  for (const Json& strategy : strategies)
+    if (threads > 1 && calls_concurrently(Strategy(strategy.get<std::string>()))) return MPI_THREAD_MULTIPLE;
+  return MPI_THREAD_FUNNELED;
+}
+
+double least_seconds_of(const Json& request) {
+  return request.value("seconds", 0.0) * request.value("repetitions", 5.0);
+}
+
+}  // namespace
+
+const RequestKind& measurement_kind() {
+  static const RequestKind kind{
+      .name = "measurement",
+      .serve = [](Session& session, const Json& request,
+                  const std::string& id) { return measure(session, measurement_request(request, id, session.size)); },
+      .refuse = [](const Json& request) { return illegal(requested_choice(request)); },
+      .thread_level = thread_level_of,
+      .least_seconds = least_seconds_of};
+  return kind;
 }
 
 }  // namespace haloscope

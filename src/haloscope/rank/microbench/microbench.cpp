@@ -9,6 +9,7 @@
 #include "haloscope/kernels/probe.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/microbench/pattern.hpp"
+#include "haloscope/rank/request_kinds.hpp"
 
 namespace haloscope {
 
@@ -158,6 +159,14 @@ nlohmann::json microbench(Session& s, const MicrobenchRequest& request) {
   record["verification"] = {{"status", all_right ? "passed" : "failed"},
                             {"against", kind == Kind::memory ? "the values written" : "the bytes sent"}};
   return record;
+}
+
+const RequestKind& microbench_kind() {
+  static const RequestKind kind{.name = "microbench",
+                                .serve = [](Session& session, const nlohmann::json& request, const std::string& id) {
+                                  return microbench(session, microbench_request(request, id, session.size));
+                                }};
+  return kind;
 }
 
 }  // namespace haloscope

@@ -9,6 +9,7 @@
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/model/normal.hpp"
+#include "haloscope/rank/request_kinds.hpp"
 
 namespace haloscope {
 
@@ -122,6 +123,14 @@ nlohmann::json measure_pace(Session& session, PaceMeter& meter, const PaceReques
           {"request", {{"ranks", session.size}, {"seconds", request.seconds}}},
           {"environment", session.environment},
           {"verification", {{"status", "off"}}}};
+}
+
+const RequestKind& pace_kind() {
+  static const RequestKind kind{.name = "pace",
+                                .serve = [](Session& session, const nlohmann::json& request, const std::string& id) {
+                                  return measure_pace(session, *session.pace, pace_request(request, id, session.size));
+                                }};
+  return kind;
 }
 
 }  // namespace haloscope

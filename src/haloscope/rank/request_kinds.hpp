@@ -1,0 +1,17 @@
+// The kinds of requests that this program serves.
+#pragma once
+
+#include "haloscope/request_kind.hpp"
+
+namespace haloscope {
+
+/// The kinds that are built in.
+const RequestKind& measurement_kind();
+const RequestKind& microbench_kind();
+const RequestKind& calibration_kind();
+const RequestKind& pace_kind();
+
+/// @throws UsageError naming the nearest valid names.
+const RequestKind& find_request_kind(const std::string& name);
+
+}  // namespace haloscope
