@@ -1,5 +1,5 @@
-# Which apps bring SIMD kernels (apps/NAME/kernels.hpp) and kernels of devices (apps/NAME/device.hpp): a header of each
-# kind includes them all and lists their names, so that an app is made known by its folder alone.
+# Headers of all apps' SIMD kernels (apps/NAME/kernels.hpp) and kernels of devices (apps/NAME/device.hpp): one of each
+# kind includes them all and lists their names, so that an app is registered by its folder alone.
 foreach(kind kernels device)
   file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/haloscope/apps/*/${kind}.hpp)
   set(includes "")

@@ -1,5 +1,5 @@
-# Back ends of real devices: one source each, compiled only with its option on. No contraction of
-# multiplications and additions, so that a device gives the bits of the CPU. CUDA 13 needs CMake 3.28 or newer.
+# Back ends of real devices: one source each, compiled only with its option on. No contraction of multiplications and
+# additions, so that a device computes the bits of the CPU. CUDA 13 needs CMake 3.28 or newer.
 if(HALOSCOPE_CUDA)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
@@ -13,7 +13,7 @@ if(HALOSCOPE_CUDA)
   target_link_libraries(haloscope PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})  # runs, without a device, where no CUDA is installed
 endif()
 if(HALOSCOPE_HIP)
-  # By hipcc itself: CMake's language HIP wants a whole ROCm installation, with its package files.
+  # By hipcc itself: CMake's language HIP needs a whole ROCm installation, with its package files.
   set(HALOSCOPE_HIP_ARCHITECTURES gfx90a CACHE STRING "AMD GPUs to compile for")
   find_program(HALOSCOPE_HIPCC hipcc REQUIRED)
   find_library(HALOSCOPE_HIP_LIBRARY amdhip64 REQUIRED)
