@@ -1,11 +1,11 @@
-# The module haloscope for Fortran. Its .mod file is of the compiler that builds it.
+# The module haloscope for Fortran. Its .mod file belongs to the compiler that builds it.
 include(CheckLanguage)
 if(HALOSCOPE_FORTRAN)
   check_language(Fortran)
 endif()
 if(CMAKE_Fortran_COMPILER)
   enable_language(C Fortran)
-  # Messages at run time name the source, which is given to the compiler without the place of the checkout.
+  # Messages at run time name the source, which the compiler gets without the path of the checkout.
   configure_file(src/haloscope/fortran/haloscope.f90 ${PROJECT_BINARY_DIR}/haloscope.f90 COPYONLY)
   set(CMAKE_Fortran_PREPROCESS OFF)
   set(CMAKE_Fortran_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/relative.sh ${CMAKE_Fortran_COMPILER_LAUNCHER})

@@ -1,6 +1,6 @@
-# What `cmake --install` puts where, and the package that `find_package(haloscope)` finds.
-# Components are the languages and the programs; for each a target haloscope_COMPONENT_files builds
-# all that is installed of it, haloscope_installed that of all.
+# Destinations of `cmake --install`, and the package that `find_package(haloscope)` finds.
+# Components are the languages and the programs; for each a target haloscope_COMPONENT_files builds all its installed
+# files, haloscope_installed the files of all.
 include(CMakePackageConfigHelpers)
 add_custom_target(haloscope_installed)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/haloscope)

@@ -1,5 +1,5 @@
-# The library of exchanges once more, compiled for the standard ABI of MPI 5.0 instead of this MPI's own: one build runs on
-# every MPI that has the ABI. The MPI says by its wrapper mpicc_abi how to compile and link for it.
+# The library of exchanges once more, compiled for the standard ABI of MPI 5.0 instead of this MPI's: one build runs on
+# every MPI that has the ABI. The MPI's wrapper mpicc_abi prints the options for compiling and linking.
 set(HALOSCOPE_MPICC_ABI "" CACHE FILEPATH "The wrapper mpicc_abi of an MPI that has the standard ABI; empty: that of this MPI")
 if(NOT HALOSCOPE_MPI_ABI)
   return()

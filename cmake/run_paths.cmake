@@ -1,19 +1,19 @@
-# Where programs and libraries look for the libraries that they need. What is installed is linked
-# with the run path that it will have there: a path that CMake is to rewrite at install time is
-# padded, and to the loader an empty entry is the current folder.
+# Run paths, in which programs and libraries search for the libraries that they need. Installed files are linked with
+# the run path that they will have there: a path that CMake rewrites at install time is padded, and to the loader an
+# empty entry is the current folder.
 set(HALOSCOPE_MPI_RUN_PATH "" CACHE STRING
     "Where installed programs and libraries find the MPI, as \$ORIGIN/../lib; empty: where the build found it")
-set(HALOSCOPE_MPI_COMPILER "${MPI_CXX_COMPILER}")  # beside which its mpiexec is
+set(HALOSCOPE_MPI_COMPILER "${MPI_CXX_COMPILER}")  # its mpiexec is in the same folder
 if(SKBUILD AND NOT HALOSCOPE_MPI_RUN_PATH)
   cmake_path(GET MPI_CXX_COMPILER PARENT_PATH mpi_wheel)
   file(GLOB mpi_wheel ${mpi_wheel}/../lib/python*/*-packages/mpich-*.dist-info)
-  if(mpi_wheel)  # of pip's build, which is removed: the package depends on MPICH's wheel, and lies beside it
+  if(mpi_wheel)  # of pip's build, which is removed: the package depends on MPICH's wheel, and lies next to it
     set(HALOSCOPE_MPI_RUN_PATH "$ORIGIN/../../../..")
     set(HALOSCOPE_MPI_COMPILER mpicxx)
   endif()
 endif()
 
-# The MPI's wrapper passes run paths of its own, which would come before, and twice.
+# The MPI's wrapper passes separate run paths, which would come before, and twice.
 get_target_property(options MPI::MPI_CXX INTERFACE_LINK_OPTIONS)
 if(options)
   string(REGEX REPLACE "-Wl\\$<COMMA>-?-rpath(=|\\$<COMMA>| -Wl\\$<COMMA>)[^ >]*" "" options "${options}")
@@ -33,7 +33,7 @@ function(folders_of result)
   set(${result} "${folders}" PARENT_SCOPE)
 endfunction()
 
-# set_run_path(TARGET [FOLDER...]): of something that is installed and linked with the MPI; folders for other libraries.
+# set_run_path(TARGET [FOLDER...]): of an installed target that is linked with the MPI; folders for other libraries.
 function(set_run_path target)
   set(folders ${ARGN})
   get_target_property(linked ${target} LINK_LIBRARIES)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes scripts/locked/*.txt: each version that set-up installs from PyPI, with the hashes of its files. Needs uv on PATH.
+# Writes scripts/locked/*.txt: each version that set-up installs from PyPI, with the hashes of its files. Needs
+# uv on PATH.
 #   usage: scripts/lock.sh [UV-OPTION...]     (as --upgrade; without it, versions that still fit stay)
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Other MPI libraries beside the default one, each in its own prefix; no root, nothing outside the checkout changes.
+# Other MPI libraries besides the default one, each in a separate prefix; no root, nothing outside the checkout changes.
 #   usage: scripts/other_mpi.sh NAME [TARGET...]     (safe to run again; with targets, builds them in build/NAME)
 #     openmpi5   Open MPI 5 from PyPI
 #     openmpi4   the distribution's Open MPI (4.1.4 in Debian 12)
 #     mpich4     the distribution's MPICH (4.0.2 in Debian 12)
 #     simgrid    the distribution's SimGrid (3.32 in Debian 12): its SMPI runs the ranks on a simulated network
 #     petsc      the distribution's PETSc with the Open MPI it was built with; shares openmpi4's prefix
-# build/mpi/NAME/bin holds an mpicxx and an mpiexec that set what they need themselves; build/mpi/NAME/env sets the same
-# in a shell. Exit 3, with the reason, where a library cannot be had here.
+# build/mpi/NAME/bin holds an mpicxx and an mpiexec that set their environment themselves; build/mpi/NAME/env sets the
+# same in a shell. Exit 3, with the reason, where a library is not available here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly name=${1:-} top=$PWD/build/mpi
@@ -31,17 +31,17 @@ absent() {
   exit 3
 }
 
-# -- where it comes from ---------------------------------------------------------------------------------------------
-fetch_wheel() { # fetch_wheel NAME: what scripts/locked/NAME.txt lists
+# -- sources ---------------------------------------------------------------------------------------------------------
+fetch_wheel() { # fetch_wheel NAME: the files that scripts/locked/NAME.txt lists
   say "installing $1 from PyPI into $root"
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --only-binary :all: --require-hashes --prefix "$root" \
     -r "scripts/locked/$1.txt" >&2 || absent "pip cannot install $1; is there a network?"
 }
 
-fetch_debian() { # fetch_debian PACKAGE...: unpack the packages, and all they need that is not installed
+fetch_debian() { # fetch_debian PACKAGE...: unpack the packages, and all missing packages that they need
   [[ -n $(command -v apt-get) && -n $(command -v dpkg-deb) ]] || absent "it comes as Debian packages, and there is no apt"
   local lists=$top/apt files=$prefix/packages plan needed
-  # apt's own state is left alone: lists and files go to private folders, which any user may do.
+  # apt's state is unchanged: lists and files go to private folders, which any user may do.
   local apt=(apt-get -qq -o "Dir::State::lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o "APT::Sandbox::User=$(id -un)"
     -o Debug::NoLocking=true)
   mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial" "$files"
@@ -55,7 +55,7 @@ fetch_debian() { # fetch_debian PACKAGE...: unpack the packages, and all they ne
   rm -rf "$files"
 }
 
-# -- what makes it usable from where it lies -------------------------------------------------------------------------
+# -- use from the prefix ---------------------------------------------------------------------------------------------
 wrapper() { # wrapper NAME PROGRAM
   mkdir -p "$prefix/bin"
   printf '#!/bin/sh\n. "%s/env"\nexec "%s" "$@"\n' "$prefix" "$2" >"$prefix/bin/$1"
@@ -95,7 +95,7 @@ set_up_openmpi5() { # the wheel finds its own parts; its UCX complains at every 
   wrapper mpiexec "$root/bin/mpiexec"
 }
 
-set_up_simgrid() { # smpicxx and smpirun are scripts that name the places of an installed SimGrid
+set_up_simgrid() { # smpicxx and smpirun are scripts with the paths of an installed SimGrid
   local usr=$root/usr
   echo "export LD_LIBRARY_PATH='$(library_path)'" >"$prefix/env"
   sed -i -E "s#/usr/(include|lib|bin/smpi)#$usr/\1#g" "$usr"/bin/smpi{cc,cxx,run}

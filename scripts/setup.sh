@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python package, and an MPI.
-#   usage: scripts/setup.sh [long]     (run by the Makefile; safe to run again; `long` adds what `make check-long` needs)
-# What only the system has (compilers, headers) is installed by apt where this is root on Debian, which changes the system;
-# without root, nothing outside the checkout changes, and the missing package is named. What comes from PyPI is what
-# scripts/locked lists, version by version, and its files have the hashes that stand there (scripts/lock.sh writes them).
+# Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python package, and an
+# MPI.
+#   usage: scripts/setup.sh [long]     (run by the Makefile; safe to run again; `long` also prepares `make check-long`)
+# Compilers and headers, which only the system has, are installed by apt where this is root on Debian, which changes the
+# system; without root, nothing outside the checkout changes, and the missing package is named. Packages from PyPI are
+# the ones that scripts/locked lists, version by version, and their files have the hashes listed there (scripts/lock.sh
+# writes them).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-install() { # install NAME: wheels that scripts/locked/NAME.txt lists, and nothing else
+install() { # install NAME: only wheels that scripts/locked/NAME.txt lists
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --only-binary :all: --require-hashes \
     -r "scripts/locked/$1.txt"
 }
@@ -79,13 +81,13 @@ if [[ ${1:-} == long ]] && ! command -v nvcc >/dev/null && [[ ! -x .venv/bin/nvc
   say "no nvcc on PATH: installing CUDA's compiler from PyPI into .venv"
   install nvcc
   cuda=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13
-  ln -sfn lib "$cuda/lib64"  # where nvcc and CMake look for libraries
+  ln -sfn lib "$cuda/lib64"  # the folder in which nvcc and CMake search for libraries
   ln -sfn libcudart.so.13 "$cuda/lib/libcudart.so"
   printf '#!/bin/sh\nexec "%s/bin/nvcc" "$@"\n' "$cuda" >.venv/bin/nvcc
   chmod +x .venv/bin/nvcc
 fi
 
-# -- 5. nvdisasm beside nvcc: tests count the instructions of compiled kernels -----------------------------------------
+# -- 5. nvdisasm next to nvcc: tests count the instructions of compiled kernels --------------------------------------
 if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin" command -v nvdisasm >/dev/null; then
   say "no nvdisasm on PATH: installing it from PyPI into .venv"
   install nvdisasm

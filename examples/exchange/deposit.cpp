@@ -1,5 +1,5 @@
-// Particles deposited on a grid: each gives an eighth of its mass to the eight cells around it, some of which are a
-// neighbour's. The reverse exchange adds what lies in halos to the cells that it belongs to.
+// Particles deposited on a grid: each contributes an eighth of its mass to the eight cells around it, some of which are
+// a neighbour's. The reverse exchange adds the values in halos to the cells that they belong to.
 //   mpiexec -n 4 ./deposit
 #include "heat3d.hpp"
 

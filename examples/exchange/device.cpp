@@ -1,6 +1,6 @@
 // Fields in the memory of a device: exchanges and kernels follow each other on one stream, and the host waits for
 // messages alone.
-//   mpiexec -n 2 ./device     on an imitated device; compiled by nvcc (-x cu -fmad=false), on a card
+//   mpiexec -n 2 ./device     on an imitated device; compiled by nvcc (-x cu -fmad=false), on a GPU
 #include <haloscope/imitated.hpp>
 
 #include "heat3d.hpp"

@@ -1,4 +1,4 @@
-// What the examples share: heat in a box of 24 x 20 x 18 cells that wraps around, and a number made of all bits of it.
+// Shared by the examples: heat in a box of 24 x 20 x 18 cells that wraps around, and a number made of all its bits.
 #pragma once
 
 #include <bit>
@@ -40,7 +40,7 @@ inline void sweep(const haloscope::Box& box, const Cells& old, const Cells& now)
   for_each(box, [&](auto i, auto j, auto k) { update(old, now, i, j, k); });
 }
 
-/// Prints a number made of the bits of all cells and their places, the same on any number of ranks. Collective.
+/// Prints a number made of the bits of all cells and their positions, the same on any number of ranks. Collective.
 inline void print_bits(const haloscope::Grid<3>& grid, const std::vector<Cells>& fields) {
   std::uint64_t own = 0, all = 0;
   const auto [x, y, z] = grid.owned().lo;

@@ -1,4 +1,4 @@
-// Overlap: messages travel while the inner cells are computed, plane by plane, with a look at the messages after each.
+// Overlap: messages travel while the inner cells are computed, plane by plane, with a call for progress after each.
 //   mpiexec -n 4 ./overlap
 #include "heat3d.hpp"
 

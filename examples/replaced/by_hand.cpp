@@ -46,7 +46,7 @@ void simulate() {
         }
   }
 
-  std::uint64_t own = 0, all = 0;  // a number made of all bits and their places
+  std::uint64_t own = 0, all = 0;  // a number made of all bits and their positions
   for (int k = 0; k < n[2]; ++k)
     for (int j = 0; j < n[1]; ++j)
       for (int i = 0; i < n[0]; ++i) {

@@ -1,4 +1,4 @@
-// Halos by hand, as many codes have them: each of the six faces of a block is packed, sent, received and unpacked.
+// Halos by hand, as in many codes: each of the six faces of a block is packed, sent, received and unpacked.
 #pragma once
 
 #include <mpi.h>
@@ -10,7 +10,7 @@
 class Faces {
  public:
   /// Blocks of n[0] x n[1] x n[2] doubles with one ghost layer on every side, x contiguous.
-  /// cart  three dimensions, x first; whether they wrap around is the communicator's.
+  /// cart  three dimensions, x first; the communicator determines which of them wrap around.
   Faces(MPI_Comm cart, const std::array<int, 3>& n) : cart_(cart), n_(n), row_(n[0] + 2), plane_(row_ * (n[1] + 2)) {
     MPI_Comm_rank(cart, &self_);
     for (int side = 0; side < 6; ++side) {
@@ -52,14 +52,15 @@ class Faces {
  private:
   bool is_other(int rank) const { return rank != MPI_PROC_NULL && rank != self_; }
 
-  /// Where the face with coordinate `layer` in dimension `d` begins; the others begin at their first own point.
+  /// The begin of the face with coordinate `layer` in dimension `d`; the other dimensions begin at their first own
+  /// point.
   long at(int d, int layer) const {
     return (d == 0 ? layer : 1) + row_ * (d == 1 ? layer : 1) + plane_ * (d == 2 ? layer : 1);
   }
   long packed_row(int d) const { return d == 0 ? 1 : n_[0]; }
   long packed_plane(int d) const { return packed_row(d) * (d == 1 ? 1 : n_[1]); }
 
-  /// Copies one face, normal to `d`, between places with other strides.
+  /// Copies one face, normal to `d`, between memory with different strides.
   void copy(double* to, long to_row, long to_plane, const double* from, long from_row, long from_plane, int d) const {
     const int nx = d == 0 ? 1 : n_[0], ny = d == 1 ? 1 : n_[1], nz = d == 2 ? 1 : n_[2];
     for (int k = 0; k < nz; ++k)

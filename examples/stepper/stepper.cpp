@@ -1,5 +1,5 @@
-// Heat in a plate: a grid, a field and a sweep of one's own, stepped as a choice says. With a machine profile, the
-// choice that it predicts fastest here.
+// Heat in a plate: a user's grid, field and sweep, stepped by a choice. With a machine profile, by the choice that it
+// predicts fastest here.
 //   mpiexec -n 4 ./stepper [machine.json]
 #include <cstdio>
 #include <haloscope/haloscope.hpp>
@@ -17,7 +17,7 @@ void diffuse(const haloscope::SweepArgs& args) {
 
 void simulate(const char* profile) {
   const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = {192, 256}, .periodic = {true, false}});
-  haloscope::Best best;  // or what one knows to be good
+  haloscope::Best best;  // or a choice known to be good
   best.choice.schedule = "split";
   best.choice.depth = best.halo = 4;
   best.choice.substeps = haloscope::Substeps::shrink;

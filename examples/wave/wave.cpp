@@ -23,7 +23,7 @@ void push(const SweepArgs& args, int velocity, std::int64_t dx, std::int64_t dy)
 void push_x(const SweepArgs& args) { push(args, velocity_x, 1, 0); }
 void push_y(const SweepArgs& args) { push(args, velocity_y, 0, 1); }
 
-/// Pressure from the divergence of the velocities; the energy of each cell with half of that of its faces.
+/// Pressure from the divergence of the velocities; the energy of each cell with half the energy of its faces.
 void compress(const SweepArgs& args) {
   const double c = args.problem->parameters.real("courant");
   const auto x = args.read<double, 2>(velocity_x), y = args.read<double, 2>(velocity_y);

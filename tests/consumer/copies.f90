@@ -1,5 +1,5 @@
-! Grids and exchanges that were assigned to other variables: they are the same ones there, until one is freed. What
-! fails then is a status and a text, on all ranks where one rank has such a variable, and the program goes on.
+! Grids and exchanges that were assigned to other variables: they are the same ones there, until one is freed. The next
+! call then fails with a status and a text, on all ranks where one rank has such a variable, and the program goes on.
 ! With a word it makes that call without `stat`, which ends the program.
 program copies
   use, intrinsic :: iso_c_binding
@@ -54,7 +54,7 @@ contains
     call halo%open(grid, strategy='ordered/p2p', stat=stat, errmsg=text)
   end subroutine
 
-  !> An exchange that is freed, and a copy of it that is not told.
+  !> An exchange that is freed, and a copy of it that is not notified.
   subroutine make_stale(copy)
     type(halo_exchange), intent(inout) :: copy
     type(halo_exchange) :: halo

@@ -16,7 +16,7 @@ program default_kinds
     end function
   end interface
 
-  type :: communicator  ! as that of mpi_f08
+  type :: communicator  ! as the one of mpi_f08
     integer :: mpi_val
   end type
 
@@ -86,7 +86,7 @@ contains
     call exchange_and_check('cartesian')
   end subroutine
 
-  !> The global number of the cell at local (i, j), from 1, periodic.
+  !> Mistakes for which no answer can be returned end the program.
   integer function number(i, j)
     integer, intent(in) :: i, j
     number = sum(modulo(grid%first() - 2 + [i, j], cells)*[1, 100]) + 1
@@ -239,7 +239,7 @@ contains
     call halo%free()
   end subroutine
 
-  !> Kinds of the module and of MPI's constants beside those of the program.
+  !> Mixes kinds of the module and of MPI's constants with the program's.
   subroutine mix_kinds()
     type(halo_grid) :: other
     integer(c_int32_t) :: short(2), status
@@ -257,7 +257,7 @@ contains
     call other%free()
   end subroutine
 
-  !> What one rank asks for is refused on all of them, by the argument's name.
+  !> An impossible request of one rank is refused on all of them, by the argument's name.
   subroutine check_refusals_on_grids()
     type(halo_grid) :: other
     integer(c_int64_t) :: two(2), nodes(rank_count())

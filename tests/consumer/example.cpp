@@ -2,7 +2,7 @@
 #include <haloscope/haloscope.hpp>
 #include <memory>
 
-// What many codes have: objects that live until the program ends, after MPI_Finalize.
+// An object that lives until the program ends, after MPI_Finalize, as in many codes.
 std::unique_ptr<haloscope::Exchange> late;
 std::unique_ptr<haloscope::Stepper> late_stepper;
 

@@ -1,5 +1,5 @@
-/* Halos through the C interface: a C array on a Cartesian communicator, whose last dimension is x; and what is
- * refused. */
+/* Halos through the C interface: a C array on a Cartesian communicator, whose last dimension is x; and refused
+ * calls. */
 #include <haloscope/exchange.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static int wrong_columns(MPI_Comm cart, int size) {
   return size > 1 && hs_grid_create(cart, &split, &grid) != HS_USAGE;
 }
 
-/* Handles of nothing that is there, on this rank or on all. */
+/* Handles of objects that do not exist, on this rank or on all. */
 static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
   hs_exchange *halo, *other, *copy;
   hs_grid* freed = NULL;
@@ -133,9 +133,9 @@ static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
       hs_exchange_report(copy, &text) != HS_USAGE || hs_exchange_first(copy, 0, first) != HS_USAGE ||
       hs_exchange_refuse(copy, HS_CALL_REBIND, HS_USAGE, "no") != HS_USAGE)
     return 1;
-  if (hs_exchange_run((hs_exchange*)(void*)foreign, 0) != HS_USAGE) return 1;       /* no handle at all */
+  if (hs_exchange_run((hs_exchange*)(void*)foreign, 0) != HS_USAGE) return 1;       /* not a handle */
   if (hs_exchange_run((hs_exchange*)(void*)grid, 0) != HS_USAGE) return 1;          /* one of another kind */
-  if (hs_exchange_run((hs_exchange*)((char*)other + 512), 0) != HS_USAGE) return 1; /* nearly one */
+  if (hs_exchange_run((hs_exchange*)((char*)other + 512), 0) != HS_USAGE) return 1; /* close to one */
   hs_grid_init(&split);
   split.dims = 1;
   split.cells[0] = 100;
@@ -153,7 +153,7 @@ static int wrong_handles(hs_grid* grid, const hs_field* field, int rank) {
   return hs_exchange_free(NULL) != HS_OK || hs_grid_free(NULL) != HS_OK;
 }
 
-/* The addresses that an exchange has are those that it was created or last rebound with, slot by slot. */
+/* The addresses that an exchange has are the ones of its creation or last rebind, slot by slot. */
 static int wrong_addresses(const hs_grid* grid, hs_field field, double* u, size_t bytes) {
   hs_exchange_options how;
   hs_exchange* halo;
@@ -186,7 +186,7 @@ static int refused_with(hs_status status, const char* part) {
   return status == HS_USAGE && strstr(hs_last_error(), part) != NULL;
 }
 
-/* What is no communicator of one group of ranks: those that pass it get an error, and the program goes on. */
+/* Communicators that are not of one group of ranks: ranks that pass one get an error, and the program goes on. */
 static int wrong_communicators(int rank, int size) {
   hs_grid_options split;
   hs_grid* grid = NULL;
@@ -261,11 +261,11 @@ int main(int argc, char** argv) {
     wrong += wrong_on_device(grid, field, &own);
     printf("rank %d: %s\n", rank, wrong ? "wrong" : "right");
     for (i = 0; i < (ny + 2) * row; ++i) u[i] = 1;
-    check(hs_exchange_accumulate(halo, 0)); /* each point gets what the halos that hold it have */
+    check(hs_exchange_accumulate(halo, 0)); /* each point gets the values of the halos that hold it */
     if (u[row + 1] != (1 + 1) * (1 + 1) || u[2 * row + 2] != 1 || u[0] != 0) return 1;
     check(hs_exchange_start_accumulate(halo, 0));
     check(hs_exchange_finish(halo));
-    if (u[row + 1] != 4) return 1; /* nothing but zeros was added */
+    if (u[row + 1] != 4) return 1; /* only zeros were added */
     check(hs_exchange_report(halo, &report));
     hs_exchange_free(halo);
 
@@ -276,14 +276,14 @@ int main(int argc, char** argv) {
     check(hs_exchange_run(halo, 0));
     check(hs_exchange_require_fresh(halo, 1, 0));
     check(hs_exchange_changed(halo, 0, 0));
-    if (u[0] == u[0] || hs_exchange_require_fresh(halo, 1, 0) != HS_USAGE) return 1; /* a NaN is no number */
+    if (u[0] == u[0] || hs_exchange_require_fresh(halo, 1, 0) != HS_USAGE) return 1; /* NaN */
     check(hs_exchange_check_clean(halo, 0));
     u[row + 1] += u[row];
     if (hs_exchange_check_clean(halo, 0) != HS_USAGE) return 1;
     hs_exchange_free(halo);
     how.guard = 0;
 
-    field.number_bytes = 3; /* no number is that long */
+    field.number_bytes = 3; /* no number has this length */
     check(hs_exchange_create(grid, &field, 1, &how, &halo));
     if (hs_exchange_accumulate(halo, 0) != HS_USAGE) return 1;
     check(hs_exchange_run(halo, 0));
@@ -317,7 +317,7 @@ int main(int argc, char** argv) {
       !refused_with(hs_exchange_accumulate(halo, 0), "MPI_Finalize") ||
       !refused_with(hs_grid_agree(grid, 0, ""), "MPI") || !refused_with(hs_end_job(""), "MPI"))
     return 1;
-  check(hs_exchange_free(halo)); /* what MPI holds of it has ended with MPI */
+  check(hs_exchange_free(halo)); /* MPI's objects of it have ended with MPI */
   check(hs_grid_free(grid));
   return hs_grid_free(grid) == HS_USAGE ? 0 : 1;
 }

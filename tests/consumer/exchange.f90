@@ -152,7 +152,7 @@ contains
     call expect(stat == 2 .and. index(text, 'no dimension 2') > 0, trim(text))
   end subroutine
 
-  !> How many halos hold a point is what it gets when all hold 1.
+  !> Accumulates: with 1 everywhere a point gets the number of halos that hold it.
   subroutine accumulate_and_check()
     complex(8), allocatable, target :: wave(:, :, :)
     integer(2), allocatable, target :: count(:, :)
@@ -297,7 +297,7 @@ contains
     call expect(stat == 2 .and. index(text, 'not open') > 0, trim(text))
   end subroutine
 
-  !> A slot that there is not, on rank 0 alone in the call that is collective.
+  !> A slot that does not exist, on rank 0 alone in the call that is collective.
   subroutine check_refused_slots_of_guard()
     character(300) :: text
     integer :: stat
@@ -379,7 +379,7 @@ contains
     call halo%free()
   end subroutine
 
-  !> What one rank asks for in a collective call fails on all of them.
+  !> An impossible request of one rank in a collective call fails on all of them.
   subroutine check_refusals_of_one_rank(u, narrow)
     real(8), intent(inout), target :: u(:, :), narrow(:, :)
     type(halo_exchange) :: near, copy
@@ -389,7 +389,7 @@ contains
     first = own_rank() == 0
     slot = merge(7, 1, first)
     call near%add(u)
-    call near%open(grid, strategy='direct/neighbor')  ! whose neighbours know where arrays are
+    call near%open(grid, strategy='direct/neighbor')  ! whose neighbours store the addresses of arrays
     call near%accumulate(slot=slot, stat=stat, errmsg=text)
     call expect(stat == 2 .and. index(text, 'no slot 7') > 0 .and. (first .or. index(text, 'rank 0: ') == 1), trim(text))
     call near%rebind(u, slot=slot, stat=stat, errmsg=text)

@@ -1,5 +1,5 @@
-/* What the C interface refuses by name, and goes on: arrays that share memory, communicators of graphs, calls of a
- * second thread.
+/* Calls that the C interface refuses by name, after which the program goes on: arrays that share memory, communicators
+ * of graphs, calls of a second thread.
  * With the word "threads" all threads may call MPI. */
 #include <haloscope/exchange.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-! What the Fortran module refuses by name, and goes on: arrays that share memory, communicators of graphs and of two
-! groups, calls of a second thread, and calls after MPI has ended. With the word "threads" all threads may call MPI.
+! Calls that the Fortran module refuses by name, after which the program goes on: arrays that share memory,
+! communicators of graphs and of two groups, calls of a second thread, and calls after MPI has ended. With the word
+! "threads" all threads may call MPI.
 module one_exchange
   use, intrinsic :: iso_c_binding
   use haloscope
@@ -174,7 +175,7 @@ contains
     end if
   end subroutine
 
-  !> What MPI holds of an exchange has ended with MPI.
+  !> MPI's objects of an exchange have ended with MPI.
   subroutine refuse_calls_after_the_end()
     character(*), parameter :: over = 'MPI_Finalize'
     type(halo_grid) :: other

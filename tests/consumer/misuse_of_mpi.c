@@ -1,11 +1,11 @@
-/* What misuse.f90 needs of MPI beside mpi_for_fortran.c. Communicators are made once each, and last. */
+/* Functions of MPI that misuse.f90 needs besides mpi_for_fortran.c. Communicators are made once each, and last. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stddef.h>
 
 #include "to_fortran.h"
 
-/* Whether MPI allows all threads, or the first one alone, as asked for. */
+/* True if MPI allows all threads, or the first one alone, as requested. */
 int begin_mpi_with_threads(int all) {
   const int wanted = all ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED;
   int level;
@@ -25,7 +25,7 @@ int graph(void) {
   return to_fortran(made);
 }
 
-/* The same, each rank knowing its neighbours alone. */
+/* The same, where each rank specifies only its neighbours. */
 int distributed_graph(void) {
   int rank, size, next, before;
   MPI_Comm made;

@@ -1,5 +1,5 @@
-! What the programs in Fortran need of MPI, by module mpi_f08 where MPI_F08 is defined, else by module mpi. Its kinds are
-! those of the modules, whatever the default ones are here.
+! Functions of MPI that the programs in Fortran need, by module mpi_f08 where MPI_F08 is defined, otherwise by module
+! mpi. Its kinds are the modules' kinds, whatever the default ones are here.
 module mpi_for_fortran
   use, intrinsic :: iso_c_binding, only: c_int
 #ifdef MPI_F08

@@ -1,4 +1,4 @@
-/* What the programs in Fortran need of MPI. */
+/* Functions of MPI that the programs in Fortran need. */
 #include <mpi.h>
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-// Plans without MPI: what rank 0 of 8 sends in one exchange of a 64^3 grid.
+// Plans without MPI: the messages of rank 0 of 8 in one exchange of a 64^3 grid.
 #include <cstdio>
 #include <haloscope/plan.hpp>
 

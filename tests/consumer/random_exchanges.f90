@@ -1,7 +1,7 @@
-! Random exchanges through the Fortran module: every ghost right to the byte, everything else untouched.
+! Random exchanges through the Fortran module: every ghost right to the byte, everything else unchanged.
 !   mpiexec -n N ./random_exchanges_f SEED ROUNDS
 ! All ranks draw the same numbers. Arrays are sections of larger blocks of bytes, viewed as points of several types;
-! what is right is found by byte, from the offset of each point.
+! the right bytes are found one by one, from the offset of each point.
 module random_numbers
   use, intrinsic :: iso_c_binding, only: c_int64_t
   implicit none
@@ -168,7 +168,7 @@ module arrays
     integer(c_int8_t), pointer :: bytes(:) => null()
   end type
 
-  !> A section of memory, as a subroutine takes it that knows the type of its points.
+  !> A section of memory, for a subroutine with the type of its points.
   type :: section
     type(c_ptr) :: address
     integer :: rank, shape_of_points(4), from(4), to(4), step(4)
@@ -223,7 +223,7 @@ contains
     point_bytes = bytes_of(this%kind)*this%components
   end function
 
-  !> Points of the whole block by dimension, canaries between and around those of the array included.
+  !> Points of the whole block by dimension, canaries between and around the array's points included.
   function whole(this) result(points)
     type(random_array), intent(in) :: this
     integer :: points(3)
@@ -294,7 +294,7 @@ contains
     value = int(mod(mixed/1024, 256_c_int64_t) - 128, c_int8_t)
   end function
 
-  !> Which side of the own points each coordinate is on: -1, 0, 1.
+  !> The side of the own points on which each coordinate is: -1, 0, 1.
   pure function sides(this, at)
     class(random_array), intent(in) :: this
     integer, intent(in) :: at(3)
@@ -302,7 +302,7 @@ contains
     sides = merge(-1, 0, at <= this%low) + merge(1, 0, at > this%points - this%high)
   end function
 
-  !> Whether a point is right after an exchange: an own one, or a ghost that has an origin and is asked for.
+  !> True if a point is right after an exchange: an own one, or a requested ghost that has an origin.
   pure logical function right(this, grid, at, corners)
     class(random_array), intent(in) :: this
     type(random_grid), intent(in) :: grid
@@ -337,7 +337,7 @@ contains
     end do
   end subroutine
 
-  !> Number of wrong bytes in a whole block: of points, and of what lies between and around them.
+  !> Number of wrong bytes in a whole block: of points, and of the bytes between and around them.
   integer function wrong_bytes(this, grid, slot, tag, corners)
     class(random_array), intent(in) :: this
     type(random_grid), intent(in) :: grid
@@ -362,7 +362,7 @@ contains
   end function
 end module
 
-!> How sections of each type are handed to an exchange.
+!> Calls that pass sections of each type to an exchange.
 module hand_overs
   use arrays
   implicit none

@@ -1,4 +1,4 @@
-// Every template of the C++ interface, so that a compiler shows what it thinks of them.
+// Every template of the C++ interface, so that a compiler prints its warnings.
 #include <haloscope/haloscope.hpp>
 
 template <int D>

@@ -5,7 +5,7 @@
 #include <mpi.h>
 
 static int to_fortran(MPI_Comm comm) {
-#ifdef MPI_ABI_VERSION /* where Fortran's integers are those of C */
+#ifdef MPI_ABI_VERSION /* where Fortran's integers are C's */
   return MPI_Comm_toint(comm);
 #else
   return MPI_Comm_c2f(comm);

@@ -1,6 +1,6 @@
-! Which arrays a compiler lets a program pass to the module, whose exchanges write to them later. The source compiles as
-! it stands. Each line after `!-` passes what cannot be written to, or is gone after the call: with it the source must
-! not compile. TAKE stands for add, add_slot and rebind.
+! Arrays that a compiler lets a program pass to the module, whose exchanges write to them later. The source compiles as
+! it stands. Each line after `!-` passes an array that is not writable, or does not exist after the call: with it the
+! source must not compile. TAKE represents add, add_slot and rebind.
 module writable_arrays
   use haloscope
   implicit none

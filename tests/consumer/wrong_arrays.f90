@@ -23,7 +23,7 @@ program wrong_arrays
   character(*), parameter :: types_of_4(5) = &
     [character(12) :: 'integer', 'real', 'logical', 'character', 'derived type']
   character(*), parameter :: types_of_8(6) = [character(12) :: types_of_4, 'complex']
-  character(*), parameter :: every_rank = 'direct/neighbor'  ! whose ranks know where the neighbours' arrays lie
+  character(*), parameter :: every_rank = 'direct/neighbor'  ! whose ranks store the addresses of the neighbours' arrays
   integer, parameter :: add = 1, add_slot = 2, rebind = 3
   type(halo_grid) :: grid
   type(halo_exchange) :: halo
@@ -41,7 +41,7 @@ program wrong_arrays
   call grid%free()
   call refuse_copies([12, 10])
   call refuse_copies([90, 70])
-  call refuse_copies([900, 800])  ! beyond what allocators keep
+  call refuse_copies([900, 800])  ! more than allocators cache
   if (wrong == 0) print '(a, i0, a)', 'rank ', own_rank(), ': right'
   call end_mpi()
 
@@ -55,7 +55,7 @@ contains
     wrong = wrong + 1
   end subroutine
 
-  !> Each pair of types that have as many bytes, in slots and for memory that moves. Rank 0 alone has the other type.
+  !> Each pair of types with equally many bytes, in slots and for memory that moves. Rank 0 alone has the other type.
   subroutine refuse_other_types(types, bytes)
     character(*), intent(in) :: types(:)
     integer, intent(in) :: bytes
@@ -73,7 +73,7 @@ contains
     end do
   end subroutine
 
-  !> add_slot() and rebind() with the other type. `stat` and `text` are those of the first failure.
+  !> add_slot() and rebind() with the other type. `stat` and `text` are of the first failure.
   subroutine exchange_types(type, other, bytes)
     character(*), intent(in) :: type, other
     integer, intent(in) :: bytes
@@ -102,7 +102,7 @@ contains
     call expect(own_rank() == 0 .or. index(text, 'rank 0: ') == 1, trim(text))
   end subroutine
 
-  !> An array of a type, in memory of its own that stays until the program ends.
+  !> An array of a type, in separate memory that stays until the program ends.
   subroutine pass(type, bytes, how)
     character(*), intent(in) :: type
     integer, intent(in) :: bytes, how
@@ -169,7 +169,7 @@ contains
     new_memory = c_loc(words)
   end function
 
-  !> An array that was never allocated, one that is so no more, and pointers, on rank 0 alone.
+  !> An array that was never allocated, one that was deallocated, and pointers, on rank 0 alone.
   subroutine refuse_arrays_without_memory()
     real(8), allocatable, target :: never(:, :), no_more(:, :), sound(:, :)
     real(8), pointer :: nothing(:, :), nothing_more(:, :)
@@ -196,7 +196,7 @@ contains
     end do
   end subroutine
 
-  !> The array is passed to what the program is at, after another one where there must be one.
+  !> The array is passed to the current call of the program, after another one where there must be one.
   subroutine expect_refusal_without_memory(array, sound)
     type(*), dimension(..), intent(inout), target :: array
     real(8), intent(inout), target :: sound(:, :)

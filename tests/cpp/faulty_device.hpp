@@ -57,10 +57,9 @@ class Lateness {
   std::minstd_rand random_;
 };
 
-/// @param text  what parse_imitation() takes, and `delay_us=20` (slow streams), `block_delay_us=20` (slow blocks),
-///              `lost=3` (the last device is lost), `refused_call=3` (of a capture), `maps=0` (none of other processes'
-///              memory), `words=0` (streams write none and wait for none), `stay_us=50` (kernels that wait leave after
-///              this).
+/// @param text  as of parse_imitation(), and `delay_us=20` (slow streams), `block_delay_us=20` (slow blocks), `lost=3`
+///         (the last device is lost), `refused_call=3` (of a capture), `maps=0` (none of other processes' memory),
+///         `words=0` (streams write none and wait for none), `stay_us=50` (kernels that wait leave after this).
 inline device::host::Imitation faulty(const std::string& text) {
   double delay_us = 0, block_delay_us = 0, stay_us = -1;
   std::int64_t lost = -1, refused = -1;
@@ -95,7 +94,7 @@ inline device::host::Imitation faulty(const std::string& text) {
   return result;
 }
 
-/// What back end host imitates as long as this lives.
+/// Sets the imitation of back end host as long as this lives.
 class Imitated {
  public:
   explicit Imitated(const std::string& text) : before_(device::host::imitation()) {
@@ -109,7 +108,7 @@ class Imitated {
   device::host::Imitation before_;
 };
 
-/// Devices that fail when they are told to.
+/// Devices that fail on request.
 class Doom {
  public:
   /// @param text  as of Imitated
@@ -118,7 +117,7 @@ class Doom {
     now.works = [left = left_](int) { return left->fetch_sub(1) > 0; };
     device::host::imitate(now);
   }
-  /// They fail after this many copies and launches.
+  /// Lets them fail after this many copies and launches.
   void come(std::int64_t pieces) { *left_ = pieces; }
 
  private:
@@ -126,7 +125,7 @@ class Doom {
   Imitated imitated_;
 };
 
-/// As environment variable HALOSCOPE_TEST_DEVICE says, if it is there.
+/// Imitates the devices in environment variable HALOSCOPE_TEST_DEVICE, if it is set.
 inline void imitate_as_environment_says() {
   if (const char* text = std::getenv("HALOSCOPE_TEST_DEVICE")) device::host::imitate(faulty(text));
 }

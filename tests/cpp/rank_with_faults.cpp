@@ -1,4 +1,4 @@
-// haloscope-rank on imitated devices that have the faults HALOSCOPE_TEST_DEVICE names.
+// haloscope-rank on imitated devices with the faults in HALOSCOPE_TEST_DEVICE.
 #include "faulty_device.hpp"
 #include "haloscope/main.hpp"
 

@@ -2,8 +2,8 @@
 // Only allocations count that code makes in files with "haloscope" in their names, directly or by the C++ or Fortran
 // library: operator new, and the calls of the system by which large memory is taken; malloc() in the library of the
 // Fortran module.
-// MPI and the program around are left alone.
-//   HALOSCOPE_TEST_TRACE=1  prints the callers of what fails on standard error
+// MPI and the program around are unaffected.
+//   HALOSCOPE_TEST_TRACE=1  prints the callers of failing calls on standard error
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -16,7 +16,7 @@
 #include <cstring>
 #include <new>
 
-// The functions of glibc behind malloc() and free(): dlsym() itself may call those.
+// The functions of glibc behind malloc() and free(): dlsym() itself may call malloc() and free().
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t number, std::size_t bytes);
@@ -44,7 +44,7 @@ File file_of(void* caller) {
   return is_standard ? File::standard : File::other;
 }
 
-/// Who called the library of a language.
+/// The file that called the library of a language.
 File file_below() {
   void* frames[24];
   const int count = backtrace(frames, 24);
@@ -64,7 +64,7 @@ File origin_of(void* caller) {
   return found;
 }
 
-/// What malloc() has returned to the Fortran module, and what is still there of it. Others may free it.
+/// Memory that malloc() has returned to the Fortran module and that still exists. Other code may free it.
 class OfFortran {
  public:
   void add(void* memory) {
@@ -155,15 +155,15 @@ Function* next(const char* name) {
 
 extern "C" {
 
-/// Allocations of this thread are counted from 1 while it counts, and those from number `first` to `last` fail.
+/// Allocations of this thread are counted from 1 while it counts, and allocations from number `first` to `last` fail.
 __attribute__((visibility("default"))) void fail_allocations(long first, long last) {
   void* frames[2];
-  backtrace(frames, 2);  // loads what it needs
+  backtrace(frames, 2);  // loads the library that it needs
   made = failed = 0;
   first_failing = first;
   last_failing = last;
 }
-/// From now on only pinned memory of imitated devices counts, or all again.
+/// From now on only pinned memory of imitated devices counts, or all memory again.
 __attribute__((visibility("default"))) void count_only_pinned(int on) { only_pinned = on != 0; }
 __attribute__((visibility("default"))) void count_allocations(int on) { counting = on != 0; }
 __attribute__((visibility("default"))) long failed_allocations() { return failed; }

@@ -1,5 +1,5 @@
-/* What exchanges_under_faults_haloscope does with exchanges, through the C interface: while calls of MPI fail, each
- * rank prints the exchanges' reports, then "right", "wrong" or "refused: TEXT".
+/* The exchanges of exchanges_under_faults_haloscope, through the C interface: while calls of MPI fail, each rank prints
+ * the exchanges' reports, then "right", "wrong" or "refused: TEXT".
  *   usage: exchanges_under_faults_c STRATEGY */
 #include <haloscope/exchange.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
     printf("rank %d: %s\n", rank, right ? "right" : "wrong");
   fflush(stdout);
   PMPI_Barrier(MPI_COMM_WORLD);
-  if (!right) _Exit(1); /* what a failed call has left may keep MPI_Finalize waiting */
+  if (!right) _Exit(1); /* after a failed call MPI_Finalize may wait indefinitely */
   PMPI_Finalize();
   return 0;
 }

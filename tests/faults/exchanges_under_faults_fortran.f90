@@ -32,7 +32,7 @@ program exchanges_under_faults
   end if
   flush (output_unit)
   call meet()
-  if (stat /= 0 .or. .not. right) call leave(1_c_int)  ! what a failed call has left may keep MPI_Finalize waiting
+  if (stat /= 0 .or. .not. right) call leave(1_c_int)  ! after a failed call MPI_Finalize may wait indefinitely
   call end_mpi()
 
 contains

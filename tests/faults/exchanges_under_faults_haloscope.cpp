@@ -1,9 +1,9 @@
-// What a program does with exchanges, from the first call to the last, on fields of its own, of the library's and on
-// imitated devices, and with a Stepper, for tests in which calls of MPI fail. Each rank prints the exchanges' reports,
-// then "right", "wrong" or "refused: TEXT".
+// A program with exchanges, from the first call to the last, on fields of its own, of the library's and on imitated
+// devices, and with a Stepper, for tests in which calls of MPI fail. Each rank prints the exchanges' reports, then
+// "right", "wrong" or "refused: TEXT".
 //   usage: exchanges_under_faults_haloscope STRATEGY HOW
-// HOW: own, shared, device (whose memory the fields are in); guard (a guarded exchange); boxes, cartesian, reordered
-// (how the grid is split); kept (exchanges until `auto` has decided, as an earlier program of this cache has); stepper,
+// HOW: own, shared, device (the memory of the fields); guard (a guarded exchange); boxes, cartesian, reordered
+// (the split of the grid); kept (exchanges until `auto` has decided, as an earlier program of this cache has); stepper,
 // reductions (of all kinds), stepper-guard, stepper-device, best (a Stepper by the choice of best()).
 #include <cstdio>
 #include <memory>
@@ -135,7 +135,7 @@ bool exchange_on_device(const std::string& strategy) {
   return right;
 }
 
-/// Exchanges until `auto` has decided, and once more with what it has kept.
+/// Exchanges until `auto` has decided, and once more with its cached choice.
 bool exchange_as_kept(const std::string& strategy) {
   const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
   const haloscope::Field<double, 2> u(grid, {.halo = 1});
@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
   std::printf("rank %d: %s\n", rank, found.c_str());
   std::fflush(stdout);
   PMPI_Barrier(MPI_COMM_WORLD);
-  if (found != "right") _Exit(1);  // what a failed call has left may keep MPI_Finalize waiting
+  if (found != "right") _Exit(1);  // after a failed call MPI_Finalize may wait indefinitely
   PMPI_Finalize();
   return 0;
 }

@@ -1,8 +1,9 @@
 // Late and lost ranks in C++: the others wait while rank 1 sleeps for some seconds, or while an exception ends its
 // work.
 // Each rank prints "right", or "caught: TEXT".
-//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather|throw|throw-shared|more|end-stepper|end-field
-//          SECONDS late_ranks_haloscope step SECONDS STRATEGY SCHEDULE
+//   usage: late_ranks_haloscope boxes|reorder|blocking|nonblocking|gather SECONDS
+//          late_ranks_haloscope throw|throw-shared|more|end-stepper|end-field SECONDS
+//          late_ranks_haloscope step SECONDS STRATEGY SCHEDULE
 //          late_ranks_haloscope end|end-accumulation|end-alone SECONDS STRATEGY COLUMNS
 // With "end-alone", rank 1 ends its exchange only after rank 0 has.
 #include <chrono>
@@ -60,7 +61,7 @@ void step(int rank, double seconds, const char* strategy, const char* schedule) 
   }).run(4);
 }
 
-/// Waits, and lets messages of other ranks come.
+/// Waits, and receives messages of other ranks.
 void receive_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   int there = 0;
@@ -80,7 +81,7 @@ void leave(int rank, double seconds, MemoryKind memory, const char* strategy) {
   halo.exchange();
 }
 
-/// Ranks in a row. Rank 0 makes one exchange more than the others; rank 2, which is no neighbour of it, goes on while
+/// Ranks in a row. Rank 0 makes one exchange more than the others; rank 2, which is not its neighbour, continues while
 /// rank 1 frees its exchange.
 void get_out_of_step(int rank, double seconds) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 9}, .periodic = {true, false}, .process_grid = "1x3"}};

@@ -2,12 +2,13 @@
 //   HALOSCOPE_TEST_FAULT=FUNCTION:N[:RANK]  the N-th call (from 1) of a function by this rank, or by every rank
 //   HALOSCOPE_TEST_CALLS=FILE               calls by function, appended as "RANK FUNCTION N" when the process ends
 //   HALOSCOPE_TEST_CALLERS=NAME             calls count that come from files with this in their names, at the time of
-//                                           each call; "haloscope" by default, since those of the program around it are
-// its own haloscope-rank has MPI_ functions of its own, which time its calls, so there PMPI_ functions fail.
-// A call fails as one of MPI does: it returns a code with a text of its own where the error handler of its communicator
+//                                           each call; "haloscope" by default, since the program around it makes calls
+//                                           of its own
+// haloscope-rank has separate MPI_ functions, which time its calls, so there PMPI_ functions fail.
+// A call fails as one of MPI does: it returns a code with a separate text where the error handler of its communicator
 // or window returns errors, and ends the job where that handler is fatal. Calls that have neither return a code.
 // mpi_functions.inc has a line FAULTY(NAME, "PARAMETERS") for each function that the library calls, and for its form
-// for large counts, and a line TIMED(NAME) for those that haloscope-rank times.
+// for large counts, and a line TIMED(NAME) for functions that haloscope-rank times.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -111,7 +112,7 @@ int new_code() {
   return code;
 }
 
-/// The place of the first parameter of a type among those of a declaration; -1: none is.
+/// The position of the first parameter of a type in a declaration; -1: it has none.
 constexpr int place_of(std::string_view type, std::string_view parameters) {
   for (int place = 0;; ++place) {
     if (parameters.starts_with(type)) return place;
@@ -133,7 +134,7 @@ void obey_handler(Handle handle, Handle none, int (*get)(Handle, MPI_Errhandler*
   PMPI_Errhandler_free(&handler);
   if (!fatal) return;
   std::fprintf(stderr, "fatal handler of %s\n", function);
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop what they have not passed on
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // launchers drop output that they have not passed on
   PMPI_Abort(MPI_COMM_WORLD, 1);
   std::_Exit(1);  // MPICH may return from it
 }
@@ -168,7 +169,7 @@ struct Faulty<int(A...)> {
 
 }  // namespace
 
-// The loader takes what resolve_NAME() returns for NAME, so that no signature is written here.
+// The loader binds NAME to the result of resolve_NAME(), so that no signature is written here.
 #define RESOLVED(function, name, inner)                                                             \
   extern "C" {                                                                                      \
   static void* resolve_##function() {                                                               \

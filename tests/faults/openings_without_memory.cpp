@@ -8,7 +8,7 @@
 
 namespace {
 
-/// On a communicator of its own, on which nothing is there from the time before, or on the one that is kept.
+/// Opens on a separate communicator, on which nothing exists from earlier openings, or on the shared one.
 std::string attempt(Setting with, long first, long last) {
   const bool fresh = with.comm == MPI_COMM_NULL;
   if (fresh) PMPI_Comm_dup(MPI_COMM_WORLD, &with.comm);
@@ -20,7 +20,7 @@ std::string attempt(Setting with, long first, long last) {
 
 using Line = std::array<char, 1024>;
 
-/// @return whether an allocation has failed on some rank.
+/// @return true if an allocation has failed on some rank.
 bool fail_one(const Setting& with, long number) {
   const std::string name = std::to_string(number);
   print_all(with.rank == 0 ? name : "");
@@ -50,7 +50,7 @@ void fail_all(int rank, char** words) {
   Setting with{words[0], words[1], std::strcmp(words[4], "on") == 0, here, rank, MPI_COMM_NULL};
   find<void(int)>("count_only_pinned")(std::strcmp(words[4], "pinned") == 0);
   if (std::strcmp(words[6], "kept") == 0) PMPI_Comm_dup(MPI_COMM_WORLD, &with.comm);
-  attempt(with, 0, -1);  // what is made once a process stays
+  attempt(with, 0, -1);  // objects that are made once a process stay
   const long before = find<long()>("held_allocations")(), first = std::atol(words[2]), step = std::atol(words[3]);
   long number = first;
   while (fail_one(with, number)) number += step;

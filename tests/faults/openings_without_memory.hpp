@@ -1,6 +1,6 @@
-// What programs of openings without memory share: in opening number n the n-th allocation fails, and the same is opened
-// again with all memory there. Each rank prints "n: RESULT; again: RESULT", results being "right", "wrong" or "refused:
-// TEXT"; "done" where no rank made n allocations.
+// Shared code of programs of openings without memory: in opening number n the n-th allocation fails, and the same is
+// opened again with all memory available. Each rank prints "n: RESULT; again: RESULT", results being "right", "wrong"
+// or "refused: TEXT"; "done" where no rank made n allocations.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,9 +10,9 @@
 
 struct Setting {
   std::string strategy, memory;
-  bool on, here;  // here: this rank is to fail
+  bool on, here;  // here: this rank is the one that fails
   int rank;
-  MPI_Comm comm;  // MPI_COMM_NULL: each opening gets one of its own
+  MPI_Comm comm;  // MPI_COMM_NULL: each opening gets a separate one
 };
 
 template <class Function>
@@ -20,7 +20,7 @@ Function* find(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-/// Calls of the library, whose allocations count. Those of this program do not.
+/// Runs a call of the library, whose allocations count. Allocations of this program do not.
 template <class Call>
 void counted(Call call) {
   static auto* const count = find<void(int)>("count_allocations");
@@ -31,10 +31,10 @@ void counted(Call call) {
   call();
 }
 
-/// Of each program: opens, uses and ends what `with` asks for.
+/// Opens, uses and ends the objects of `with`; each program defines it.
 std::string open_and_exchange(const Setting& with);
 
-/// Rank 0 prints the lines of all ranks, which would else be mixed.
+/// Prints the lines of all ranks on rank 0, which would otherwise be mixed.
 void print_all(const std::string& text);
 
 /// @param words  STRATEGY MEMORY FIRST STEP once|on|pinned all|RANK fresh|kept; pinned: one allocation of pinned memory

@@ -7,10 +7,10 @@
 #include "openings_without_memory.hpp"
 
 extern "C" {
-/// Of each language. @param text  out, of 1000 characters: "right", "wrong" or "refused: TEXT".
+/// Defined for each language. @param text  out, of 1000 characters: "right", "wrong" or "refused: TEXT".
 void open_by_binding(int comm, const char* strategy, char* text);
 
-/// Whether something holds on any rank of a communicator.
+/// True if something holds on any rank of a communicator.
 int on_any_rank(int comm, int here) {
   PMPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_LOR, MPI_Comm_f2c(comm));
   return here;
@@ -26,7 +26,7 @@ std::string open_and_exchange(const Setting& with) {
 int main(int argc, char** argv) {
   if (argc != 8) return 2;
   PMPI_Init(&argc, &argv);
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what stands there before a job ends is read
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // lines that are printed before a job ends are read
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   fail_all(rank, argv + 1);

@@ -1,4 +1,4 @@
-/* What openings_without_memory_c opens, through the C interface. */
+/* The openings of openings_without_memory_c, through the C interface. */
 #include <haloscope/exchange.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-! What openings_without_memory_fortran opens, through the Fortran module. Its own arrays are of constant size: they take
-! no memory from the system.
+! The openings of openings_without_memory_fortran, through the Fortran module. Its arrays are of constant size: they
+! take no memory from the system.
 subroutine open_by_binding(comm, strategy, text) bind(c)
   use, intrinsic :: iso_c_binding
   use haloscope

@@ -1,8 +1,8 @@
-// Openings in which memory is exhausted, one after another in one process: see openings_without_memory.hpp.
+// Openings in which memory is exhausted, sequentially in one process: see openings_without_memory.hpp.
 //   usage: openings_without_memory_haloscope STRATEGY own|shared|device|guarded|stepper|guarded-stepper
 //              FIRST STEP once|on|pinned all|RANK fresh|kept
 //          openings_without_memory_haloscope together|apart|kept: all ranks fail in one collective call; apart: rank 0
-//              alone has begun one of MPI; kept: rank 0 alone has left what later calls find
+//              alone has begun one of MPI; kept: rank 0 alone has left objects that later calls find
 //          openings_without_memory_haloscope windows: windows of rank 1 that no machine has memory for
 //          openings_without_memory_haloscope: fields that no machine has memory for
 //          openings_without_memory_haloscope STRATEGY own|shared: an exchange for which /dev/shm may be too small
@@ -75,7 +75,7 @@ class Array {
   void (*release_)(void*);
 };
 
-/// @return "right", "wrong", or what the work was refused with.
+/// @return "right", "wrong", or the text with which the work was refused.
 template <class Work>
 std::string result_of(Work work) try {
   return work() ? "right" : "wrong";
@@ -87,8 +87,8 @@ std::string result_of(Work work) try {
   return std::string("not an error of the library: ") + error.what();
 }
 
-/// In shared memory the fields are the library's. Streams of imitated devices allocate in steps, those of others do
-/// not: there steps do not count. What an exception of this program ends would stay, so that all ends after it.
+/// In shared memory the fields are the library's. Streams of imitated devices allocate in steps, streams of others do
+/// not: there steps do not count. Objects that an exception of this program ends would stay, so that all end after it.
 std::string exchange_on(const Setting& with) {
   const Grid<2> grid(with.comm, {.cells = {10, 12}, .periodic = {true, true}});
   Array array(grid, with.memory == "device");
@@ -170,7 +170,7 @@ void print_huge() {
   print_all("shared: " + open_huge_field(haloscope::MemoryKind::shared));
 }
 
-/// Whether the halos of six fields of 27 MB in all on each of two ranks are right.
+/// True if the halos of six fields of 27 MB in all are right on each of two ranks.
 bool exchange_large(const char* strategy, haloscope::MemoryKind kind) {
   const haloscope::Grid<3> grid(MPI_COMM_WORLD, {.cells = {96, 96, 96}, .periodic = {true, true, true}});
   std::vector<Field<double, 3>> fields;
@@ -188,7 +188,7 @@ bool exchange_large(const char* strategy, haloscope::MemoryKind kind) {
   return right;
 }
 
-/// After a refusal the same works in memory that is there.
+/// After a refusal the same works in memory that is available.
 void print_large(const char* strategy, const char* memory) {
   const bool shared = std::strcmp(memory, "shared") == 0;
   const auto kind = shared ? haloscope::MemoryKind::shared : haloscope::MemoryKind::own;
@@ -222,7 +222,7 @@ std::string open_and_exchange(const Setting& with) {
 
 int main(int argc, char** argv) {
   PMPI_Init(&argc, &argv);
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // what stands there before a job ends is read
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // lines that are printed before a job ends are read
   int rank = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (argc > 7)

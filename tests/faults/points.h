@@ -7,7 +7,7 @@
 
 static double value_of(int64_t x, int64_t y) { return (double)(100 * ((y + 12) % 12) + (x + 10) % 10); }
 
-/* Whether all points up to `margin` layers beyond the owned ones are right; sets them first where asked for. */
+/* True if all points up to `margin` layers beyond the owned ones are right; sets them first on request. */
 static int visit(double* first, int64_t row, const hs_box* own, int64_t margin, int set) {
   int64_t x, y;
   int right = 1;

@@ -76,9 +76,9 @@ def test_it_has_an_interval_where_the_profile_has(toy):
 def test_dimensions_stand_for_an_app_and_the_answer_says_so(toy):
     found = package.best(2, (64, 48), 4, toy, **FEW)
     assert found.choice.app == "laplace2d"
-    assert any("taken to be that of laplace2d" in note for note in found.notes)
+    assert any("assumed to be the sweep of laplace2d" in note for note in found.notes)
     assert not any("taken to be" in note for note in package.best("laplace2d", 64, 4, toy, **FEW).notes)
-    with pytest.raises(UsageProblem, match="no app stands for grids of 1 dimensions"):
+    with pytest.raises(UsageProblem, match="no app represents grids of 1 dimensions"):
         package.best(1, 64, 4, toy)
 
 
@@ -122,7 +122,7 @@ def test_the_depth_fits_the_halo(toy):
     fitting = package.best("laplace2d", 64, 4, toy, halo=2, samples=0)
     assert fitting.halo == 2  # without a limit it is 8
     assert all(c.depth <= 2 for c in fitting.equals)
-    assert any("deeper exchanges were not looked at" in note for note in fitting.notes)
+    assert any("deeper exchanges were skipped" in note for note in fitting.notes)
     with pytest.raises(UsageProblem, match="no room for depth 4"):
         package.best("laplace2d", 64, 4, toy, halo=2, depths=(4, 8))
 

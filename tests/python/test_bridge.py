@@ -55,7 +55,7 @@ def test_profiles_that_were_freed_are_errors_in_every_call(c):
             if place > 0:
                 arguments[0] = request
             assert getattr(lib, name)(*arguments) == lib.HS_USAGE, name
-            assert "argument 'profile' is no handle" in capi.text(lib.hs_last_error()), name
+            assert "argument 'profile' is not a handle" in capi.text(lib.hs_last_error()), name
             calls += 1
     assert calls >= 7
     assert lib.hs_free_profile(made[0]) == 0

@@ -150,7 +150,10 @@ def test_one_fortran_module_serves_codes_of_any_default_kinds(consumer, kinds):
 @pytest.mark.parametrize("kinds", ["", "_i8"])
 @pytest.mark.parametrize(
     ("mistake", "text"),
-    [("stat", "argument 'stat' is no integer"), *((name, f"{name}() has numbers that") for name in ("shape", "first"))],
+    [
+        ("stat", "argument 'stat' is not of type integer"),
+        *((name, f"{name}() has numbers that") for name in ("shape", "first")),
+    ],
 )
 def test_results_without_a_fitting_place_end_a_fortran_program(consumer, kinds, mistake, text):
     command = [shutil.which("mpiexec", path=TOOLS), "-n", "2", consumer / f"default_kinds_f{kinds}", mistake]

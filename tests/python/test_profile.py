@@ -76,7 +76,7 @@ def test_unknown_names_and_unreadable_files_are_refused_with_a_remedy(tmp_path):
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        ({}, "it is no machine profile"),
+        ({}, "it is not a machine profile"),
         (LEAST | {"schema_version": 2}, "version 2 of the format, this program reads 1"),
         ({k: v for k, v in LEAST.items() if k != "machine"}, "'machine' is a required property"),
         (LEAST | {"kernel": {}}, "'kernel' was unexpected"),

@@ -155,7 +155,7 @@ def _standard_app(app: int) -> str:
     except UsageProblem:
         raise UsageProblem(f"app is {shown(app)}; pass the name of an app, or the dimensions of the grid") from None
     if dims not in STANDARD:
-        raise UsageProblem(f"no app stands for grids of {dims} dimensions; name one: {', '.join(core.app_names())}")
+        raise UsageProblem(f"no app represents grids of {dims} dimensions; name one: {', '.join(core.app_names())}")
     return STANDARD[dims]
 
 

@@ -188,7 +188,7 @@ def fault_of(data: object) -> str:
     segments.
     """
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        return f'it is no machine profile ("schema" must be "{SCHEMA}")'
+        return f'it is not a machine profile ("schema" must be "{SCHEMA}")'
     if data.get("schema_version") != SCHEMA_VERSION:
         return f"it has version {data.get('schema_version')} of the format, this program reads {SCHEMA_VERSION}"
     error = next(iter(_validator().iter_errors(data)), None)

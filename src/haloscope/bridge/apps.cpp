@@ -1,4 +1,4 @@
-// Apps and choices for the bridge: everything that a choice can be made of, and the parts of one.
+// Apps and choices for the bridge: all values that a choice can have, and the parts of one.
 #include "haloscope/bridge/bridge.h"
 #include "haloscope/bridge/request.hpp"
 #include "haloscope/core/app_json.hpp"
@@ -101,13 +101,13 @@ Json part(Choice choice, const std::string& name, int stage) {
   if (name == "sweeps") return model::sweep_names(Candidate(choice));
   if (name != "spec" && name != "options")
     throw UsageError(unknown_name("part of a choice", name, {"fields", "step", "sweeps", "spec", "options"}));
-  choice.reorder = Reorder::none;  // takes time to find, and does not matter here
+  choice.reorder = Reorder::none;  // takes time to find, and has no effect here
   const Candidate candidate = legal_candidate(choice);
   stage_of(candidate.step, stage);
   return name == "spec" ? json_of(exchange_spec(candidate, stage)) : json_of(schedule_options(candidate, stage));
 }
 
-/// Why a choice cannot run; "" when it can.
+/// Returns the reason why a choice cannot run; "" when it can.
 std::string reason_of(const Choice& choice) {
   try {
     return illegal(choice);
@@ -116,7 +116,7 @@ std::string reason_of(const Choice& choice) {
   }
 }
 
-/// @param of_space  the choice is judged without fields that have no effect on it.
+/// @param of_space  the choice is checked without fields that have no effect on it.
 Json point(const Json& fields, bool of_space) {
   try {
     const Choice choice = choice_from_json(fields);

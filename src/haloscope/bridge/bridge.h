@@ -34,22 +34,22 @@ hs_status hs_describe(const char* kind, const char** json);
  * are read or written, which must then be in memory that a node's ranks share), probes (of the MPI library, that it
  * relies on). Fails with HS_USAGE for a malformed one. */
 hs_status hs_parse_strategy(const char* text, const char** json);
-/* Makes an app of another program known, to be planned and priced, in place of one declared earlier under its name.
- * app  as hs_describe("apps") has it, and that program when called with --describe
- * Fails with HS_USAGE for JSON that describes no app, and for the name of an app of this library. Not while other
- * threads call. */
+/* Registers an app of another program, to be planned and predicted; it replaces one declared earlier under its name.
+ * app  as hs_describe("apps") returns it, and as that program prints it when called with --describe
+ * Fails with HS_USAGE for JSON that does not describe an app, and for the name of an app of this library. Not while
+ * other threads call. */
 hs_status hs_declare_app(const char* app);
 
-/* One part of a choice: "fields" (those that have an effect, defaults filled in), "step" (quantities and stages),
+/* One part of a choice: "fields" (the fields that have an effect, defaults filled in), "step" (quantities and stages),
  * "sweeps" (names in profiles of its sweeps, by stage), "spec" (of the exchange of a stage), "options" (of the schedule
  * in that stage; steps = depth).
- * Fails with HS_USAGE for a field or value that no choice has, naming the nearest, and for a stage that its step does
- * not have; spec, options: for a choice that is not legal. */
+ * Fails with HS_USAGE for an unknown field or value of a choice, naming the closest ones, and for a stage that its step
+ * does not have; spec, options: for a choice that is not legal. */
 hs_status hs_examine(const char* choice, const char* part, int32_t stage, const char** json);
-/* The choices of a space, as an array of objects: choice (fields that have an effect), reason (why it cannot run and
- * what to do about it; "": it can).
+/* The choices of a space, as an array of objects: choice (fields that have an effect), reason (why it cannot run, and
+ * the remedy; "": it can).
  * space  choice: the fields that are the same for all; axes: pairs of a field and its values, the last one fastest, of
- *        which each choice is judged without fields that have no effect on it; or depths and arrangements, as
+ *        which each choice is checked without fields that have no effect on it; or depths and arrangements, as
  *        hs_advise() has them: its candidates, each with changes (the fields that differ from the choice's) in place of
  *        choice.
  * Cost: independent of cells and ranks, for each choice. */
@@ -65,8 +65,9 @@ hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const i
  * Cost O(ranks log ranks) where ranks are reordered. */
 hs_status hs_make_layout(const char* choice, const int32_t* node, const int32_t* socket, const char** json);
 /* A rank of a layout: coords and owned cells in the grid, neighbours (27 ranks, by offset, x fastest; -1: none), and
- * what the request has more for: plan (of `spec`), with the traffic of its messages, and the points that it owns and
- * allocates of each quantity; program (of `schedule`, for `stage` of `step` with `options`, from that plan).
+ * the parts for which the request has members: plan (of `spec`), with the traffic of its messages, and the points that
+ * it owns and allocates of each quantity; program (of `schedule`, for `stage` of `step` with `options`, from that
+ * plan).
  * request  layout, rank; spec; schedule, step, stage, options
  * Fails with HS_USAGE for a rank outside the layout, a halo wider than the smallest block it is filled from, an unknown
  * schedule or stage, impossible options. Cost O(messages), independent of cells and ranks. */
@@ -78,13 +79,13 @@ hs_status hs_plan(const char* request, const char** json);
 hs_status hs_find_peers(const char* request, int32_t count, const int32_t* ranks, int32_t* peers);
 /* Sums over the plans of all ranks.
  * request  layout, spec
- * groups   of each rank: `between` is then the bytes sent from group to group; NULL: none
+ * groups   of each rank: `between` then has the bytes sent from group to group; NULL: none
  * Cost O(ranks x messages). */
 hs_status hs_add_up(const char* request, const int32_t* groups, const char** json);
-/* Proves that the programs of all ranks never read what is not yet there, and end at the right time step. Small grids
- * only: cost O(ranks x (operations^2 + points x steps)).
+/* Proves that the programs of all ranks never read data that has not arrived, and end at the right time step. Small
+ * grids only: cost O(ranks x (operations^2 + points x steps)).
  * request  choice; options: options of its schedule to replace
- * finding  out: "" or what is wrong */
+ * finding  out: "" or the fault */
 hs_status hs_check(const char* request, const char** finding);
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
@@ -93,67 +94,67 @@ hs_status hs_check(const char* request, const char** finding);
 typedef struct hs_profile hs_profile;
 
 /* A profile from its JSON, of the format data/profile.schema.json. Fails with HS_USAGE for one that is not valid,
- * naming what and where. Cost: milliseconds. */
+ * naming the fault and its position. Cost: milliseconds. */
 hs_status hs_open_profile(const char* json, hs_profile** profile);
-/* The profile of the same machine at another pace: every cost in proportion to the kernel of the pace that is like it,
- * but those of devices, which no kernel is like.
+/* The profile of the same machine at another pace: every cost in proportion to the kernel of the pace that resembles
+ * it, but costs of devices, which no kernel resembles.
  * pace    as the `pace` of a record: ranks, and times by name
- * Fails with HS_UNAVAILABLE when the profile has no pace with as many ranks, HS_USAGE for JSON that is not a pace.
- * Cost: a copy. */
+ * Fails with HS_UNAVAILABLE when the profile has no pace with this number of ranks, HS_USAGE for JSON that is not a
+ * pace. Cost: a copy. */
 hs_status hs_profile_at_pace(const hs_profile* profile, const char* pace, hs_profile** scaled);
 hs_status hs_free_profile(hs_profile* profile);
 
-/* Where ranks run: node, and socket numbered over all nodes.
+/* The mapping of ranks: node, and socket numbered over all nodes.
  * request       choice, setting: on the profile's machine; choice alone: on its emulated nodes, all 0 where it has
  *               none; ranks, sockets_per_node, cores_per_socket, setting: on any machine
  * profile       NULL where none is needed
- * node, socket  out: for each rank. Fails with HS_USAGE for a setting that cannot be. */
+ * node, socket  out: for each rank. Fails with HS_USAGE for an impossible setting. */
 hs_status hs_map_ranks(const char* request, const hs_profile* profile, int32_t* node, int32_t* socket);
 
 /* The predicted times of a step of choices, in step with all other ranks, long after the start, as an array of objects
- * in seconds per time step: profile, pace (that it is for, over that of the calibration, by kind), time_s, interval and
- * exchange_interval (90 %, null where the profile has none), interval_from (the regime of the held-out measurements
- * that they are from, or "all"; "": from the profile's parameters), regime and exchange_regime (what bounds the step,
- * and the exchange), terms (by name, along the critical path of the slowest rank; they add up to time_s), busy (the
- * same terms, hidden or not), worst_rank, worst_node, worst_node_bytes (that it sends to other nodes), nodes, classes
- * (of ranks), messages, bytes and message_bytes (that the worst rank sends in all exchanges of a step, and the least
- * and largest), bound (whether their mean is "latency-bound" or "bandwidth-bound"), reason (what bounds the exchange,
- * in one clause), outside (costs beyond the calibrated range), notes.
+ * in seconds per time step: profile, pace (of the prediction over the pace of the calibration, by kind), time_s,
+ * interval and exchange_interval (90 %, null where the profile has none), interval_from (the regime of the held-out
+ * measurements that they are from, or "all"; "": from the profile's parameters), regime and exchange_regime (the bound
+ * of the step, and of the exchange), terms (by name, along the critical path of the slowest rank; they add up to
+ * time_s), busy (the same terms, hidden or not), worst_rank, worst_node, worst_node_bytes (that it sends to other
+ * nodes), nodes, classes (of ranks), messages, bytes and message_bytes (that the worst rank sends in all exchanges of a
+ * step; min and max), bound ("latency-bound" or "bandwidth-bound", by their mean), reason (one clause with the bound of
+ * the exchange), outside (costs beyond the calibrated range), notes.
  * request  choices, setting, samples (of the profile's parameters for the interval, 0: none), singly (true: every rank
- *          is priced instead of one per class; slow, for checks)
+ *          is timed instead of one per class; slow, for checks)
  * Fails with HS_USAGE when a choice cannot run, HS_UNAVAILABLE when the profile lacks a cost that it needs.
  * Cost: about a millisecond for each choice, a second for 10^5 ranks. */
 hs_status hs_predict(const char* request, const hs_profile* profile, const char** json);
 /* Candidates for a choice, ranked by their predictions: time_s, fastest first; candidates (the fields of each that
  * differ from the choice's); group of each (from 0; its members cannot be distinguished from its fastest); simplest, of
- * each group the place among the candidates of its simplest member within 5 % of its fastest; first_of_depth, pairs of
- * a depth and the place of its fastest candidate; predictions (pairs of a place and the JSON of a prediction as text:
- * of the first candidate, of simplest, of first_of_depth); changes, sentences on what would change the answer; refused,
- * pairs of a reason why candidates are missing and their number.
+ * each group the position among the candidates of its simplest member within 5 % of its fastest; first_of_depth, pairs
+ * of a depth and the position of its fastest candidate; predictions (pairs of a position and the JSON of a prediction
+ * as text: of the first candidate, of simplest, of first_of_depth); changes, sentences on changes of the machine that
+ * would change the answer; refused, pairs of a reason why candidates are missing and their number.
  * request  choice, setting, samples (of the profile's parameters, under which candidates are compared), every (true:
- *          predictions of all candidates); among: those to look at, by changes; absent: every strategy, schedule and
- *          depth, deep ones with every kind of substeps (depths: time steps per exchange to try), each in every
- *          arrangement (arrangements: changes of reorder and process_grid)
- * Fails with HS_USAGE when none is legal, HS_UNAVAILABLE when the profile lacks what all need. Cost: a prediction
- * each. */
+ *          predictions of all candidates); among: the candidates to compare, by changes; absent: every strategy,
+ *          schedule and depth, deep ones with every kind of substeps (depths: time steps per exchange to try), each in
+ *          every arrangement (arrangements: changes of reorder and process_grid)
+ * Fails with HS_USAGE when none is legal, HS_UNAVAILABLE when the profile lacks a cost that all need. Cost: a
+ * prediction each. */
 hs_status hs_advise(const char* request, const hs_profile* profile, const char** json);
-/* The candidate that is predicted fastest: the members of a prediction, changes, equals (changes of those that the
- * profile cannot tell from it, fastest first); notes also holds what was assumed.
- * question  choice, whose strategy, schedule, depth and substeps are to be found. Besides, each with a default:
+/* The candidate that is predicted fastest: the members of a prediction, changes, equals (changes of the candidates that
+ * the profile cannot distinguish from it, fastest first); notes also holds the assumptions.
+ * question  choice, whose strategy, schedule, depth and substeps are replaced. Besides, each with a default:
  *           assumed_app (true: the app represents a program that has named none), depths, seconds_per_cell (of the
  *           program's own sweep), fused (true: it can apply all sub-steps of a deep halo tile by tile in the cache),
  *           halo (ghost layers that there is room for), shared_memory (false: fields lie in a rank's own memory),
  *           samples, cpu and mpi_library (of the program), among (as of hs_advise)
- * Fails as hs_advise does, and for a question that cannot be right. Cost: a fraction of a second; seconds for thousands
- * of ranks. */
+ * Fails as hs_advise does, and for an invalid question. Cost: a fraction of a second; seconds for thousands of
+ * ranks. */
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json);
 
 /* ---- simulation: programs of all ranks, message by message ------------------------------------------------------- */
 
-/* The programs and prices of all ranks of a choice, as a simulation has them: ranks, steps (time steps of a round),
- * comm_thread, outside (costs beyond the calibrated range), notes, and classes of ranks with equal plans and prices,
- * each with rank (one of it), opening (programs that are run once, before those of a round), stages (of each program),
- * programs, seconds (of each operation, by program).
+/* The programs and costs of all ranks of a choice, as a simulation has them: ranks, steps (time steps of a round),
+ * comm_thread, outside (costs beyond the calibrated range), notes, and classes of ranks with equal plans and costs,
+ * each with rank (one of it), opening (programs that run once, before the programs of a round), stages (of each
+ * program), programs, seconds (of each operation, by program).
  * request   choice, setting
  * class_of  out: the class of each rank. Fails as hs_predict does. */
 hs_status hs_programs(const char* request, const hs_profile* profile, int32_t* class_of, const char** json);
@@ -162,10 +163,10 @@ hs_status hs_programs(const char* request, const hs_profile* profile, int32_t* c
  * from one end of a round to the next), by_operation (mean over ranks, waiting included), worst_rank (the last to end);
  * rounds, steps, classes, outside, notes; messages, bytes, operations, events (in all steps).
  * request  choice, setting; steps >= 1 (at least two rounds are simulated), noise_s and noise_share (mean delay of an
- *          operation that takes time, exponentially distributed, in seconds and as a part of its own), seed (the same
- *          gives the same run), overhead_s (sender and receiver each are busy with a message; taken out of its
- *          latency), gap_s (least time between two sends of a rank), by_itself (true: rendezvous messages need to be
- *          posted but no call)
+ *          operation that takes time, exponentially distributed, in seconds and as a part of its seconds), seed (the
+ *          same one produces the same run), overhead_s (sender and receiver each are busy with a message; subtracted
+ *          from its latency), gap_s (min time between two sends of a rank), by_itself (true: rendezvous messages need
+ *          to be posted but no call)
  * Fails as hs_predict does, with HS_USAGE for numbers out of range and times that do not fit into memory, HS_FAILED
  * when ranks deadlock.
  * Cost: seconds for 10^6 ranks, and O(events x log(ranks)): about a second per million events. */

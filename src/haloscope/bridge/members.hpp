@@ -72,7 +72,7 @@ Json json_of(const T& value) {
 /// @throws UsageError for JSON that is not a list of `length` values.
 void require_list(const Json& json, const std::string& name, std::size_t length);
 
-/// @param names  of all members. @throws UsageError for an entry of another name.
+/// @param names  of all members. @throws UsageError for an entry with another name.
 void require_known(const Json& object, const std::string& name, const std::vector<std::string>& names);
 
 /// Reads values of all kinds: `name` is for messages.
@@ -144,7 +144,7 @@ struct Reader {
   }
 };
 
-/// Reads a value; members that a JSON object lacks keep theirs.
+/// Reads a value; members that a JSON object lacks are unchanged.
 /// @param name  for messages, "low". @throws UsageError for JSON that is not such a value.
 template <class T>
 void read(const Json& json, const std::string& name, T& value) {

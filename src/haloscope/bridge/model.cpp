@@ -1,4 +1,4 @@
-// The model for the bridge: profiles, places of ranks, predictions, advice.
+// The model for the bridge: profiles, mappings of ranks, predictions, advice.
 #include <algorithm>
 #include <set>
 
@@ -46,7 +46,7 @@ Json advice(const Json& request, const model::Profile& profile) {
   return json;
 }
 
-/// On any machine, by a rule or custom places.
+/// Maps ranks on any machine, by a rule or custom.
 model::RankPlaces places_on_machine(const Json& request) {
   const model::Setting setting = setting_of(request);
   const int cores = value_of(request, "cores_per_socket", 1);

@@ -65,7 +65,7 @@ void add(Totals& totals, const Plan& plan) {
   range(totals.rank_peers_min, totals.rank_peers_max, static_cast<std::int64_t>(peers.size()));
 }
 
-/// The place of each rank in the process grid, x fastest.
+/// The position of each rank in the process grid, x fastest.
 std::vector<int> places_of(const Layout& layout) {
   std::vector<int> places;
   for (int rank = 0; rank < layout.size(); ++rank) {
@@ -75,7 +75,7 @@ std::vector<int> places_of(const Layout& layout) {
   return places;
 }
 
-/// @param sites  see make_layout(). Cost: O(1) where ranks keep their order.
+/// @param sites  see make_layout(). Cost: O(1) where ranks are not reordered.
 Json json_of_layout(const Choice& choice, const Sites& sites) {
   const Layout layout = make_layout(choice, sites);
   Json json{{"grid", json_of(layout.grid())}, {"ranks", layout.ranks()}};

@@ -15,7 +15,7 @@ Json request_of(const char* text, const char* name) {
 }
 
 const Json& part_of(const Json& request, const char* name) {
-  if (!request.contains(name)) throw UsageError(std::string("the request has no '") + name + "'; it needs one");
+  if (!request.contains(name)) throw UsageError(std::string("the request has no '") + name + "'; add one");
   return request.at(name);
 }
 

@@ -14,7 +14,7 @@ namespace haloscope::bridge {
 Json request_of(const char* text, const char* name);
 /// A part that a request must have. @throws UsageError where it has none.
 const Json& part_of(const Json& request, const char* name);
-/// A part that is a value. @param value  what it is where the request has none.
+/// A part that is a value. @param value  the default where the request has none.
 template <class T>
 T value_of(const Json& request, const char* name, T value) {
   if (request.contains(name)) read(request.at(name), name, value);
@@ -26,7 +26,7 @@ Choice choice_of(const Json& request);
 Candidate legal_candidate(const Choice& choice);
 Layout layout_of(const Json& request);
 ExchangeSpec spec_of(const Json& request);
-/// The options of a schedule, with those of `request` in place of `defaults`. @throws UsageError for impossible ones.
+/// The options of a schedule: `defaults`, replaced by the members of `request`. @throws UsageError for impossible ones.
 ScheduleOptions options_of(const Json& request, const ScheduleOptions& defaults = {});
 model::Setting setting_of(const Json& request);
 /// The candidates that the request lists as `among`, or all of its depths and arrangements.

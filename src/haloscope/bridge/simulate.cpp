@@ -78,7 +78,8 @@ simulate::Options options_of(const Json& request, const model::CostedCandidate& 
   return options;
 }
 
-/// @throws UsageError where the ends of all rounds, and what is made of them, do not fit into free memory.
+/// @throws UsageError where the ends of all rounds, with the statistics computed from them, do not fit into free
+///         memory.
 void require_memory(int rounds, int ranks) {
   const double needed = 2.0 * rounds * ranks * sizeof(double), gib = 1 << 30;
   const auto free = static_cast<double>(available_memory());
@@ -89,7 +90,7 @@ void require_memory(int rounds, int ranks) {
   throw UsageError(text.str());
 }
 
-/// Of numbers in any order, between the two that are nearest.
+/// A percentile of numbers in any order, interpolated between the two closest.
 double percentile(std::vector<double>& numbers, double percent) {
   const double place = percent / 100 * static_cast<double>(numbers.size() - 1);
   const auto low = numbers.begin() + static_cast<std::ptrdiff_t>(place);

@@ -1,4 +1,4 @@
-// The values that cross the bridge: which of their members do.
+// The values that cross the bridge, with the list of their members that do.
 #pragma once
 
 #include "haloscope/bridge/members.hpp"

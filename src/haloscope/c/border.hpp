@@ -1,5 +1,5 @@
-// The border of the C interfaces: exceptions end as a status and a text, structs of older callers are read, handles are
-// looked up.
+// The border of the C interfaces: converts exceptions to a status and a text, reads structs of older callers, looks up
+// handles.
 #pragma once
 
 #include <cstring>
@@ -14,11 +14,11 @@
 
 namespace haloscope::c {
 
-/// Keeps the text of the calling thread's last failure, for hs_last_error(). Where memory is exhausted, its first 255
+/// Stores the text of the calling thread's last failure, for hs_last_error(). Where memory is exhausted, its first 255
 /// characters.
 void keep_failure(const char* prefix, const char* text) noexcept;
 
-/// Run `body`; exceptions end here, as a status and a text.
+/// Runs `body`; exceptions end here, as a status and a text.
 template <class Body>
 hs_status guarded(const Body& body) noexcept {
   try {
@@ -38,13 +38,14 @@ hs_status guarded(const Body& body) noexcept {
 }
 
 [[noreturn]] inline void refuse_handle(const char* name) {
-  throw UsageError(std::string("argument '") + name +
-                   "' is no handle of this library's, or was freed before; pass one that its _create function gave and "
-                   "that is still in use");
+  throw UsageError(
+      std::string("argument '") + name +
+      "' is not a handle of this library, or was freed before; pass one that its _create function returned and "
+      "that is still in use");
 }
 
-/// What a required pointer points to, or a handle stands for.
-/// @throws UsageError naming the argument where it is NULL, or a handle of nothing that is there.
+/// The object that a required pointer or a handle refers to.
+/// @throws UsageError naming the argument where it is NULL, or a handle of an object that does not exist.
 template <class T>
 T& needed(T* pointer, const char* name) {
   if (!pointer) throw UsageError(std::string("argument '") + name + "' is NULL; pass a valid address");
@@ -57,7 +58,7 @@ T& needed(T* pointer, const char* name) {
   }
 }
 
-/// Frees what a handle stands for; NULL is nothing.
+/// Frees the object of a handle; does nothing for NULL.
 template <Handled T>
 hs_status release(const T* handle, const char* name) noexcept {
   return guarded([&] {
@@ -65,12 +66,13 @@ hs_status release(const T* handle, const char* name) noexcept {
   });
 }
 
-/// A struct that starts with struct_size, as this library knows it: members that an older caller lacks keep `defaults`.
+/// A struct that starts with struct_size, as this library defines it: members that an older caller lacks have the
+/// values of `defaults`.
 template <class T>
 T versioned(const T* given, T defaults, const char* name) {
   const std::uint64_t size = needed(given, name).struct_size;
   if (size > sizeof(T) || size < sizeof size)
-    throw UsageError(std::string("'") + name + "' has struct_size " + std::to_string(size) + ", this library knows " +
+    throw UsageError(std::string("'") + name + "' has struct_size " + std::to_string(size) + ", this library's has " +
                      std::to_string(sizeof(T)) + "; initialise it with its _init function, and use the header of " +
                      "version " + hs_version());
   std::memcpy(&defaults, given, size);
@@ -83,7 +85,7 @@ inline std::string text(const char* given) { return given ? given : ""; }
 template <class Enum>
 Enum enumerator(std::int32_t value, int count, const char* name) {
   if (value < 0 || value >= count)
-    throw UsageError(std::string(name) + " " + std::to_string(value) + " is none of the values 0 to " +
+    throw UsageError(std::string(name) + " " + std::to_string(value) + " is not one of the values 0 to " +
                      std::to_string(count - 1));
   return static_cast<Enum>(value);
 }

@@ -1,5 +1,5 @@
-// Handles of the C interface: numbers in the place of addresses. One of an object that was freed, or of another kind,
-// is recognised without a look at memory that may be gone.
+// Handles of the C interface: numbers in the place of addresses. A handle of an object that was freed, or of another
+// kind, is recognised without a read of memory that may be gone.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace haloscope::c {
 
-/// What a caller of the C interface holds by a handle.
+/// Types that a caller of the C interface holds by a handle.
 template <class T>
 concept Handled = requires {
   typename T::Handle;
@@ -44,7 +44,7 @@ class Handles {
     if (!free_.empty()) free_.pop_back();
     return to_handle(life, index);
   }
-  /// Null for a handle of nothing that is there.
+  /// Null for a handle of an object that does not exist.
   T* find(const T* handle) const {
     const auto [life, index] = from_handle(handle);
     const Place* const place = life % 2 == 1 ? find_place(index) : nullptr;
@@ -66,7 +66,7 @@ class Handles {
   static constexpr int index_bits = 24, kind_bits = 7;
   static constexpr std::uint64_t chunk = 4096, chunks = (1u << index_bits) / chunk;
 
-  /// Objects come and go: lives are counted, and odd while there is one.
+  /// Objects are made and freed: lives are counted, and odd while one exists.
   struct Place {
     std::atomic<std::uint32_t> life{0};
     std::atomic<T*> object{nullptr};
@@ -76,12 +76,12 @@ class Handles {
     std::uint64_t index;
   };
 
-  /// Odd, as no address of an object is.
+  /// Odd, which the address of an object never is.
   T* to_handle(std::uint32_t life, std::uint64_t index) const {
     const std::uint64_t number = std::uint64_t{life} << 32 | index << (kind_bits + 1) | kind_ << 1 | 1;
     return reinterpret_cast<T*>(number);
   }
-  /// Life 0 for what is no handle of this kind.
+  /// Life 0 for anything but a handle of this kind.
   Parts from_handle(const T* handle) const {
     const auto number = reinterpret_cast<std::uint64_t>(handle);
     const std::uint64_t tag = number & ((1u << (kind_bits + 1)) - 1);
@@ -95,7 +95,7 @@ class Handles {
   std::uint64_t new_place() {
     const std::uint64_t index = count_;
     if (index / chunk == chunks)
-      throw UsageError("there are " + std::to_string(count_) + " objects of one kind; free those not used any more");
+      throw UsageError("there are " + std::to_string(count_) + " objects of one kind; free the unused ones");
     if (free_.capacity() <= index) free_.reserve(2 * index + 16);  // drop() must find room
     auto& places = places_[index / chunk];
     if (places.load(std::memory_order_relaxed) == nullptr) places.store(new Place[chunk], std::memory_order_release);

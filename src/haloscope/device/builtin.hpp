@@ -1,4 +1,4 @@
-// The back ends that may be built, and what they share.
+// Built-in back ends, and functions that they share.
 #pragma once
 
 #include <new>
@@ -11,7 +11,7 @@ namespace haloscope::device {
 #include "haloscope/device/backends.def"
 #undef BACKEND
 
-/// @throws OutOfMemory: more device memory is requested than is free.
+/// @throws OutOfMemory: the requested device memory exceeds the free memory.
 [[noreturn]] void throw_too_large(std::size_t bytes, const Info& info);
 /// @throws OutOfMemory for pinned or mapped memory of the host.
 [[noreturn]] void throw_no_pinned(std::size_t bytes);

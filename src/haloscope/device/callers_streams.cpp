@@ -6,7 +6,7 @@
 namespace haloscope::device::host {
 namespace {
 
-/// A stream of a device that does not fail: faults are of devices that the library has opened.
+/// Returns a stream of a device that does not fail: faults are injected only into devices that the library has opened.
 std::unique_ptr<HostStream> new_stream(unsigned number) {
   return std::make_unique<HostStream>(imitation(), std::make_shared<Health>(nullptr), number);
 }
@@ -44,7 +44,7 @@ HostStream& CallersStreams::at(DeviceStream stream) {
   return *default_;
 }
 
-/// The default stream's later work comes after what all others have been given.
+/// Orders the default stream's later work after the work that all others already have.
 void CallersStreams::gather() {
   for (const auto& one : made_) {
     HostEvent event(std::make_shared<Health>(nullptr));
@@ -53,7 +53,7 @@ void CallersStreams::gather() {
   }
 }
 
-/// Later work of all others comes after what the default stream has been given.
+/// Orders later work of all others after the work that the default stream already has.
 void CallersStreams::scatter() {
   HostEvent event(std::make_shared<Health>(nullptr));
   at({}).record(event);

@@ -9,23 +9,23 @@
 
 namespace haloscope::device::host {
 
-/// Of one device. Waits between these streams are put into them as work, so no call waits.
+/// The streams of one device. Waits between these streams are enqueued on them as work, so no call waits.
 class CallersStreams {
  public:
   static CallersStreams& of(int device);
 
   DeviceStream make();
-  /// Finishes its work. @return whether make() had returned it for this device.
+  /// Finishes its work. @return true if make() had returned it for this device.
   bool free(DeviceStream stream);
 
-  /// As Device::record() and wait(). The default stream comes after all the others have been given, and before what
-  /// they are given next.
+  /// As Device::record() and wait(). The default stream comes after the work that all others already have, and before
+  /// their later work.
   void record(DeviceStream stream, HostEvent& event);
   void wait(DeviceStream stream, HostEvent& event);
 
-  /// Work for a stream, be it one of the library; that of the default stream is ordered as above.
+  /// Enqueues work on any stream, also on one of the library; the default stream's work is ordered as above.
   void enqueue(DeviceStream stream, HostStream::Work work);
-  /// The calling thread waits until a stream's work is done.
+  /// Waits on the calling thread until a stream's work is done.
   void finish(DeviceStream stream);
 
  private:

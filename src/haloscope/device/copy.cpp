@@ -7,7 +7,7 @@
 namespace haloscope::device {
 namespace {
 
-/// The widest unit that every row of the copy is made of and aligned to.
+/// The widest unit that divides every row of the copy, and to which every row is aligned.
 int widest_unit(const BlockCopy& c) {
   const auto all =
       static_cast<std::uint64_t>(c.row_bytes) | reinterpret_cast<std::uintptr_t>(c.from) |
@@ -23,7 +23,7 @@ int unit_of(const BlockCopy& c) {
   if (c.store == Store::add) return bytes_of(c.summand);
   if (c.negated > 0) return c.negated;
   const int widest = widest_unit(c);
-  return widest == 2 ? 1 : widest;  // no kernel copies two bytes at once
+  return widest == 2 ? 1 : widest;  // no kernel copies units of two bytes
 }
 
 constexpr std::int64_t most_of_a_row = std::int64_t{1} << 30;  // units; so that numbers of units fit 32 bits
@@ -52,7 +52,7 @@ void cut(const BlockCopy& copy, std::vector<CopyLaunch::Piece>& pieces) {
   }
 }
 
-/// The first `units` of a piece, which loses them.
+/// Returns the first `units` of a piece, and removes them from it.
 CopyLaunch::Piece take_units(CopyLaunch::Piece& piece, std::int32_t units) {
   CopyLaunch::Piece head = piece;
   head.units = units;

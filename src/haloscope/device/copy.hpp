@@ -1,4 +1,4 @@
-// Launches of the copy kernel, and how copies are cut for it. Plain values, no device code.
+// Launches of the copy kernel, and the functions that cut copies for it. Plain values, no device code.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace haloscope::device {
 
-/// What divides by a multiplication: n / d is the high 32 bits of 2 n multiplier, shifted right (Granlund and
+/// A divisor that a multiplication replaces: n / d is the high 32 bits of 2 n multiplier, shifted right (Granlund and
 /// Montgomery 1994), for n from 0 to 2^31 - 1.
 struct Divisor {
   std::uint32_t multiplier;
@@ -22,7 +22,7 @@ Divisor divide_by(std::int32_t d);
 /// A list of block copies (or additions, or clearings) that do not depend on each other, cut into pieces of about equal
 /// work: one launch.
 struct CopyLaunch {
-  /// What one block of threads copies: `units` units in row order, from unit x of row y of the first plane on.
+  /// The copy of one block of threads: `units` units in row order, from unit x of row y of the first plane on.
   struct Piece {
     const std::byte* from;  ///< the first plane
     std::byte* to;
@@ -40,15 +40,15 @@ struct CopyLaunch {
   int count = 0;
   bool stores = false;  ///< some pieces add or clear
 };
-/// Most units that one block of threads copies.
+/// Max units that one block of threads copies.
 inline constexpr int units_per_piece = 1024;
 
-/// The pieces of `copies`, to be put into device memory. @throws nothing; empty copies are left out.
+/// The pieces of `copies`, to be copied to device memory. @throws nothing; empty copies are skipped.
 std::vector<CopyLaunch::Piece> cut_copies(const std::vector<BlockCopy>& copies);
 /// The same, appended to `pieces`.
 void cut_copies(const std::vector<BlockCopy>& copies, std::vector<CopyLaunch::Piece>& pieces);
-/// Cuts the pieces from `first` on where parts of what they copy begin, so that each part has pieces of its own.
-/// @param begins  bytes before each part, rising from 0; multiples of 16 if what they copy begins at one.
+/// Cuts the pieces from `first` on where parts of their copies begin, so that each part has separate pieces.
+/// @param begins  bytes before each part, rising from 0; multiples of 16 if the copies begin at one.
 /// @return the first piece of each part, and the number of all pieces.
 std::vector<int> cut_parts(std::vector<CopyLaunch::Piece>& pieces, std::size_t first,
                            const std::vector<std::int64_t>& begins);

@@ -1,5 +1,5 @@
-// Packing, unpacking, own-neighbour halos and what contributions are added to, on a device: every region of every field
-// and message in one launch.
+// Kernels for packing, unpacking, own-neighbour halos and the addition of contributions on a device: every region of
+// every field and message in one launch.
 #pragma once
 
 #include <cstring>
@@ -26,10 +26,10 @@ HALOSCOPE_FUNCTION Unit16 load_fresh(const Unit16* p) {
 }
 #endif
 
-/// What a piece is copied from: memory that nothing writes while the kernel runs, or what has just arrived.
+/// The source of a piece: memory that is not written while the kernel runs, or data that has just arrived.
 enum class Source { steady, fresh };
 
-/// What becomes of a unit: nothing, or a real changes its sign.
+/// The change of a unit: none, or a real changes its sign.
 struct Same {
   template <class Unit>
   HALOSCOPE_FUNCTION Unit operator()(Unit unit) const {
@@ -41,7 +41,7 @@ struct Negated {
   HALOSCOPE_FUNCTION int operator()(int unit) const { return unit ^ (1u << 31); }
 };
 
-/// n divided, as Divisor says: a GPU has no instruction that divides integers.
+/// n divided, as Divisor defines it: a GPU has no instruction that divides integers.
 HALOSCOPE_FUNCTION std::int32_t quotient(std::int32_t n, const Divisor& d) {
 #if HALOSCOPE_ON_GPU
   return static_cast<std::int32_t>(__umulhi(2u * static_cast<unsigned>(n), d.multiplier) >> d.shift);
@@ -56,7 +56,7 @@ template <int bytes, class Read, class Write>
 HALOSCOPE_FUNCTION void each_unit(const Team& team, const CopyLaunch::Piece& piece, Read read, Write write) {
   constexpr int at_once = 4;
   team.each([&](int thread) {
-    const CopyLaunch::Piece p = piece;  // what is written might be the piece, for all that the compiler knows
+    const CopyLaunch::Piece p = piece;  // the compiler must assume that a write could change the piece
     for (std::int32_t first = thread; first < p.units; first += at_once * team.threads()) {
       decltype(read(p.from, p.to)) units[at_once]{};
       std::byte* to[at_once]{};
@@ -162,7 +162,7 @@ HALOSCOPE_FUNCTION void add_piece(const Team& team, const CopyLaunch::Piece& p) 
   }
 }
 
-/// A kernel of its own, so that packing has the registers of copies alone.
+/// A separate kernel, so that packing has the registers of copies alone.
 struct StoreBlocks {
   static constexpr int threads = CopyBlocks::threads;
   const CopyLaunch::Piece* pieces;

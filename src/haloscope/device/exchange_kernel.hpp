@@ -7,8 +7,8 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// Blocks share the pieces of all parts evenly, whichever part they are of. Each packs all its pieces before it waits
-/// for anything, so ranks cannot wait for each other's packing.
+/// Blocks share the pieces of all parts evenly, regardless of the part. Each packs all its pieces before it waits for
+/// anything, so ranks cannot wait for each other's packing.
 struct ExchangeBlocks {
   static constexpr int threads = CopyBlocks::threads;
   static constexpr int nothing_came = -1;
@@ -24,7 +24,7 @@ struct ExchangeBlocks {
     const int ahead = (team.block() - first) % l.blocks;
     return first + (ahead < 0 ? ahead + l.blocks : ahead);
   }
-  /// The block's pieces of a part. @return how many.
+  /// Copies the block's pieces of a part. @return their number.
   template <Source source>
   HALOSCOPE_FUNCTION int move(const Team& team, const ExchangeLaunch::Part& part) const {
     int count = 0;
@@ -32,7 +32,7 @@ struct ExchangeBlocks {
       copy_piece<source>(team, l.pieces[p]);
     return count;
   }
-  /// The block that packs a part's last piece tells the CPU.
+  /// Signals the CPU, from the block that packs a part's last piece.
   HALOSCOPE_FUNCTION void report(const Team& team, int part, int count) const {
     announce(team, [&] {
       const auto all = static_cast<std::uint32_t>(l.parts[part].end - l.parts[part].first);
@@ -43,8 +43,8 @@ struct ExchangeBlocks {
       write_word<Reader::anyone>(l.packed + place * signal_words, signal(l.exchange, part));
     });
   }
-  /// Announces that the kernel leaves, unless the part is there now. Both sides write before they look: the host sees
-  /// that the kernel has left, or this block what the host wrote.
+  /// Announces that the kernel leaves, unless the part has arrived. Both sides write before they read: the host sees
+  /// that the kernel has left, or this block sees the host's word.
   template <class Ready>
   HALOSCOPE_FUNCTION bool leave(const Team& team, Ready ready) const {
     tell_progress(team, Progress::left);
@@ -53,9 +53,9 @@ struct ExchangeBlocks {
       return ready();
     });
   }
-  /// The part that has arrived as number `turn`, or nothing_came: all blocks leave. The host's memory is far, and many
-  /// blocks that look there would keep its link busy: the first one does, and tells the others, which wait for its word
-  /// alone.
+  /// Waits for the part that arrives as number `turn`, or returns nothing_came: all blocks leave. The host's memory is
+  /// far, and many blocks that read it would keep its link busy: the first one does, and signals the others, which wait
+  /// for its word alone.
   HALOSCOPE_FUNCTION int await_part(const Team& team, int turn) const {
     const bool looks = team.block() == 0;
     std::uint64_t word = signal(l.exchange, nothing_came);

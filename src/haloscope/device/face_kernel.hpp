@@ -7,7 +7,7 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// Number of an element, counted from where a place's data begin.
+/// Number of an element, counted from the begin of a table entry's data.
 HALOSCOPE_FUNCTION std::int64_t offset(const FaceTable::Place& place, std::int32_t x, std::int32_t y, std::int32_t z) {
   return place.first + x + y * place.row + z * place.plane;
 }

@@ -1,5 +1,5 @@
-// Numbers that many threads gather: combined by blocks, in the order of threads, then by a second kernel, so that sums
-// are the same in every run. Included once per back end, after its launches.
+// Kernels that combine numbers of many threads: blocks combine them in the order of threads, then a second kernel does,
+// so that sums are the same in every run. Included once per back end, after its launches.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// A block for each number: what blocks have gathered becomes one.
+/// Combines the results of blocks into one, with a block for each number.
 struct CombineBlocks {
   static constexpr int threads = 256;
   PassNumbers numbers;
@@ -41,7 +41,8 @@ inline void combine_blocks(Stream& stream, const PassNumbers& numbers, int block
            CombineBlocks{numbers, blocks});
 }
 
-/// What the cells of a box have given to reductions, number after number: a block combines those of gathered_cells.
+/// Combines the contributions of a box's cells to reductions, number by number: a block combines gathered_cells of
+/// them.
 struct GatherBlocks {
   static constexpr int threads = gather_threads;
   PassNumbers numbers;
@@ -80,7 +81,7 @@ inline void launch_gather(Stream& stream, const PassNumbers& numbers, const doub
   combine_blocks(stream, numbers, blocks);
 }
 
-/// The first point of a box that holds poison, by its place in it: a block looks at gathered_cells of them.
+/// Finds the first point of a box that holds poison, by its position in it: a block checks gathered_cells of them.
 struct PoisonBlocks {
   static constexpr int threads = gather_threads;
   PoisonSearch s;

@@ -1,4 +1,4 @@
-// How the region of a sweep is cut into blocks of threads, and where a thread's neighbours are.
+// Geometry of sweeps: blocks of threads that a region is cut into, and the neighbours of a thread.
 #pragma once
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ struct Geometry {
   std::int32_t x0, x1, y0, y1, l0, l1;     // cells written
   std::int32_t wrap_x, wrap_y, wrap_l;     // 0: neighbours beyond the edge lie in the halo
   std::int32_t sx, sy, sl;                 // threads of a block in x and y, layers it passes through
-  std::int32_t margin, margin_y;           // threads at each side of a block that write nothing
+  std::int32_t margin, margin_y;           // threads at each side of a block that write no cell
   std::int32_t tiles_x, tiles_y, tiles_l;  // blocks
   std::int32_t lead;                       // cells before the region that the first thread of a row has
 
@@ -52,7 +52,7 @@ struct Geometry {
   }
 };
 
-/// A layer, and those after it in turn.
+/// A layer, and the following ones in turn.
 template <class T>
 struct LayerWalk {
   std::int32_t number;
@@ -67,8 +67,8 @@ struct LayerWalk {
   }
 };
 
-/// Reads a cell's neighbours in one layer straight from memory: the cache serves what neighbouring threads also read.
-/// Where nothing wraps, the compiler knows the distances from the cell to all of them but for the row length.
+/// Reads a cell's neighbours in one layer straight from memory: the cache serves the data that neighbouring threads
+/// also read. Without wrapping, the distances from the cell to all of them are constants but for the row length.
 template <class T, bool Wraps = true>
 struct Column {
   std::int64_t own, x[3], y[3];  // offsets of the cell in its layer, and from there of the neighbours at -1, 0, +1
@@ -90,7 +90,7 @@ inline std::int32_t narrow(std::int64_t position) {
   return static_cast<std::int32_t>(position);
 }
 
-/// @param levels  time steps that the kernel fuses at most
+/// @param levels  max time steps that the kernel fuses
 /// @param width, rows  cells of a thread in x and y; the first ones begin at a multiple of their bytes
 template <class Form>
 Geometry<typename Form::Real> geometry(const SweepLaunch& s, const BlockShape& usual, int levels = 1, int width = 1,

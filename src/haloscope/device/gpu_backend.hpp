@@ -8,8 +8,8 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's says how fast its clock ticks, since HIP 5.4. Before,
-/// all that HIP ran on was of the GFX9 family, whose clock has 100 MHz.
+/// The global timer of NVIDIA's GPUs counts nanoseconds; AMD's clock rate can be queried since HIP 5.4. Before, all
+/// GPUs that HIP ran on were of the GFX9 family, whose clock has 100 MHz.
 inline double clock_hz([[maybe_unused]] int index) {
 #if defined(__HIPCC__) && HIP_VERSION < 50400000
   return 1e8;
@@ -23,9 +23,9 @@ inline double clock_hz([[maybe_unused]] int index) {
 }
 
 #if defined(__HIPCC__)
-inline bool loads_early() { return false; }  // nothing tells
+inline bool loads_early() { return false; }  // not known
 #else
-/// The program may have started the driver before this library asked it to load kernels early.
+/// The program may have started the driver before this library requested early loading of kernels.
 inline bool loads_early() {
   const auto ask = driver_call<CUresult (*)(CUmoduleLoadingMode*)>("cuModuleGetLoadingMode");
   CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
@@ -143,8 +143,8 @@ class GpuDevice final : public Device {
   const Kernels kernels_ = kernel_table();
 };
 
-/// Kernels are loaded at once, not when they are first launched: loading waits for kernels that run, and those that
-/// wait for the CPU would then wait for ever.
+/// Loads kernels immediately, not when they are first launched: loading waits for kernels that run, and kernels that
+/// wait for the CPU would then wait indefinitely.
 inline void load_early() { setenv("CUDA_MODULE_LOADING", "EAGER", 0); }
 
 inline int count() {
@@ -158,9 +158,9 @@ inline std::string absent() {
   int devices = 0;
   const Status status = settled(HALOSCOPE_GPU(GetDeviceCount)(&devices));
   if (status != HALOSCOPE_GPU(Success))
-    return std::string("the " HALOSCOPE_GPU_NAME " driver says '") + HALOSCOPE_GPU(GetErrorString)(status) +
-           "'; is there a device, and its driver installed?";
-  return devices > 0 ? "" : "there is no " HALOSCOPE_GPU_NAME " device on this machine";
+    return std::string("the " HALOSCOPE_GPU_NAME " driver reports '") + HALOSCOPE_GPU(GetErrorString)(status) +
+           "'; check that a device and its driver are installed";
+  return devices > 0 ? "" : "this machine has no " HALOSCOPE_GPU_NAME " device";
 }
 
 #if defined(__HIPCC__)
@@ -175,8 +175,8 @@ inline int owner(const void* address) {
   return type == hipMemoryTypeDevice || found.isManaged != 0 ? found.device : -1;
 }
 #else
-/// Asks the driver: the runtime's own call would give programs that use no device a context on one. Where nobody has
-/// loaded the driver nobody has memory of a device.
+/// Queries the driver: the runtime's call would make a context on a device in programs that use none. In a process that
+/// has not loaded the driver no memory of a device exists.
 inline int owner(const void* address) {
   using Ask = CUresult (*)(void* into, CUpointer_attribute attribute, CUdeviceptr address);
   const auto ask = driver_call<Ask>("cuPointerGetAttribute");

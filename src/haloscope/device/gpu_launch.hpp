@@ -16,8 +16,8 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 
 using Status = HALOSCOPE_GPU(Error_t);
 
-/// A call's status, without the copy of a failure that the runtime keeps: whoever asks it next, as after a launch,
-/// would take it for a failure of his own.
+/// Returns a call's status, and clears the copy of a failure that the runtime stores: the next caller that queries it,
+/// as after a launch, would take it for a failure of that caller.
 inline Status settled(Status status) {
   if (status != HALOSCOPE_GPU(Success)) (void)HALOSCOPE_GPU(GetLastError)();
   return status;
@@ -85,7 +85,7 @@ Function driver_call(const char* name) {
   void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (driver == nullptr) return nullptr;
   const auto found = reinterpret_cast<Function>(dlsym(driver, name));
-  dlclose(driver);  // it stays loaded
+  dlclose(driver);  // the driver stays loaded
   return found;
 }
 
@@ -113,7 +113,7 @@ inline std::string refuse_words(int index) {
   const auto find = driver_call<CUresult (*)(CUdevice*, int)>("cuDeviceGet");
   const auto ask = driver_call<CUresult (*)(int*, CUdevice_attribute, CUdevice)>("cuDeviceGetAttribute");
   if (write_call() == nullptr || wait_call() == nullptr || find == nullptr || ask == nullptr)
-    return "its driver lets no stream wait for values in memory; that of CUDA 11.7 does, and newer ones";
+    return "its driver does not let streams wait for values in memory; use the driver of CUDA 11.7 or a newer one";
   CUdevice device = 0;
   int can = 0;
   const bool asked = find(&device, index) == CUDA_SUCCESS &&
@@ -135,7 +135,7 @@ __global__ void run_body(const Body body) {
   body(Team());
 }
 
-/// As run_body, for a body that says how many threads a block has at most: each may then have more registers.
+/// As run_body, for a body that specifies its max threads per block: each may then have more registers.
 template <class Body>
 __global__ void __launch_bounds__(Body::most_threads, 1) bounded_run_body(const Body body) {
   body(Team());
@@ -149,18 +149,18 @@ const void* kernel_of() {
     return reinterpret_cast<const void*>(&run_body<Body>);
 }
 
-/// What one launch of a kernel may ask of a device.
+/// Limits of one launch of a kernel on a device.
 struct KernelLimits {
   int threads = 0;
   std::size_t shared_bytes = 0;
 };
 
-/// Of all kernels of this back end, by number.
+/// All kernels of this back end, by number.
 inline std::vector<const void*>& all_kernels() {
   static std::vector<const void*> all;
   return all;
 }
-/// A kernel's address comes out of that list alone: none is launched that is not in it.
+/// Takes a kernel's address from that list alone: no kernel is launched that is not in it.
 template <class Body>
 struct KernelOf {
   static inline const std::size_t number = [] {
@@ -170,8 +170,8 @@ struct KernelOf {
   static const void* address() { return all_kernels()[number]; }
 };
 
-/// Loads all kernels on the current device and asks for as much shared memory as it has, so that no launch has to: a
-/// launch may be captured, or other kernels may be waiting for the CPU.
+/// Loads all kernels on the current device and requests all of its shared memory, so that no launch has to: a launch
+/// may be captured, or other kernels may be waiting for the CPU.
 inline std::vector<KernelLimits> load_kernels(int index) {
   int most = 0;
   HALOSCOPE_CHECK(DeviceGetAttribute, &most, HALOSCOPE_GPU_MOST_SHARED, index);
@@ -228,7 +228,7 @@ class GpuStream final : public Stream {
   const std::vector<KernelLimits>& limits_;
 };
 
-/// @throws UsageError for a block that asks for more than the device has.
+/// @throws UsageError for a block that needs more than the device has.
 template <class Body>
 void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
   auto& stream = static_cast<GpuStream&>(given);
@@ -246,7 +246,7 @@ void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Bo
                   dim3(static_cast<unsigned>(threads)), arguments, shared_bytes, stream.stream());
 }
 
-/// Refused by the driver where the blocks do not fit on the device all at once.
+/// The driver refuses it where the blocks do not all fit on the device concurrently.
 template <class Body>
 void launch_resident(Stream& stream, int blocks, int threads, Body body) {
   void* arguments[] = {&body};

@@ -1,4 +1,4 @@
-// CUDA and HIP differ in the names of the same calls.
+// Names of calls that differ between CUDA and HIP.
 #pragma once
 
 #if defined(__HIPCC__)

@@ -1,5 +1,5 @@
-// Back end `host`: devices made of the CPU. A stream is a thread, which runs the blocks of a kernel one after the other
-// or shares them with threads of their own.
+// Back end `host`: devices on the CPU. A stream is a thread, which runs the blocks of a kernel sequentially or shares
+// them with separate threads.
 #include <unistd.h>
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// Breaks what a GPU does not promise: blocks run in one order and at the next launch in the reverse order, several at
-/// once where OS threads share them, and each finds its shared memory full of NaN.
+/// Breaks assumptions that a GPU does not guarantee: blocks run in one order and at the next launch in the reverse
+/// order, several concurrently where OS threads share them, and each finds its shared memory full of NaN.
 template <class Body>
 void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
   static std::atomic<unsigned> launches{0};
@@ -34,7 +34,7 @@ void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Bo
   });
 }
 
-/// A thread of the system for each block: blocks wait for the CPU, and for each other.
+/// Runs each block on a thread of the system: blocks wait for the CPU, and for each other.
 template <class Body>
 void launch_resident(Stream& given, int blocks, int threads, Body body) {
   auto& stream = static_cast<HostStream&>(given);

@@ -23,7 +23,7 @@ struct SharedFile {
   int device = 0;
 };
 
-/// What another process needs to open it.
+/// The data that another process needs to open it.
 struct Handle {
   pid_t process;
   int number;

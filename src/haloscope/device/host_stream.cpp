@@ -20,7 +20,7 @@ Imitation parse_imitation(const std::string& text) {
     const char* const end = word.data() + word.size();
     const char* const number = equals == std::string::npos ? end : word.data() + equals + 1;
     double value = 0;
-    const auto [last, fault] = std::from_chars(number, end, value);  // in every locale alike
+    const auto [last, fault] = std::from_chars(number, end, value);  // the same in every locale
     const double least = name == "bytes" ? 0 : 1, most = name == "bytes" ? 1e15 : 64;
     if (fault != std::errc{} || last != end || !(value >= least && value <= most) ||
         !has({"devices", "bytes", "threads", "resident"}, name))
@@ -92,7 +92,7 @@ void HostStream::serve() {
 
 void HostStream::enqueue(Work work) {
   health_->check("launch");
-  // No shared_ptr in it: counting its owners would order streams that nothing else orders, and hide races.
+  // Contains no shared_ptr: counting its owners would order streams that nothing else orders, and hide races.
   Work whole = [this, work = std::move(work)] {
     if (health_->go_on()) work();
   };
@@ -148,10 +148,10 @@ void HostStream::wait(Event& given) {
   }
 }
 
-/// A device looks at the word itself: nobody tells it. It goes on looking after it has failed, as long as nobody
-/// writes.
+/// Polls the word, as a device does: no call notifies it. A device that has failed continues to poll until the word is
+/// written.
 static void look_until(const std::uint64_t* word, std::uint64_t value) {
-  constexpr int longest = 8;  // 2^8 us between two looks
+  constexpr int longest = 8;  // 2^8 us between two reads
   const std::atomic_ref looked(*const_cast<std::uint64_t*>(word));
   for (int looks = 0; looked.load(std::memory_order_acquire) < value; ++looks)
     std::this_thread::sleep_for(std::chrono::microseconds(1 << std::min(looks, longest)));
@@ -183,7 +183,7 @@ class HostGraph final : public Graph {
 }  // namespace
 
 void HostStream::keep(std::function<void()> call) {
-  if (may_keep_ && !may_keep_()) throw Error(Exit::failed, "a capture is refused a call");
+  if (may_keep_ && !may_keep_()) throw Error(Exit::failed, "a capture refuses a call");
   capture_->calls.push_back(std::move(call));
   ++capture_->given[this];
 }

@@ -25,45 +25,45 @@ struct HostCapture;
 struct Imitation {
   int devices = 1;
   std::int64_t bytes = 0;  ///< memory of one device; 0: half of the machine's
-  int threads = 1;         ///< share the blocks of a launch
-  int resident = 64;       ///< most blocks of a kernel that waits for the CPU
+  int threads = 1;         ///< threads that share the blocks of a launch
+  int resident = 64;       ///< max blocks of a kernel that waits for the CPU
   /// For tests: after this a kernel that waits for the CPU leaves.
   double longest_stay_s = Info().longest_stay_s;
   /// For tests: makes, for a stream's number, the function that its thread calls before each piece of work. Empty: none
   std::function<std::function<void()>(unsigned stream)> before_work = {};
-  /// For tests: whether device `index` does its next copy or launch; false: it has failed. Empty: it always does.
+  /// For tests: true if device `index` does its next copy or launch; false: it has failed. Empty: it always does.
   std::function<bool(int index)> works = {};
-  /// For tests: whether memory of another process may be mapped. Empty: yes.
+  /// For tests: true if memory of another process may be mapped. Empty: yes.
   std::function<bool()> may_map = {};
-  /// For tests: whether a capture records its next call. Empty: yes.
+  /// For tests: true if a capture records its next call. Empty: yes.
   std::function<bool()> may_keep = {};
-  /// For tests: whether streams write words and wait for them.
+  /// For tests: true if streams write words and wait for them.
   bool words = true;
-  /// For tests: called by each block of a kernel that waits for the CPU, as it begins. Empty: nothing.
+  /// For tests: called by each block of a kernel that waits for the CPU, as it begins. Empty: no call.
   std::function<void(int block)> before_block = {};
 };
 
-/// What kernels read as the device's clock: other ticks than the CPU's clock, from another origin.
+/// The device's clock as kernels read it: other ticks than the CPU's clock, from another origin.
 std::uint64_t imitated_clock();
 inline constexpr double imitated_clock_hz = 4e7;
 
 /// @param text  as `devices=2,bytes=1000000,threads=2`; empty: all defaults. @throws UsageError.
 Imitation parse_imitation(const std::string& text);
-/// Devices that are opened from now on imitate this. Not thread-safe.
+/// Sets the imitation of devices that are opened from now on. Not thread-safe.
 void imitate(const Imitation& imitation);
-/// What HALOSCOPE_HOST_DEVICE says, unless imitate() was called. @throws UsageError for a text that says nothing.
+/// The imitation in HALOSCOPE_HOST_DEVICE, unless imitate() was called. @throws UsageError for a malformed text.
 const Imitation& imitation();
 
-/// Whether a device still works.
+/// The state of a device: it works, or it has failed.
 class Health {
  public:
   explicit Health(std::function<bool()> works) : works_(std::move(works)) {}
-  /// One more copy or launch begins. @return false: the device has failed, skip it.
+  /// Begins one more copy or launch. @return false: the device has failed, skip it.
   bool go_on() {
     if (works_ && !works_()) failed_ = true;
     return !failed_;
   }
-  /// @throws Error: the device has failed, as a driver says of every later call.
+  /// @throws Error: the device has failed, as a driver reports from every later call.
   void check(const char* call) const;
 
  private:
@@ -72,7 +72,7 @@ class Health {
 };
 
 /// Marks are numbered: each record() makes a new one, and the event has reached the highest one that a stream got to.
-/// Streams share ownership of what they refer to, so that an event may be destroyed before them.
+/// Streams share ownership of the objects they refer to, so that an event may be destroyed before them.
 class HostEvent final : public Event {
  public:
   class Marks {
@@ -112,7 +112,7 @@ class HostEvent final : public Event {
   };
 
   explicit HostEvent(std::shared_ptr<const Health> health) : health_(std::move(health)) {}
-  /// A device that fails in the work before the mark is noticed: its failure comes before the mark.
+  /// Notices a device that fails in the work before the mark: its failure comes before the mark.
   bool reached() override {
     const bool reached = marks_->reached(marks_->last());
     health_->check("reached");
@@ -124,7 +124,7 @@ class HostEvent final : public Event {
   }
   const std::shared_ptr<Marks>& marks() const { return marks_; }
 
-  // Its last record, if a capture recorded it: the capture, the stream, and how much of the stream's work came before.
+  // Its last record, if a capture recorded it: the capture, the stream, and the number of the stream's calls before.
   std::weak_ptr<HostCapture> capture;
   HostStream* stream = nullptr;
   int given = 0;
@@ -139,7 +139,7 @@ struct HostCapture {
   HostStream* origin;
   std::vector<std::function<void()>> calls;
   std::map<HostStream*, int> given;    ///< calls recorded from each stream that takes part
-  std::map<HostStream*, int> awaited;  ///< of those, how many the origin has waited for
+  std::map<HostStream*, int> awaited;  ///< the number of them that the origin has waited for
 };
 
 class HostStream final : public Stream {
@@ -156,7 +156,7 @@ class HostStream final : public Stream {
   DeviceStream native() override { return {this}; }
   void begin_capture() override;
   std::unique_ptr<Graph> end_capture() override;
-  /// A launch or a copy; a device that has failed does not do it.
+  /// Enqueues a launch or a copy; a device that has failed does not do it.
   void enqueue(Work work);
   int threads() const { return threads_; }
 

@@ -43,10 +43,10 @@ DeviceStream make_stream(int device) {
 void free_stream(DeviceStream stream) {
   for (int device = 0; device < device::host::imitation().devices; ++device)
     if (CallersStreams::of(device).free(stream)) return;
-  throw UsageError("imitated::free_stream() got what imitated::make_stream() has not returned");
+  throw UsageError("imitated::free_stream() got a stream that imitated::make_stream() has not returned");
 }
 
-/// Of the calls below, device 0 matters to those on the default stream.
+/// Device 0 in the calls below matters only to calls on the default stream.
 
 void launch(DeviceStream stream, std::function<void()> kernel) {
   CallersStreams::of(0).enqueue(stream, std::move(kernel));

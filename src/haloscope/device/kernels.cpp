@@ -33,7 +33,7 @@ BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims
   };
   if (std::int64_t{shape.x} * shape.y > most_threads)
     throw UsageError(block() + " is too large; a block has at most " + std::to_string(most_threads));
-  const int ring = levels > 1 ? 2 * launch.levels : 0;  // threads that only help to compute the others' cells
+  const int ring = levels > 1 ? 2 * launch.levels : 0;  // threads that only help to compute the cells of other threads
   if (shape.x <= ring || (dims == 3 && shape.y <= ring))
     throw UsageError(block() + " is too small for " + std::to_string(launch.levels) + " fused time steps; more than " +
                      std::to_string(ring) + " are needed");
@@ -61,7 +61,7 @@ PassFunction find_passes(const Kernels& kernels, const std::string& form) {
 
 int pass_blocks(const Box& box) {
   if (box.volume() >= std::int64_t{1} << 31)
-    throw UsageError("a device passes over at most 2^31 points at once, not " + std::to_string(box.volume()) +
+    throw UsageError("a device passes over at most 2^31 points in one pass, not " + std::to_string(box.volume()) +
                      "; use more ranks");
   return static_cast<int>((box.volume() + pass_threads - 1) / pass_threads);
 }
@@ -69,7 +69,7 @@ int pass_blocks(const Box& box) {
 int gather_blocks(std::int64_t cells) {
   const std::int64_t blocks = (cells + gathered_cells - 1) / gathered_cells;
   if (blocks >= std::int64_t{1} << 31)
-    throw UsageError("a device combines what at most 2^42 cells have given, not " + std::to_string(cells) +
+    throw UsageError("a device combines numbers of at most 2^42 cells, not " + std::to_string(cells) +
                      "; use more ranks");
   return static_cast<int>(blocks);
 }

@@ -1,7 +1,7 @@
-// How the kernels of a form are launched. Included once per back end, after its launch():
+// Launches of the kernels of a form. Included once per back end, after its launch():
 //   template <class Body> void launch(Stream&, int blocks, int threads, std::size_t shared_bytes, Body);
-//   template <class Body> void launch_resident(Stream&, int blocks, int threads, Body);  // all blocks at once
-//   template <class Body> int most_resident(int threads);                                // ... of which so many can be
+//   template <class Body> void launch_resident(Stream&, int blocks, int threads, Body);  // all blocks concurrently
+//   template <class Body> int most_resident(int threads);                                // ... the max number of them
 //
 // A form gives a stencil layer by layer of the last dimension, with the operations of a point in the order that defines
 // its bits (kernels/kernel.hpp): a layer's part of a sum does not depend on which thread adds the others.
@@ -46,7 +46,7 @@ void launch_plain(Stream& stream, const SweepLaunch& s) {
 template <class Form>
 using WideOf = std::conditional_t<Form::dims == 2, FlatSweep<Form>, WideSweep<Form>>;
 
-/// Whether it can do it, and each of its threads has more than a cell or two.
+/// True if it can run the sweep, and each of its threads has more than a cell or two.
 template <class Form>
 bool is_wide(const SweepLaunch& s) {
   using Sweep = WideOf<Form>;
@@ -57,7 +57,7 @@ bool is_wide(const SweepLaunch& s) {
          s.region.extent(0) >= 2 * Sweep::width && (Form::dims == 2 || s.region.extent(1) >= Sweep::rows);
 }
 
-/// Blocks of the usual shape, of fewer layers where there would be too few threads to keep a large GPU busy.
+/// Blocks of the default shape, of fewer layers where there would be too few threads to keep a large GPU busy.
 template <class Form>
 auto wide_geometry(const SweepLaunch& s) {
   using Sweep = WideSweep<Form>;
@@ -92,7 +92,7 @@ void launch_stream(Stream& stream, const SweepLaunch& s) {
   launch_plain<StreamSweep<Form, true>, Form>(stream, s);
 }
 
-/// Few block shapes are so small that two cells a thread do not stage a buffer: no thread of a block has more than
+/// Few block shapes are so small that two cells a thread do not stage a buffer: each thread of a block has at most
 /// three in each dimension.
 template <class Form>
 void launch_shared(Stream& stream, const SweepLaunch& s) {

@@ -1,11 +1,10 @@
-// Kernels of the CPU for several quantities on a device, a thread for each cell or point: `Passes` says which there
-// are.
+// Kernels of the CPU for several quantities on a device, a thread for each cell or point: `Passes` lists them.
 // Included once per back end, after its launches.
-//   fields, weights, count: operands and coefficients that a kernel has, and numbers of kernels
-//   scratch: doubles that a kernel of a point, or of two in a row, keeps
-//   has(number), over_points(number): whether there is such a kernel, and whether a thread has a point of
-//     KernelArgs::points; else it has a cell of KernelArgs::region and the points that belong to it
-//   run(const KernelArgs&): a kernel on the box of one thread
+//   fields, weights, count: operands and coefficients of a kernel, and the number of kernels
+//   scratch: doubles that a kernel of a point, or of two in a row, stores
+//   has(number), over_points(number): true if the kernel exists, and true if a thread has a point of
+//     KernelArgs::points; otherwise it has a cell of KernelArgs::region and the points that belong to it
+//   run(const KernelArgs&): runs a kernel on the box of one thread
 #pragma once
 
 #include <utility>
@@ -24,7 +23,7 @@ struct PassBlocks {
   Operand operands[Passes::fields];
   double weights[Passes::weights];
   std::int32_t first[3], extent[3];  ///< of the threads' cells or points
-  std::int32_t beyond[3];            ///< points that the last cell of a dimension has besides its own
+  std::int32_t beyond[3];            ///< additional points of the last cell of a dimension
   PassNumbers numbers;
 
   HALOSCOPE_FUNCTION void run(std::int32_t place, double* reduced) const {

@@ -1,5 +1,5 @@
-// What passes between a running kernel, its other blocks and the CPU: words written by one side and read by the other,
-// and the device's clock. Included once per back end, after team.hpp.
+// Signals between a running kernel, its other blocks and the CPU: words written by one side and read by the other, and
+// the device's clock. Included once per back end, after team.hpp.
 #pragma once
 
 #include "haloscope/device/team.hpp"
@@ -17,7 +17,7 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// Who reads a word: other blocks of the device, or the CPU too.
+/// The readers of a word: other blocks of the device, or the CPU too.
 enum class Reader { device, anyone };
 
 #if HALOSCOPE_ON_GPU && defined(__HIPCC__)
@@ -25,21 +25,21 @@ enum class Reader { device, anyone };
 template <Reader reader>
 inline constexpr int memory_scope = reader == Reader::device ? __HIP_MEMORY_SCOPE_AGENT : __HIP_MEMORY_SCOPE_SYSTEM;
 
-/// What was written before the word's value came to be is seen after it was read.
+/// Acquires: everything written before the word got its value is visible after this read.
 template <Reader reader, class T>
 HALOSCOPE_FUNCTION T read_word(const T* word) {
   return __hip_atomic_load(word, __ATOMIC_ACQUIRE, memory_scope<reader>);
 }
-/// What the thread wrote before, and what it saw of others, is seen by those who read the value.
+/// Releases: everything that the thread wrote before, and that it saw of others, is visible to readers of the value.
 template <Reader reader, class T>
 HALOSCOPE_FUNCTION void write_word(T* word, T value) {
   __hip_atomic_store(word, value, __ATOMIC_RELEASE, memory_scope<reader>);
 }
-/// @return the sum. Who gets it sees what those saw that added before.
+/// @return the sum. The thread that gets it sees everything that threads saw that added before.
 HALOSCOPE_FUNCTION std::uint32_t add_to_word(std::uint32_t* word, std::uint32_t value) {
   return __hip_atomic_fetch_add(word, value, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT) + value;
 }
-/// Take a lock in device memory if it is free. @return whether it was.
+/// Takes a lock in device memory if it is free. @return true if it was.
 HALOSCOPE_FUNCTION bool take(std::uint32_t* lock, std::uint32_t owner) {
   std::uint32_t free = 0;
   return __hip_atomic_compare_exchange_strong(lock, &free, owner, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED,
@@ -89,7 +89,7 @@ HALOSCOPE_FUNCTION std::uint64_t clock_ticks() {
 
 #else
 
-// Sequentially consistent, which stands for a fence between a word written and a word read: TSan knows no fences.
+// Sequentially consistent, which replaces a fence between a word written and a word read: TSan does not support fences.
 template <Reader, class T>
 T read_word(const T* word) {
   return std::atomic_ref<T>(*const_cast<T*>(word)).load();
@@ -106,18 +106,18 @@ inline bool take(std::uint32_t* lock, std::uint32_t owner) {
   return std::atomic_ref<std::uint32_t>(*lock).compare_exchange_strong(free, owner, std::memory_order_acquire,
                                                                        std::memory_order_relaxed);
 }
-/// Many blocks share a core: those that wait leave it to those that work, and longer the longer they wait. Dozens of
+/// Many blocks share a core: blocks that wait leave it to blocks that work, and longer the longer they wait. Dozens of
 /// threads that wake every 50 us have been seen to keep all others from running for seconds.
 inline void rest(int looks) { std::this_thread::sleep_for(std::chrono::microseconds(1 << std::min(looks, 10))); }
-/// Blocks share cores with the CPU's thread that they tell something, too.
+/// Blocks also share cores with the CPU's thread that they signal.
 inline void look_again(int) { std::this_thread::yield(); }
 inline std::uint64_t clock_ticks() { return imitated_clock(); }
 
 #endif
 
-/// One thread of the block polls until `ready()`; the others wait for it.
-/// @tparam pause  between two looks: rest, or look_again for an answer that comes at once.
-/// @return false, for all threads, where it was told to stop, or has stayed for too long.
+/// Polls on one thread of the block until `ready()`; the others wait for it.
+/// @tparam pause  between two reads: rest, or look_again for an answer that comes immediately.
+/// @return false, for all threads, where a stop was requested, or the block has stayed for too long.
 template <void (*pause)(int looks) = rest, class Ready>
 HALOSCOPE_FUNCTION bool await(const Team& team, const Stay& stay, Ready ready) {
   return team.agree([&]() -> bool {
@@ -132,7 +132,8 @@ HALOSCOPE_FUNCTION bool await(const Team& team, const Stay& stay, Ready ready) {
   });
 }
 
-/// All threads of the block have written what the word announces (Vanecek 2020, section 3.4: fence, barrier, flag).
+/// Announces a word once all threads of the block have written the data that it covers (Vanecek 2020, section 3.4:
+/// fence, barrier, flag).
 template <class Announce>
 HALOSCOPE_FUNCTION void announce(const Team& team, Announce announce_it) {
   team.each([](int) { fence(); });

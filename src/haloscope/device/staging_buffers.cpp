@@ -9,7 +9,7 @@ StagingBuffers::StagingBuffers(Device& device, std::size_t bytes) : bytes_(bytes
   }
 }
 
-/// A copy may be under way where somebody has stopped looking.
+/// Waits: a copy may be in flight where a caller has stopped reading.
 StagingBuffers::~StagingBuffers() {
   for (Piece& piece : pieces_) call_even_if_lost([&] { piece.copied->wait(); });
 }

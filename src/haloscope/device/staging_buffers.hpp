@@ -1,4 +1,4 @@
-// The way between the memory of a device and the host for data of any size: two pieces of pinned host memory.
+// Pinned host buffers that stage copies of any size to or from a device: two pieces of host memory.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace haloscope::device {
 
-/// Data pass in parts: while the host makes or looks at one, the device copies the other. So host memory does not grow
+/// Data pass in parts: while the host makes or reads one, the device copies the other. So host memory does not grow
 /// with the data, and no copy goes through pageable memory.
 class StagingBuffers {
  public:
@@ -23,13 +23,13 @@ class StagingBuffers {
 
   std::size_t bytes() const { return bytes_; }
 
-  /// The next part of what is left, from its beginning: not empty, and at most bytes().
+  /// The next part of the rest, from its beginning: not empty, and at most bytes().
   using Cut = std::function<ByteRange(const ByteRange& rest)>;
-  /// make(part, here) for each part of `range`, in order, then a copy of it to the same bytes of `memory`. Waits until
-  /// all are there.
+  /// Calls make(part, here) for each part of `range`, in order, then copies it to the same bytes of `memory`. Waits
+  /// until all have been copied.
   void send(Stream& stream, std::byte* memory, const ByteRange& range, const Cut& cut,
             const std::function<void(const ByteRange& part, std::byte* here)>& make);
-  /// The other way round: look(part, here) for each part, in order, until it returns false.
+  /// The reverse: calls look(part, here) for each part, in order, until it returns false.
   void fetch(Stream& stream, const std::byte* memory, const ByteRange& range, const Cut& cut,
              const std::function<bool(const ByteRange& part, const std::byte* here)>& look);
 

@@ -4,7 +4,7 @@
 
 namespace haloscope::device {
 
-/// The kernel of an exchange whose one message never comes: it stays as long as it may.
+/// Makes the kernel of an exchange whose one message never comes: it stays for the max time.
 StreamBlocker::StreamBlocker(Device& device, double seconds)
     : device_(device),
       words_(device, Space::mapped, 2 * signal_words * sizeof(std::uint64_t)),

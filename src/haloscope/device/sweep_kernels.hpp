@@ -32,7 +32,7 @@ struct NaiveSweep {
   }
 };
 
-/// What a thread needs of one layer, in registers.
+/// The data that a thread needs of one layer, in registers.
 template <class Form>
 struct Neighbours {
   using T = typename Form::Real;
@@ -49,7 +49,7 @@ struct Neighbours {
   HALOSCOPE_FUNCTION T operator()(int i, int j) const { return value[j + 1][i + 1]; }
 };
 
-/// Each layer is read once and serves the sums of three layers: one begun, one going on, one finished. It is read
+/// Each layer is read once and serves the sums of three layers: one begun, one continued, one finished. It is read
 /// several layers ahead of its use, so that threads never wait for memory layer by layer.
 template <class Form, bool Wraps>
 struct StreamSweep {
@@ -90,15 +90,15 @@ struct StreamSweep {
   }
 };
 
-/// How the threads of WideSweep read. The values of each form are those that were fastest on an H200.
+/// The reads of WideSweep's threads. The values of each form are the fastest ones on an H200.
 struct WideReading {
-  bool early;        ///< whole layers to registers some layers ahead; else a thread's own cells alone
+  bool early;        ///< whole layers to registers some layers ahead; otherwise only the thread's cells
   int far_ahead;     ///< layers to the last-level cache, at least; 0: none
-  int most_threads;  ///< of a block; a kernel may use so many registers that no more threads find room
+  int most_threads;  ///< of a block; a kernel may use registers until no more threads than this find room
   BlockShape usual;
 };
 
-/// Cells of a thread in one layer, in `rows` rows, and those around them.
+/// Cells of a thread in one layer, in `rows` rows, and the cells around them.
 template <class Form, int rows>
 struct Patch {
   using T = typename Form::Real;
@@ -113,13 +113,13 @@ struct Patch {
   }
 };
 
-/// What a thread with several cells has of the region.
-/// @tparam whole  it has all its cells, and all rows alone.
+/// The part of the region that a thread with several cells has.
+/// @tparam whole  it has all its cells, and no other thread shares its rows.
 template <class T, bool whole>
 struct Part {
   static constexpr int width = 16 / sizeof(T);
   std::int32_t begin, end;  // cells of its packs that are in the region: 0 to `width`, or not all of them
-  std::int32_t first_row;   // those before are shared with threads before, which write them
+  std::int32_t first_row;   // earlier rows are shared with earlier threads, which write them
 
   /// @param around  cells beyond the region that are needed
   HALOSCOPE_FUNCTION Pack<T, width> cells(const T* row, int around) const {
@@ -137,9 +137,9 @@ struct Part {
   }
 };
 
-/// As StreamSweep where nothing wraps around, but each thread has several cells: those that one load of 16 bytes
-/// brings, in each of several rows. It may be launched where all rows begin at multiples of 16 bytes, and there are so
-/// many.
+/// As StreamSweep where nothing wraps around, but each thread has several cells: the cells of one load of 16 bytes, in
+/// each of several rows. It may be launched where all rows begin at multiples of 16 bytes, and the region has
+/// that number of rows.
 template <class Form>
 struct WideSweep {
   using T = typename Form::Real;
@@ -220,9 +220,9 @@ struct WideSweep {
   }
 };
 
-/// As WideSweep in two dimensions, where the sums of a thread are few: it reads all that its rows need at once, and
-/// writes them. The threads of a block lie side by side and above each other, and blocks follow each other as memory
-/// does, which then opens few of its pages at a time.
+/// As WideSweep in two dimensions, where the sums of a thread are few: it reads everything that its rows need together,
+/// and writes them. The threads of a block lie side by side and above each other, and blocks follow each other as
+/// memory does, which then opens few of its pages at a time.
 template <class Form>
 struct FlatSweep {
   using T = typename Form::Real;
@@ -261,7 +261,7 @@ struct FlatSweep {
     }
   }
 
-  /// Those of a thread's cells that are in the region, one by one: few threads have others beside them.
+  /// The cells of a thread that are in the region, one by one: few threads have others next to them.
   HALOSCOPE_FUNCTION void sweep_cells(const typename Geometry<T>::Cell& c, std::int32_t l, const T* at, T* out) const {
     const std::int32_t end = l + rows < c.end ? l + rows : c.end;
     HALOSCOPE_UNROLL(1)
@@ -304,7 +304,7 @@ struct SharedLayer {
 };
 
 /// As StreamSweep, but each layer is staged in shared memory first, several layers ahead, in buffers that take turns.
-/// @tparam shares  cells of a buffer that a thread stages, at most
+/// @tparam shares  max cells of a buffer that a thread stages
 template <class Form, int shares = 2>
 struct SharedSweep {
   using T = typename Form::Real;
@@ -359,7 +359,7 @@ struct SharedSweep {
     for (int k = 0; k < ahead; ++k, coming.go_on(g)) team.each([&](int thread) { stage(thread, first.begin - 1 + k); });
     for (std::int32_t l = first.begin - 1; l <= first.end; ++l, coming.go_on(g)) {
       team.each([](int) { await_copies<ahead - 1>(); });
-      team.sync();  // all have the layer, and nobody reads the buffer any more that the next copies go to
+      team.sync();  // all have the layer, and no thread reads the buffer any more that the next copies go to
       team.each([&](int thread) {
         State& s = states[thread];
         stage(thread, l + ahead);
@@ -376,8 +376,8 @@ struct SharedSweep {
 };
 
 /// `Levels` time steps in one pass through the layers, for stencils that reach only straight up and down: step s + 1 of
-/// a layer is finished as soon as step s of the next layer is there, all in registers; neighbours within the layer come
-/// from shared memory. Blocks overlap by `Levels` cells at each side, which both compute.
+/// a layer is finished as soon as step s of the next layer is available, all in registers; neighbours within the layer
+/// come from shared memory. Blocks overlap by `Levels` cells at each side, which both compute.
 template <class Form, int Levels>
 struct FusedSweep {
   using T = typename Form::Real;
@@ -393,9 +393,9 @@ struct FusedSweep {
     T* out;                        // ... in the layer whose last step is now finished
     std::int32_t there, inside;    // it is read; it is written
     std::int32_t centre;           // in a buffer
-    T ahead;                       // of the next layer, read while this one is worked on
+    T ahead;                       // of the next layer, read during the work on this one
     T value[Levels];               // step s of the layer that step s has come to
-    T here[Levels], next[Levels];  // sums of step s + 1: going on, begun
+    T here[Levels], next[Levels];  // sums of step s + 1: continued, begun
   };
 
   static std::size_t shared_bytes(const Geometry<T>& g) {

@@ -1,5 +1,6 @@
-// What a kernel is written against: the threads of one block. On a GPU each of them runs the kernel; on the host one
-// thread runs it for all of them, loop by loop, so a kernel's code between two sync() stands in each().
+// Teams, the interface that kernels are written against: the threads of one block. On a GPU each of them runs the
+// kernel; on the host one thread runs it for all of them, loop by loop, so a kernel's code between two sync() stands in
+// each().
 //
 // Included once per back end, with another HALOSCOPE_BACKEND (a namespace), as the CPU's kernels are once per
 // instruction set.
@@ -33,19 +34,19 @@ class Team {
  public:
   HALOSCOPE_FUNCTION int block() const { return static_cast<int>(blockIdx.x); }
   HALOSCOPE_FUNCTION int threads() const { return static_cast<int>(blockDim.x); }
-  /// f(thread) for each thread of the block.
+  /// Calls f(thread) for each thread of the block.
   template <class F>
   HALOSCOPE_FUNCTION void each(F f) const {
     f(static_cast<int>(threadIdx.x));
   }
-  /// After it, all threads of the block see what was written before it.
+  /// Synchronises: after it, all threads of the block see everything that was written before it.
   HALOSCOPE_FUNCTION void sync() const { __syncthreads(); }
-  /// f() on one thread of the block.
+  /// Calls f() on one thread of the block.
   template <class F>
   HALOSCOPE_FUNCTION void one(F f) const {
     if (threadIdx.x == 0) f();
   }
-  /// What f() returns on one thread, for all threads; a sync().
+  /// Returns to all threads the result of f() on one thread; a sync().
   template <class F>
   HALOSCOPE_FUNCTION bool agree(F f) const {
     return __syncthreads_or(threadIdx.x == 0 && f()) != 0;
@@ -123,8 +124,8 @@ class PerThread {
 
 #endif
 
-/// Reads data that nothing writes while the kernel runs. Saying so lets the compiler load twice-used data once, and
-/// move loads ahead of earlier stores: several layers' loads are then in flight at once.
+/// Reads data that is not written while the kernel runs. This lets the compiler load twice-used data once, and move
+/// loads ahead of earlier stores: several layers' loads are then in flight concurrently.
 template <class T>
 HALOSCOPE_FUNCTION T load(const T* p) {
 #if defined(__CUDACC__)
@@ -134,7 +135,7 @@ HALOSCOPE_FUNCTION T load(const T* p) {
 #endif
 }
 
-/// Values that follow each other in memory, and move at once where they begin at a multiple of their bytes.
+/// Values that are contiguous in memory, and move in one access where they begin at a multiple of their bytes.
 template <class T, int count>
 struct alignas(count * sizeof(T)) Pack {
   T value[count];
@@ -168,8 +169,8 @@ HALOSCOPE_FUNCTION void store_pack(T* p, const Pack<T, count>& pack) {
 #endif
 }
 
-/// Copies from memory to the block's shared memory, behind the thread's back where the device can: what a thread has
-/// copied is there once await_copies() says so of its end_copies(), for the others after a sync().
+/// Copies from memory to the block's shared memory, asynchronously where the device can: a thread's copies are complete
+/// once await_copies() reports it for its end_copies(), for the others after a sync().
 template <class T>
 HALOSCOPE_FUNCTION void copy_to_shared(T* to, const T* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -185,7 +186,7 @@ HALOSCOPE_FUNCTION void end_copies() {
   asm volatile("cp.async.commit_group;");
 #endif
 }
-/// All groups but the last `left` ones are there.
+/// Waits for all groups but the last `left` ones.
 template <int left>
 HALOSCOPE_FUNCTION void await_copies() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -203,7 +204,7 @@ HALOSCOPE_FUNCTION T load_fresh(const T* p) {
 #endif
 }
 
-/// What this thread has written is seen, by the CPU too, before what it writes later.
+/// Orders writes: this thread's earlier ones are visible, to the CPU too, before its later ones.
 HALOSCOPE_FUNCTION void fence() {
 #if HALOSCOPE_ON_GPU
   __threadfence_system();

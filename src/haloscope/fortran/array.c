@@ -1,4 +1,4 @@
-/* From an array of Fortran, as compilers describe it to C, to a field of an exchange. */
+/* Fields of an exchange from arrays of Fortran, as compilers describe them to C. */
 #include <ISO_Fortran_binding.h>
 #include <errno.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 #include "haloscope/exchange.h"
 
-/* Bytes of each number of a point; -1 where it is not made of numbers. */
+/* Bytes of each number of a point; -1 where a point does not consist of numbers. */
 static int32_t number_bytes(const CFI_cdesc_t* array) {
   switch (array->type & 0xff) {
     case CFI_type_Integer:
@@ -48,10 +48,10 @@ void hs_fortran_type(const CFI_cdesc_t* array, char* text, int32_t size) {
   snprintf(text, (size_t)size, "%s of %lld bytes", name_of_type(array), (long long)array->elem_len);
 }
 
-/* Describe `array`, whose last `dims` axes are those of the grid; axes before them are components of a point.
+/* Describes `array`, whose last `dims` axes are the grid's; axes before them are components of a point.
  * extent  out: points in x, y, z, halo included
  * first   out: address of the first owned point. `field` points to it.
- * text    out: what is wrong, of `size` characters. Returns HS_OK or HS_USAGE. */
+ * text    out: the fault, of `size` characters. Returns HS_OK or HS_USAGE. */
 hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t low[3], const int32_t high[3],
                            int32_t centring, void** first, hs_field* field, int64_t extent[3], char* text,
                            int32_t size) {
@@ -59,7 +59,7 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
   int64_t step = (int64_t)array->elem_len;
   int d;
   if (array->base_addr == NULL) { /* an array without elements has an address, too */
-    snprintf(text, (size_t)size, "an array is not allocated, or a pointer points to nothing; allocate it first");
+    snprintf(text, (size_t)size, "an array is not allocated, or a pointer is not associated; allocate it first");
     return HS_USAGE;
   }
   if (array->rank > 0 && array->dim[array->rank - 1].extent < 0) {
@@ -86,7 +86,7 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
     if (array->dim[d].extent > 1 && array->dim[d].sm != step) {
       snprintf(text, (size_t)size,
                "axis %d of an array holds components of a point and is not contiguous; add each component "
-               "as an array of its own",
+               "as a separate array",
                d + 1);
       return HS_USAGE;
     }
@@ -95,7 +95,7 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
   if (step > INT32_MAX) {
     snprintf(text, (size_t)size,
              "a point of an array has %lld bytes, and at most %ld are possible; add its components as "
-             "arrays of their own",
+             "separate arrays",
              (long long)step, (long)INT32_MAX);
     return HS_USAGE;
   }
@@ -117,7 +117,7 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
   return HS_OK;
 }
 
-/* The memory of an array: `begin`, and as many bytes. 0 bytes where its points do not follow each other. */
+/* The memory of an array: `begin`, and its number of bytes. 0 bytes where its points are not contiguous. */
 static int64_t bytes_of(const hs_field* field, const int64_t extent[3], const void* first, const char** begin) {
   int64_t bytes = field->element_bytes;
   int d;
@@ -130,27 +130,26 @@ static int64_t bytes_of(const hs_field* field, const int64_t extent[3], const vo
   return bytes;
 }
 
-/* Whether some of the memory belongs to no mapping: large blocks go back to the system when they are freed. */
+/* True if some of the memory is unmapped: large blocks return to the system when they are freed. */
 static int is_unmapped(const char* begin, int64_t bytes) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)begin / page * page;
   return msync((void*)first, (size_t)((uintptr_t)begin + (uintptr_t)bytes - first), MS_ASYNC) != 0 && errno == ENOMEM;
 }
 
-/* Whether the host can read an array, so that hs_fortran_is_freed() finds out about it: memory of a device may not be
+/* True if the host can read an array, so that hs_fortran_is_freed() can check it: memory of a device may not be
  * mapped. */
 int32_t hs_fortran_is_on_host(const CFI_cdesc_t* array) {
   return array->base_addr != NULL && !is_unmapped((const char*)array->base_addr, 1);
 }
 
-/* Whether an array that was described has been freed since, as the copies are that compilers pass in place of some
- * arrays: 1 where its memory is unmapped, or the allocator hands it out again. 0 also for memory that something else
- * has taken since, and for arrays whose points do not follow each other, which are no copies. Writes to nothing of the
- * program's. */
+/* True if a described array has been freed since, as the copies are that compilers pass in place of some arrays: 1
+ * where its memory is unmapped, or the allocator returns it again. 0 also for memory that has been reused since, and
+ * for arrays whose points are not contiguous, which are not copies. Writes to no memory of the program. */
 int32_t hs_fortran_is_freed(const hs_field* field, const int64_t extent[3], const void* first) {
   enum { most = 256, few = 4, many_bytes = 1 << 26 };
   const char* begin;
   const int64_t bytes = bytes_of(field, extent, first, &begin);
-  void* volatile blocks[most]; /* a compiler may drop blocks that nothing is written to */
+  void* volatile blocks[most]; /* a compiler may remove blocks that are never written to */
   const char* block = begin;
   int found = 0, count = 0;
   if (bytes <= 0) return 0;

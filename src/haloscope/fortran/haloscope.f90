@@ -1,4 +1,4 @@
-!> Haloscope for Fortran: grids of the ranks of a communicator, and halo exchanges of your own arrays.
+!> Haloscope for Fortran: grids of the ranks of a communicator, and halo exchanges of the program's arrays.
 !!
 !!     type(halo_grid) :: grid
 !!     type(halo_exchange) :: halo
@@ -12,21 +12,21 @@
 !!     call halo%run()
 !!
 !! Communicators are integers, as module `mpi` has them; with `mpi_f08` pass comm%mpi_val. Dimension 1 of a grid is the
-!! first axis of arrays, whose lower bounds may be any. Arrays that are exchanged have the attribute TARGET, can be
-!! written to and stay where they are, or see rebind(); sections of arrays work too. Arrays may be in the memory of a
+!! first axis of arrays, whose lower bounds may be any. Arrays that are exchanged have the attribute TARGET, are
+!! writable and stay at their address, or see rebind(); sections of arrays work too. Arrays may be in the memory of a
 !! device (CUDA Fortran, or their addresses there: `!$acc host_data use_device`, `!$omp target data use_device_addr`).
 !! Buffers that take turns are slots: add_slot(), run(slot).
 !!
-!! Integers and logicals that are passed may have 4 or 8 bytes, each by itself: codes that are
-!! compiled with -fdefault-integer-8 or -fdefault-real-8 use the same module. They are CLASS(*), since
-!! procedures that differ in optional arguments alone cannot be generic. An argument of another type,
-!! or a number that is too large for the library, is refused by its name when the call is made.
-!! Results have 4 bytes, or the kind of `mold`.
+!! Integers and logicals that are passed may have 4 or 8 bytes, each by itself: codes that are compiled with
+!! -fdefault-integer-8 or -fdefault-real-8 use the same module. They are CLASS(*), since procedures that differ in
+!! optional arguments alone cannot be generic. An argument of another type, or a number that is too large for the
+!! library, is refused by its name when the call is made. Results have 4 bytes, or the kind of `mold`.
 !!
 !! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
-!! build cannot serve it) and `errmsg`; without `stat` it ends the program and says why. All of them are called by all
-!! ranks in the same order, and fail on all of them where one rank asks for what cannot be. What is wrong in add() and
-!! add_slot() is a failure of open(). shape() and first() end the program where 4 bytes are too few for their results.
+!! build cannot serve it) and `errmsg`; without `stat` it ends the program and prints the reason. All of them are called
+!! by all ranks in the same order, and fail on all of them where the request of one rank is impossible. A fault in add()
+!! or add_slot() is a failure of open(). shape() and first() end the program where 4 bytes are too few for their
+!! results.
 !!
 !! A grid or an exchange that is assigned to another variable is the same one there, until one of the two is freed.
 module haloscope
@@ -36,7 +36,7 @@ module haloscope
   private
   public :: halo_grid, halo_exchange, halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
 
-  !> Where the points of a quantity lie: in cells, on nodes, on faces normal to a dimension.
+  !> Location of the points of a quantity: in cells, on nodes, on faces normal to a dimension.
   enum, bind(c)
     enumerator :: halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
   end enum
@@ -90,7 +90,7 @@ module haloscope
     procedure, private :: make
   end type
 
-  !> An array that was added to an exchange: how it lies in memory and, until the exchange is open, the address of its
+  !> An array that was added to an exchange: its layout in memory and, until the exchange is open, the address of its
   !! first owned point in each slot.
   type :: added
     type(hs_field) :: field
@@ -99,9 +99,9 @@ module haloscope
     integer(c_int64_t) :: extent(3) = 0
     integer(c_int32_t) :: dims = 0
     logical :: on_host = .true.
-    logical :: moved = .false.             ! by rebind(), and not looked for since
+    logical :: moved = .false.             ! by rebind(), and not checked since
     type(c_ptr) :: moved_to = c_null_ptr   ! its first owned point
-    type(c_ptr) :: alive(2) = c_null_ptr   ! where it was found last
+    type(c_ptr) :: alive(2) = c_null_ptr   ! its latest checked addresses
   end type
 
   !> An exchange of some arrays: add() them, open() it, then run() it, or start() and finish(), as often as needed.
@@ -109,7 +109,7 @@ module haloscope
     private
     type(c_ptr) :: handle = c_null_ptr
     type(added), allocatable :: arrays(:)  ! for the next open()
-    type(added), allocatable :: bound(:)   ! those of the exchange that is open; the library knows where they lie
+    type(added), allocatable :: bound(:)   ! the arrays of the open exchange; the library stores their addresses
     integer(c_int32_t) :: slots = 0        ! of each of them
     integer :: dims = 0
     character(longest_text) :: problem = ''
@@ -328,13 +328,13 @@ module haloscope
 
 contains
 
-  !> Split `cells` (global, 1 to 3 numbers) over the ranks of `comm` into blocks as even as can be. Collective.
+  !> Splits `cells` (global, 1 to 3 numbers) over the ranks of `comm` into blocks as even as possible. Collective.
   !! @param periodic      dimensions that wrap around; default none.
-  !! @param process_grid  "cubic", "square", "prime-factors", "slabs", or ranks by dimension as "2x3"; default: as near to
-  !!                      cubes or squares as can be. Rank numbers run along the first dimension first.
-  !! @param reorder       ranks may take other places, so that neighbours share nodes and sockets; default false. This
-  !!                      rank's cells are where first() says.
-  !! @param nodes         node of each rank, on all ranks alike, to emulate nodes on one machine; default: machines.
+  !! @param process_grid  "cubic", "square", "prime-factors", "slabs", or ranks by dimension as "2x3"; default: as close
+  !!                      to cubes or squares as possible. Rank numbers run along the first dimension first.
+  !! @param reorder       ranks may be mapped to other blocks, so that neighbours share nodes and sockets; default
+  !!                      false. first() returns this rank's cells.
+  !! @param nodes         node of each rank, equal on all ranks, to emulate nodes on one machine; default: machines.
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
   subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes)
     class(halo_grid), intent(inout) :: this
@@ -368,9 +368,9 @@ contains
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
 
-  !> The same as a communicator of MPI_Cart_create is split: its places, order of ranks and periods. Collective.
-  !! @param axes      the communicator's dimension, from 1, that each dimension of the grid is; 0: it does not split that one,
-  !!                  as the columns of a grid of 3 dimensions on a communicator of 2; default 1, 2, 3.
+  !> Splits a grid as a communicator of MPI_Cart_create: by its positions, order of ranks and periods. Collective.
+  !! @param axes      the communicator's dimension, from 1, of each dimension of the grid; 0: it does not split that
+  !!                  one, as the columns of a grid of 3 dimensions on a communicator of 2; default 1, 2, 3.
   !! @param periodic  of dimensions that are not split; default none.
   subroutine grid_create_cartesian(this, comm, cells, axes, stat, errmsg, periodic)
     class(halo_grid), intent(inout) :: this
@@ -389,9 +389,9 @@ contains
     call this%make(comm, options, problem, stat, errmsg)
   end subroutine
 
-  !> A grid of which each rank says what it owns: uneven blocks, any order of ranks. Collective.
+  !> Splits a grid by the cells that each rank specifies: uneven blocks, any order of ranks. Collective.
   !! @param first  global number, from 1, of this rank's first cell by dimension. @param last  of its last one.
-  !! @param holes  whether cells may belong to no rank; default false.
+  !! @param holes  true: cells may belong to no rank; default false.
   !! Fails for blocks that overlap, leave a gap or do not line up, and names the cell, counted from 0.
   subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg)
     class(halo_grid), intent(inout) :: this
@@ -474,8 +474,8 @@ contains
     cells = int(this%high(1:this%dims) - this%low(1:this%dims), kind(mold))
   end function
 
-  !> The global number of this rank's first cell, from 1, by dimension: integers of 4 bytes, or of the
-  !! kind of `mold`. Local.
+  !> The global number of this rank's first cell, from 1, by dimension: integers of 4 bytes, or of the kind of `mold`.
+  !! Local.
   pure function first_in_4_bytes(this, mold) result(cell)
     class(halo_grid), intent(in) :: this
     integer(c_int32_t), intent(in), optional :: mold
@@ -493,7 +493,7 @@ contains
     cell = this%low(1:this%dims) + 1
   end function
 
-  !> Ends the program where 4 bytes are too few.
+  !> Converts a number. Ends the program where 4 bytes are too few.
   pure integer(c_int32_t) function in_4_bytes(number, name) result(short)
     integer(c_int64_t), intent(in) :: number
     character(*), intent(in) :: name
@@ -502,7 +502,8 @@ contains
     short = int(number, c_int32_t)
   end function
 
-  !> Local. Exchanges on the grid stay. Fails for a grid that was freed by a copy of this variable, and forgets it.
+  !> Frees a grid. Local. Exchanges on the grid stay. Fails for a grid that was freed by a copy of this variable, and
+  !! forgets it.
   subroutine grid_free(this, stat, errmsg)
     class(halo_grid), intent(inout) :: this
     class(*), intent(out), optional :: stat
@@ -513,7 +514,7 @@ contains
     call conclude(status, stat, errmsg, problem)
   end subroutine
 
-  !> @param problem  out: why that failed; '' where it did not.
+  !> @param problem  out: the reason of a failure; '' without one.
   subroutine let_grid_go(this, status, problem)
     class(halo_grid), intent(inout) :: this
     integer(c_int32_t), intent(out) :: status
@@ -525,9 +526,9 @@ contains
     this%dims = 0
   end subroutine
 
-  !> Name an array that takes part, before open(). Local.
-  !! @param array     any type and rank, with its halo; its last axes are those of the grid, axes before them components of
-  !!                  a point, which must be contiguous. It has the attribute TARGET. open() refuses a copy that a compiler
+  !> Adds an array to the exchange, before open(). Local.
+  !! @param array     any type and rank, with its halo; its last axes are the grid's, axes before them components of a
+  !!                  point, which must be contiguous. It has the attribute TARGET. open() refuses a copy that a compiler
   !!                  has passed in its place, see docs/languages.md, and an array of assumed size.
   !! @param halo      ghost layers on every side; default 1. @param low, high  by dimension, in its place.
   !! @param centring  halo_cell (default), halo_node, halo_face_1, ...: one point more in such dimensions.
@@ -555,7 +556,7 @@ contains
     if (allocated(one%first)) call append(this, one)
   end subroutine
 
-  !> One array more, whose slots move there. Where memory is exhausted, open() fails.
+  !> Appends an array, and moves its slots there. Where memory is exhausted, open() fails.
   subroutine append(this, one)
     class(halo_exchange), intent(inout) :: this
     type(added), intent(inout) :: one
@@ -576,7 +577,7 @@ contains
     call move_alloc(longer, this%arrays)
   end subroutine
 
-  !> Without a copy of the slots, for which memory may be missing.
+  !> Moves an array without a copy of the slots, for which memory may be missing.
   subroutine move_added(from, to)
     type(added), intent(inout) :: from, to
     to%field = from%field
@@ -587,7 +588,7 @@ contains
     call move_alloc(from%first, to%first)
   end subroutine
 
-  !> One slot more, at the address of its first owned point. Where memory is exhausted, open() fails.
+  !> Appends a slot, by the address of its first owned point. Where memory is exhausted, open() fails.
   subroutine append_slot(one, first, problem, status)
     type(added), intent(inout) :: one
     type(c_ptr), intent(in) :: first
@@ -609,7 +610,8 @@ contains
     call move_alloc(longer, one%first)
   end subroutine
 
-  !> Name a further buffer of the array that was added last: its next slot. Slots take turns, as old and new values do. Local.
+  !> Adds a further buffer of the array that was added last: its next slot. Slots take turns, as old and new values do.
+  !! Local.
   !! @param array  of the same type and shape as the first buffer, with the same distances between its points; TARGET.
   !! All arrays of an exchange have the same number of slots.
   subroutine exchange_add_slot(this, array)
@@ -627,8 +629,8 @@ contains
     call append_slot(this%arrays(n), first, this%problem, this%problem_status)
   end subroutine
 
-  !> How an array with the dimensions, halo and centring of `one` lies in memory.
-  !! @param first  out: address of the first owned point. @param problem  set where it is '' and something is wrong.
+  !> Describes the layout in memory of an array with the dimensions, halo and centring of `one`.
+  !! @param first  out: address of the first owned point. @param problem  set where it is '' and a fault was found.
   subroutine describe(array, one, first, problem)
     type(*), dimension(..), intent(in), target :: array
     type(added), intent(inout) :: one
@@ -646,7 +648,7 @@ contains
     one%on_host = hs_fortran_is_on_host(array) /= 0
   end subroutine
 
-  !> The same for an array that takes the place of `one`, or takes turns with it.
+  !> The same for an array that replaces `one`, or takes turns with it.
   subroutine describe_alike(array, one, first, problem)
     type(*), dimension(..), intent(in), target :: array
     type(added), intent(in) :: one
@@ -663,15 +665,16 @@ contains
     else if (any(other%extent /= one%extent) .or. any(other%field%stride /= one%field%stride) .or. &
              other%field%element_bytes /= one%field%element_bytes) then
       problem = 'an array differs in shape or the distances between its points from the one that it takes turns '// &
-                'with or replaces; pass one that is alike'
+                'with or replaces; pass one of the same layout'
     end if
   end subroutine
 
-  !> Open the exchange of the arrays that were added, in place of one that is open. Collective; makes all plans.
+  !> Opens the exchange of the arrays that were added, in place of one that is open. Collective; makes all plans.
   !! @param strategy  as "ordered/p2p"; default "auto", which tries them while it runs.
   !! @param corners   also fill edges and corners; default true.
   !! @param guard     track and poison stale halos, see changed(); default false. HALOSCOPE_GUARD=1 or 0 overrides it.
-  !! Fails for arrays that do not fit the grid, a halo wider than the blocks that it is filled from, an unknown strategy.
+  !! Fails for arrays that do not fit the grid, a halo wider than the blocks that it is filled from, an unknown
+  !! strategy.
   subroutine exchange_open(this, grid, strategy, corners, stat, errmsg, guard)
     class(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
@@ -709,7 +712,7 @@ contains
     call conclude(status, stat, errmsg)
   end subroutine
 
-  !> Find an array whose memory has been freed since it was added, before anything else takes that memory.
+  !> Finds an array whose memory has been freed since it was added, before anything else takes that memory.
   subroutine find_freed(this)
     type(halo_exchange), intent(inout) :: this
     integer :: n, slot
@@ -720,7 +723,7 @@ contains
     end do
   end subroutine
 
-  !> What is wrong where an array's memory has been freed; '' where it is there.
+  !> Returns the fault where an array's memory has been freed; '' where it has not.
   !! @param first  its first owned point. @param number  of the array, from 1.
   function freed(array, first, number) result(problem)
     type(added), intent(in) :: array
@@ -732,10 +735,10 @@ contains
     if (hs_fortran_is_freed(array%field, array%extent, first) /= 0) &
       write (problem, '(a, i0, a)') 'array ', number, ' is no longer where it was: its memory has been freed. Compilers '// &
         'pass a copy of members of derived types, of parts of complex numbers, of substrings and of pointers to such; '// &
-        'name the whole array, or an array of its own'
+        'name the whole array, or a separate array'
   end function
 
-  !> What the library is given: the arrays that were added, and where their slots lie. Local.
+  !> Lists the arrays that were added, and the addresses of their slots, for the library. Local.
   subroutine list_fields(this, slots, fields, first)
     type(halo_exchange), intent(inout) :: this
     integer(c_int32_t), intent(inout) :: slots
@@ -761,8 +764,8 @@ contains
     end do
   end subroutine
 
-  !> The arrays that were added are those of the exchange now. Where they lie is kept by the library alone, since copies of
-  !! this variable may rebind them.
+  !> Binds the arrays that were added to the exchange. Only the library stores their addresses, since copies of this
+  !! variable may rebind them.
   subroutine bind_arrays(this, slots)
     type(halo_exchange), intent(inout) :: this
     integer(c_int32_t), intent(in) :: slots
@@ -774,7 +777,7 @@ contains
     call move_alloc(this%arrays, this%bound)
   end subroutine
 
-  !> Find an array with another number of slots than the first, or of another size than its rank's points and its halo.
+  !> Finds an array with another number of slots than the first, or of another size than its rank's points and its halo.
   subroutine check_arrays(this, grid)
     type(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
@@ -782,7 +785,7 @@ contains
     integer :: n, d
     if (this%problem == '' .and. size(this%arrays) > 0 .and. this%dims /= grid%dims) &
       write (this%problem, '(3(a, i0))') 'arrays of ', this%dims, ' dimensions were added to an exchange on a grid of ', &
-        grid%dims, '; say in add() how many of the last axes are the grid''s: dims=', grid%dims
+        grid%dims, '; pass the number of the grid''s axes, which are the last ones, to add(): dims=', grid%dims
     do n = 1, size(this%arrays)
       associate (one => this%arrays(n))
         if (this%problem == '' .and. size(one%first) /= size(this%arrays(1)%first)) &
@@ -799,7 +802,7 @@ contains
     end do
   end subroutine
 
-  !> Dimensions that have a place in arrays of three.
+  !> Dimensions for which arrays of three have an element.
   pure integer function counted(dims)
     integer(c_int32_t), intent(in) :: dims
     counted = max(0, min(3, dims))
@@ -812,10 +815,10 @@ contains
     between = merge(1, 0, centring == halo_node .or. centring == halo_face_1 + d - 1)
   end function
 
-  !> Send what can be sent. The outermost points of the arrays must not change before finish().
+  !> Sends everything that can be sent. The outermost points of the arrays must not change before finish().
   !! @param slot    buffer whose halos are filled, from 1; default 1.
-  !! @param stream  arrays on a device: packing comes after what this cudaStream_t or hipStream_t has been given; default:
-  !!                the driver's default stream.
+  !! @param stream  arrays on a device: packing comes after the work that this cudaStream_t or hipStream_t already has;
+  !!                default: the driver's default stream.
   subroutine exchange_start(this, slot, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot
@@ -831,9 +834,9 @@ contains
     end if
   end subroutine
 
-  !> Let messages move on. True when everything has arrived, and where the call has failed, so that loops end. Does not
-  !! wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only in a call of
-  !! MPI that waits, the 1000th call of an exchange makes that call.
+  !> Advances messages. True when everything has arrived, and where the call has failed, so that loops end. Does not
+  !! wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only in a
+  !! call of MPI that waits, the 1000th call of an exchange makes that call.
   logical function exchange_progress(this, stat, errmsg) result(done)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
@@ -845,9 +848,9 @@ contains
     call conclude(status, stat, errmsg)
   end function
 
-  !> Wait until all halos are filled.
-  !! @param stream  arrays on a device: the host does not wait for it, but what this stream is given later finds the halos
-  !!                filled.
+  !> Waits until all halos are filled.
+  !! @param stream  arrays on a device: the host does not wait for it, but work that is enqueued on this stream later
+  !!                finds the halos filled.
   subroutine exchange_finish(this, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
@@ -860,7 +863,7 @@ contains
     end if
   end subroutine
 
-  !> start() and finish().
+  !> Runs start() and finish().
   !! @param slot    buffer whose halos are filled, from 1; default 1.
   !! @param stream  arrays on a device: see start() and finish().
   subroutine exchange_run(this, slot, stat, errmsg, stream)
@@ -878,12 +881,13 @@ contains
     end if
   end subroutine
 
-  !> One array lies elsewhere from now on: for codes that swap pointers or allocate anew.
-  !! @param array   alike in type, shape and the distances between its points; it has the attribute TARGET.
-  !! @param number  which array, as they were added, from 1; default 1. @param slot  which buffer of it, from 1; default 1.
-  !! Local, and plans stay; strategies whose neighbours know the addresses (shared but for shared:packed, one-sided ones, neighbor,
-  !! partitioned) are opened again, which is collective. Fails while an exchange is under way, and for an array that is not
-  !! alike.
+  !> Binds another address of one array: for codes that swap pointers or allocate anew.
+  !! @param array   equal in type, shape and the distances between its points; it has the attribute TARGET.
+  !! @param number  of the array, in the order of add(), from 1; default 1. @param slot  buffer of it, from 1;
+  !!                default 1.
+  !! Local, and plans stay; strategies whose neighbours store the addresses (shared but for shared:packed, one-sided
+  !! ones, neighbor, partitioned) are opened again, which is collective. Fails while an exchange is in flight, and for
+  !! an array that differs.
   subroutine exchange_rebind(this, array, number, slot, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
     type(*), dimension(..), intent(inout), target :: array
@@ -903,7 +907,7 @@ contains
     if (problem /= '') then
       continue
     else if (which < 1 .or. which > size(this%bound)) then
-      write (problem, '(2(a, i0))') 'there is no array ', which, '; arrays are numbered as they were added, from 1 to ', &
+      write (problem, '(2(a, i0))') 'no array ', which, ' exists; arrays are numbered as they were added, from 1 to ', &
         size(this%bound)
     else
       call describe_alike(array, this%bound(which), first, problem)
@@ -925,9 +929,9 @@ contains
     call conclude(status, stat, errmsg)
   end subroutine
 
-  !> Whether the exchange is open and has a slot; where not, the request is refused.
+  !> True if the exchange is open and has a slot; if not, the request is refused.
   !! @param slot  from 1; default 1. @param number  out: the same in C, from 0.
-  !! @param call  that may be collective: the other ranks' fail then, too.
+  !! @param call  that may be collective: the other ranks' calls fail then, too.
   logical function found_slot(this, slot, number, stat, errmsg, call) result(found)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot
@@ -944,7 +948,7 @@ contains
     else if (c_associated(this%handle)) then
       call take(slot, 'slot', number, problem)
       if (problem == '' .and. (number < 1 .or. number > this%slots)) &
-        write (problem, '(2(a, i0))') 'there is no slot ', number, '; slots are numbered from 1 to ', this%slots
+        write (problem, '(2(a, i0))') 'no slot ', number, ' exists; slots are numbered from 1 to ', this%slots
     else
       problem = 'the exchange is not open; name its arrays by add(), then call open()'
     end if
@@ -965,7 +969,7 @@ contains
     if (present(call)) call_of = call
   end function
 
-  !> Find an array whose memory has been freed since rebind(). Buffers that take turns are looked for once.
+  !> Finds an array whose memory has been freed since rebind(). Buffers that take turns are checked once.
   subroutine find_moved(this, problem)
     class(halo_exchange), intent(inout) :: this
     character(*), intent(inout) :: problem
@@ -990,11 +994,11 @@ contains
     end do
   end function
 
-  !> The transpose of start(): what lies in the halos is added to the points that own it, and the halos are cleared. The
-  !! boundary and the halos must not be touched before finish(). Nodes and faces that several ranks
-  !! hold then get the sum of all holders.
-  !! Fails for arrays that are not of type integer, real(4), real(8) or complex of these. The first call is collective and
-  !! opens another link; cost: the messages of an exchange, and one pass over what arrives.
+  !> The transpose of start(): adds the values in the halos to the points that own them, and clears the halos. The
+  !! boundary and the halos must not be accessed before finish(). Nodes and faces that several ranks hold then get the
+  !! sum of all holders.
+  !! Fails for arrays that are not of type integer, real(4), real(8) or complex of these. The first call is collective
+  !! and opens another link; cost: the messages of an exchange, and one pass over the arriving values.
   !! @param slot    buffer whose halos are added, from 1; default 1.
   !! @param stream  arrays on a device: see start().
   subroutine exchange_start_accumulate(this, slot, stat, errmsg, stream)
@@ -1012,7 +1016,7 @@ contains
     end if
   end subroutine
 
-  !> start_accumulate() and finish().
+  !> Runs start_accumulate() and finish().
   !! @param slot    buffer whose halos are added, from 1; default 1.
   !! @param stream  arrays on a device: see start() and finish().
   subroutine exchange_accumulate(this, slot, stat, errmsg, stream)
@@ -1030,9 +1034,9 @@ contains
     end if
   end subroutine
 
-  !> The own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.
+  !> Records that the own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.
   !! @param fresh   layers that stay fresh, since they have been computed too; default 0.
-  !! @param stream  arrays on a device: after what it has been given, and the poison before what it is given next.
+  !! @param stream  arrays on a device: after the work that it already has; the poison comes before its later work.
   !! @param slot    buffer whose points have changed, from 1; default 1.
   subroutine exchange_changed(this, fresh, stat, errmsg, stream, slot)
     class(halo_exchange), intent(inout) :: this
@@ -1055,8 +1059,8 @@ contains
     end if
   end subroutine
 
-  !> Halos are read `depth` layers deep from here on: fails in a guarded exchange where fewer are fresh, and names the array,
-  !! the side and the last exchange. Local.
+  !> Requires fresh halos, which are read `depth` layers deep from here on: fails in a guarded exchange where fewer are
+  !! fresh, and names the array, the side and the last exchange. Local.
   !! @param slot  buffer whose halos are read, from 1; default 1.
   subroutine exchange_require_fresh(this, depth, stat, errmsg, slot)
     class(halo_exchange), intent(inout) :: this
@@ -1076,10 +1080,10 @@ contains
     end if
   end subroutine
 
-  !> Look for poison in the own points of a guarded exchange: fails where a stale halo was read, and names the first such
-  !! point and its slot, counted from 0, and the side that the poison came from. Collective.
-  !! @param stream  arrays on a device: after what it has been given.
-  !! @param slot    buffer whose points are looked at, from 1; default 1.
+  !> Searches the own points of a guarded exchange for poison: fails where a stale halo was read, and names the first
+  !! such point and its slot, counted from 0, and the side that the poison came from. Collective.
+  !! @param stream  arrays on a device: after the work that it already has.
+  !! @param slot    buffer whose points are searched, from 1; default 1.
   subroutine exchange_check_clean(this, stat, errmsg, stream, slot)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
@@ -1095,7 +1099,8 @@ contains
     end if
   end subroutine
 
-  !> Which strategy moves the halos, what this rank sends, what auto has chosen: one line; '' where the call has failed.
+  !> One line with the strategy that moves the halos, the messages of this rank and the choices of auto; '' where the
+  !! call has failed.
   function exchange_report(this, stat, errmsg) result(text)
     class(halo_exchange), intent(in) :: this
     class(*), intent(out), optional :: stat
@@ -1118,7 +1123,8 @@ contains
     call conclude(status, stat, errmsg, problem)
   end function
 
-  !> Give back what the exchange holds. Collective: ranks may wait for each other, and free exchanges in the same order.
+  !> Frees the resources of the exchange. Collective: ranks may wait for each other, and free exchanges in the same
+  !! order.
   !! Fails for an exchange that was freed by a copy of this variable, and forgets it.
   subroutine exchange_free(this, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
@@ -1127,7 +1133,7 @@ contains
     character(longest_text) :: problem
     integer(c_int32_t) :: status
     call let_go(this, status, problem)
-    if (status == ok) then  ! what was added and not opened is forgotten, too
+    if (status == ok) then  ! arrays that were added and not opened are forgotten, too
       if (allocated(this%arrays)) deallocate (this%arrays)
       this%problem = ''
       this%problem_status = usage
@@ -1136,8 +1142,8 @@ contains
     call conclude(status, stat, errmsg, problem)
   end subroutine
 
-  !> An exchange that is still there, as after a call on a wrong thread, stays.
-  !! @param problem  out: why that failed; '' where it did not.
+  !> Frees an exchange. One that still exists, as after a call on a wrong thread, stays.
+  !! @param problem  out: the reason of a failure; '' without one.
   subroutine let_go(this, status, problem)
     class(halo_exchange), intent(inout) :: this
     integer(c_int32_t), intent(out) :: status
@@ -1152,8 +1158,8 @@ contains
     if (allocated(this%bound)) deallocate (this%bound)
   end subroutine
 
-  !> Whether the exchange was not freed by a copy of this variable. Every exchange has a first slot. Where memory is
-  !! exhausted it counts as there.
+  !> True if the exchange was not freed by a copy of this variable. Every exchange has a first slot. Where memory is
+  !! exhausted it counts as existing.
   logical function is_there(this)
     class(halo_exchange), intent(in) :: this
     type(c_ptr), allocatable :: first(:)
@@ -1163,8 +1169,8 @@ contains
     if (.not. is_there) is_there = hs_exchange_first(this%handle, 0_c_int32_t, first) == ok
   end function
 
-  !> Hand the library's failure to the caller, or end the program.
-  !! @param problem  its text, in place of that of the library's last failure.
+  !> Passes the library's failure to the caller, or ends the program.
+  !! @param problem  its text, in place of the library's last failure.
   subroutine conclude(status, stat, errmsg, problem)
     integer(c_int32_t), intent(in) :: status
     class(*), intent(out), optional :: stat
@@ -1212,7 +1218,7 @@ contains
     error stop 2
   end subroutine
 
-  !> Memory of this module's own is exhausted.
+  !> Notes that memory of this module is exhausted.
   !! @param purpose  of the memory, as "the list of arrays". @param status  set where `problem` is ''.
   subroutine note_exhausted(purpose, bytes, problem, status)
     character(*), intent(in) :: purpose
@@ -1226,8 +1232,8 @@ contains
     status = failed
   end subroutine
 
-  !> The number that a caller passes, where one is passed, in place of a default.
-  !! @param problem  set where it is '' and what is passed is no integer of 4 or 8 bytes, or too large.
+  !> Takes the number that a caller passes in place of a default, if one is passed.
+  !! @param problem  set where it is '' and the argument is not an integer of 4 or 8 bytes, or too large.
   subroutine take_number(given, name, number, problem)
     class(*), intent(in), optional :: given
     character(*), intent(in) :: name
@@ -1290,7 +1296,7 @@ contains
     end if
   end subroutine
 
-  !> The logical that a caller passes, where one is passed, as 1 or 0.
+  !> Takes the logical that a caller passes, if one is passed, as 1 or 0.
   subroutine take_flag(given, name, flag, problem)
     class(*), intent(in), optional :: given
     character(*), intent(in) :: name
@@ -1343,7 +1349,7 @@ contains
   pure function other_type(name, type) result(problem)
     character(*), intent(in) :: name, type
     character(:), allocatable :: problem
-    problem = "argument '"//name//"' is no "//type//' of 4 or 8 bytes; pass one that is'
+    problem = "argument '"//name//"' is not of type "//type//' with 4 or 8 bytes; pass one that is'
   end function
 
   function text_at(address) result(text)
@@ -1352,7 +1358,7 @@ contains
     call copy_text(address, text)
   end function
 
-  !> The beginning, where `text` is shorter.
+  !> Copies a text; its beginning, where `text` is shorter.
   subroutine copy_text(address, text)
     type(c_ptr), intent(in) :: address
     character(*), intent(inout) :: text
@@ -1372,7 +1378,7 @@ contains
     letters(i) = c_null_char
   end function
 
-  !> The text that a caller passes, as `letters` for the library.
+  !> Takes the text that a caller passes, as `letters` for the library.
   subroutine take_text(given, name, letters, problem)
     character(*), intent(in) :: given, name
     character(kind=c_char), intent(out) :: letters(:)
@@ -1382,7 +1388,7 @@ contains
       write (problem, '(3a, i0, a)') "argument '", name, "' is longer than ", longest_text, ' characters; pass a shorter one'
   end subroutine
 
-  !> What stands before the end of a text of C.
+  !> Copies the letters before the end of a text of C.
   subroutine copy_letters(letters, text)
     character(kind=c_char), intent(in) :: letters(:)
     character(*), intent(inout) :: text

@@ -1,10 +1,10 @@
-// haloscope-delay-line: the network of an emulated cluster. A switch in user space that hands frames on between
+// haloscope-delay-line: the network of an emulated cluster. A switch in user space that forwards frames between
 // interfaces after a set delay and at a set rate, since not every kernel has tc netem.
 //
 //   haloscope-delay-line switch LATENCY_NS BYTES_PER_S JITTER_NS INTERFACE...   until standard input is closed
 //   haloscope-delay-line plain INTERFACE    no offloads: frames as long as the wire has them, with checksums
 //
-// A line says that the switch is ready, and whether it runs at real-time priority. Exit code 0, or 1 with the reason.
+// A line reports that the switch is ready, with or without real-time priority. Exit code 0, or 1 with the reason.
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -32,11 +32,11 @@ using haloscope::lab::Switch;
 double number(const char* text) {
   char* end = nullptr;
   const double value = std::strtod(text, &end);
-  if (end == text || *end != '\0' || !(value >= 0)) throw std::runtime_error(std::string("no number >= 0: ") + text);
+  if (end == text || *end != '\0' || !(value >= 0)) throw std::runtime_error(std::string("not a number >= 0: ") + text);
   return value;
 }
 
-/// Frames then are on the interface as they would be on a wire.
+/// Switches offloads off, so that frames are on the interface as they would be on a wire.
 void switch_offloads_off(const char* interface) {
   const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
   ifreq request{};
@@ -51,7 +51,8 @@ void switch_offloads_off(const char* interface) {
   close(socket);
 }
 
-/// The ranks leave no core free, and a frame that is late is a network that is slower than asked for.
+/// Requests real-time priority. The ranks leave no core free, and with late frames the network would be slower than
+/// requested.
 bool hurry() {
   prctl(PR_SET_TIMERSLACK, 1);
   const sched_param priority{50};

@@ -22,13 +22,13 @@ namespace haloscope::lab {
 namespace {
 
 constexpr std::size_t longest_frame = 16384;
-constexpr int most_at_once = 64;            // frames from one port before the others have a turn
+constexpr int most_at_once = 64;            // max frames from one port before the others have a turn
 constexpr std::size_t most_waiting = 8192;  // of a port; a switch with no room drops, and TCP sends again
 constexpr std::int64_t never = INT64_MAX;
 
 std::int64_t ns_of(const timespec& t) { return std::int64_t{1'000'000'000} * t.tv_sec + t.tv_nsec; }
 
-/// By the clock that the kernel stamps frames with.
+/// The time by the clock that the kernel stamps frames with.
 std::int64_t now_ns() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
@@ -37,8 +37,7 @@ std::int64_t now_ns() {
 
 [[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
 
-/// Take a frame and the time at which it came, which may be long before the switch had a core. @return its size, < 0:
-/// none.
+/// Receives a frame and its arrival time, which may be long before the switch had a core. @return its size, < 0: none.
 ssize_t receive(int socket, std::span<std::uint8_t> room, std::int64_t& came) {
   iovec part{room.data(), room.size()};
   alignas(cmsghdr) char notes[CMSG_SPACE(sizeof(timespec))];
@@ -69,7 +68,7 @@ std::int64_t Timetable::departure(std::size_t from, std::size_t to, std::size_t 
   const std::int64_t in = in_free_[from] = std::max(in_free_[from], now) + length;
   std::int64_t arrival = in + latency_;
   if (jitter_ > 0) arrival += static_cast<std::int64_t>(std::exponential_distribution<>(1 / jitter_)(random_));
-  return out_free_[to] = std::max(arrival, out_free_[to] + length);  // behind others that go there
+  return out_free_[to] = std::max(arrival, out_free_[to] + length);  // after earlier frames to the same port
 }
 
 Switch::Switch(const Link& link, const std::vector<std::string>& interfaces)
@@ -147,7 +146,7 @@ void Switch::hand_on(std::size_t from, std::size_t to, const std::uint8_t* bytes
   leaving_[to].push_back({timetable_.departure(from, to, size, now), std::move(room)});
 }
 
-/// Send what is due; return when the next frame will be.
+/// Sends the frames that are due; returns the time of the next one.
 std::int64_t Switch::let_out(std::int64_t now) {
   std::int64_t next = never;
   for (std::size_t port = 0; port < sockets_.size(); ++port) {

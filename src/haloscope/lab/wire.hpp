@@ -12,14 +12,14 @@
 
 namespace haloscope::lab {
 
-/// What every message between two hosts meets.
+/// The link that every message between two hosts passes.
 struct Link {
   double latency_ns = 0;   ///< added to each frame, >= 0
   double bytes_per_s = 0;  ///< of the line of a host, each way; 0: as fast as the machine copies
-  double jitter_ns = 0;    ///< mean of what is added at random, exponentially distributed; frames stay in order
+  double jitter_ns = 0;    ///< mean of the random delay added, exponentially distributed; frames stay in order
 };
 
-/// When frames that enter at one time leave at another: lines that carry one frame at a time, and a delay between them.
+/// Departure times of frames by their arrival times: lines that carry one frame at a time, and a delay between them.
 /// Times in ns.
 class Timetable {
  public:
@@ -31,18 +31,18 @@ class Timetable {
   double ns_per_byte_;
   std::int64_t latency_;
   double jitter_;
-  std::vector<std::int64_t> in_free_, out_free_;  ///< when the line of a port is free again, each way
+  std::vector<std::int64_t> in_free_, out_free_;  ///< time at which the line of a port is free again, each way
   std::mt19937_64 random_{1};
 };
 
-/// Frames between interfaces of this network namespace, handed on by their destination's address.
+/// A switch of frames between interfaces of this network namespace, forwarded by their destination's address.
 class Switch {
  public:
-  /// @throws std::runtime_error when an interface is not there or raw sockets are not allowed.
+  /// @throws std::runtime_error when an interface does not exist or raw sockets are not allowed.
   Switch(const Link& link, const std::vector<std::string>& interfaces);
   ~Switch();
   Switch(const Switch&) = delete;
-  /// Until the other end of descriptor `input` is closed.
+  /// Runs until the other end of descriptor `input` is closed.
   void run_until_closed(int input);
 
  private:
@@ -60,7 +60,7 @@ class Switch {
   Timetable timetable_;
   std::vector<int> sockets_;
   std::vector<std::deque<Frame>> leaving_;        ///< by port, in order of departure
-  std::vector<std::vector<std::uint8_t>> spare_;  ///< buffers for frames to come
+  std::vector<std::vector<std::uint8_t>> spare_;  ///< buffers for future frames
   std::map<Address, std::size_t> port_of_;
 };
 

@@ -19,12 +19,13 @@ namespace haloscope::model {
 namespace {
 
 constexpr std::size_t contenders = 6;  // candidates that are compared with the best
-/// Candidates this near are equal where the profile gives no intervals, and simpler ones among equals are taken.
+/// Times within this part of each other are equal where the profile gives no intervals; among equal candidates a
+/// simpler one is taken.
 constexpr double margin = 0.05;
 constexpr double clearly = 1 - 1e-9;
-constexpr double agreeing = 0.05;  // part of the draws in which a worse candidate may be the faster one
+constexpr double agreeing = 0.05;  // part of the samples in which a worse candidate may be the faster one
 
-/// What could differ on the machine: parameters in a section of the profile, which are scaled.
+/// A possible change of the machine: parameters in a section of the profile, which are scaled.
 struct Change {
   const char* words;
   const char* section;
@@ -38,11 +39,11 @@ const std::vector<Change>& changes() {
       {"time to sweep", "kernels", {"fixed_s", "per_cell_s"}},
       {"time to pack on the device and to copy to and from it", "device", {"latency_s", "per_byte_s"}},
       {"time to sweep on the device", "device", {"fixed_s", "per_cell_s"}},
-      {"time to hand work to the device", "device", {"operation_s", "notice_s", "signal_s"}}};
+      {"time to enqueue work on the device", "device", {"operation_s", "notice_s", "signal_s"}}};
   return all;
 }
 
-/// A candidate that has a price.
+/// A candidate with its predicted time.
 struct TimedCandidate {
   Choice choice;
   std::unique_ptr<const CostedCandidate> of;
@@ -50,7 +51,7 @@ struct TimedCandidate {
   double time_s = 0;
 };
 
-/// Why candidates have no price.
+/// The reasons why candidates have no predicted time.
 class Refused {
  public:
   void add(const Error& error) {
@@ -71,7 +72,7 @@ class Refused {
   std::unordered_map<std::string, std::size_t> places_;
 };
 
-/// Whether two choices have the same app, problem and layout.
+/// True if two choices have the same app, problem and layout.
 bool is_like(const Choice& a, Choice b) {
   b.strategy = a.strategy;
   b.stage_strategies = a.stage_strategies;
@@ -81,16 +82,17 @@ bool is_like(const Choice& a, Choice b) {
   return a == b;
 }
 
-/// Predicts choices that differ in when and how messages move, mostly, and keeps what they share.
+/// Predicts choices. Caches everything that successive choices share, which differ mostly in when and how messages
+/// move.
 class Pricer {
  public:
   Pricer(const Profile& profile, const Setting& setting) : profile_(profile), setting_(setting) {}
 
-  /// Null for an illegal choice, whose reason is then noted.
+  /// Returns null for an illegal choice and notes the reason.
   std::optional<TimedCandidate> price(const Choice& choice, Refused& refused) {
     if (!base_ || !is_like(given_, choice)) prepare(choice);
     given_ = choice;
-    current_ = on_nodes(choice, *placed_);  // what base_ refers to
+    current_ = on_nodes(choice, *placed_);  // base_ refers to it
     if (const std::string reason = haloscope::refused(*base_); !reason.empty()) {
       refused.add(UsageError(reason));
       return std::nullopt;
@@ -115,12 +117,12 @@ class Pricer {
   Choice given_, current_;
   std::optional<Candidate> base_;
   std::shared_ptr<const RankMapping> placed_;
-  std::vector<std::unique_ptr<const SweepNames>> names_;  // cases refer to them
+  std::vector<std::unique_ptr<const SweepNames>> names_;  // costed candidates refer to them
   PlanCache shared_;
 };
 
-/// Which candidates cannot be the best: those that take longer than the best one by what is known of others that sweep
-/// or exchange like them.
+/// Finds candidates that cannot be the best. Those candidates take longer than the best one, judged by others that have
+/// equal sweeps or an equal exchange.
 class Pruner {
  public:
   bool contains(const Choice& choice) {
@@ -137,22 +139,22 @@ class Pruner {
     if (takes_turns(choice)) keep_least(known.unhidden_s, choice.depth, mean.unhidden / entrant.of->steps - sweeping);
     best_s_ = std::min(best_s_, entrant.time_s);
   }
-  /// Seconds that may not be told from those of the best.
+  /// Seconds up to which a candidate may be indistinguishable from the best.
   double possible_s() const { return beyond * best_s_; }
 
  private:
-  /// What is learnt of some holds for others within much less than this: strategies differ in sweeps by what it costs
-  /// to read halos that another core has written, schedules in exchanges by the calls between tiles.
+  /// Times learnt from some candidates hold for others within much less than this: strategies differ in sweeps by the
+  /// cost of reading halos that another core has written, schedules differ in exchanges by the calls between tiles.
   static constexpr double beyond = 1.15;
   using Group = std::tuple<const Schedule*, int, Substeps>;
   static Group group_of(const Choice& c) { return {&*c.schedule, c.depth, c.substeps}; }
-  /// Whether one thread both sweeps and exchanges.
+  /// True if one thread both sweeps and exchanges.
   static bool takes_turns(const Choice& c) { return c.threads == 1 && c.device.empty(); }
 
-  /// What a strategy takes for all but sweeps, at least.
+  /// The minimum that a strategy takes for everything but sweeps.
   struct Exchanging {
-    std::map<std::pair<int, const Schedule*>, double> exposed_s;  ///< by depth and schedule, however much that sweeps
-    std::map<int, double> unhidden_s;                             ///< by depth: what no schedule can hide
+    std::map<std::pair<int, const Schedule*>, double> exposed_s;  ///< by depth and schedule, regardless of their sweeps
+    std::map<int, double> unhidden_s;                             ///< by depth: the part that no schedule can hide
   };
   template <class Map>
   static void keep_least(Map& known, const typename Map::key_type& key, double seconds) {
@@ -166,7 +168,7 @@ class Pruner {
     const auto found = known.unhidden_s.find(choice.depth);
     return found != known.unhidden_s.end() ? found->second : 0.0;
   }
-  /// Choices of one strategy mostly follow one another.
+  /// Successive choices mostly have the same strategy.
   Exchanging& of_strategy(const Choice& choice) {
     if (!latest_ || !(strategy_ == choice.strategy)) {
       strategy_ = choice.strategy;
@@ -182,7 +184,7 @@ class Pruner {
   double best_s_ = std::numeric_limits<double>::infinity();
 };
 
-/// Places of possible winners: the first few, and the first of each depth and schedule.
+/// Positions of possible winners: the first few, and the first of each depth and schedule.
 std::vector<std::size_t> rivals_of(const std::vector<TimedCandidate>& found) {
   std::set<int> depths;
   std::set<std::string> schedules;
@@ -195,7 +197,7 @@ std::vector<std::size_t> rivals_of(const std::vector<TimedCandidate>& found) {
   return kept;
 }
 
-/// Possible winners, which can be priced again with other parameters.
+/// Possible winners, which can be timed again with other parameters.
 class Finalists {
  public:
   Finalists(const std::vector<TimedCandidate>& found, const Profile& profile)
@@ -204,13 +206,13 @@ class Finalists {
     for (const std::size_t i : places_) choices_.push_back(&found[i].choice);
   }
 
-  /// Which of all candidates the draws cannot tell from the best; only the best where there are none.
+  /// Marks the candidates that the samples cannot distinguish from the best; only the best without samples.
   std::vector<char> equals(const std::vector<TimedCandidate>& found, int samples) {
     std::vector<char> equal(found.size(), 0);
     equal[0] = 1;
     ParameterSamples draws(profile_, samples);
     if (!draws.any()) return equal;
-    const double enough = agreeing * samples;  // draws in which it is faster
+    const double enough = agreeing * samples;  // samples in which it is faster
     std::vector<int> faster(places_.size(), 0);
     draws.each([&](const Profile& drawn) {
       const double best = times_.emplace_back(moving_[0].time(drawn));
@@ -219,16 +221,16 @@ class Finalists {
     });
     for (std::size_t r = 1; r < places_.size(); ++r) equal[places_[r]] = faster[r] > enough;
     if (std::all_of(equal.begin(), equal.begin() + static_cast<long>(std::min(contenders, equal.size())),
-                    [](char e) { return e != 0; }))  // more may be equal than were looked at
+                    [](char e) { return e != 0; }))  // more candidates may be equal than were compared
       for (std::size_t i = 0; i < found.size(); ++i)
         equal[i] = equal[i] || found[i].time_s <= found[0].time_s * (1 + margin);
     return equal;
   }
 
-  /// Of the best, by the draws of equals().
+  /// Times of the best candidate, by the samples of equals().
   const std::vector<double>& times() const { return times_; }
 
-  /// Which changes of the machine would put another candidate first.
+  /// Lists the changes of the machine that would put another candidate first.
   std::vector<std::string> changes() const {
     std::vector<std::string> texts;
     for (const Change& change : model::changes())
@@ -248,7 +250,7 @@ class Finalists {
   }
 
  private:
-  /// The candidate that another profile puts first; null when it is the same.
+  /// Returns the candidate that another profile puts first, null when it is the same one.
   const Choice* first_with(const Profile& profile) const {
     std::vector<double> times;
     for (const Sensitivity& rival : moving_) times.push_back(rival.time(profile));
@@ -278,7 +280,8 @@ std::vector<int> grouped(const std::vector<Prediction>& found, const std::vector
   return group(predictions, alike, profile, ParameterSamples(profile, 1).any() ? 0.0 : margin);
 }
 
-/// The place of the simplest member of each group among those within the margin of its fastest; of several the fastest.
+/// Returns the position of each group's simplest member among those within the margin of its fastest; of equally simple
+/// ones the fastest.
 std::vector<std::size_t> simplest_of(const std::vector<TimedCandidate>& found, const std::vector<int>& groups) {
   std::vector<std::size_t> simplest;
   std::vector<double> limits;
@@ -294,7 +297,7 @@ std::vector<std::size_t> simplest_of(const std::vector<TimedCandidate>& found, c
   return simplest;
 }
 
-/// Whether an exchange of the choice's app moves several fields.
+/// True if an exchange of the choice's app moves several fields.
 bool moves_several_fields(const Choice& choice) {
   const Candidate candidate(choice);
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
@@ -302,7 +305,7 @@ bool moves_several_fields(const Choice& choice) {
   return false;
 }
 
-/// The same strategies with fields one after another, for the plain patterns and transports that can.
+/// The same strategies with fields exchanged sequentially, for the plain patterns and transports that can.
 std::vector<std::string> by_field(const std::vector<std::string>& names) {
   std::vector<std::string> found;
   for (const std::string& name : names)
@@ -314,7 +317,7 @@ std::vector<std::string> by_field(const std::vector<std::string>& names) {
         try {
           static_cast<void>(Strategy(one));
           found.push_back(one);
-        } catch (const UsageError&) {  // its rounds cannot be under way at once
+        } catch (const UsageError&) {  // its rounds cannot be in flight concurrently
         }
       }
   return found;
@@ -333,7 +336,7 @@ std::vector<Strategy> strategies_for(const Choice& choice) {
   return {names.begin(), names.end()};
 }
 
-/// Schedules for fields where a choice keeps them, that take a depth.
+/// Schedules that take a depth, for the memory in which a choice stores its fields.
 std::vector<const Schedule*> schedules_for(const Choice& choice, int depth) {
   std::vector<const Schedule*> found = schedules();
   std::erase_if(found, [&](const Schedule* schedule) {
@@ -355,8 +358,8 @@ const std::vector<int>& usual_depths() {
   return depths;
 }
 
-// The dimensions of the space of candidates. A further one is a further loop, outside of those whose choices move the
-// same data.
+// The dimensions of the space of candidates. A further dimension is a further loop, outside the loops whose choices
+// move the same data.
 Candidates candidates_of(const Choice& choice, const std::vector<int>& depths) {
   return [choice, depths](const std::function<void(const Choice&)>& visit) {
     const std::vector<Strategy> strategies = strategies_for(choice);

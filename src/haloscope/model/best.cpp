@@ -11,11 +11,11 @@ namespace haloscope::model {
 
 namespace {
 
-/// Faults that no strategy, schedule or depth could mend.
+/// Throws for faults that no strategy, schedule or depth could fix.
 void check(const Choice& choice) {
   for (const int number : {choice.depth, choice.threads, choice.tiles})
     if (number < 1)
-      throw UsageError(std::to_string(number) + " is no depth, number of threads or of tiles; use 1 or more");
+      throw UsageError(std::to_string(number) + " is not a depth, number of threads or of tiles; use 1 or more");
   make_layout(choice);
   problem_of(choice);
 }
@@ -31,7 +31,7 @@ int layers_at(Choice choice, int depth) {
   return layers_of(choice);
 }
 
-/// The depths that a halo has room for, and a note when there are others.
+/// Returns the depths that a halo has room for. Adds a note when others were requested.
 std::vector<int> fitting_depths(const BestQuestion& q, std::vector<std::string>& notes) {
   const std::vector<int>& depths = q.depths.empty() ? usual_depths() : q.depths;
   const int least = *std::min_element(depths.begin(), depths.end());
@@ -49,11 +49,11 @@ std::vector<int> fitting_depths(const BestQuestion& q, std::vector<std::string>&
                      " of " + q.choice.app + ", which needs " + std::to_string(layers_at(q.choice, least)) +
                      "; give the field a wider halo");
   if (fit.size() < depths.size())
-    notes.push_back("deeper exchanges were not looked at: the field has " + std::to_string(*q.halo) + " ghost layers");
+    notes.push_back("deeper exchanges were skipped: the field has " + std::to_string(*q.halo) + " ghost layers");
   return fit;
 }
 
-/// The profile for a program's own sweep: this cost per cell, whatever the block and the number of busy cores.
+/// Sets the profile for a program's own sweep: this cost per cell for every block and number of busy cores.
 void replace_kernel(Profile& profile, const std::string& kernel, double seconds) {
   if (!(seconds > 0) || !std::isfinite(seconds))
     throw UsageError("seconds_per_cell " + shown(seconds) + " is not possible; give the seconds of one cell, > 0");
@@ -65,7 +65,7 @@ void replace_kernel(Profile& profile, const std::string& kernel, double seconds)
   for (const int count : {1, profile.cores_per_socket}) table[count] = {row};
 }
 
-/// What the profile says for this program.
+/// The part of the profile that holds for this program.
 Profile profile_for(const BestQuestion& q, const Profile& profile) {
   Profile own = profile;
   if (!q.fused || q.seconds_per_cell) own.fused.clear();
@@ -80,7 +80,7 @@ void check_kernels(const BestQuestion& q, const Profile& profile) {
     require_kernels(profile, sweep_names(Candidate(q.choice)));
   } catch (const UnavailableError& error) {
     throw UnavailableError(std::string(error.what()) +
-                           "; or name the app whose sweep is like yours, or give seconds_per_cell of your own");
+                           "; or name the app whose sweep is like yours, or pass seconds_per_cell");
   }
 }
 
@@ -91,7 +91,7 @@ std::string standard_app(int dims) {
   if (dims == 3) return "laplace3d";
   std::vector<std::string> names;
   for (const App* app : apps()) names.push_back(app->name);
-  throw UsageError("no app stands for grids of " + std::to_string(dims) +
+  throw UsageError("no app represents grids of " + std::to_string(dims) +
                    " dimensions; name one: " + join(names, ", "));
 }
 
@@ -107,7 +107,7 @@ int layers_of(const Choice& choice) {
 BestAnswer find_best(const BestQuestion& q, const Profile& profile) {
   BestAnswer answer;
   if (q.assumed_app)
-    answer.notes.push_back("the sweep is taken to be that of " + q.choice.app +
+    answer.notes.push_back("the sweep is assumed to be the sweep of " + q.choice.app +
                            "; name another app, or give seconds_per_cell, if it is not");
   check(q.choice);
   for (std::string& text : profile.foreign(q.cpu, q.mpi_library, "this program")) answer.notes.push_back(text);

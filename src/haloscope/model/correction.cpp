@@ -7,12 +7,12 @@ namespace haloscope::model {
 
 namespace {
 
-constexpr double run_octaves = 2;  // how far stretches may differ: less depends on them
-constexpr double unchanged = 0.3;  // launches that the ratio 1 counts as much as
+constexpr double run_octaves = 2;  // scale of run lengths, on which less depends
+constexpr double unchanged = 0.3;  // weight of the ratio 1, in launches
 
 double squared(double apart) { return apart * apart; }
 
-/// 1 where two are the same, and less the farther they are apart.
+/// 1 for equal features, less the farther apart they are.
 double nearness(const StepFeatures& a, const StepFeatures& b) {
   if (a.in_place != b.in_place) return 0;
   return std::exp(-0.5 * (squared(a.message_bytes - b.message_bytes) + squared(a.block_bytes - b.block_bytes) +

@@ -12,10 +12,11 @@ namespace haloscope::model {
 
 namespace {
 
-constexpr std::size_t slowest_classes = 32;  // carried out together with their peers; faster ones do not set the pace
+constexpr std::size_t slowest_classes =
+    32;  // simulated together with their peers; faster ones do not determine the speed
 constexpr std::size_t kept_moves = 4;
 
-/// Ranks of the nodes that a choice splits them over; those nodes are the profile's.
+/// Places ranks on the nodes that a choice splits them over; those nodes are the profile's.
 RankPlaces place_on(const std::vector<int>& node, int sockets, int per_socket) {
   RankPlaces found;
   std::map<int, int> local;
@@ -26,7 +27,7 @@ RankPlaces place_on(const std::vector<int>& node, int sockets, int per_socket) {
   return found;
 }
 
-/// What options hold that schedules look at.
+/// The options that schedules read.
 auto values_of(const ScheduleOptions& o) {
   return std::tuple(o.depth, o.steps, o.substeps, o.tiles, o.sharing, o.barrier, o.collective_rounds, o.series,
                     o.device, o.staged, o.signals, o.walls, o.pack_first, o.last, o.slots, o.flips);
@@ -45,7 +46,7 @@ std::vector<ExchangeSpec> specs_of(const Candidate& candidate) {
   return specs;
 }
 
-/// Largest part of a round's messages that one operation of a program sends.
+/// Returns the largest part of a round's messages that one operation of a program sends.
 double at_once_of(const Program& program, const Plan& plan) {
   double most = 0;
   for (const Op& op : program.ops) {

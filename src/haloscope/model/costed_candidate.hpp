@@ -1,4 +1,4 @@
-// A candidate on a machine with its plans, programs and places, ready to be priced.
+// A candidate on a machine with its plans, programs and rank mapping, ready to be costed.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ namespace haloscope::model {
 
 constexpr int all_cores = -1;
 
-/// What a choice leaves open about how it is run.
+/// Settings of a run that a choice leaves open.
 struct Setting {
   std::string placement = "fill";  ///< one of placement_rules()
-  int active = all_cores;          ///< most cores in use per socket
+  int active = all_cores;          ///< max cores in use per socket
   std::vector<Place> custom = {};  ///< of each rank, for rule `custom`
-  int reductions = 0;              ///< all-reduces per time step beside those of the app
+  int reductions = 0;              ///< all-reduces per time step in addition to the app's
   int repeats = 1;                 ///< executions of a loop of stages per time step
 };
 
@@ -33,7 +33,7 @@ struct PlannedProgram {
   std::vector<std::vector<Traffic>> copies;
 };
 
-/// The programs that a rank repeats, those of one round one after another, and the one that it starts with.
+/// The programs that a rank repeats, in the order in which a round runs them, and the one that it starts with.
 struct RankPrograms {
   std::optional<PlannedProgram> opening;
   std::vector<std::shared_ptr<const PlannedProgram>> body;
@@ -50,19 +50,19 @@ struct RankMapping {
   Sites sites() const { return {node, places.socket}; }
 };
 
-/// All that moves in a candidate's exchanges, between all ranks.
+/// The nodes and sockets of a choice's ranks, their nodes as transports see them, and notes for a reader.
 struct ExchangeSet {
   Layout layout;
   std::vector<ExchangeSpec> specs;
   Kinds kinds;
 };
 
-/// What candidates share of which the same is asked again and again: choices that move the same data between the same
-/// ranks follow one another. For one profile and setting.
+/// Everything that moves in a candidate's exchanges, between all ranks.
 class PlanCache {
  public:
   std::shared_ptr<const ExchangeSet> find_moves(const Layout& layout, std::vector<ExchangeSpec> specs);
-  /// Programs of all kinds. options: by stage.
+  /// Caches everything that successive choices share: choices that move the same data between the same ranks are
+  /// successive. For one profile and setting.
   std::shared_ptr<const std::vector<RankPrograms>> find_programs(
       const std::shared_ptr<const ExchangeSet>& moves, const Schedule& schedule,
       const std::vector<ScheduleOptions>& options, const std::function<std::vector<RankPrograms>()>& make);
@@ -84,63 +84,65 @@ class PlanCache {
     double at_once;
     std::shared_ptr<const std::vector<RankClass>> made;
   };
-  std::vector<std::shared_ptr<const ExchangeSet>> moves_;  // the latest ones
+  std::vector<std::shared_ptr<const ExchangeSet>>
+      moves_;  // Finds or makes the programs of all kinds. options: by stage.
   std::vector<Programs> programs_;
   std::vector<Classes> classes_;
 };
-/// The choice with the nodes that its ranks then run on, where it leaves that open.
+/// the latest ones
 Choice on_nodes(Choice choice, const RankMapping& placed);
-/// A choice with more nodes than the profile's machine has is one that splits the ranks of real nodes as if each part
-/// were a node: transports between nodes are then used inside them.
-/// @throws UsageError for more cores in use than there are.
+/// The choice with the number of nodes that its ranks run on, where it leaves that open.
 RankMapping place_choice(const Choice& choice, const Profile& profile, const Setting& setting);
 
-/// The candidate of a choice. @throws UsageError with the reason when it is not legal.
+/// Maps the ranks of a choice to nodes and sockets. A choice with more nodes than the profile's machine splits the
+/// ranks of real nodes as if each part were a node: transports between nodes are then used inside them.
+/// @throws UsageError for more cores in use than there are.
 Candidate legal(const Choice& choice, const RankMapping& placed);
 
-/// Only its classes depend on costs.
+/// A candidate with everything that its cost needs. Of that only the classes depend on costs.
 class CostedCandidate {
  public:
-  /// @param candidate  legal on the nodes of `placed`. The profile and the names of its sweeps must outlive the case.
-  /// @throws UsageError when its plans cannot be, UnavailableError when the profile lacks a cost that it needs.
+  /// @param candidate  legal on the nodes of `placed`. The profile and the names of its sweeps must outlive this
+  ///         object.
+  /// @throws UsageError when its plans are not possible, UnavailableError when the profile lacks a cost that it needs.
   CostedCandidate(const Candidate& candidate, const Profile& profile, const Setting& setting, const SweepNames& names,
                   PlanCache& shared, std::shared_ptr<const RankMapping> placed);
   CostedCandidate(const CostedCandidate&) = delete;
 
   const std::vector<RankClass>& classes() const { return *classes_; }
-  /// Every rank as a class of its own.
+  /// Every rank as a separate class.
   std::vector<RankClass> single_ranks() const;
-  /// The slowest classes and the classes they receive from (all, if there are few). Those left out are early wherever
-  /// others wait for them; their messages are assumed to come from ranks like the receiver.
+  /// The slowest classes and the classes they receive from (all, if there are few). The skipped classes are early
+  /// wherever others wait for them; their messages are assumed to come from ranks like the receiver.
   std::vector<RankClass> slowest(const UnitCosts& prices) const;
-  /// A class's priced programs.
+  /// The timeline of a class.
   Timeline track(const RankClass& c, const UnitCosts& prices) const { return track(c, prices, c.flights, c.sources); }
-  /// Seconds of a round if all ranks were like those of one class: peers then send when it does. For ranks that take
-  /// turns, which cannot all be alike, the seconds that they are busy: others work meanwhile. Flights keep the
-  /// contention that they have in the case's profile, whatever other prices are.
+  /// Seconds of a round if all ranks were like the ranks of one class: peers then send when it does. For ranks that
+  /// take turns, which cannot all be equal, the seconds that they are busy: others work meanwhile. Flights keep the
+  /// contention that they have in this object's profile, whatever other costs are.
   double alone(const RankClass& c, const UnitCosts& prices) const;
-  /// How many ranks share the device of a rank; 1 without one.
+  /// The number of ranks that share the device of a rank; 1 without one.
   int ranks_on_device(int rank) const;
-  /// The part of a message's flight (seconds) that its receiver must spend in a call: the profile's, else between nodes
-  /// nothing, inside a node all but the latency, since cores copy the bytes.
+  /// The receiver-side part (seconds) of a message's flight, which its receiver must spend in a call: the profile's,
+  /// otherwise none between nodes, and inside a node all but the latency, since cores copy the bytes.
   double held(int stage, Locality near, double flight) const;
-  /// The place of a rank, for the messages of one stage. flights, near, far: of the messages of all stages.
+  /// The location of a rank, for the messages of one stage. flights, near, far: of the messages of all stages.
   RankLocation where(int kind, int stage, int ranks_on_socket, int ranks_on_device, const std::vector<double>& flights,
                      const std::vector<Locality>& near, const std::vector<char>& far) const;
-  /// How long each outgoing message of a kind's plans travels. wheres: by stage.
+  /// The flight of each outgoing message of a kind's plans. wheres: by stage.
   std::vector<Flight> flights(int kind, const UnitCosts& prices, const std::vector<RankLocation>& wheres) const;
-  /// Appends the priced operations of a program.
+  /// Appends the timed operations of a program.
   void price(int kind, const PlannedProgram& program, const UnitCosts& prices, const std::vector<RankLocation>& wheres,
              std::vector<TimedOp>& actions) const;
-  /// The setting's all-reduces, as one meeting of all ranks: a program of its own, after all others.
+  /// The setting's all-reduces, as one barrier of all ranks: a separate program, after all others.
   TimedOp meeting(const UnitCosts& prices) const;
 
-  const Choice choice;  ///< with the nodes that it runs on
+  const Choice choice;  ///< with the number of nodes that it runs on
   const Candidate candidate;
 
  private:
   std::shared_ptr<const ExchangeSet>
-      moves_;  // found before prices: why there are none says more than what the profile lacks
+      moves_;  // found before costs: the reason for missing plans helps more than a cost that the profile lacks
 
  public:
   const Profile& profile;
@@ -162,7 +164,7 @@ class CostedCandidate {
 
   std::shared_ptr<const std::vector<RankPrograms>> programs_;
   std::shared_ptr<const std::vector<RankClass>> classes_;
-  std::vector<const OverlapCost::Held*> given_held_;  // by stage; null where the profile says nothing
+  std::vector<const OverlapCost::Held*> given_held_;  // by stage; null where the profile has none
   std::vector<int> on_node_;                          // ranks of each node
 };
 

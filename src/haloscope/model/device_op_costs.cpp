@@ -28,7 +28,7 @@ bool is_copy_engine(OpKind kind) { return kind == OpKind::d2h || kind == OpKind:
 DeviceOpCosts::DeviceOpCosts(const StageProgram& of, const DeviceUnitCosts& prices,
                              const std::vector<std::string>& kernels, double sharing)
     : of_(of), prices_(prices), kernels_(kernels), sharing_(sharing) {
-  int together = 1;  // operations that are handed over at once
+  int together = 1;  // operations that are enqueued together
   if (prices.capture)
     together = static_cast<int>(
         std::count_if(of.program->ops.begin(), of.program->ops.end(), [](const Op& op) { return on_device(op.lane); }));
@@ -76,8 +76,8 @@ double DeviceOpCosts::seconds(const Op& op) const {
   }
 }
 
-/// One launch of one or several time steps; of faces it takes as long as sweeping, packing and unpacking them would,
-/// but for a launch.
+/// One launch of one or several time steps. A launch that also packs and unpacks faces takes as long as sweeping,
+/// packing and unpacking separately, without the additional launches.
 double DeviceOpCosts::sweep_s(const Op& op) const {
   const Sweep& sweep = of_.program->sweeps[static_cast<std::size_t>(op.target)];
   const std::string& kernel = kernels_[static_cast<std::size_t>(sweep.number)];
@@ -94,7 +94,7 @@ double DeviceOpCosts::sweep_s(const Op& op) const {
   return prices_.faces(kernel, cells, cells_of(sweep) / std::max(1.0, all) * bytes, sharing_);
 }
 
-/// All messages of a set in one launch; what sweeps have packed already costs nothing.
+/// All messages of a set in one launch; messages that sweeps have packed already cost nothing.
 double DeviceOpCosts::pack_s(const Op& op) const {
   if (prices_.in_parts) return prices_.pack_parts(moved(op), sharing_);
   return of_.program->packs_in_sweeps() ? 0.0 : unpack_s(op);
@@ -107,7 +107,7 @@ double DeviceOpCosts::unpack_s(const Op& op) const {
   return prices_.pack(messages.bytes(), messages.run_bytes, sharing_);
 }
 
-/// Own-neighbour halos: from one side of the block to the other, so strided at both ends.
+/// Halos from the rank itself: from one side of the block to the other, so strided at both ends.
 double DeviceOpCosts::copy_s(const Op& op) const {
   double bytes = 0;
   for (const Traffic& part : of_.copies[static_cast<std::size_t>(op.target)])

@@ -1,4 +1,4 @@
-// The operations of one rank's program that its device does, with their prices.
+// The device's operations in one rank's program, with their costs.
 #pragma once
 
 #include "haloscope/model/device_unit_costs.hpp"
@@ -9,13 +9,13 @@ namespace haloscope::model {
 class DeviceOpCosts {
  public:
   /// @param kernels  names in the profile of the stage's sweeps.
-  /// @param sharing  ranks of a device. What is passed by reference must outlive the object.
+  /// @param sharing  ranks of a device. Arguments passed by reference must outlive the object.
   DeviceOpCosts(const StageProgram& of, const DeviceUnitCosts& prices, const std::vector<std::string>& kernels,
                 double sharing);
 
   /// An operation of a stream.
   TimedOp price(const Op& op) const;
-  /// The bytes of a ring and the mean length of a stretch of them.
+  /// The bytes of a ring and the mean length of a contiguous run of them.
   std::pair<double, double> ring(int number) const;
 
  private:

@@ -12,7 +12,7 @@ namespace haloscope::model {
 
 namespace {
 
-constexpr double part_line = 128;       // bytes: parts of a message are whole ones of these
+constexpr double part_line = 128;       // bytes: parts of a message are multiples of it
 constexpr double most_conflict = 0.98;  // a sweep that stands still while the other stream works would never end
 
 [[noreturn]] void lacks(const Profile& profile, const DeviceCost& cost, const char* what, const std::string& kernel) {
@@ -46,7 +46,7 @@ DeviceUnitCosts::DeviceUnitCosts(const Profile& profile, const Candidate& candid
   for (const std::string& kernel : kernels) known_kernel(kernel);
   if (choice.substeps == Substeps::blocked && choice.depth > 1) {
     const auto found = cost_->fused.find(kernels.front());
-    if (found == cost_->fused.end()) lacks(profile, *cost_, "several steps at once of ", kernels.front());
+    if (found == cost_->fused.end()) lacks(profile, *cost_, "several fused steps of ", kernels.front());
     fused_ = &found->second;
   }
   pageable_ = has(strategy.transport_options, "pageable");
@@ -60,7 +60,7 @@ DeviceUnitCosts::DeviceUnitCosts(const Profile& profile, const Candidate& candid
   if (!cost_->signal_s)
     throw UnavailableError("profile '" + profile.name +
                            "' has no cost of signals between a device and the host; calibrate it again, or use staged");
-  signal_s_ = notice_s = *cost_->signal_s;  // the host looks at words of the device, not at events
+  signal_s_ = notice_s = *cost_->signal_s;  // the host reads words of the device, not events
   copied_ = has(strategy.transport_options, "device");
   most_parts_ = number_of(strategy.transport_options, "chunks", 1);
 }
@@ -82,7 +82,7 @@ double DeviceUnitCosts::sweep(const std::string& kernel, const Box& region, int 
   if (region.empty()) return 0;
   const Table* table = &known_kernel(kernel);
   if (levels > 1 && fused_) {
-    range_->check("sweeps done at once on a device", levels, fused_->begin()->first, fused_->rbegin()->first + 1);
+    range_->check("fused sweeps on a device", levels, fused_->begin()->first, fused_->rbegin()->first + 1);
     table =
         &nearest_by(*fused_, [&](int known) { return std::abs(std::log(static_cast<double>(known) / levels)); }).second;
   }
@@ -143,14 +143,14 @@ double DeviceUnitCosts::flight_of_parts(double seconds, double bytes, double run
   return seconds - std::min(seconds, packed) * (1 - 1.0 / parts(bytes));
 }
 
-/// The seconds of packing: those of a launch and those of the bytes.
+/// Seconds of packing: of the launch, and of the bytes.
 std::pair<double, double> DeviceUnitCosts::packing(double bytes, double run_bytes, double sharing) const {
   const double whole = pack(bytes, run_bytes, sharing);
   const double launch = std::min(whole, std::max(0.0, start_of(cost_->pack, sharing)));
   return {launch, whole - launch};
 }
 
-/// The seconds of bytes on the way between device and host, without those of a copy's start.
+/// Seconds of bytes on the way between device and host, without the start of a copy.
 double DeviceUnitCosts::travel(bool to_device, double bytes, double sharing) const {
   const double start = std::max(0.0, start_of(cost_->copies[to_device][pageable_], sharing));
   return std::max(0.0, copy(to_device, bytes, sharing) - start);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double clearly = 1 + 1e-9;  // beyond rounding
 
-/// What a choice has off default.
+/// The number of fields and options off default.
 std::size_t extras_of(const Choice& c) {
   const Strategy& s = c.strategy;
   std::size_t count = s.transport_options.size() + s.between_options.size();

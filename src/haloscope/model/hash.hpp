@@ -1,4 +1,4 @@
-// Numbers for rows of numbers, to tell equal ones.
+// Hashes of sequences of numbers, to find equal ones.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace haloscope::model {
 
-/// A number for a row of numbers, different for different rows (but for one case in 10^19).
+/// A hash of a sequence of numbers, different for different sequences (but for one case in 10^19).
 class Hash {
  public:
   void add(std::uint64_t number) {

@@ -14,13 +14,13 @@ nlohmann::json to_json(const Prediction& prediction);
 
 /// The fields of a choice that differ from another's.
 nlohmann::json changes_of(const Choice& choice, const Choice& from);
-/// The choice with changed fields. @throws UsageError for what is no such object.
+/// The choice with changed fields. @throws UsageError for anything else than an object of such fields.
 Choice changed(Choice choice, const nlohmann::json& changes);
 
-/// choice: what was asked for; candidates are its changes.
+/// choice: the choice of the question; candidates are its changes.
 nlohmann::json to_json(const Advice& advice);
 nlohmann::json to_json(const BestAnswer& answer, const Choice& choice);
-/// @throws UsageError for what is no question.
+/// @throws UsageError for an invalid question.
 BestQuestion question_from_json(const nlohmann::json& json);
 
 }  // namespace haloscope::model

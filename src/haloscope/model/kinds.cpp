@@ -1,4 +1,4 @@
-// Ranks with equal plans.
+// Kinds: ranks with equal plans.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace haloscope::model {
 
 namespace {
 
-constexpr int tags_of_stage = 1 << 20;  // messages of stages between two ranks have tags of their own
+constexpr int tags_of_stage = 1 << 20;  // messages of each stage between two ranks have separate tags
 
 void append_stage(Kind& kind, const Layout& layout, const ExchangeSpec& spec) {
   const int stage = static_cast<int>(kind.plans.size());
@@ -40,8 +40,8 @@ void find_peers(Kind& kind, const Layout& layout) {
   }
 }
 
-/// All that a plan reads of its rank: how many cells it owns, and a bit for each neighbour that it has. Without holes,
-/// those across faces decide about all.
+/// Everything that a plan reads of its rank: its numbers of cells, and a bit for each neighbour that it has. Without
+/// holes, the neighbours across faces determine all.
 std::array<std::int64_t, 4> place_of(const Layout& layout, int rank) {
   const Index cells = layout.local_cells(rank);
   std::array<std::int64_t, 4> place{cells[0], cells[1], cells[2], 0};

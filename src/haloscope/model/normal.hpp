@@ -7,7 +7,7 @@
 
 namespace haloscope::model {
 
-/// The number that a normal variable is below with a probability between 0 and 1.
+/// The number that exceeds a normal variable with a probability between 0 and 1.
 inline double normal_quantile(double probability) {
   double x = 0;
   for (int i = 0; i < 100; ++i) {  // Newton's method: the distribution is convex below 0, concave above

@@ -51,7 +51,7 @@ class OpCosts {
   std::vector<MessageUnitCost> messages_;
   std::vector<int> all_messages_;
   std::size_t incoming_ = 0;
-  std::map<int, double> blocks_;  // by sweep: cells that a whole block with its widest halos counts as
+  std::map<int, double> blocks_;  // by sweep: cell count of a whole block with its widest halos
   std::map<Key, int> pieces_;
   Ratios corrections_;  // means over the messages
   double overhead_s_ = 0, waiting_s_ = 0;
@@ -111,8 +111,9 @@ void OpCosts::price_messages() {
   }
 }
 
-/// What no message has alone follows the mean of all: copies of own halos, waits, sweeps. Of several sweeps in a step
-/// each leaves another part of the block in the cache, which no measured step tells.
+/// Returns the mean over the messages, which applies to everything that no single message causes: copies of own halos,
+/// waits, sweeps. Each of several sweeps in a step leaves another part of the block in the cache, which no measured
+/// step resolves.
 Ratios OpCosts::mean_corrections() const {
   if (messages_.empty()) return {};
   double exchange = 0, sweeps = 0;
@@ -166,7 +167,7 @@ TimedOp OpCosts::price(const Op& op) const {
   return action;
 }
 
-/// Giving numbers to a reduction, or waiting for them.
+/// Times an operation that contributes to a reduction or waits for its result.
 TimedOp OpCosts::reduction(const Op& op, TimedOp action) const {
   action.deed = op.kind == OpKind::reduce ? Deed::reduce : Deed::reduced;
   action.lane = Lane::main;
@@ -221,7 +222,7 @@ Parts OpCosts::parts(const Op& op, const std::vector<int>& messages) const {
   return parts;
 }
 
-/// The host's part in giving cells to a device's block, or in taking them.
+/// The host's part in passing cells to a device's block, or in fetching them.
 Part OpCosts::ring(const Op& op) const {
   const auto [bytes, run_bytes] = device_->ring(op.target);
   const Traffic traffic{std::llrint(bytes), std::max<std::int64_t>(1, std::llrint(run_bytes)), false};
@@ -234,9 +235,9 @@ double OpCosts::sum(const std::vector<int>& messages, double MessageUnitCost::*p
   return seconds;
 }
 
-/// Seconds that sweeping takes longer because of what has arrived: another core wrote the halo, and the interrupts of
-/// the network took core time. Data that was written into a block beyond the cache has left the other core's cache when
-/// it is read.
+/// Additional seconds of sweeping caused by arrived messages: another core wrote the halo, and the interrupts of the
+/// network took core time. Data that was written into a block beyond the cache has left the other core's cache when it
+/// is read.
 double OpCosts::reading_s(const std::vector<int>& messages) const {
   double seconds = 0;
   for (const int m : messages) {
@@ -249,7 +250,7 @@ double OpCosts::reading_s(const std::vector<int>& messages) const {
   return seconds;
 }
 
-/// A cost of each transport that moves some of these messages; without messages, of the one inside nodes.
+/// Sums a cost over the transports that move some of these messages; without messages, the transport inside nodes.
 double OpCosts::used_s(const std::vector<int>& messages, Cost TransportCost::*cost) const {
   const auto [near, between] = prices_.surcharges;
   if (near == between) return near->*cost;
@@ -258,7 +259,8 @@ double OpCosts::used_s(const std::vector<int>& messages, Cost TransportCost::*co
   return (inside ? (near->*cost).value : 0.0) + (outside ? (between->*cost).value : 0.0);
 }
 
-/// All sweeps of a program, with deep halos and in pieces too: ranks wait for what one of them takes longer for all.
+/// Seconds of all sweeps of a program, with deep halos and in pieces too: ranks wait for the additional time that any
+/// of them takes.
 double OpCosts::uneven_s() const {
   double seconds = 0;
   for (const Op& op : program_.ops)
@@ -311,8 +313,8 @@ void price_program(const StageProgram& of, const StageUnitCosts& prices, const R
 
 namespace {
 
-/// Seconds by round in which a rank copies its messages inside the node one after another: those that receivers read
-/// from senders' fields, and what of the others' buffers has left the cache.
+/// Seconds by round in which a rank copies its messages inside the node sequentially: messages that receivers read from
+/// senders' fields, and of other messages the part of the buffers that has left the cache.
 std::map<int, double> copying_inside(const Plan& plan, std::span<const Traffic> traffic, const StageUnitCosts& prices,
                                      const RankLocation& where) {
   std::map<int, double> seconds;

@@ -11,7 +11,7 @@ using simulate::Route;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-/// Routes of one track's messages, by message.
+/// Routes of one timeline's messages, by message.
 struct Routes {
   std::vector<std::vector<std::int32_t>> out, in;
 };
@@ -34,7 +34,7 @@ std::int32_t add_route(OpList& script, bool out, const Flight& flight) {
   return static_cast<std::int32_t>(script.routes.size()) - 1;
 }
 
-/// Gives scripts the routes of all messages, from each possible sender to each receiver.
+/// Adds the routes of all messages to the op lists, from each possible sender to each receiver.
 std::vector<Routes> connect(const std::vector<Timeline>& tracks, std::vector<OpList>& scripts) {
   std::vector<Routes> routes(tracks.size());
   for (std::size_t t = 0; t < tracks.size(); ++t) {
@@ -80,13 +80,13 @@ OpKind kind_of(const TimedOp& action) {
   return OpKind::copy;
 }
 
-/// One track's script, as far as its routes.
+/// One timeline's op list, as far as its routes.
 class Writer {
  public:
   Writer(const Timeline& track, const Routes& routes, OpList& script)
       : routes_(routes), script_(script), streams_(track.has_streams()), comm_thread_(track.comm_thread) {}
 
-  /// Adds a program. number: of its first action in the script; first: what `after` counts it as.
+  /// Adds a program. number: of its first operation in the op list; first: the number that `after` counts from.
   void add(std::span<const TimedOp> actions, int number, int first) {
     std::vector<simulate::PlacedOp> ops;
     std::vector<std::vector<std::int32_t>> after;

@@ -1,4 +1,4 @@
-// Tracks as scripts of the simulator's engine, one rank for each.
+// Timelines as op lists of the simulator's engine, one rank for each.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace haloscope::model {
 
-/// The script of every track. A message is a route for each track that it goes to or may come from. Operations are
-/// numbered as Timeline::action() takes them.
-/// @throws UsageError for an action that waits for a later one of its own lane.
+/// The op list of every timeline. A message has a route for each timeline that it goes to or may come from. Operations
+/// are numbered as Timeline::action() takes them.
+/// @throws UsageError for an operation that waits for a later one of its lane.
 std::vector<simulate::OpList> make_op_lists(const std::vector<Timeline>& tracks);
 
 }  // namespace haloscope::model

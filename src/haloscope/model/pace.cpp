@@ -17,7 +17,7 @@ double ratio_of(const PaceTime& then, const PaceTime& now) {
   return away == 0 ? 1.0 : std::pow(ratio, std::max(0.0, 1 - error * error / (away * away)));
 }
 
-/// Puts the costs of a profile at another pace.
+/// Scales the costs of a profile to another pace.
 class Scaling {
  public:
   /// @param knows_near  the pace has messages inside a node.
@@ -40,8 +40,8 @@ class Scaling {
 
  private:
   double of(PaceKind kind) const { return p_.pace_ratios[static_cast<std::size_t>(kind)]; }
-  /// Of what messages cost wherever they go: as to neighbours on the node, of a cluster with one rank a node as between
-  /// nodes.
+  /// The ratio for costs that messages have wherever they go: the one of neighbours on the node; of a cluster with one
+  /// rank a node the one between nodes.
   double messages(PaceKind kind) const {
     if (knows_near_) return of(kind);
     return of(kind == PaceKind::latency ? PaceKind::far_latency : PaceKind::far_bandwidth);
@@ -86,7 +86,7 @@ class Scaling {
     for (auto& [name, table] : *p_.kernels) scale_sweeps(table, table);
   }
 
-  /// Sweeps of the smallest blocks are arithmetic in the cache. What sweeps of larger ones take more is memory's.
+  /// Sweeps of the smallest blocks are arithmetic in the cache. The additional time of larger ones is memory's.
   /// @param of_all  has the cost of the smallest blocks; may be the table itself
   void scale_sweeps(Table& table, const Table& of_all) {
     const double compute = of(PaceKind::compute), memory = of(PaceKind::memory);
@@ -141,7 +141,7 @@ PaceRatios pace_ratios(const Pace& then, const Pace& now) {
 
 namespace {
 
-/// How far two paces are apart: the sum of the logarithms of their ratios.
+/// The distance of two paces: the sum of the logarithms of their ratios.
 double distance(const Pace& a, const Pace& b) {
   double sum = 0;
   for (std::size_t kind = 0; kind < a.times.size(); ++kind)
@@ -149,7 +149,7 @@ double distance(const Pace& a, const Pace& b) {
   return sum;
 }
 
-/// The profile, or the one of its states, that was calibrated at the nearest pace.
+/// The profile, or one of its states, that was calibrated at the closest pace.
 const Profile& nearest_state(const Profile& profile, const Pace& now) {
   const Profile* nearest = &profile;
   for (const Profile& state : profile.states)
@@ -165,7 +165,7 @@ Profile at_pace(const Profile& profile, const Pace& now) {
   if (!profile.paces.contains(now.ranks)) {
     const std::string known = join_numbers(std::views::keys(profile.paces), ", ");
     throw UnavailableError("profile '" + profile.name + "' has no pace of " + std::to_string(now.ranks) +
-                           " ranks (it has " + (known.empty() ? "none" : "those of " + known) +
+                           " ranks (it has " + (known.empty() ? "none" : "paces of " + known) +
                            "); calibrate the machine again");
   }
   Profile scaled = nearest_state(profile, now);

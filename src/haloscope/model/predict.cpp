@@ -13,7 +13,7 @@ namespace haloscope::model {
 
 namespace {
 
-/// The node that sends most bytes to others, and how many in one exchange.
+/// Returns the node that sends most bytes to others, and their number in one exchange.
 std::pair<int, std::int64_t> worst_node(const Kinds& kinds, const RankPlaces& places) {
   std::vector<std::int64_t> sent(static_cast<std::size_t>(*std::max_element(places.node.begin(), places.node.end())) +
                                  1);
@@ -29,7 +29,7 @@ std::pair<int, std::int64_t> worst_node(const Kinds& kinds, const RankPlaces& pl
 
 /// Lists the costs needed beyond the calibrated range.
 std::vector<std::string> outside_of(const CostedCandidate& of, const std::vector<RankClass>& found) {
-  std::set<std::pair<int, std::string>> asked;  // kinds and nearness
+  std::set<std::pair<int, std::string>> asked;  // kinds and localities
   std::map<std::string, Locality> named;
   for (const RankClass& c : found)
     for (const Locality near : c.near) {
@@ -68,7 +68,7 @@ std::vector<RoundTime> time_step(const CostedCandidate& of, const std::vector<Ra
 }
 
 [[noreturn]] void refuse_costs() {
-  throw UsageError("the costs of the profile make a step take no finite time; calibrate the machine anew");
+  throw UsageError("the time of a step is not finite with the costs of the profile; calibrate the machine again");
 }
 
 void check_finite(const Prediction& p) {
@@ -80,7 +80,7 @@ void check_finite(const Prediction& p) {
   if (!finite) refuse_costs();
 }
 
-/// The class that takes longest; of several in step, which differ by rounding, the one that waits least for others.
+/// The class that takes longest. Several in step differ by rounding; of them the one that waits least for others.
 std::size_t slowest_of(const std::vector<RoundTime>& means) {
   constexpr double alike = 1 - 1e-12;
   double longest = 0, busiest = 0;
@@ -153,7 +153,7 @@ Prediction describe(const CostedCandidate& of, const StepTiming& carried) {
 
 namespace {
 
-/// Intervals by held-out measurements. @return whether the profile has any.
+/// Sets intervals by held-out measurements. @return true if the profile has any.
 bool take_held_out(Prediction& p, const Profile& profile) {
   const auto exchange = held_out_interval(profile.held_out_exchanges, regime_of(p, true), p.exchange_s());
   if (exchange) p.exchange_interval = exchange->ends;
@@ -178,7 +178,7 @@ Prediction with_interval(Prediction p, const Profile& profile, const std::functi
 
 namespace {
 
-/// Times of a step by draws of the profile's parameters; none where it has no intervals.
+/// Times of a step by samples of the profile's parameters; none where it has no intervals.
 std::vector<double> times_of(const CostedCandidate& of, const StepTiming& carried, int samples) {
   ParameterSamples draws(of.profile, samples);
   std::vector<double> times;

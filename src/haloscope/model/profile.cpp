@@ -102,7 +102,7 @@ double StepCost::waiting(int neighbours, double beyond, double sweeps_s) const {
   const double within = 1 - beyond;
   const double share =
       within * waiting_share + beyond * far_waiting_share + 4 * within * beyond * between_waiting_share;
-  static const std::array<double, 32> ratios = [] {  // by neighbours, of as many as most ranks have
+  static const std::array<double, 32> ratios = [] {  // by neighbours, for the counts that most ranks have
     std::array<double, 32> found{};
     for (std::size_t n = 1; n < found.size(); ++n)
       found[n] = expected_largest(static_cast<int>(n) + 1) / expected_largest(2);
@@ -177,7 +177,7 @@ double Profile::row_scale(double row_bytes) const {
 const TransportCost& Profile::surcharge(const std::string& transport) const {
   if (const auto found = transports.find(transport); found != transports.end()) return found->second;
   static const TransportCost nothing;
-  if (transport == "p2p") return nothing;  // what network costs are measured with
+  if (transport == "p2p") return nothing;  // the transport that network costs are measured with
   std::set<std::string> known{"p2p"};
   for (const auto& [other, cost] : transports) known.insert(other);
   throw UnavailableError("profile '" + name + "' has no cost of transport '" + transport + "' (it has " +

@@ -1,4 +1,4 @@
-// Machine profiles: what a machine's network, packing, transports, kernels and devices cost, read from their JSON.
+// Machine profiles: the costs of a machine's network, packing, transports, kernels and devices, read from JSON.
 #pragma once
 
 #include <array>
@@ -18,21 +18,22 @@
 
 namespace haloscope::model {
 
-/// Where the two ends of a message are, nearest first.
+/// Closeness of the two ends of a message, closest first.
 enum class Locality : std::uint8_t { self, socket, node, network };
 constexpr int nearnesses = 4;
 const char* to_string(Locality near);
 
-/// How the bytes of messages lie in memory: a page streams, a cache line is used whole, less is not. Less, of which no
-/// two stretches lie in one page, is scattered: nothing fetches the next one ahead.
+/// The layout of a message's bytes in memory: a page streams, a cache line is used whole, shorter runs are not. Shorter
+/// runs of which no two lie in one page are scattered: nothing fetches the next one ahead.
 enum class Stride : std::uint8_t { contiguous, lines, strided, scattered };
 constexpr int strides = 4;
 const char* to_string(Stride stride);
-/// By the mean length of a stretch without a gap, and how far apart stretches begin.
+/// The class by the mean length of a contiguous run, and the distance between the begins of runs.
 Stride stride_class(double run_bytes, double pitch_bytes);
 constexpr double contiguous_from = 4096, lines_from = 64, scattered_from = 4096;
 
-/// Of one nearness: a single message by its bytes, and how several at once slow each other down; see network.hpp.
+/// Of one locality: the time of a single message by its bytes, and the slowdown of several concurrent ones; see
+/// network.hpp.
 struct MessageCost {
   Segments segments;
   std::optional<Cost> shared, duplex, gap_s;
@@ -46,36 +47,36 @@ struct NetworkCost {
 /// Tables by Stride over bytes, by threads; an empty one is not known.
 using Copying = std::array<Table, strides>;
 
-/// What a row of a kernel costs beyond its cells: it counts as whole vectors of `lanes` cells, and as some cells more.
+/// The cost of a row of a kernel beyond its cells: it counts as whole vectors of `lanes` cells, and as some cells more.
 struct RowCost {
   double lanes = 1, cells = 0;
-  /// The cells that a region counts as.
+  /// The number of cells that a region counts as.
   double amount(const Box& region) const;
 };
 
-/// Whether ranks themselves copy what stays in their node, and its costs are instead of a message's flight: through
-/// buffers, so that it is packed and unpacked, or from field to field, as between two sides of a block.
+/// Copies that ranks themselves make of messages inside their node, whose costs replace a message's flight: none,
+/// through buffers, so that messages are packed and unpacked, or from field to field, as between two sides of a block.
 enum class Copied : std::uint8_t { no, buffers, fields };
 
-/// What a transport costs beyond plain messages, in seconds; copies: of each byte, beside packing.
+/// The additional costs of a transport over plain messages, in seconds; copies: of each byte, in addition to packing.
 struct TransportCost {
   Cost per_message_s, per_round_s, per_exchange_s, per_byte_s;
-  Cost per_gapped_byte_s;  ///< of messages that are several stretches of memory
+  Cost per_gapped_byte_s;  ///< of messages that are several contiguous runs of memory
   Cost per_clean_byte_s;   ///< of halos one layer deep, which their owner only reads; not of blocks beyond the cache
-  Cost per_row_s;          ///< per stretch shorter than a cache line
+  Cost per_row_s;          ///< per contiguous run shorter than a cache line
   Cost per_touched_byte_s, per_touched_row_s;  ///< received; shows in the sweep that reads it
   /// Core time that the interrupts of a network take from sweeps, by messages that come from other nodes.
   Cost interrupt_per_message_s, interrupt_per_byte_s;
   Cost copies;
   Cost field_returns, buffer_visits;  ///< to lines of fields and to buffers, within an exchange; see refetch.hpp
-  bool from_fields = false;           ///< receivers read senders' fields: costs are instead of packing and travelling
+  bool from_fields = false;           ///< receivers read senders' fields: costs replace packing and travelling
   Copied copied = Copied::no;
   bool packs_all = false;               ///< also messages that lie in one piece
-  bool one_buffer = false;              ///< fields that travel one after another use the same buffers
-  bool plain = false;                   ///< messages cost what those of p2p do, and follow their corrections too
+  bool one_buffer = false;              ///< sequential fields use the same buffers
+  bool plain = false;                   ///< messages cost the same as messages of p2p, and follow their corrections too
   std::vector<Correction> corrections;  ///< of steps whose messages stay in their node
 };
-/// Its parameters and their names in the JSON.
+/// The parameters of TransportCost and their names in the JSON.
 constexpr std::pair<const char*, Cost TransportCost::*> surcharge_members[]{
     {"per_message_s", &TransportCost::per_message_s},
     {"per_round_s", &TransportCost::per_round_s},
@@ -92,16 +93,16 @@ constexpr std::pair<const char*, Cost TransportCost::*> surcharge_members[]{
     {"field_returns", &TransportCost::field_returns},
     {"buffer_visits", &TransportCost::buffer_visits}};
 
-/// What carrying out a program costs beyond its operations' own work.
+/// The cost of running a program beyond its operations' work.
 struct StepCost {
   Cost per_program_s, per_operation_s, waiting_share, far_waiting_share, between_waiting_share, waiting_span_s;
   Cost per_piece_s, per_piece_cell_s, per_piece_row_s, per_far_piece_row_s;
 
-  /// Seconds that a rank waits for the slowest of its neighbours, whose pace varies by chance. A rank that is slower
-  /// now stays so for about `waiting_span_s` (0: for ever): waits grow with the time of the sweeps, and with its root
-  /// beyond.
-  /// Between the limits of the cache one rank's block stays in it while another's does not, so waits have a share of
-  /// their own.
+  /// Seconds that a rank waits for the slowest of its neighbours, whose speed varies by chance. A rank that is slower
+  /// now stays so for about `waiting_span_s` (0: indefinitely): waits grow with the time of the sweeps, and with its
+  /// root beyond.
+  /// Between the limits of the cache one rank's block stays in it while another's does not, so waits have a separate
+  /// share there.
   /// @param beyond    part of the block beyond the cache, 0 to 1
   /// @param sweeps_s  between two exchanges
   /// Grows with neighbours as the expected largest of normal numbers does (Blom 1958).
@@ -119,10 +120,10 @@ constexpr std::pair<const char*, Cost StepCost::*> step_members[]{
     {"per_piece_row_s", &StepCost::per_piece_row_s},
     {"per_far_piece_row_s", &StepCost::per_far_piece_row_s}};
 
-/// How far messages advance while their receiver computes.
+/// The progress of messages while their receiver computes.
 struct OverlapCost {
   using Held = std::map<Locality, double>;
-  bool measured = false;  ///< it says anything that holds for all transports
+  bool measured = false;  ///< it has values that hold for all transports
   std::optional<Held> held;
   std::map<std::string, Held> held_of;  ///< by transport
   double rendezvous_from_bytes = infinity;
@@ -141,10 +142,10 @@ struct MemoryCost {
   double cache_bytes = infinity, line_bytes = 64;
   Cost bytes_per_s{infinity};   ///< of a socket
   double large_page_bytes = 0;  ///< smaller fields lie in small pages, scattered over the sets of the cache ...
-  Cost scatter{1.0};            ///< ... and take up so many times their bytes there
+  Cost scatter{1.0};            ///< ... and take up this multiple of their bytes there
 };
 
-/// Costs of an accelerator by how many ranks share one.
+/// Costs of an accelerator by the number of ranks that share one.
 struct DeviceCost {
   std::string backend, name;
   int per_node = 1;
@@ -163,7 +164,7 @@ struct Profile {
   std::optional<NetworkCost> network;
   std::optional<Copying> pack;
   Copying copy;
-  /// Bytes of one slot of a block from which its sweeps leave less than all of it in the cache, and nothing at all.
+  /// Bytes of one slot of a block from which its sweeps leave less than all of it in the cache, and none of it.
   double cache_from = infinity, cache_to = infinity;
   Copying far_pack, far_copy;  ///< tables of blocks that are wholly beyond the cache
   std::optional<MemoryCost> memory;
@@ -180,24 +181,24 @@ struct Profile {
   double compute_discrepancy = 0, exchange_discrepancy = 0;  ///< deviations of log(measured / predicted)
   HeldOut held_out_steps, held_out_exchanges;                ///< empty: not measured
   std::map<int, Pace> paces;                                 ///< while it was calibrated, by ranks
-  PaceRatios pace_ratios{1, 1, 1, 1, 1, 1};  ///< the pace that its costs are for, over that; see at_pace()
-  std::vector<Profile> states;               ///< the same machine in other states that it had meanwhile; see at_pace()
+  PaceRatios pace_ratios{1, 1, 1, 1, 1, 1};  ///< the pace of its costs over the calibrated pace; see at_pace()
+  std::vector<Profile> states;               ///< the same machine in other states observed meanwhile; see at_pace()
 
   int cores_per_node() const { return sockets_per_node * cores_per_socket; }
-  /// The costs of messages of a nearness: those of the nearest class that the profile has. Of two equally near ones the
-  /// one farther apart counts, so that a message is too dear rather than too cheap. @throws UnavailableError without
-  /// any.
+  /// The costs of messages of a locality: the costs of the closest class that the profile has. Of two equally close
+  /// ones the one farther apart counts, so that a message is too expensive rather than too cheap.
+  /// @throws UnavailableError without any.
   const MessageCost& messages(Locality near) const;
   bool knows(Locality near) const { return network && network->given[static_cast<std::size_t>(near)]; }
   /// A kernel's costs over cells, by active cores of a socket; `name` is APP/FORM/REAL. @throws UnavailableError.
-  /// @param streaming  of fields so large that sweeps store around the cache, where the profile tells them apart
+  /// @param streaming  of fields so large that sweeps store around the cache, where the profile distinguishes them
   const Table& kernel(const std::string& name, bool streaming = false) const;
-  /// What its rows cost; nothing of their own where the profile does not say.
+  /// The cost of its rows; none in addition to their cells where the profile has none.
   const RowCost& row_cost(const std::string& kernel) const;
-  /// Costs of several sweeps done at once, by how many; null where they are not known.
+  /// Costs of several fused sweeps, by their number; null where they are not known.
   const std::map<int, Table>* fused_kernel(const std::string& name) const;
   /// Costs of packing over bytes, by threads. copies: between two sides of one block (as packing, where the profile
-  /// does not tell them apart). far: the block is beyond the cache. @throws UnavailableError.
+  /// does not distinguish them). far: the block is beyond the cache. @throws UnavailableError.
   const Table& packing(Stride stride, bool copies, bool far) const;
   /// The part of a block that its sweeps leave in memory alone: 0 to 1, between the limits in proportion to logarithms.
   /// @param block_bytes  of one slot of the block, halos included
@@ -208,11 +209,12 @@ struct Profile {
   const TransportCost& surcharge(const std::string& transport) const;
   /// @throws UnavailableError without a device.
   const DeviceCost& device_cost() const;
-  /// In which ways the profile is of another CPU or MPI than `whose`; empty names are not compared.
+  /// Lists the differences of the profile's CPU and MPI from the ones of `whose`; empty names are not compared.
   std::vector<std::string> foreign(const std::string& cpu, const std::string& mpi, const std::string& whose) const;
 };
 
-/// @throws UsageError naming what is wrong and where. @param what  the profile in messages, "the profile machine.json".
+/// @throws UsageError with the fault and its position. @param what  the profile in messages, "the profile
+///         machine.json".
 Profile profile_from_json(const std::string& json, const std::string& what = "this profile");
 /// @throws UsageError as profile_from_json() does, and for a file that cannot be read.
 Profile read_profile(const std::string& path);

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A value of the JSON and where it stands: every complaint names the place.
+/// A value of the JSON and its position, which every error names.
 struct Node {
   const Json& json;
   std::string place;
@@ -37,7 +37,7 @@ struct Node {
     if (!json.is_object()) refuse("this must be an object");
     return json;
   }
-  /// Any number that is no larger than amounts are.
+  /// Any number within the bounds of amounts.
   double number() const {
     if (!json.is_number()) refuse("this must be a number");
     if (const double value = json.get<double>(); !(std::abs(value) <= bound.amount.most))
@@ -98,7 +98,7 @@ void each(const Node& node, const auto& read) {
   for (const auto& [key, value] : node.object().items()) read(key, node.at(key));
 }
 
-/// How segments name what they count.
+/// The names of a segment's members, by the unit that it counts.
 struct Unit {
   const char *word, *start, *end, *fixed, *slope;
 };
@@ -127,7 +127,7 @@ int read_count(const std::string& key, const Node& node) {
   int count = 0;
   const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), count);
   if (fault != std::errc{} || end != key.data() + key.size() || count < 1)
-    node.refuse("'" + key + "' is no number of threads, cores or ranks");
+    node.refuse("'" + key + "' is not a number of threads, cores or ranks");
   return count;
 }
 
@@ -149,7 +149,7 @@ Value read_name(const std::string& name, int count, const Node& node) {
     known.emplace_back(to_string(static_cast<Value>(value)));
     if (name == known.back()) return static_cast<Value>(value);
   }
-  node.refuse("'" + name + "' is none of " + join(known, ", "));
+  node.refuse("'" + name + "' is not one of " + join(known, ", "));
 }
 
 Copying read_copying(const Node& node) {
@@ -419,7 +419,7 @@ Json parsed(const std::string& text, const std::string& what) {
 
 void check_header(const Json& json) {
   if (!json.is_object() || json.value("schema", Json()) != "haloscope-profile")
-    throw UsageError("it is no machine profile (\"schema\" must be \"haloscope-profile\")");
+    throw UsageError("it is not a machine profile (\"schema\" must be \"haloscope-profile\")");
   if (json.value("schema_version", Json()) != 1)
     throw UsageError("it has version " + haloscope::shown(json.value("schema_version", Json()).dump()) +
                      " of the format, this library reads 1");

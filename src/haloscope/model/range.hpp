@@ -26,7 +26,7 @@ class Range {
   std::vector<Needed> needed_;
 };
 
-/// A number as it is said in sentences, with at most six digits.
+/// A number as sentences print it, with at most six digits.
 std::string shown(double number);
 
 }  // namespace haloscope::model

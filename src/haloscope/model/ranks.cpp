@@ -15,11 +15,11 @@ namespace haloscope::model {
 
 namespace {
 
-constexpr int most_apart = 32;  // classes that are told apart by their peers' classes alone
+constexpr int most_apart = 32;  // max classes that are distinguished by their peers' classes alone
 
-// ---- how long messages travel ----
+// ---- flights of messages ----
 
-/// Amounts by way (in, out), nearness, round and resource: a socket's memory, a node's wires.
+/// Amounts by way (in, out), locality, round and resource: a socket's memory, a node's wires.
 class Loads {
  public:
   Loads(int rounds, int resources) : rounds_(rounds), resources_(resources), values_(std::size_t{2} * both()) {}
@@ -40,14 +40,14 @@ class Loads {
   std::vector<double> values_;
 };
 
-/// What is under way together on each resource; total: seconds that it is occupied.
+/// Everything in flight together on each resource; total: seconds that it is occupied.
 struct Traveling {
   Loads total, longest, count, volume;
   Traveling(int rounds, int resources)
       : total(rounds, resources), longest(rounds, resources), count(rounds, resources), volume(rounds, resources) {}
 };
 
-/// A message with nothing beside it, and the part of that in which it occupies what it shares.
+/// A message without concurrent ones: its seconds, and the part of them in which it occupies its shared resource.
 struct Alone {
   double seconds = 0, occupied_s = 0;
 };
@@ -65,7 +65,7 @@ Times times_alone(const Kind& kind, const Profile& profile) {
   return times;
 }
 
-/// Calls `visit` with the place of every message of a kind in `loads`, by member, then by message.
+/// Calls `visit` with the position of every message of a kind in `loads`, by member, then by message.
 void visit_places(const Kind& kind, const RankPlaces& places, const Loads& loads, const auto& visit) {
   for (std::size_t i = 0; i < kind.members.size(); ++i)
     for (std::size_t m = 0; m < kind.messages.size(); ++m) {
@@ -95,7 +95,7 @@ Traveling gather_loads(const Kinds& kinds, const RankPlaces& places, const std::
   return all;
 }
 
-/// Seconds of the messages at one place when they travel together. in, out: the place, by way.
+/// Seconds of the messages at one position when they travel together. in, out: the position, by way.
 double batch_time(const Traveling& t, const Profile& profile, Locality near, double at_once, std::size_t in,
                   std::size_t out) {
   const Contention law = contention(profile, near);
@@ -116,9 +116,9 @@ double batch_time(const Traveling& t, const Profile& profile, Locality near, dou
   return std::max(time, message_time(profile, Locality::network, 0) + t.volume[out] * at_once / rate);
 }
 
-/// Seconds that each message of each kind travels (members x messages), given the other messages of its round on the
-/// same resource. Ranks of a socket share its memory, those of a node the way between its sockets and the one to other
-/// nodes. All messages of a batch take as long as the batch. Sources: see network.hpp.
+/// Seconds that each message of each kind travels (members x messages), in contention with the other messages of its
+/// round on the same resource. Ranks of a socket share its memory, ranks of a node share the way between its sockets
+/// and the way to other nodes. All messages of a batch take as long as the batch. Sources: see network.hpp.
 std::vector<std::vector<double>> flights_of(const Kinds& kinds, const RankPlaces& places, const Profile& profile,
                                             double at_once) {
   int rounds = 1, resources = 1;
@@ -135,7 +135,7 @@ std::vector<std::vector<double>> flights_of(const Kinds& kinds, const RankPlaces
   for (const Kind& kind : kinds) times.push_back(times_alone(kind, profile));
   const Traveling t = gather_loads(kinds, places, times, rounds, resources);
   const std::size_t both = t.total.both();
-  std::vector<double> batches(both, -1.0);  // as long whichever end is asked
+  std::vector<double> batches(both, -1.0);  // equal at both ends
   for (std::size_t k = 0; k < kinds.size(); ++k)
     visit_places(kinds[k], places, t.total, [&](std::size_t, Locality near, std::size_t place) {
       double& batch = batches[place % both];
@@ -174,7 +174,8 @@ Numbered number_ranks(const Kinds& kinds, std::size_t ranks,
   return found;
 }
 
-/// Ranks of a class should have peers of the same classes: their representative waits for what any of them waits for.
+/// Splits classes so that their ranks have peers of the same classes: a class's representative waits for everything
+/// that any of its ranks waits for.
 Numbered tell_apart(const Kinds& kinds, Numbered classes) {
   while (classes.firsts.size() < most_apart) {
     Numbered finer = number_ranks(kinds, classes.number.size(), [&](std::size_t k, std::size_t i) {
@@ -270,7 +271,7 @@ Sources mirrored(const std::vector<Message>& messages) {
   Sources found(messages.size());
   for (std::size_t m = 0; m < messages.size(); ++m) {
     if (messages[m].out) continue;
-    // Of the same peer if there is one, then the nearest in size, then the first.
+    // The message of the same peer if there is one, then the closest in size, then the first.
     int best = -1;
     std::pair<bool, std::int64_t> least;
     for (std::size_t o = 0; o < messages.size(); ++o) {

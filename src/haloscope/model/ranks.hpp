@@ -1,5 +1,5 @@
-// Ranks in classes: equal plans, equal nearness of all peers, equal load of what they share. One of each class is
-// priced.
+// Ranks in classes: equal plans, equal locality of all peers, equal load of shared resources. The costs of one rank of
+// each class are computed.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace haloscope::model {
 
-/// Which ranks have the same plans, whatever the exchange, but for the rank numbers in them: for each rank the number
-/// of its class, in order of their first ranks. Cost O(ranks x log(classes)).
+/// Groups ranks whose plans are equal in every exchange, but for the rank numbers in them. Returns the class number of
+/// each rank, in the order of the classes' first ranks. Cost O(ranks x log(classes)).
 std::vector<int> plan_classes(const Layout& layout);
 
-/// Where a rank's peers are in the process grid, so that peers of other ranks with its plan can be found.
+/// Offsets in the process grid from a rank to its peers, which give the peers of other ranks with its plan.
 class PeerOffsets {
  public:
   /// @param plan  of a rank of the layout, which must outlive the object.
@@ -30,8 +30,8 @@ class PeerOffsets {
   std::vector<std::array<int, 3>> offsets_;
 };
 
-/// Ranks with equal plans: those of the first of them by stage, and all their messages, stage after stage, with rounds
-/// and tags of their own.
+/// Ranks with equal plans: the plans of the first of them by stage, and all their messages, stage by stage, with
+/// separate rounds and tags.
 struct Kind {
   std::vector<Plan> plans;
   std::vector<Message> messages;
@@ -50,7 +50,7 @@ using Kinds = std::vector<Kind>;
 /// @throws UsageError as make_plan() does.
 Kinds kinds_of(const Layout& layout, const std::vector<ExchangeSpec>& specs);
 
-/// Of an incoming message: the number of a class, or of a track, and of its outgoing message.
+/// The source of an incoming message: the number of a class, or of a timeline, and of its outgoing message.
 struct Source {
   int from = 0, message = 0;
   bool operator==(const Source&) const = default;
@@ -58,29 +58,30 @@ struct Source {
 /// By message; empty for outgoing ones.
 using Sources = std::vector<std::vector<Source>>;
 
-/// Ranks that one track represents.
+/// Ranks that one timeline represents.
 struct RankClass {
   int kind = 0;
   int rank = 0;   ///< the first of them
-  int count = 1;  ///< how many they are
+  int count = 1;  ///< number of ranks
   int ranks_on_socket = 1;
   std::vector<Locality> near;   ///< of each message's peer
-  std::vector<char> far;        ///< whether the peer is on another node, as transports see it
+  std::vector<char> far;        ///< 1 where the peer is on another node, as transports see it
   std::vector<double> flights;  ///< seconds that each message travels
   Sources sources;              ///< every class that has such a peer
 };
 
-/// The nearness of two ranks.
+/// The locality of two ranks.
 Locality nearness(const RankPlaces& places, int a, int b);
 
 /// The classes of all ranks, in the order of their first ranks within each kind.
-/// @param at_once  part of a round's messages that are under way together.
-/// @param node  of each rank as transports see it, which decides what is `far`.
-/// @param singly  every rank is a class of its own.
+/// @param at_once  part of a round's messages that are in flight together.
+/// @param node  of each rank as transports see it, which determines `far`.
+/// @param singly  every rank is a separate class.
 std::vector<RankClass> classes_of(const Kinds& kinds, const RankPlaces& places, const Profile& profile, double at_once,
                                   const std::vector<int>& node, bool singly);
 
-/// Sources as if every peer did what the rank does: each message is answered by one of the same round.
+/// Sources under the assumption that every peer acts as the rank does: each incoming message is the counterpart of an
+/// outgoing one of the same round.
 Sources mirrored(const std::vector<Message>& messages);
 
 }  // namespace haloscope::model

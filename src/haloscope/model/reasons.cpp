@@ -1,4 +1,4 @@
-// What bounds a prediction, in words.
+// Sentences on the cost that bounds a prediction.
 #include <algorithm>
 
 #include "haloscope/core/text.hpp"
@@ -38,13 +38,13 @@ std::string bound_by(Term term, const std::string& messages, const Prediction& p
     case Term::copy:
       return "bound by copies to itself";
     case Term::refetch:
-      return "memory-bound: what the exchange touches outgrows the cache, " + messages;
+      return "memory-bound: data that the exchange accesses outgrows the cache, " + messages;
     case Term::d2h:
       return "bound by copies from the device: " + messages;
     case Term::h2d:
       return "bound by copies to the device: " + messages;
     case Term::launch:
-      return "bound by handing work to the device: " + messages;
+      return "bound by enqueueing work on the device: " + messages;
     default:
       return "packing-bound: " + messages;
   }

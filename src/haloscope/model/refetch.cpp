@@ -11,7 +11,7 @@ namespace haloscope::model {
 
 namespace {
 
-constexpr double steepness = 4;  // of the transition from a cache that holds all; see design/0025
+constexpr double steepness = 4;  // of the transition from a cache that holds everything; see design/0025
 
 /// The coordinates at which any of some boxes begins or ends, in order.
 std::vector<std::int64_t> cuts(const std::vector<Box>& boxes, int dimension) {
@@ -20,7 +20,7 @@ std::vector<std::int64_t> cuts(const std::vector<Box>& boxes, int dimension) {
   return {found.begin(), found.end()};
 }
 
-/// Points of a row that some boxes cover, and the gapless stretches that they lie in beside those of its neighbours.
+/// Points of a row that some boxes cover, and the contiguous runs that they form together with its neighbours.
 std::pair<std::int64_t, int> cover_row(std::vector<std::pair<std::int64_t, std::int64_t>> parts, const Box& row) {
   std::sort(parts.begin(), parts.end());
   std::int64_t points = 0, end = row.lo[0] - 1;
@@ -34,7 +34,7 @@ std::pair<std::int64_t, int> cover_row(std::vector<std::pair<std::int64_t, std::
   return {points, stretches - joined};
 }
 
-/// Bytes of the lines that some boxes of a field touch.
+/// Bytes of the lines that some boxes of a field access.
 double bytes_of_lines(const std::vector<Box>& boxes, const Box& field, double element, double line) {
   const auto ys = cuts(boxes, 1), zs = cuts(boxes, 2);
   const double whole = static_cast<double>(field.extent(0)) * element;
@@ -52,9 +52,9 @@ double bytes_of_lines(const std::vector<Box>& boxes, const Box& field, double el
   return bytes;
 }
 
-/// What travels together: one field where fields are apart, else all.
+/// A group of fields that travel together: one field where fields are apart, otherwise all.
 struct Group {
-  double touched = 0;   ///< bytes of lines fetched, and of those written back
+  double touched = 0;   ///< bytes of lines fetched, and of lines written back
   double kept = 0;      ///< bytes that its fields take up in the cache
   double buffers = 0;   ///< ... and its messages
   double messages = 0;  ///< bytes that travel
@@ -110,10 +110,10 @@ class Footprint {
     const int field = place_of(plan_, plan_.messages[m].round).field;
     return groups_.size() > 1 ? static_cast<std::size_t>(std::max(0, field)) : 0;
   }
-  /// Fields that are apart use the same buffers one after another.
+  /// True if fields, which are apart, use the same buffers in turn.
   bool turns() const { return prices_.surcharges[1]->one_buffer; }
   static double of(const Group& group) { return group.kept + group.buffers; }
-  /// Of lines that so many bytes of each rank have been touched since.
+  /// The share of lines that has left the cache after accesses to this number of other bytes by each rank.
   double gone(double bytes) const {
     const double socket = bytes * where_.ranks_on_socket;
     return socket > memory_.cache_bytes ? 1 - std::pow(memory_.cache_bytes / socket, steepness) : 0.0;

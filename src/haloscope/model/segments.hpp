@@ -11,7 +11,7 @@ namespace haloscope::model {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// A parameter of a profile, and how wide its 95 % interval is; below 0: it has none.
+/// A parameter of a profile, and the width of its 95 % interval; below 0: it has none.
 struct Cost {
   double value = 0;
   double width = -1;
@@ -34,10 +34,10 @@ const Segment& segment_at(const Segments& segments, double amount);
 /// Seconds of `amount` units in `rows` rows; the fixed time for none. Source: Davis 2017, sections 5.4 and 6.8 (table
 /// 5.9).
 double evaluate(const Segments& segments, double amount, double rows = 0);
-/// The same for a count: between two given ones linear, outside them the nearest.
+/// The same for a count: between two listed ones linear, outside them the closest.
 double evaluate_at(const Table& table, double count, double amount, double rows = 0);
 
-/// The entry whose key is nearest by a distance; of several the first. The map is not empty.
+/// The entry whose key is closest by a distance; of several the first. The map is not empty.
 template <class Map, class Distance>
 const typename Map::value_type& nearest_by(const Map& map, const Distance& distance) {
   auto found = map.begin();
@@ -45,7 +45,7 @@ const typename Map::value_type& nearest_by(const Map& map, const Distance& dista
     if (distance(at->first) < distance(found->first)) found = at;
   return *found;
 }
-/// The segments of the nearest count.
+/// The segments of the closest count.
 inline const Segments& nearest(const Table& table, double count) {
   return nearest_by(table, [&](int known) { return std::abs(known - count); }).second;
 }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr Locality places_apart[]{Locality::socket, Locality::node, Locality::network};  // by simulate::Where
 
-/// Whether a transport's messages cost ranks the same wherever their peers are. Measured steps correct those inside
-/// nodes.
+/// True if a transport's messages cost ranks the same wherever their peers are. Measured steps correct the messages
+/// inside nodes.
 bool same_everywhere(const TransportCost& cost) {
   return cost.copied == Copied::no && cost.corrections.empty() && !cost.plain &&
          std::all_of(std::begin(surcharge_members), std::end(surcharge_members),
@@ -44,7 +44,7 @@ bool SimulationInput::has_comm_thread() const {
   return of_.programs().front().body.front()->program.comm_thread && of_.choice.threads > 1;
 }
 
-/// The same for members with equal prices: where peers are counts if the transport asks it.
+/// The same for members with equal costs; the positions of peers count if the transport's costs depend on them.
 std::uint64_t SimulationInput::key_of(const Kind& kind, std::size_t member) const {
   const int rank = kind.members[member];
   std::uint64_t key =
@@ -82,7 +82,7 @@ Actors SimulationInput::price(int number, std::size_t member) const {
         of_.where(number, stage, busy_[static_cast<std::size_t>(rank)], of_.ranks_on_device(rank), travel, near, far));
   Actors actors{number, rank, {}, {}, {}, {}};
   const std::vector<Flight> flights = of_.flights(number, of_.prices, wheres);
-  const Sources alike = mirrored(kind.messages);  // what comes in is taken to change as what goes out against it
+  const Sources alike = mirrored(kind.messages);  // assumes that incoming flights change as the opposite outgoing ones
   for (std::size_t m = 0; m < flights.size(); ++m) {
     const std::size_t out = kind.messages[m].out ? m : static_cast<std::size_t>(alike[m].front().message);
     actors.flight_change.push_back(flights[out].seconds - alone[out]);
@@ -100,7 +100,7 @@ Actors SimulationInput::price(int number, std::size_t member) const {
   return actors;
 }
 
-/// Ends a step with the setting's all-reduces, in a program of their own.
+/// Ends a step with the setting's all-reduces, in a separate program.
 void SimulationInput::meet(Actors& actors) const {
   Program program;
   program.comm_thread = actors.programs.back().comm_thread;
@@ -130,7 +130,7 @@ std::vector<std::string> SimulationInput::outside() const {
   return of_.prices.range.texts();
 }
 
-/// Segments of a nearness, cut where messages need a rendezvous, overheads taken out.
+/// Segments of a locality, cut where messages need a rendezvous, overheads subtracted.
 simulate::NetworkClass SimulationInput::network_class(Locality near, const MessageOverheads& o) const {
   const Segments& law = of_.profile.messages(near).segments;
   const double eager = of_.profile.overlap.rendezvous_from_bytes;
@@ -145,7 +145,8 @@ simulate::NetworkClass SimulationInput::network_class(Locality near, const Messa
       throw UsageError("an overhead of " + shown(o.overhead_s) + " s at both ends is more than the latency of " +
                        shown(s.fixed) + " s between ranks of class " + to_string(near) +
                        ", which it is a part of; use at most " + shown(s.fixed / 2));
-    // Inside a node what goes beyond the latency of no bytes is held; of the first stage: the network is one for all.
+    // Inside a node the seconds beyond the latency of no bytes are receiver-side; of the first stage: all stages share
+    // the network.
     const double held_latency = of_.held(0, near, s.fixed);
     const double held_per_byte = of_.held(0, near, infinity);
     found.segments.push_back({start, s.fixed - 2 * o.overhead_s, s.slope, o.overhead_s, o.overhead_s, o.gap_s,
@@ -167,7 +168,7 @@ std::vector<simulate::RankReduction> SimulationInput::reductions() const {
   });
   std::vector<simulate::RankReduction> found;
   for (const StageUnitCosts& stage : of_.prices.stages) {
-    const bool meets = stage.meets && reduces;  // ranks of a pipeline never do
+    const bool meets = stage.meets && reduces;  // ranks of a pipeline never meet
     for (std::size_t number = 0; number < stage.waits.size(); ++number)
       found.push_back({meets ? of_.prices.reduction_s(stage.first_reduction + static_cast<int>(number)) : 0.0,
                        meets && stage.waits[number]});

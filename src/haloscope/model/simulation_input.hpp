@@ -1,4 +1,4 @@
-// A choice ready to be simulated: every rank's class, place and priced programs, as the simulator takes them.
+// Simulator input for one choice: the class, location and operation costs of every rank.
 //
 // Operations cost the same as in a prediction. A simulation adds every single rank and message.
 #pragma once
@@ -12,16 +12,16 @@
 
 namespace haloscope::model {
 
-/// What a simulation takes out of the latency of messages, and adds to their rate.
+/// Overheads that a simulation subtracts from the latency of messages, and adds to their rate.
 struct MessageOverheads {
   double overhead_s = 0;  ///< sender and receiver each are busy with a message
-  double gap_s = 0;       ///< least time between two sends of a rank
+  double gap_s = 0;       ///< min time between two sends of a rank
 };
 
-/// Ranks with equal plans and prices.
+/// Ranks with equal plans and costs.
 struct Actors {
   int kind = 0, rank = 0;                    ///< of their plans; the first of them
-  std::vector<Program> programs;             ///< the opening one, if any, then those of a round
+  std::vector<Program> programs;             ///< the opening one, if any, then the programs of a round
   std::vector<int> stages;                   ///< of each program
   std::vector<simulate::OpSeconds> seconds;  ///< of each operation of all programs
   std::vector<double> flight_change;         ///< by message
@@ -38,7 +38,7 @@ class SimulationInput {
   bool has_comm_thread() const;
   /// Costs needed beyond the calibrated range.
   std::vector<std::string> outside() const;
-  /// @throws UsageError for overheads of more than a message's latency.
+  /// @throws UsageError for overheads that exceed a message's latency.
   std::unique_ptr<simulate::Simulator> make_simulator(const MessageOverheads& overheads) const;
 
  private:
@@ -50,8 +50,8 @@ class SimulationInput {
   simulate::RankClass rank_class(const Actors& actors, const std::vector<simulate::RankReduction>& reductions) const;
 
   const CostedCandidate& of_;
-  std::vector<int> busy_;  // ranks that share the socket of each rank
-  bool alike_ = true;      // prices do not depend on where peers are
+  std::vector<int> busy_;  // number of ranks that share the socket of each rank
+  bool alike_ = true;      // costs do not depend on the location of peers
   std::vector<Actors> actors_;
   std::vector<std::int32_t> class_of_;
 };

@@ -16,10 +16,10 @@ using simulate::Log;
 
 constexpr Lane precedence[]{Lane::sweep_stream, Lane::halo_stream, Lane::main, Lane::comm};
 constexpr int alone_rounds = 3, few_rounds = 6,
-              many_rounds = 24;   // carried out; the first half lets tracks fall into step
-constexpr double in_step = 1e-6;  // relative difference between rounds that counts as none
+              many_rounds = 24;   // rounds; in the first half timelines fall into step
+constexpr double in_step = 1e-6;  // relative difference between rounds that counts as equal
 
-/// Whether all rounds of the second half take as long as each other.
+/// True if all rounds of the second half take equally long.
 bool is_settled(const std::vector<Log>& logs, int rounds) {
   double longest = 0, shortest = infinity;
   for (const Log& log : logs)
@@ -31,15 +31,16 @@ bool is_settled(const std::vector<Log>& logs, int rounds) {
   return longest - shortest <= in_step * longest;
 }
 
-/// A part of what a lane does.
+/// A part of a lane's work.
 struct Interval {
   double begin = 0, end = 0;
   Term term = Term::compute;
 };
 
-/// What a lane did, its work in the parts that it is priced by.
+/// Appends the parts of an interval of a lane; work is split into its cost parts.
 void add_parts(const Timeline& track, const simulate::Interval& did, std::vector<Interval>& parts) {
-  static constexpr Term terms[]{Term::compute, Term::launch, Term::wait, Term::message, Term::reduction};  // by Doing
+  static constexpr Term terms[]{Term::compute, Term::launch, Term::wait, Term::message,
+                                Term::reduction};  // by Activity
   const TimedOp& action = track.action(did.op);
   if (did.doing != Activity::working || action.deed == Deed::sweep) {
     parts.push_back({did.begin, did.end, terms[static_cast<std::size_t>(did.doing)]});
@@ -55,7 +56,7 @@ void add_parts(const Timeline& track, const simulate::Interval& did, std::vector
 /// A lane's intervals, in order of time.
 using Intervals = std::span<const Interval>;
 
-/// Those that overlap [begin, end).
+/// The intervals that overlap [begin, end).
 Intervals within(Intervals intervals, double begin, double end) {
   const auto first =
       std::partition_point(intervals.begin(), intervals.end(), [&](const Interval& i) { return i.end <= begin; });
@@ -63,7 +64,7 @@ Intervals within(Intervals intervals, double begin, double end) {
   return {first, last};
 }
 
-/// Adds the intervals of the first lane and, in its gaps, those of the next; `wait` elsewhere.
+/// Adds the intervals of the first lane and, in its gaps, of the next; `wait` elsewhere.
 void add_critical(std::span<const Intervals> lanes, double begin, double end, Terms& terms) {
   if (end <= begin) return;
   if (lanes.empty()) {
@@ -105,7 +106,8 @@ RoundTime mean_round_of(const Timeline& track, const Log& log, int first) {
   return mean;
 }
 
-/// All that a track does but waiting, and the held parts of flights, those that it waits for at once.
+/// Seconds of a timeline's work without waits, and the receiver-side parts of flights; of flights that one operation
+/// waits for only the longest.
 double unhidden_of(const Timeline& track, const std::vector<Timeline>& tracks) {
   double seconds = track.busy();
   for (const TimedOp& action : track.body) {

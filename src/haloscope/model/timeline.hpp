@@ -1,4 +1,4 @@
-// Tracks: the priced programs of classes of ranks.
+// Timelines: the programs of rank classes with the costs of their operations.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace haloscope::model {
 
-/// What the seconds of a step are spent on.
+/// Categories of the seconds of a step.
 enum class Term : std::uint8_t {
   compute,
   pack,
@@ -39,7 +39,7 @@ struct Part {
   double seconds = 0;
 };
 
-/// The few parts of an operation. Those that take no time are left out.
+/// The few parts of an operation. Parts that take no time are skipped.
 class Parts {
  public:
   void add(Term term, double seconds) {
@@ -62,20 +62,20 @@ class Parts {
 
 enum class Deed : std::uint8_t { work, sweep, send, wait, complete, progress, barrier, reduce, reduced };
 
-/// One priced operation.
+/// One operation with its costs.
 struct TimedOp {
   Deed deed = Deed::work;
   Lane lane = Lane::main;
   bool copying = false;       ///< keeps the device's copy engine busy, not its kernels
   bool waits = true;          ///< `reduce` waits for the result itself
-  int reduction = -1;         ///< the one that `reduce` gives numbers to and `reduced` waits for
-  std::vector<int> after;     ///< actions that must have finished
+  int reduction = -1;         ///< the one that `reduce` contributes to and `reduced` waits for
+  std::vector<int> after;     ///< operations that must have finished
   std::vector<int> messages;  ///< that it sends, waits for or completes
-  Parts parts;                ///< that it keeps its thread busy with
+  Parts parts;                ///< its work on its thread
   /// Seconds of a sweep while the communication thread, or the other stream, is busy, while it waits, and once it
   /// helps; without one only the last.
   std::array<double, 3> sweep{};
-  double hand_s = 0;        ///< in which the host hands it to a device
+  double hand_s = 0;        ///< in which the host enqueues it on a device
   double collective_s = 0;  ///< from the last rank's numbers until every rank has the result
 
   bool on_stream() const { return on_device(lane); }
@@ -83,32 +83,33 @@ struct TimedOp {
   simulate::OpSeconds cost() const;
 };
 
-/// How long an outgoing message travels, whether it does so without calls into the message library, and how many of the
-/// seconds its receiver must spend in a call whatever it did before: copying it, where the cores are the network.
+/// The flight of an outgoing message: its seconds, true if it advances without calls into the message library, and its
+/// receiver-side seconds, which the receiver must spend in a call whatever it did before: copying, where the cores are
+/// the network.
 struct Flight {
   double seconds = 0;
   bool by_itself = true;
   double held = 0;
 };
 
-/// A class of ranks: `opening` is carried out once, `body` in every round.
+/// A class of ranks: `opening` runs once, `body` in every round.
 struct Timeline {
   std::vector<TimedOp> body;
   std::vector<int> ends;        ///< of each program of the body; it begins when both lanes of the one before are done
   std::vector<Flight> flights;  ///< by message; of outgoing ones
-  Sources sources;              ///< by message: tracks and their messages that it may come from; the last one counts
+  Sources sources;              ///< by message: timelines and their messages that it may come from; the last one counts
   std::vector<TimedOp> opening;
   bool comm_thread = false;
   double efficiency = 1;  ///< part of a travelling message's progress while the receiver computes
-  double notice_s = 0;    ///< after which the host knows that an operation of its device is done
+  double notice_s = 0;    ///< after which the host sees that an operation of its device is done
 
-  /// The action of an operation of its script: those of the opening come first.
+  /// The timed operation with this number in the op list: operations of the opening come first.
   const TimedOp& action(int operation) const {
     const auto number = static_cast<std::size_t>(operation);
     return number < opening.size() ? opening[number] : body[number - opening.size()];
   }
   bool has_streams() const;
-  /// Seconds of everything in a round but waiting, one after another.
+  /// The sum of the seconds of everything in a round but waiting.
   double busy() const;
 };
 

@@ -11,7 +11,7 @@ namespace haloscope::model {
 
 namespace {
 
-/// Views of the plan's fields as Storage lays them out, at addresses that nobody reads.
+/// Views of the plan's fields as Storage lays them out, at addresses that are never read.
 Views imagined_views(const Plan& plan) {
   Views views;
   std::intptr_t at = std::intptr_t{1} << 40;
@@ -26,7 +26,7 @@ Views imagined_views(const Plan& plan) {
   return views;
 }
 
-/// Stretches without gaps that a box consists of, and how far apart they begin.
+/// Contiguous runs of a box, and the distance between their begins.
 struct Runs {
   std::int64_t count = 1, pitch = 0;
 };
@@ -44,7 +44,7 @@ Runs runs_of(const SlotView& view, const Box& box) {
   return runs;
 }
 
-/// The lesser of two distances between stretches, where 0 is none.
+/// The lesser of two distances between runs, where 0 is none.
 std::int64_t least_pitch(std::int64_t a, std::int64_t b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
 
 class Sum {

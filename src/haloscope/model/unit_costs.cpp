@@ -13,7 +13,7 @@ namespace haloscope::model {
 
 namespace {
 
-/// A time shortened by a negative change as far as it goes, and what is left of the change.
+/// A time shortened by a negative change as far as it goes, and the rest of the change.
 std::pair<double, double> shorten(double seconds, double change) {
   if (change >= 0) return {seconds, 0.0};
   return {std::max(0.0, seconds + change), std::min(0.0, seconds + change)};
@@ -29,8 +29,8 @@ std::string text_of_sweeps(const Candidate& candidate, const Parameters::Given& 
   return text;
 }
 
-/// Parameters of a choice that make its sweeps others than the app's usual ones, as ,NAME=VALUE. Exchanges and
-/// reductions do not count, nor do parameters that kernels only read.
+/// Parameters of a choice that change its sweeps from the app's defaults, as ,NAME=VALUE. Exchanges and reductions do
+/// not count, nor do parameters that kernels only read.
 std::string sweep_parameters(const Candidate& candidate) {
   const Parameters::Given& set = candidate.choice.set;
   if (set.empty()) return "";
@@ -48,13 +48,13 @@ std::string sweep_parameters(const Candidate& candidate) {
 const char* const out_of_range[]{"bytes to pack (contiguous)", "bytes to pack (lines)", "bytes to pack (strided)",
                                  "bytes to pack (scattered)"};
 
-/// Bytes whose stretches have gaps. From field to field one page after another is copied as if there were none.
+/// Bytes of runs with gaps in between. From field to field pages are copied sequentially as if there were none.
 double gapped_bytes(const Traffic& traffic, Copied copied) {
   const bool pages = copied == Copied::fields && static_cast<double>(traffic.run_bytes) >= contiguous_from;
   return traffic.in_place || pages ? 0.0 : static_cast<double>(traffic.bytes);
 }
 
-/// @param clean  the part of its bytes that their owner's cache has as it read them, 0 to 1
+/// @param clean  the part of its bytes that are in their owner's cache as it read them, 0 to 1
 double of_message(const TransportCost& cost, const Traffic& traffic, double clean) {
   const auto bytes = static_cast<double>(traffic.bytes);
   return cost.per_message_s + (cost.per_byte_s + clean * cost.per_clean_byte_s) * bytes +
@@ -142,7 +142,7 @@ double StageUnitCosts::sweep(int which, double amount, double block, int workers
   const double share = block / workers;
   if (levels > 1 && fused_[sweep]) {
     const std::map<int, Table>& fused = *fused_[sweep];
-    common.range.check("sweeps done at once", levels, fused.begin()->first, fused.rbegin()->first + 1);
+    common.range.check("fused sweeps", levels, fused.begin()->first, fused.rbegin()->first + 1);
     kernel = of_call =
         &nearest_by(fused, [&](int known) { return std::abs(std::log(static_cast<double>(known) / levels)); }).second;
   }

@@ -1,7 +1,7 @@
 // The cost of a choice's sweeps, copies, messages and reductions on one rank, by a machine profile.
 //
-// Bytes, boxes and stretches of memory come from plans and programs; nothing here counts cells or bytes itself.
-// Transports are known only by their surcharges: what they add to plain messages, per message, byte, round and
+// Bytes, boxes and contiguous runs of memory come from plans and programs; nothing here counts cells or bytes itself.
+// Transports appear only as their surcharges: the costs that they add to plain messages, per message, byte, round and
 // exchange. A negative sum (fields that neighbours read in place need no packing) shortens packing, then travelling,
 // then unpacking.
 #pragma once
@@ -30,34 +30,34 @@ void require_kernels(const Profile& profile, const SweepNames& names);
 /// A strategy's transports inside and between nodes, as profiles name them; often the same.
 std::array<std::string, 2> transports_of(const Strategy& strategy);
 
-/// Stretches of memory shorter than a cache line that a message has.
+/// The number of a message's contiguous runs of memory shorter than a cache line.
 double short_rows(const Traffic& traffic);
 /// Bytes of one slot of a rank's first field, halos included.
 double slot_bytes(const Plan& plan);
 
-/// Seconds of one message: packing it, what its transport adds at the sender, travelling, unpacking it; and fetching
-/// what the end that packs or unpacks it no longer finds in the cache.
+/// Seconds of one message: packing it, the transport's cost at the sender, travelling, unpacking it; and fetching the
+/// data that the packing or unpacking end no longer finds in the cache.
 struct MessageUnitCost {
   double pack = 0, synchronisation = 0, copy = 0, flight = 0, unpack = 0, refetch = 0;
-  Ratios corrections{};  ///< how many times longer steps with such messages took than the costs say; applied
+  Ratios corrections{};  ///< ratio of measured to predicted seconds of steps with such messages; applied
 };
 
 struct UnitCosts;
 
-/// The prices of one stage: of its sweeps, of its strategy's messages, of its reductions.
+/// The costs of one stage: of its sweeps, of its strategy's messages, of its reductions.
 class StageUnitCosts {
  public:
   StageUnitCosts(const UnitCosts& common, const Candidate& candidate, int stage);
 
-  /// Seconds in which `workers` threads carry out one of the stage's sweeps, with `active` cores of the
-  /// socket busy. A piece of a block has the block's cost per cell, since the previous step has left in the cache its
-  /// share of the block, not of the piece; only the fixed time of a call is the piece's own.
-  /// @param amount  the cells that it counts as, by `amount_of`; block: those of a whole step.
+  /// Seconds in which `workers` threads run one of the stage's sweeps, with `active` cores of the socket busy. A piece
+  /// of a block has the block's cost per cell, since the previous step has left in the cache its share of the block,
+  /// not of the piece; only the fixed time of a call is the piece's.
+  /// @param amount  the cells that it counts as, by `amount_of`; block: the cells of a whole step.
   /// @param streams  it stores around the cache.
-  /// @param levels  sweeps done at once; without a cost for several they cost the same number of single ones, with
-  ///                costs of other numbers the nearest counts.
+  /// @param levels  fused sweeps; without a cost for several they cost the same number of single ones, with costs of
+  ///         other numbers the closest counts.
   double sweep(int number, double amount, double block, int workers, double active, int levels, bool streams) const;
-  /// The cells that a region counts as for one of the stage's sweeps, whose rows have a cost of their own.
+  /// The number of cells that a region counts as for one of the stage's sweeps, whose rows have an additional cost.
   double amount_of(int number, const Box& region) const;
   /// @param flight  seconds it travels; far: it goes to another node; block_bytes: of one slot of the block it leaves.
   MessageUnitCost message(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
@@ -66,8 +66,8 @@ class StageUnitCosts {
   int number = 0;
   std::array<const TransportCost*, 2> surcharges{};  ///< inside and between nodes
   int first_reduction = 0;
-  bool meets = true;        ///< ranks meet for reductions; those of a pipeline are in different steps
-  std::vector<char> waits;  ///< by reduction: ranks wait where they give their numbers
+  bool meets = true;        ///< ranks meet for reductions; ranks of a pipeline are in different steps
+  std::vector<char> waits;  ///< by reduction: ranks wait where they contribute their numbers
 
  private:
   MessageUnitCost uncorrected(Traffic traffic, double flight, bool far, int threads, double block_bytes) const;
@@ -78,7 +78,7 @@ class StageUnitCosts {
   std::vector<const std::map<int, Table>*> fused_;
 };
 
-/// The prices of a candidate on a machine: those that all stages share, and `stages`.
+/// The costs of a candidate on a machine: costs that all stages share, and `stages`.
 struct UnitCosts {
   /// The profile, the candidate and the names must outlive it.
   /// @throws UnavailableError when the profile lacks a kernel, a transport or, once something is packed, its cost, and
@@ -86,10 +86,10 @@ struct UnitCosts {
   UnitCosts(const Profile& profile, const Candidate& candidate, const SweepNames& names);
   UnitCosts(const UnitCosts&) = delete;
 
-  /// Seconds of a reduction of the step, from the last rank's numbers to every rank's having them.
+  /// Seconds of a reduction of the step, from the last rank's numbers until every rank has the result.
   double reduction_s(int number) const;
-  /// How long messages travel: as given, or as empty ones do where a device writes to its neighbour and messages only
-  /// notify it.
+  /// Flight times of messages: unchanged, or the times of empty ones where a device writes to its neighbour and
+  /// messages only notify it.
   std::vector<double> flight_times(const std::vector<Locality>& near, const std::vector<double>& flights) const;
   /// Seconds of gathering, scattering or copying bytes: by the team only where that pays.
   /// @param copies  between two sides of the block, instead of packing.

@@ -30,7 +30,7 @@ double Engine::delay(int r, double seconds) {
   return -mean * std::log(uniform(options_.seed, static_cast<std::uint64_t>(r), ranks_[r].drawn++));
 }
 
-/// The seconds of an operation, its delay included; adds them to the totals.
+/// Returns the seconds of an operation, its delay included; adds them to the totals.
 double Engine::spend(int r, const PricedOp& step) {
   ++result_.operations;
   const double seconds = step.cost.seconds + delay(r, step.cost.seconds);
@@ -38,7 +38,7 @@ double Engine::spend(int r, const PricedOp& step) {
   return seconds;
 }
 
-/// The rank's own thread, or its communication thread, is busy with an operation.
+/// Keeps the rank's thread, or its communication thread, busy with an operation.
 void Engine::work(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const double begin = rank.clock;
@@ -46,7 +46,8 @@ void Engine::work(int r, const PricedOp& s) {
   note(r, begin, rank.clock, s, Activity::working);
 }
 
-/// The thread of an operation of the host: one thread has both lanes, and a communication thread reduces for all.
+/// Returns the thread of an operation of the host: one thread has both lanes, and a communication thread reduces for
+/// all.
 Lane Engine::lane_of(int r, const PricedOp& s) const {
   return lanes(ranks_[r]).comm_thread && !reduces(s) ? Lane::comm : Lane::main;
 }
@@ -60,7 +61,7 @@ void Engine::start(int r) {
     advance(r);
 }
 
-/// The rank's program has ended: go to its next one. False when there is none.
+/// Moves a rank whose program has ended to its next one. False when it was the last.
 bool Engine::next_program(int r) {
   Rank& rank = ranks_[r];
   const OpList& script = scripts_[rank.script];
@@ -74,7 +75,7 @@ bool Engine::next_program(int r) {
   return false;
 }
 
-/// Advance from the rank's clock to the next operation that involves other ranks.
+/// Advances from the rank's clock to the next operation that involves other ranks.
 void Engine::advance(int r) {
   Rank& rank = ranks_[r];
   for (;;) {
@@ -129,13 +130,13 @@ void Engine::on_event(int r) {
   advance(r);
 }
 
-/// The rank has done an operation of the comm lane that others see; the cost of a wait passes after it.
+/// Completes an operation of the comm lane that others see; the cost of a wait passes after it.
 void Engine::performed(int r, const PricedOp& s) {
   if (!pays_first(s)) work(r, s);
   ++ranks_[r].comm;
 }
 
-/// At `progress`: the comm lane as far as it needs no waiting.
+/// At `progress`: runs the comm lane as far as it needs no waiting.
 void Engine::ask(int r) {
   Rank& rank = ranks_[r];
   const Lanes& now = lanes(rank);
@@ -152,7 +153,7 @@ void Engine::ask(int r) {
       rank.charged = true;
       work(r, s);
     }
-    if (rank.clock > begin) return push(rank.clock, r);  // others may have done something meanwhile
+    if (rank.clock > begin) return push(rank.clock, r);  // others may have acted meanwhile
     if (!pays_first(s) && !test(r, s)) break;
     rank.charged = false;
     perform(r, s);
@@ -163,7 +164,7 @@ void Engine::ask(int r) {
   advance(r);
 }
 
-/// Carry out an operation that others see, from the rank's clock on. False: the rank is blocked until resume().
+/// Runs an operation that others see, from the rank's clock on. False: the rank is blocked until resume().
 bool Engine::perform(int r, const PricedOp& s) {
   if (s.kind != OpKind::send && s.kind != OpKind::wait) ++result_.events;
   switch (s.kind) {
@@ -182,13 +183,13 @@ bool Engine::perform(int r, const PricedOp& s) {
   }
 }
 
-/// Give numbers to a reduction, or wait for it. False: the rank is blocked until resume_main().
+/// Contributes numbers to a reduction, or waits for it. False: the rank is blocked until resume_main().
 bool Engine::perform_main(int r, const PricedOp& s) {
   ++result_.events;
   return s.kind == OpKind::reduce ? reduce(r, s) : reduced(r, s);
 }
 
-/// An operation has what it waited for.
+/// Ends the wait of an operation.
 void Engine::release(int r, const PricedOp& s, const Until& until) {
   Rank& rank = ranks_[r];
   count(r, s.kind, until.end - rank.clock);
@@ -198,7 +199,7 @@ void Engine::release(int r, const PricedOp& s, const Until& until) {
   rank.blocked = Blocked::no;
 }
 
-/// A blocked rank goes on.
+/// Resumes a blocked rank.
 void Engine::resume(int r, const Until& until) {
   Rank& rank = ranks_[r];
   const PricedOp& s = comm_op(rank);
@@ -212,7 +213,7 @@ void Engine::resume(int r, const Until& until) {
   advance(r);
 }
 
-/// A rank whose main lane waited for a reduction goes on.
+/// Resumes a rank whose main lane waited for a reduction.
 void Engine::resume_main(int r, const Until& until) {
   Rank& rank = ranks_[r];
   release(r, main_op(rank), until);
@@ -292,7 +293,7 @@ void Engine::deliver(int from, const End& to, const Route& route, const Flight& 
   resume(to.rank, received(to.rank, comm_op(receiver)));
 }
 
-/// A rendezvous message that arrives at `r` begins to travel.
+/// Starts the flight of a rendezvous message to `r`.
 void Engine::start_flight(int r, std::int32_t message, InFlight& parcel, double time) {
   const Route& route = scripts_[ranks_[r].script].routes[message];
   const int from = other_end(r, place_of(r), route, message).rank;
@@ -314,7 +315,7 @@ void Engine::post(int r, const PricedOp& s) {
   }
 }
 
-/// Until the first message of every box has arrived; those that have left are known to arrive.
+/// Waits until the first message of every box has arrived; the arrival of messages that have left is known.
 bool Engine::wait(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const OpList& script = scripts_[rank.script];
@@ -340,7 +341,8 @@ bool Engine::wait(int r, const PricedOp& s) {
   return true;
 }
 
-/// Take the messages of a wait that began at the rank's clock, all of which have left; return when the last is there.
+/// Takes the messages of a wait that began at the rank's clock, all of which have left; returns the time of the last
+/// arrival.
 Engine::Until Engine::received(int r, const PricedOp& s) {
   const OpList& script = scripts_[ranks_[r].script];
   const double begin = ranks_[r].clock;
@@ -367,16 +369,16 @@ Engine::Until Engine::received(int r, const PricedOp& s) {
   return until;
 }
 
-/// When a message that travels is there for a receiver that only waits from its clock on.
+/// The arrival time of a message in flight for a receiver that only waits from its clock on.
 double Engine::arrival(int r, const Flight& flight, const InFlight& parcel) const {
   const double begin = ranks_[r].clock;
   if (parcel.sent >= begin) return parcel.arrival;
-  // It has travelled while the rank was not in a call.
+  // The message has travelled while the rank was not in a call.
   const double left = parcel.arrival - parcel.sent - options_.efficiency * (begin - parcel.sent);
   return begin + std::max(flight.held_s, left);
 }
 
-/// The receiver will have a rendezvous message at a time that is known now.
+/// Records that the receiver has a rendezvous message at a time that is now known.
 void Engine::fetched(const End& from, double time) {
   Outbox& out = outboxes_[outbox(from.rank, from.box)];
   --out.unfetched;
@@ -388,8 +390,8 @@ void Engine::fetched(const End& from, double time) {
   if (end >= 0) resume(from.rank, {sender.clock, end});
 }
 
-/// Since when all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0: some
-/// have not.
+/// The time by which all of the rank's rendezvous messages of a set have been received, at the earliest its clock; < 0:
+/// some have not.
 double Engine::all_fetched(int r, const PricedOp& s) const {
   const OpList& script = scripts_[ranks_[r].script];
   double end = ranks_[r].clock;
@@ -401,7 +403,7 @@ double Engine::all_fetched(int r, const PricedOp& s) const {
   return end;
 }
 
-/// Until rendezvous messages have been received; others were copied away when they were sent.
+/// Waits until rendezvous messages have been received; others were copied when they were sent.
 bool Engine::complete(int r, const PricedOp& s) {
   ranks_[r].blocked = Blocked::complete;
   const double end = all_fetched(r, s);
@@ -410,8 +412,8 @@ bool Engine::complete(int r, const PricedOp& s) {
   return true;
 }
 
-/// Whether a wait or complete could end now, apart from held parts of flights; the test itself is a call in which
-/// rendezvous messages may start.
+/// True if a wait or complete could end now, apart from receiver-side parts of flights; the test itself is a call in
+/// which rendezvous messages may start.
 bool Engine::test(int r, const PricedOp& s) {
   const Rank& rank = ranks_[r];
   const OpList& script = scripts_[rank.script];
@@ -435,7 +437,7 @@ bool Engine::test(int r, const PricedOp& s) {
   return all;
 }
 
-/// A barrier of all ranks.
+/// Enters a barrier of all ranks.
 bool Engine::meet(int r) {
   ranks_[r].blocked = Blocked::barrier;
   met_.push_back(r);
@@ -450,7 +452,8 @@ bool Engine::meet(int r) {
   return true;
 }
 
-/// The rank gives its numbers to the next execution of a reduction. The last rank's numbers release all waiting ranks.
+/// Contributes the rank's numbers to the next execution of a reduction. The last rank's numbers release all waiting
+/// ranks.
 bool Engine::reduce(int r, const PricedOp& s) {
   const RankReduction& reduction = scripts_[ranks_[r].script].reductions[static_cast<std::size_t>(s.first)];
   auto& meetings = meetings_[static_cast<std::size_t>(s.first)];
@@ -466,13 +469,14 @@ bool Engine::reduce(int r, const PricedOp& s) {
   return !reduction.waits || reduced(r, s);
 }
 
-/// When a waiting rank has the numbers of a meeting to which all ranks have come.
+/// The time at which a waiting rank has the result of a reduction that all ranks have entered.
 Engine::Until Engine::combined(int r, const ReductionState& meeting, const RankReduction& reduction) const {
   const double clock = ranks_[r].clock;
   return {std::max(clock, meeting.last), std::max(clock, meeting.last + reduction.seconds)};
 }
 
-/// Until the numbers that the rank gave last have come together; at once when it has given none.
+/// Waits until the numbers that the rank contributed last are combined; returns immediately when it has contributed
+/// none.
 bool Engine::reduced(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
   const std::int32_t mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];

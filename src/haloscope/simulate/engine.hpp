@@ -1,5 +1,5 @@
-// The event engine that carries out priced programs, for simulations and predictions alike: what a run keeps and
-// does. Used by simulator.cpp, ensemble.cpp, engine.cpp, team.cpp and streams.cpp only.
+// The event engine that runs op lists, for simulations and predictions alike: the state of a run and its rules. Used by
+// simulator.cpp, small_simulator.cpp, engine.cpp, team.cpp and streams.cpp only.
 //
 // By the rules of the runner:
 //  - one control thread drives both lanes; operations of the comm lane run where an operation of the main lane needs
@@ -8,12 +8,13 @@
 //  - a message leaves when its `send` is through; the receiver has it after its flight, or later where the message
 //    advances only inside calls (rendezvous), slower while the receiver computes (`efficiency` < 1), or not to its end
 //    (`held_s` > 0);
-//  - with a device the control thread hands operations to its two streams as soon as the host's part before them is
-//    done, and otherwise advances its own lanes; the streams work in order beside it and meet at the end of a program.
+//  - with a device the control thread enqueues operations on its two streams as soon as the host's part before them is
+//    done, and otherwise advances its lanes; the streams work in order, concurrently with the host, and synchronise at
+//    the end of a program.
 //
 // A rank advances alone through operations that no other rank sees (its clock runs ahead of the queue). It becomes an
-// event where it sends, waits, meets, polls or, if messages need it, posts: these happen in order of time over all
-// ranks. A wait whose messages have all left ends at a known time and needs no further event.
+// event where it sends, waits, enters a barrier, polls or, if messages need it, posts: these happen in order of time
+// over all ranks. A wait whose messages have all left ends at a known time and needs no further event.
 #pragma once
 
 #include <algorithm>
@@ -31,18 +32,19 @@ class Engine {
  public:
   Engine(const Layout& layout, const Network& network, std::vector<std::int32_t> node, std::vector<std::int32_t> socket,
          const std::vector<RankClass>& classes, std::vector<std::int32_t> class_of);
-  /// One rank for each script, whose routes know their other ends. Nothing delays a message beside its flight.
+  /// One rank for each op list, whose routes contain their other ends. Nothing delays a message in addition to its
+  /// flight.
   explicit Engine(std::vector<OpList> scripts);
   Result run(const Options& options);
-  /// The same, with what each rank did.
+  /// The same, with a log of each rank.
   std::vector<Log> run_logged(const Options& options);
 
  private:
   enum class Blocked : std::uint8_t { no, wait, complete, barrier, main_lane, choice, reduction };
-  /// What a communication thread does, as far as it affects sweeps beside it.
+  /// The activity of a communication thread, as far as it affects concurrent sweeps.
   enum class CommState : std::uint8_t { busy, idle, helping };
-  /// Of one operation of the comm lane beside a team: to begin, its seconds to spend once it has what it waits for,
-  /// to finish.
+  /// The phases of one operation of the comm lane concurrent with a team: to begin, its seconds to spend once its wait
+  /// has ended, to finish.
   enum class Phase : std::uint8_t { begin, spend, finish };
 
   struct Rank {
@@ -56,7 +58,7 @@ class Engine {
     bool asking = false, charged = false;
     bool reducing = false;  ///< the next event is the main lane's reduction
   };
-  /// A sweep that goes on at another pace (seconds for all of it) whenever what is beside it changes.
+  /// A sweep whose speed (seconds for all of it) changes whenever the concurrent work changes.
   struct SharedRateWork {
     double since = 0, left = 0;  ///< the part that was left then; a delay makes it more than 1
     void begin(double now, double late, double seconds) {
@@ -71,48 +73,49 @@ class Engine {
   /// The main lane of a rank with a communication thread.
   struct Team {
     SharedRateWork sweep;
-    double begun = 0;  ///< of the sweep
+    double begun = 0;  ///< The activity of the host's thread of a rank with a device.
     std::uint32_t version = 0;
     CommState beside = CommState::busy;
     bool sweeping = false, reducing = false, blocked = false, done = false, comm_done = false;
   };
   /// What the host's thread beside a device is doing.
   enum class HostState : std::uint8_t { nothing, handing_over, paying, comm, main };
-  /// The two streams of a rank's device, and the host's thread that hands them work.
+  /// The two streams of a rank's device, and the host's thread that enqueues their work.
   struct Device {
     struct Stream {
       double begun = 0;
-      std::int32_t given = 0, done = 0;  ///< operations: handed over of the host's program, finished of the streams'
+      std::int32_t given = 0, done = 0;  ///< operations: enqueued of the host's program, finished of the streams'
       std::uint32_t version = 0;
       bool working = false;
     };
     std::array<Stream, stream_count> streams;
     SharedRateWork sweep;           ///< on the sweep stream
-    std::int32_t fed = 0, met = 0;  ///< programs: all handed over, through on both streams
+    std::int32_t fed = 0, met = 0;  ///< programs: fully enqueued, finished on both streams
     std::uint32_t version = 0;      ///< of the host's next event
     HostState feeding = HostState::nothing;
-    std::uint8_t stream = 0;  ///< the stream that the host is handing an operation
-    bool beside = false;      ///< a kernel of the halo stream is at work
+    std::uint8_t stream = 0;  ///< the stream on which the host enqueues an operation
+    bool beside = false;      ///< a kernel of the halo stream runs
   };
   struct InFlight {
     double sent = 0, arrival = 0;  ///< arrival < 0: has not started to travel
     std::int32_t next = none;
     Locality where = Locality::socket;
   };
-  /// One execution of a reduction: how many ranks have given their numbers, when the last one did, who waits.
+  /// One execution of a reduction: the number of ranks that have contributed, the time of the last one, the waiting
+  /// ranks.
   struct ReductionState {
     std::int32_t given = 0;
     double last = 0;
     std::vector<std::int32_t> waiting;
   };
-  /// What an operation waits for: under way from `late` on, there at `end`.
+  /// The end of an operation's wait: in flight from `late` on, complete at `end`.
   struct Until {
     double late = 0, end = 0;
   };
   static constexpr std::int32_t none = -1, awaited = -2;
   static constexpr int actors_of_a_rank = 3;
   struct Inbox {
-    std::int32_t head = none, tail = none;  ///< parcels; tail is `awaited` where the rank waits and there is none
+    std::int32_t head = none, tail = none;  ///< parcels; tail is `awaited` where the rank waits and the box is empty
   };
   struct Outbox {
     std::int32_t unfetched = 0;  ///< rendezvous messages that have not been received
@@ -190,15 +193,15 @@ class Engine {
   const Lanes& lanes(const Rank& rank) const { return scripts_[rank.script].programs[rank.program]; }
   const PricedOp& comm_op(const Rank& rank) const { return lanes(rank).comm[rank.comm]; }
   const PricedOp& main_op(const Rank& rank) const { return lanes(rank).main[rank.main]; }
-  /// Whether an operation of the comm lane must happen in order of time over all ranks.
+  /// True if an operation of the comm lane must happen in order of time over all ranks.
   bool interacts(const PricedOp& s) const {
     return s.kind == OpKind::send || s.kind == OpKind::wait || s.kind == OpKind::barrier ||
            (s.kind == OpKind::complete && rendezvous_) || (s.kind == OpKind::post && posting_);
   }
   static bool reduces(const PricedOp& s) { return s.kind == OpKind::reduce || s.kind == OpKind::reduced; }
-  /// Whether its seconds pass before it is seen by others; those of waits pass afterwards.
+  /// True if its seconds pass before others see it; the seconds of waits pass afterwards.
   static bool pays_first(const PricedOp& s) { return s.kind == OpKind::send || s.kind == OpKind::post; }
-  /// Where a rank is in the process grid; ranks whose messages know their other ends need none.
+  /// The position of a rank in the process grid; ranks whose messages contain their other ends need none.
   std::array<int, 3> place_of(int r) const { return layout_ ? layout_->coords(r) : std::array<int, 3>{}; }
   /// The other end of a message of rank r, which is at `place`. route: of the message.
   End other_end(int r, const std::array<int, 3>& place, const Route& route, std::int32_t message) const {
@@ -221,12 +224,12 @@ class Engine {
   double spend(int r, const PricedOp& op);
   void work(int r, const PricedOp& op);
   Lane lane_of(int r, const PricedOp& op) const;
-  /// Puts down what a lane did, where that is asked for.
+  /// Logs the activity of a lane, if logs were requested.
   void note(int r, Lane lane, double begin, double end, const PricedOp& op, Activity doing) {
     if (!logs_.empty() && end > begin)
       logs_[r].lanes[static_cast<std::size_t>(lane)].push_back({begin, end, op.number, doing});
   }
-  /// The same of the thread that an operation of the host runs on.
+  /// The same for the thread that an operation of the host runs on.
   void note(int r, double begin, double end, const PricedOp& op, Activity doing) {
     if (!logs_.empty()) note(r, lane_of(r, op), begin, end, op, doing);
   }
@@ -248,28 +251,28 @@ class Engine {
   std::vector<OpList> scripts_;
   std::vector<std::int32_t> kind_of_;             ///< per script: number of its plan
   std::vector<std::vector<std::int16_t>> boxes_;  ///< per plan, message x plan of the peer: its box there
-  int kinds_ = 0, incoming_ = 0, outgoing_ = 0;   ///< most boxes of a rank
+  int kinds_ = 0, incoming_ = 0, outgoing_ = 0;   ///< max boxes of a rank
   int longest_stream_ = 0;
   bool rendezvous_ = false, posting_ = false, teams_ = false, devices_ = false;
   Wires wires_;
   Options options_;
   Result result_;
-  std::vector<Log> logs_;  ///< by rank; empty: not asked for
+  std::vector<Log> logs_;  ///< by rank; empty: not requested
   std::vector<Rank> ranks_;
   std::vector<Team> team_;
   std::vector<Device> device_;
-  std::vector<double> done_at_;  ///< by rank, stream and place: of the streams' program
+  std::vector<double> done_at_;  ///< by rank, stream and position: of the streams' program
   std::vector<Inbox> inboxes_;
   std::vector<Outbox> outboxes_;      ///< only with rendezvous
   std::vector<std::uint8_t> posted_;  ///< per inbox, only where posting is an event
   std::vector<InFlight> parcels_;
   std::int32_t free_ = none;
   std::vector<std::int32_t> met_;                      ///< at the barrier
-  int reductions_ = 0;                                 ///< most of a rank
+  int reductions_ = 0;                                 ///< max of a rank
   std::vector<std::vector<ReductionState>> meetings_;  ///< by reduction: its executions so far
-  std::vector<std::int32_t> given_;                    ///< by rank and reduction: how often it has given its numbers
+  std::vector<std::int32_t> given_;                    ///< by rank and reduction: the number of its contributions
   int finished_ = 0;
-  double now_ = 0;  ///< time of the event that is dealt with
+  double now_ = 0;  ///< time of the current event
   EventQueue queue_;
 };
 

@@ -1,4 +1,4 @@
-// The events that are still to come, earliest first: a heap of four children a node, which lie in one cache line.
+// The queue of pending events, earliest first: a heap of four children a node, which lie in one cache line.
 #pragma once
 
 #include <array>
@@ -8,13 +8,13 @@
 
 namespace haloscope::simulate {
 
-/// `actor` goes on at `time`, >= 0; an event of an older `version` than its actor's is void.
+/// `actor` resumes at `time`, >= 0; an event of an older `version` than its actor's is void.
 struct Event {
   double time = 0;
   std::int32_t actor = 0;
   std::uint32_t version = 0;
-  /// Ties go to the lower actor, so that a run does not depend on how events came into the queue. Without a branch,
-  /// which no processor could foresee: bits of times >= 0 are in the order of the times.
+  /// Ties go to the lower actor, so that a run does not depend on the order in which events entered the queue. Without
+  /// a branch, which no processor could predict: bits of times >= 0 are in the order of the times.
   bool before(const Event& other) const {
     const auto mine = std::bit_cast<std::uint64_t>(time), its = std::bit_cast<std::uint64_t>(other.time);
     return (mine < its) | ((mine == its) & (actor < other.actor));
@@ -47,7 +47,7 @@ class EventQueue {
   }
 
  private:
-  static constexpr std::size_t width = 4, root = width - 1;  // place of the root, so that its children begin a line
+  static constexpr std::size_t width = 4, root = width - 1;  // position of the root, so that its children begin a line
   struct alignas(width * sizeof(Event)) Line : std::array<Event, width> {};
 
   Event& at(std::size_t place) { return lines_[place / width][place % width]; }
@@ -65,7 +65,7 @@ class EventQueue {
     at(place) = event;
   }
 
-  /// Which of the first `count` events of a line is the earliest.
+  /// Returns the earliest of the first `count` events of a line.
   static std::size_t least_of(const Line& line, std::size_t count) {
     if (count >= width) {
       const std::size_t low = line[1].before(line[0]), high = 2 + line[3].before(line[2]);

@@ -1,4 +1,4 @@
-// What each rank of a run did when, for few ranks: millions of them keep only when their rounds ended.
+// Timed logs of each rank's activities, for few ranks: runs of millions of ranks record only the ends of their rounds.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace haloscope::simulate {
 
-/// What a lane does. late: it waits for others who have not come so far; travelling: for messages that are under way;
-/// reducing: for a reduction that has all numbers.
+/// The activity of a lane. handing: the host enqueues work on a device; late: it waits for others who have not come so
+/// far; travelling: for messages in flight; reducing: for a reduction that has all numbers.
 enum class Activity : std::uint8_t { working, handing, late, travelling, reducing };
 
 /// op: PricedOp::number.
@@ -23,7 +23,7 @@ struct Interval {
 struct Log {
   std::array<std::vector<Interval>, lane_count> lanes;  ///< by Lane, in order of time
   struct Received {
-    double at = 0, flight = 0;  ///< when, and how long the longest message that was waited for travelled
+    double at = 0, flight = 0;  ///< the time of an arrival, and the flight time of the longest message of that wait
   };
   std::vector<Received> received;
   std::vector<double> ends;  ///< of rounds

@@ -18,9 +18,9 @@ bool possible(double value) { return std::isfinite(value) && value >= 0; }
 
 void check(const Segment& s) {
   for (double value : {s.from_bytes, s.latency_s, s.per_byte_s, s.overhead_send_s, s.overhead_receive_s, s.gap_s})
-    if (!possible(value)) throw UsageError("a cost of messages is negative or no number; correct the profile");
+    if (!possible(value)) throw UsageError("a cost of messages is negative or not a number; correct the profile");
   for (double part : {s.held_latency, s.held_per_byte})
-    if (!(part >= 0 && part <= 1)) throw UsageError("the part of a flight that is held must be 0 to 1");
+    if (!(part >= 0 && part <= 1)) throw UsageError("the receiver-side part of a flight must be 0 to 1");
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ double Wires::arrival(int from, int to, Locality where, const Flight& flight, st
   return result;
 }
 
-/// Inside a node both directions share the memory: each delays the other as far as it is half duplex.
+/// Inside a node both directions share the memory: each delays the other to the extent that it is half duplex.
 double Wires::inside(double& own, double& opposite, const NetworkClass& c, double seconds, double depart) {
   const double start = std::max(depart, own), hold = c.hold(seconds);
   own = start + hold;

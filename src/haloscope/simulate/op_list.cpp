@@ -10,7 +10,7 @@ namespace haloscope::simulate {
 
 namespace {
 
-/// Place of every operation in its lane.
+/// The position of every operation in its lane.
 std::vector<int> places_of(std::span<const PlacedOp> ops) {
   std::vector<int> place;
   place.reserve(ops.size());
@@ -24,7 +24,7 @@ bool has_messages(OpKind kind) {
          kind == OpKind::unpack || kind == OpKind::complete;
 }
 
-/// What an operation beside a device waits for, lane by lane.
+/// The dependencies of an operation of a program with a device, lane by lane.
 Needs needs_by_lane(std::span<const PlacedOp> ops, const std::vector<int>& place, const PlacedOp& op) {
   Needs needs{};
   for (const std::int32_t before : op.after) {
@@ -34,8 +34,7 @@ Needs needs_by_lane(std::span<const PlacedOp> ops, const std::vector<int>& place
   return needs;
 }
 
-/// The comm lane keeps its own order, so only the other lane's entries of `after` count; none may come later in the
-/// list.
+/// The comm lane runs in order, so only the other lane's entries of `after` count; none may come later in the list.
 int needs_of(std::span<const PlacedOp> ops, const std::vector<int>& place, std::size_t index) {
   const PlacedOp& op = ops[index];
   int needs = 0;
@@ -45,7 +44,7 @@ int needs_of(std::span<const PlacedOp> ops, const std::vector<int>& place, std::
     if (ops[before].lane != op.lane)
       needs = std::max(needs, place[before] + 1);
     else if (place[before] >= place[index])
-      throw UsageError("operation " + std::to_string(index) + " waits for a later one of its own lane");
+      throw UsageError("operation " + std::to_string(index) + " waits for a later one of its lane");
   }
   return needs;
 }
@@ -80,7 +79,7 @@ Lanes lanes_of(OpList& script, const RankClass& given, const RankProgram& one, c
     PricedOp step{op.kind, *seconds++};
     step.number = number++;
     for (double s : {step.cost.busy, step.cost.idle, step.cost.seconds, step.cost.hand})
-      if (!std::isfinite(s) || s < 0) throw UsageError("an operation takes negative seconds, or no number of them");
+      if (!std::isfinite(s) || s < 0) throw UsageError("the seconds of an operation are negative or not a number");
     if (has_messages(op.kind)) add_messages(script, program.sets.at(op.target), first_route, routes, step);
     if (reduces(op.kind)) {
       step.first = one.reduction + op.target;
@@ -135,13 +134,13 @@ void check(const RankClass& given, const std::vector<RankProgram>& programs) {
       throw UsageError("some programs of a class of ranks have a device and some have none");
   }
   if (ops != given.seconds.size())
-    throw UsageError(std::to_string(given.seconds.size()) + " prices for " + std::to_string(ops) +
+    throw UsageError(std::to_string(given.seconds.size()) + " costs for " + std::to_string(ops) +
                      " operations; give one per operation");
   std::vector<double> seconds{given.notice_s};
   for (const RankReduction& reduction : given.reductions) seconds.push_back(reduction.seconds);
   for (const double s : seconds)
     if (!std::isfinite(s) || s < 0)
-      throw UsageError("a device or a reduction takes negative seconds, or no number of them");
+      throw UsageError("the seconds of a device or a reduction are negative or not a number");
 }
 
 }  // namespace

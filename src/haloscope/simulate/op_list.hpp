@@ -1,4 +1,4 @@
-// Scripts: priced programs of one class of ranks, flattened so that the simulator walks them without calling the core.
+// Op lists: timed programs of one class of ranks, flattened so that the simulator walks them without calling the core.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace haloscope::simulate {
 
-/// Seconds of one operation on one rank. A sweep beside a communication thread has three values: while that thread is
-/// busy, while it waits, and once it helps. A sweep on a device's sweep stream has two: while kernels of the other
-/// stream run (`busy`) and while none does (`idle`). Everything else takes `seconds`. Before an operation of a device
-/// the host is busy for `hand`, to hand it over.
+/// Seconds of one operation on one rank. A sweep concurrent with a communication thread has three values: while that
+/// thread is busy, while it waits, and once it helps. A sweep on a device's sweep stream has two: while kernels of the
+/// other stream run (`busy`) and while none does (`idle`). Everything else takes `seconds`. Before an operation of a
+/// device the host is busy for `hand`, to enqueue it.
 struct OpSeconds {
   double busy = 0, idle = 0, seconds = 0, hand = 0;
 };
 
-/// A program of one stage. plan: its number in RankClass::plans; reduction: that of the stage's first reduction.
+/// A program of one stage. plan: its number in RankClass::plans; reduction: the number of the stage's first reduction.
 struct RankProgram {
   const Program* program = nullptr;
   int plan = 0;
@@ -29,13 +29,13 @@ struct RankProgram {
 };
 
 /// A reduction over all ranks: seconds from the last rank's numbers until every rank has the result. waits: ranks wait
-/// where they give their numbers, else at `reduced`.
+/// where they contribute their numbers, otherwise at `reduced`.
 struct RankReduction {
   double seconds = 0;
   bool waits = true;
 };
 
-/// Ranks that do the same: the plans of their stages, and the programs that they run one after another, `opening` and
+/// Ranks with equal work: the plans of their stages, and the programs that they run sequentially, `opening` and
 /// `closing` once, `body` in every round.
 struct RankClass {
   std::vector<const Plan*> plans;
@@ -43,8 +43,8 @@ struct RankClass {
   std::vector<RankReduction> reductions;
   std::vector<OpSeconds> seconds;     ///< of each operation of opening, body, closing, in this order
   std::vector<double> flight_change;  ///< seconds that transports add to each message of all plans; empty: none
-  bool comm_thread = false;           ///< programs that want one get a separate thread for the comm lane
-  double notice_s = 0;                ///< until the host knows that an operation of its device is done
+  bool comm_thread = false;           ///< programs that use one get a separate thread for the comm lane
+  double notice_s = 0;                ///< until the host sees that an operation of its device is done
 };
 
 /// One operation. needs: operations of the other lane that must have finished, counted in that lane's order.
@@ -53,18 +53,18 @@ struct PricedOp {
   OpSeconds cost;
   int needs = 0;
   std::int32_t first = 0, count = 0;  ///< messages, in OpList::messages; of reduce and reduced, first: the reduction
-  std::int32_t number = 0;            ///< in its script, for logs
+  std::int32_t number = 0;            ///< in its op list, for logs
 };
 
-/// An operation among those of its program. after: operations that must have finished, by their places in the program.
+/// An operation of a program. after: operations that must have finished, by their positions in the program.
 struct PlacedOp {
   Lane lane = Lane::main;
   std::span<const std::int32_t> after;
   PricedOp op;
 };
 
-/// Of an operation beside a device: how many of each lane, by Lane, must have finished, or on a stream been handed
-/// over.
+/// The dependencies of an operation of a program with a device: by Lane, the number of operations that must have
+/// finished, or on a stream been enqueued.
 using Needs = std::array<std::int32_t, lane_count>;
 
 struct Lanes {
@@ -75,14 +75,14 @@ struct Lanes {
   std::array<std::vector<Needs>, lane_count> needs;  ///< of programs of a device, by lane
 };
 
-/// Where a message begins or ends: a rank, and the message's number among those that it sends, or receives.
+/// One end of a message: a rank, and the message's number among its outgoing, or incoming, messages.
 struct End {
   std::int32_t rank = -1, box = -1;
 };
 
 /// A message of one of the plans. offset: from the rank to its peer in the process grid, 0 <= offset < ranks per
-/// dimension. box: its number among the incoming, or the outgoing, messages. other: its other end, for scripts of one
-/// rank each; ranks that share a script find it by the offset.
+/// dimension. box: its number among the incoming, or the outgoing, messages. other: its other end, for op lists of one
+/// rank each; ranks that share an op list find it by the offset.
 struct Route {
   bool out = false;
   std::int32_t box = 0, plan = 0, tag = 0, round = 0;
@@ -96,12 +96,12 @@ struct OpList {
   std::vector<Lanes> programs;
   int opening = 0, body = 0;
   std::vector<std::int32_t> messages;  ///< numbers of routes, set after set
-  std::vector<Route> routes;           ///< of all plans, one after another
+  std::vector<Route> routes;           ///< of all plans, in order
   std::vector<RankReduction> reductions;
   int incoming = 0, outgoing = 0;
   double notice_s = 0;
 
-  /// Program that is the `number`th to run when the body is run `rounds` times; none from total() on.
+  /// The `number`th program to run when the body runs `rounds` times; none from total() on.
   int program_of(int number, int rounds) const {
     if (number < opening) return number;
     const int repeated = body * rounds;
@@ -114,12 +114,12 @@ struct OpList {
 };
 
 /// The operations of a program by lane.
-/// @throws UsageError for an operation that waits for one that the program lacks, or for a later one of its own lane.
+/// @throws UsageError for an operation that waits for one that the program lacks, or for a later one of its lane.
 Lanes make_lanes(std::span<const PlacedOp> ops, bool comm_thread, bool device);
 
-/// @throws UsageError when the class does not fit together: no body; another number of seconds than operations, or of
-///         changes than messages; plans, reductions or messages that do not exist; negative seconds; a comm lane that
-///         waits for a later operation of its own.
+/// @throws UsageError when the class is inconsistent: no body; another number of seconds than operations, or of changes
+///         than messages; plans, reductions or messages that do not exist; negative seconds; a comm lane that waits for
+///         one of its later operations.
 OpList make_op_list(const Layout& layout, const RankClass& rank_class, const Network& network);
 
 }  // namespace haloscope::simulate

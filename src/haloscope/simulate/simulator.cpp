@@ -39,7 +39,7 @@ Simulator::Simulator(const Layout& layout, const Network& network, std::vector<s
   check_lengths(layout, socket, "sockets");
   check_lengths(layout, class_of, "classes");
   for (const std::int32_t c : class_of)
-    if (c >= static_cast<std::int32_t>(classes.size())) throw UsageError("a rank is of a class that is not given");
+    if (c >= static_cast<std::int32_t>(classes.size())) throw UsageError("a rank is of a class that does not exist");
   engine_ = std::make_unique<Engine>(layout, network, std::move(node), std::move(socket), classes, std::move(class_of));
 }
 
@@ -64,7 +64,7 @@ Engine::Engine(const Layout& layout, const Network& network, std::vector<std::in
   match(classes);
 }
 
-/// What all ranks need room for, and which of the rules can come into play.
+/// Computes the room that all ranks need, and the rules that can come into play.
 void Engine::measure_scripts() {
   for (const OpList& script : scripts_) {
     incoming_ = std::max(incoming_, script.incoming);
@@ -81,7 +81,7 @@ void Engine::measure_scripts() {
   }
 }
 
-/// For each message of each kind of ranks (those with the same plans), its place at a peer of each kind.
+/// Finds for each message of each kind of ranks (ranks with the same plans) its box at a peer of each kind.
 void Engine::match(const std::vector<RankClass>& classes) {
   std::map<std::vector<const Plan*>, std::int32_t> known;
   std::vector<const OpList*> first;
@@ -107,7 +107,7 @@ void Engine::match(const std::vector<RankClass>& classes) {
   }
 }
 
-/// Box of a message at its other end, a rank with script `to`; none where such a peer cannot be.
+/// The box of a message at its other end, a rank with op list `to`; none where such a peer cannot be.
 int Engine::counterpart(const Route& sent, const OpList& to) const {
   for (const Route& other : to.routes) {
     if (other.out == sent.out || other.plan != sent.plan || other.tag != sent.tag || other.round != sent.round ||
@@ -166,8 +166,7 @@ void Engine::carry_out() {
   if (finished_ != count) stuck();
 }
 
-/// Have what the next event needs on its way to the cache while this one is dealt with: ranks come in no order of
-/// memory.
+/// Fetches the data of the next event into the cache during this one: ranks come in no order of memory.
 void Engine::fetch_ahead(const Event& next) const {
   const int r = next.actor / actors_of_a_rank;
   __builtin_prefetch(&ranks_[r]);

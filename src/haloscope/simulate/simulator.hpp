@@ -1,4 +1,4 @@
-// The simulator: carries out the programs of 10^3 to 10^6 ranks message by message, by the rules of the runner.
+// The simulator: runs the programs of 10^3 to 10^6 ranks message by message, by the rules of the runner.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@ namespace haloscope::simulate {
 
 class Engine;
 
-/// Ranks wait for each other forever: their programs do not fit together.
+/// Ranks wait for each other indefinitely: their programs do not fit together.
 struct Deadlock : Error {
   explicit Deadlock(const std::string& what) : Error(Exit::failed, what) {}
 };
 
-/// How to run.
+/// Options of a run.
 struct Options {
-  int rounds = 10;         ///< how often the body is run, >= 1
+  int rounds = 10;         ///< runs of the body, >= 1
   int counted_from = 0;    ///< first round that Result::seconds counts, 0..rounds-1
   double noise_s = 0;      ///< mean of the delay of each operation that takes time, exponentially distributed ...
   double noise_share = 0;  ///< ... plus this part of the operation's seconds
@@ -35,24 +35,24 @@ struct Result {
   std::vector<double> ends;                ///< seconds from the start, by round, then by rank
   std::array<double, op_kinds> seconds{};  ///< by OpKind: sum over ranks and counted rounds, waiting included
   std::int64_t messages = 0, bytes = 0;    ///< sent, in all rounds
-  std::int64_t operations = 0;             ///< carried out
-  std::int64_t events = 0;  ///< messages that leave, messages that are received, other operations on other ranks
+  std::int64_t operations = 0;             ///< executed
+  std::int64_t events = 0;  ///< departures and arrivals of messages, other operations that involve other ranks
 };
 
-/// Ranks of a layout with their scripts. Memory: per rank 64 bytes, 8 per incoming message and 24 per message in
-/// flight; one script per class.
+/// Ranks of a layout with their op lists. Memory: per rank 64 bytes, 8 per incoming message and 24 per message in
+/// flight; one op list per class.
 class Simulator {
  public:
   /// node, socket: of each rank, numbered from 0. class_of: number in `classes` of each rank, which must have the plans
   /// of that class but for rank numbers. Plans and programs are copied.
-  /// @throws UsageError as make_script does, when lengths do not fit, and when a message has no match at its peer.
+  /// @throws UsageError as make_op_list() does, when lengths do not fit, and when a message has no match at its peer.
   Simulator(const Layout& layout, const Network& network, std::vector<std::int32_t> node,
             std::vector<std::int32_t> socket, const std::vector<RankClass>& classes,
             std::vector<std::int32_t> class_of);
   ~Simulator();
   Simulator(const Simulator&) = delete;
 
-  /// @throws UsageError for options out of range, Deadlock when ranks wait for each other forever.
+  /// @throws UsageError for options out of range, Deadlock when ranks wait for each other indefinitely.
   /// Cost O(events x log(ranks)); allocates before the first event, later only when more messages are in flight than
   /// ever before.
   Result run(const Options& options);

@@ -1,5 +1,4 @@
-// A few ranks, each with a script of its own whose messages name their other ends, carried out by the simulator's
-// engine.
+// Simulates a few ranks with separate op lists and explicit message routes, by the simulator's engine.
 //
 // A message is a route for each of its receivers, and one for each of its possible senders: a wait ends with the last.
 #pragma once
@@ -14,12 +13,12 @@ namespace haloscope::simulate {
 
 class SmallSimulator {
  public:
-  /// Script i is that of rank i. Messages travel for Flight::seconds whatever is beside them.
+  /// Op list i belongs to rank i. Messages travel for Flight::seconds whatever is concurrent.
   explicit SmallSimulator(std::vector<OpList> scripts);
   ~SmallSimulator();
   SmallSimulator(const SmallSimulator&) = delete;
 
-  /// What each rank did. @throws Deadlock. Cost O(events x log(ranks)).
+  /// Returns the log of each rank. @throws Deadlock. Cost O(events x log(ranks)).
   std::vector<Log> run(const Options& options);
 
  private:

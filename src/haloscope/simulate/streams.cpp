@@ -1,6 +1,6 @@
-// A rank with a device: its two streams beside the host's thread, which hands them work where it can and otherwise
-// advances its own lanes, as Runner::run_with_device does. Every operation ends with an event, since streams and host
-// wait for each other.
+// Ranks with a device: its two streams, and concurrently the host's thread, which enqueues work where it can and
+// otherwise advances its lanes, as Runner::run_with_device does. Every operation ends with an event, since streams and
+// host wait for each other.
 #include <algorithm>
 #include <limits>
 
@@ -15,14 +15,14 @@ constexpr double not_known = std::numeric_limits<double>::infinity();
 std::size_t place(Lane lane) { return static_cast<std::size_t>(lane); }
 Lane stream_lane(int stream) { return stream == 0 ? Lane::sweep_stream : Lane::halo_stream; }
 
-/// Copies between host and device are no kernels, so sweeps beside them go on at their own pace.
+/// Copies between host and device are not kernels, so concurrent sweeps keep their speed.
 bool is_copy(OpKind kind) { return kind == OpKind::d2h || kind == OpKind::h2d || kind == OpKind::transfer; }
 
 }  // namespace
 
 // ---- the host -------------------------------------------------------------------------------------------------------
 
-/// Whether what an operation waits for is done, as the host sees it: of streams, what it has handed over.
+/// True if the dependencies of an operation are done, as the host sees it: of streams, enqueued operations count.
 bool Engine::may_begin(int r, const Needs& needs) const {
   const Rank& rank = ranks_[r];
   bool may = rank.main >= needs[place(Lane::main)] && rank.comm >= needs[place(Lane::comm)];
@@ -30,7 +30,7 @@ bool Engine::may_begin(int r, const Needs& needs) const {
   return may;
 }
 
-/// The next action of the host, from the rank's clock on.
+/// Starts the next action of the host, from the rank's clock on.
 void Engine::feed(int r) {
   const Rank& rank = ranks_[r];
   const auto& streams = device_[r].streams;
@@ -45,7 +45,7 @@ void Engine::feed(int r) {
   } while (next_fed(r));
 }
 
-/// Begin to give a stream its next operation. False where none of them may have one yet.
+/// Starts to enqueue the next operation of a stream. False where none of them may have one yet.
 bool Engine::hand_over(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
@@ -66,7 +66,8 @@ bool Engine::hand_over(int r) {
   return false;
 }
 
-/// Begin the first operation of the host that can proceed, messages before computing; else try again when one may.
+/// Starts the first operation of the host that can proceed, messages before computing; otherwise tries again when one
+/// may.
 void Engine::choose(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
@@ -94,7 +95,7 @@ void Engine::choose(int r) {
   if (soonest < not_known) push(soonest, r, 0, device.version);
 }
 
-/// The host has done all of its program: it goes to the next one while the streams may still be at this one.
+/// Moves the host, which has done all of its program, to the next one; the streams may still run this one.
 bool Engine::next_fed(int r) {
   Rank& rank = ranks_[r];
   Device& device = device_[r];
@@ -113,15 +114,15 @@ bool Engine::next_fed(int r) {
   return more;
 }
 
-/// When an operation of the host can begin, as far as that is known now. @param ask  messages must have arrived too,
-/// since the host has other work; else the operation itself waits for them.
+/// The time at which an operation of the host can begin, as far as it is now known. @param ask  messages must have
+/// arrived too, since the host has other work; otherwise the operation itself waits for them.
 double Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool ask) {
   const Device& device = device_[r];
   double ready = 0;
   for (int stream = 0; stream < stream_count; ++stream) {
     const int needed = needs[place(stream_lane(stream))];
     if (needed == 0) continue;
-    // Streams that have met at the end of this program have done all of it.
+    // Streams that have finished this program have done all of it.
     if (device.met < device.fed || (device.met == device.fed && device.streams[stream].done < needed)) return not_known;
     ready = std::max(ready, done_at(r, stream, needed - 1) + scripts_[ranks_[r].script].notice_s);
   }
@@ -134,8 +135,9 @@ double Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool as
   return ready;
 }
 
-/// When all messages of a wait will have come as far as they can without further calls; asking is a call in which
-/// rendezvous messages may start. Boxes without a message are marked, so that the host tries again when one leaves.
+/// The time at which all messages of a wait will have advanced as far as they can without further calls; the query is a
+/// call in which rendezvous messages may start. Boxes without a message are marked, so that the host tries again when
+/// one leaves.
 double Engine::known_arrival(int r, const PricedOp& s) {
   const OpList& script = scripts_[ranks_[r].script];
   double all = 0;
@@ -181,7 +183,7 @@ void Engine::begin_on_host(int r, Lane lane) {
   push(rank.clock, r, 0, ++device.version);
 }
 
-/// The host has what it waited for, at the rank's clock; its cost comes next.
+/// The host's wait has ended, at the rank's clock; its cost comes next.
 void Engine::pay(int r) {
   device_[r].feeding = HostState::paying;
   push(ranks_[r].clock, r, 0, ++device_[r].version);
@@ -216,7 +218,7 @@ void Engine::on_host_event(int r, double now, std::uint32_t version) {
   }
 }
 
-/// Something has happened that the host may be waiting for.
+/// Resumes the host after an event that it may be waiting for.
 void Engine::host_looks(int r, double time) {
   Rank& rank = ranks_[r];
   if (rank.blocked != Blocked::choice) return;
@@ -226,13 +228,13 @@ void Engine::host_looks(int r, double time) {
 
 // ---- the streams ----------------------------------------------------------------------------------------------------
 
-/// The lanes of the program that the streams are at.
+/// The lanes of the program that the streams run.
 const Lanes& Engine::streamed(int r) const {
   const OpList& script = scripts_[ranks_[r].script];
   return script.programs[static_cast<std::size_t>(script.program_of(device_[r].met, options_.rounds))];
 }
 
-/// The next operation of a stream, if it has been handed over and what it waits for on the other stream is done.
+/// Starts the next operation of a stream, if it has been enqueued and its dependencies on the other stream are done.
 void Engine::begin_on_stream(int r, int s, double now) {
   Device& device = device_[r];
   Device::Stream& stream = device.streams[s];
@@ -260,7 +262,7 @@ double Engine::sweep_pace(int r) const {
   return device.beside ? cost.busy : cost.idle;
 }
 
-/// A kernel of the halo stream begins or ends: a sweep beside it goes on at another pace.
+/// Begins or ends a kernel of the halo stream: the speed of a concurrent sweep changes.
 void Engine::kernel_beside(int r, double now, bool at_work) {
   Device& device = device_[r];
   if (device.beside == at_work) return;
@@ -289,7 +291,7 @@ void Engine::on_stream_event(int r, int s, double now, std::uint32_t version) {
   host_looks(r, now);
 }
 
-/// Where both streams are through with a program they go on to the next one together. One that has nothing for them
+/// Moves both streams to the next program together, once both have finished one. A program without operations for them
 /// ends with the host's part.
 void Engine::meet_streams(int r, double now) {
   Device& device = device_[r];

@@ -1,5 +1,5 @@
-// A rank with a communication thread: both lanes side by side, as in Runner::run_comm_thread. The work of that thread
-// sets the pace of sweeps. Here every operation ends with an event, since the lanes wait for each other.
+// Ranks with a communication thread: both lanes side by side, as in Runner::run_comm_thread. The work of that thread
+// determines the speed of sweeps. Here every operation ends with an event, since the lanes wait for each other.
 #include <algorithm>
 
 #include "haloscope/simulate/engine.hpp"
@@ -92,7 +92,7 @@ void Engine::begin_main(int r, double now) {
       team.sweep.begin(now, delay(r, s.cost.seconds), s.cost.seconds);
       return push(team.sweep.end(pace(r)), r, 1, ++team.version);
     }
-    ++rank.main;  // the thread beside them needs no call to make progress
+    ++rank.main;  // the communication thread needs no call to make progress
   }
   team.done = true;
 }
@@ -128,7 +128,7 @@ void Engine::on_main_event(int r, double now) {
   }
 }
 
-/// The communication thread does something else from `now` on: a sweep beside it goes on at another pace.
+/// Changes the activity of the communication thread from `now` on: the speed of a concurrent sweep changes.
 void Engine::beside(int r, double now, CommState state) {
   Team& team = team_[r];
   if (team.beside == state) return;
@@ -137,7 +137,7 @@ void Engine::beside(int r, double now, CommState state) {
   if (team.sweeping) push(team.sweep.end(pace(r)), r, 1, ++team.version);
 }
 
-/// Both lanes are through: the whole team goes on to the next program.
+/// Moves the whole team to the next program, once both lanes have finished.
 void Engine::join(int r, double now) {
   if (!team_[r].done || !team_[r].comm_done) return;
   ranks_[r].clock = now;

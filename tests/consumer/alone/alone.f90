@@ -1,4 +1,4 @@
-! A program in Fortran alone, without a module of MPI: what it is refused shows that it is linked and runs.
+! A program in Fortran alone, without a module of MPI: its refused call shows that it is linked and runs.
 program alone
   use haloscope
   implicit none

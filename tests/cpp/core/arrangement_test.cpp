@@ -1,4 +1,4 @@
-// How fields lie in memory: rows and gaps share out all bytes, and what passes in parts is what passes as a whole.
+// Layouts of fields in memory: rows and gaps cover all bytes, and parts of a copy add up to the whole copy.
 #include "haloscope/field/arrangement.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::vector<ByteRange> parts_of(const Arrangement& fields, std::size_t most) {
   return parts;
 }
 
-using Point = std::tuple<int, int, Index, std::size_t>;  // quantity, slot, coordinates, where it lies
+using Point = std::tuple<int, int, Index, std::size_t>;  // quantity, slot, coordinates, offset
 
 std::vector<Point> listed_points(const Arrangement& fields, const std::vector<ByteRange>& parts) {
   std::vector<Point> points;

@@ -11,7 +11,7 @@
 namespace haloscope {
 namespace {
 
-/// Where fields live and what moves them.
+/// Memory of the fields, and the schedule or transport that moves them.
 enum class Where { host, device, boxed, task_queue };
 
 Choice choice_of(const char* schedule, int depth, Where where) {
@@ -57,7 +57,7 @@ struct World {
   }
 };
 
-/// Removes one operation; those that waited for it wait for those that it waited for.
+/// Removes one operation; its dependents inherit its dependencies.
 void drop(Program& program, int index) {
   const std::vector<std::int32_t> gone = program.ops[static_cast<std::size_t>(index)].after;
   program.ops.erase(program.ops.begin() + index);

@@ -1,4 +1,4 @@
-// Which candidates the model can tell apart, which is the simplest, what bounds them, and their held-out intervals.
+// Candidates that the model can distinguish, the simplest of them, their bounds, and their held-out intervals.
 #include "haloscope/model/groups.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Profile wrong_by(double compute, double exchange) {
 
 TEST(Groups, WhatBothComputeAlikeTellsNothing) {
   const Profile profile = wrong_by(0.2, 0.1);
-  EXPECT_TRUE(can_tell(taking(100, 1), taking(100, 2), profile));     // the exchange is known to 10 %
+  EXPECT_TRUE(can_tell(taking(100, 1), taking(100, 2), profile));     // the exchange has an error of 10 %
   EXPECT_FALSE(can_tell(taking(100, 10), taking(100, 11), profile));  // 10 % of 11 are more than the difference
   EXPECT_TRUE(can_tell(taking(100, 1), taking(110, 1), profile));     // 20 % of 10, not of 100
   EXPECT_FALSE(can_tell(taking(100, 1), taking(110, 1), wrong_by(0.7, 0.1)));
@@ -50,7 +50,7 @@ TEST(Groups, EachIsOfThoseThatCannotBeToldFromItsFastest) {
   const std::vector<char> none(all.size(), 0);
   EXPECT_EQ(group(pointers, none, wrong_by(0, 0.05)), (std::vector<int>{0, 0, 1, 2, 2, 3}));
   std::vector<char> third = none;
-  third[2] = 1;  // by the draws
+  third[2] = 1;  // by the samples
   EXPECT_EQ(group(pointers, third, wrong_by(0, 0.05)), (std::vector<int>{0, 0, 0, 1, 1, 2}));
 }
 

@@ -1,4 +1,4 @@
-// Which quantities live within a step, and between which stages.
+// Quantities that live within a step, and the stages between which they live.
 #include <gtest/gtest.h>
 
 #include "haloscope/choice.hpp"
@@ -13,7 +13,7 @@ using test::sweep_spec;
 
 constexpr std::array<bool, 3> wraps{true, true, true}, walls{false, false, false};
 
-/// "first-end" by quantity, "" for those that outlive a step.
+/// "first-end" by quantity, "" for quantities that outlive a step.
 std::vector<std::string> lives_in(const Step& step, const std::array<bool, 3>& periodic = wraps) {
   std::vector<std::string> found;
   for (const auto& life : lifetimes_of(step, periodic))
@@ -54,7 +54,7 @@ TEST(Lifetimes, TakeLoopsAsAWhole) {
   Step step = three_stages();
   step.stages[1].repeats = 2;
   EXPECT_EQ(lives_in(step), (std::vector<std::string>{"", "0-3", "1-3"}));
-  step.stages[1].least = 0;  // what only a loop writes that may be left out is old without it
+  step.stages[1].least = 0;  // a quantity that only a loop writes is old without it, and the loop may be skipped
   EXPECT_EQ(lives_in(step), (std::vector<std::string>{"", "0-3", ""}));
 }
 

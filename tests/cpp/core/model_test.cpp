@@ -86,7 +86,7 @@ TEST(PlanClasses, RanksOfOneClassHaveEqualPlansButForRankNumbers) {
 
 TEST(Profile, FaultsAreNamedWithTheirPlace) {
   EXPECT_NE(fault("{").find("it is no JSON"), std::string::npos);
-  EXPECT_NE(fault("[]").find("no machine profile"), std::string::npos);
+  EXPECT_NE(fault("[]").find("not a machine profile"), std::string::npos);
   const std::string gap = R"(, "kernels": {"a/b/f64": {"1": [
     {"from_cells": 0, "to_cells": 5, "fixed_s": 0, "per_cell_s": 1},
     {"from_cells": 6, "to_cells": null, "fixed_s": 0, "per_cell_s": 1}]}})";
@@ -94,7 +94,7 @@ TEST(Profile, FaultsAreNamedWithTheirPlace) {
                 .find("kernels/a/b/f64/1: segments must follow one another: one ends at 5 cells, the next "
                       "starts at 6"),
             std::string::npos);
-  EXPECT_NE(fault(machine(R"(, "pack": {"lines": {"one": []}})")).find("'one' is no number"), std::string::npos);
+  EXPECT_NE(fault(machine(R"(, "pack": {"lines": {"one": []}})")).find("'one' is not a number"), std::string::npos);
   EXPECT_EQ(fault(machine()), "");
 }
 

@@ -1,4 +1,4 @@
-// Whether arrays share memory, against bytes that are counted one by one.
+// Arrays that share memory or not, against bytes that are counted one by one.
 #include "haloscope/field/overlap.hpp"
 
 #include <gtest/gtest.h>

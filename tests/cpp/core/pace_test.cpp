@@ -44,7 +44,7 @@ TEST(AtPace, CostsFollowTheKernelThatIsLikeThem) {
   const Profile now = at_pace(before, pace_of({2, 3, 5, 7}));
   const auto cost = [](const Profile& p, std::size_t segment) { return (*p.kernels).at("a/b/f64").at(1)[segment]; };
   EXPECT_NEAR(cost(now, 0).slope, 2 * 2, near_by);          // in the cache: arithmetic
-  EXPECT_NEAR(cost(now, 1).slope, 2 * 2 + 3 * 1, near_by);  // beyond it: what is more is memory's
+  EXPECT_NEAR(cost(now, 1).slope, 2 * 2 + 3 * 1, near_by);  // beyond it: the additional time is memory's
   EXPECT_NEAR(cost(now, 1).fixed, 2 * 1 + 3 * -100, near_by);
   EXPECT_NEAR(cost(now, 0).slope.width, 2 * 0.4, near_by);
   EXPECT_NEAR(now.streaming.at("a/b/f64").at(1).front().slope, 2 * 2 + 3 * 4, near_by);
@@ -77,7 +77,7 @@ TEST(AtPace, TheStateOfTheMachineWithTheNearestPaceIsTaken) {
   EXPECT_EQ(at_pace(profile, pace_of({1, 1, 0.9, 0.9})).steps.waiting_share, 0.1);
   const Profile now = at_pace(profile, pace_of({1, 1, 0.6, 0.25}));
   EXPECT_EQ(now.steps.waiting_share, 0.3);
-  EXPECT_NEAR(now.pace_ratios[2], 0.6 / 0.5, near_by);  // over that of its state
+  EXPECT_NEAR(now.pace_ratios[2], 0.6 / 0.5, near_by);  // over the ratio of its state
   EXPECT_EQ(now.pace_ratios[3], 1);
   quick.paces = {{4, pace_of({1, 1, 0.5, 0.25})}};
   EXPECT_EQ(at_pace(profile, pace_of({1, 1, 0.6, 0.25})).steps.waiting_share, 0.1) << "of other ranks";

@@ -1,4 +1,4 @@
-// Which lines of fields exchanges touch, and what of a profile says how dear it is to fetch them again.
+// Lines of fields that exchanges access, and the part of a profile with the cost of fetching them again.
 #include "haloscope/model/refetch.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Plan plan_of(int cells, int width, int bytes, Pattern pattern) {
   return make_plan(layout, 0, spec);
 }
 
-/// Counts lines one by one, in a field whose rows follow one another.
+/// Counts lines one by one, in a field whose rows follow each other.
 Touched counted(const Plan& plan) {
   const Box field = plan.allocated(0);
   const std::int64_t bytes = plan.spec.quantities[0].element_bytes;
@@ -40,7 +40,7 @@ Touched counted(const Plan& plan) {
   return {line * static_cast<double>(all.size()), line * static_cast<double>(written.size())};
 }
 
-/// A mean over alignments, so that the one of this field may differ a little.
+/// A mean over alignments, so that the alignment of this field may differ a little.
 TEST(Refetch, LinesAreThoseThatTheBytesOfAHaloLieIn) {
   for (const int cells : {21, 40, 64})
     for (const int width : {1, 2, 5})

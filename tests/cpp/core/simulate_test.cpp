@@ -1,4 +1,5 @@
-// The simulator against times computed by hand, and rules that hold for every run: nothing is lost, seeds decide.
+// The simulator against times computed by hand, and rules that hold for every run: nothing is lost, seeds determine
+// runs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ TEST(EventQueue, GivesTheEarliestAndOfEquallyEarlyOnesTheLowestActor) {
   }
 }
 
-/// Plans, programs and prices of all ranks of a layout, each rank a class of its own.
+/// Plans, programs and costs of all ranks of a layout, each rank a separate class.
 struct Case {
   Layout layout;
   std::vector<Plan> plans = {};
@@ -58,7 +59,8 @@ struct Case {
   std::vector<RankClass> classes = {};
   std::vector<std::int32_t> node = {}, socket = {};
 
-  /// Every operation of a kind costs the same; `busy` and `idle` are those of sweeps beside a communication thread.
+  /// Sets the same cost for every operation of a kind; `busy` and `idle` are the costs of sweeps during work of a
+  /// communication thread.
   void price(const std::map<OpKind, double>& seconds, double busy = 0, double idle = 0) {
     classes.clear();
     for (std::size_t r = 0; r < plans.size(); ++r) {
@@ -223,7 +225,7 @@ TEST(Simulate, ADelayTravelsOneNeighbourARound) {
   c.classes[0].opening = {{&late}};
   c.classes[0].seconds.insert(c.classes[0].seconds.begin(), OpSeconds{0, 0, 20});
   const Result found = c.run(network(), rounds(count));
-  // A rank goes on when it is ready and what its neighbours sent has arrived.
+  // A rank continues when it is ready and its neighbours' messages have arrived.
   std::vector<double> ready(ranks, 0);
   ready[0] = 20;
   for (int k = 0; k < count; ++k) {
@@ -319,18 +321,18 @@ TEST(Simulate, ABlockingReductionEndsForAllRanksAfterTheLastOnesNumbers) {
   const Result found = c.run(network(), rounds(2));
   for (int r = 0; r < 3; ++r) EXPECT_DOUBLE_EQ(found.ends[r], exchange + 50 + 2 + 7) << r;
   for (int r = 0; r < 3; ++r) EXPECT_DOUBLE_EQ(found.ends[3 + r], 2 * (exchange + 50 + 2 + 7)) << r;
-  // Each of the two others gives its numbers 40 before the last one does.
+  // Each of the two others contributes its numbers 40 before the last one does.
   EXPECT_DOUBLE_EQ(found.seconds[static_cast<int>(OpKind::reduce)], 2 * (3 * (2 + 7) + 2 * 40));
 }
 
 TEST(Simulate, ADeferredReductionIsWaitedForOneStepLater) {
-  // Its 30 seconds pass beside the next step's exchange and sweep, which take rank 1 only 18.
+  // Its 30 seconds pass during the next step's exchange and sweep, which take rank 1 only 18.
   Case c = reducing_case("bulk", ReduceMode::deferred, 30);
   for (auto& one : c.classes[0].seconds)
     if (one.busy == 50) one = {10, 10, 10};
   const double exchange = L + 8 * G, step = exchange + 10 + 2;
   const Result found = c.run(network(), rounds(2));
-  EXPECT_DOUBLE_EQ(found.ends[1], step);  // nothing is under way before the first
+  EXPECT_DOUBLE_EQ(found.ends[1], step);  // nothing is in flight before the first
   EXPECT_DOUBLE_EQ(found.ends[4], step + 30 + 2);
 }
 
@@ -348,7 +350,7 @@ TEST(Simulate, AThreadThatCommunicatesReducesOnceItHasDoneThat) {
   EXPECT_DOUBLE_EQ(found.ends[0], L + 8 * G + 100 + 2 + 7);
 }
 
-/// Two stages with exchanges of different widths, by the same plan class each: rank r sends what both plans say.
+/// Two stages with exchanges of different widths, by the same plan class each: rank r sends the messages of both plans.
 Case staged_case(const Layout& layout, const std::string& schedule) {
   Case c{layout};
   const Step wide = stencil_step(layout.dims(), 2, true), narrow = stencil_step(layout.dims(), 1, false);

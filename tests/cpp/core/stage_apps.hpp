@@ -1,4 +1,4 @@
-// Apps of several quantities and stages, made for tests, and the programs that choices of them have.
+// Apps of several quantities and stages, made for tests, and the programs of their choices.
 #pragma once
 
 #include <string>
@@ -83,7 +83,7 @@ inline App mixture(int dims) {
                                                                  sweep_spec("add", {{0, 0}, {3, 0}}, {3})})});
 }
 
-/// One stage of two sweeps in cells, the second of which reads neighbours of what the first has found: never exchanged,
+/// One stage of two sweeps in cells, the second of which reads neighbours of the first one's results: never exchanged,
 /// but computed beyond the rank's own points.
 inline App predictor(int dims, int reach) {
   return app_of(
@@ -92,8 +92,8 @@ inline App predictor(int dims, int reach) {
       {stage_of("step", {sweep_spec("predict", {{0, 1}}, {1}), sweep_spec("correct", {{0, 0}, {1, reach}}, {0})})});
 }
 
-/// One stage of two sweeps in cells, the second of which reads neighbours of what the first has updated where it is:
-/// what is sent is overwritten in the same stage.
+/// One stage of two sweeps in cells, the second of which reads neighbours of the cells that the first has updated in
+/// place: sent data is overwritten in the same stage.
 inline App wave(int dims, int reach) {
   const std::vector<Quantity> quantities{{.name = "p", .element_bytes = 0, .slots = 2},
                                          {.name = "v", .element_bytes = 0}};
@@ -102,7 +102,7 @@ inline App wave(int dims, int reach) {
                                    sweep_spec("pressure", {{0, 0}, {1, reach}}, {0})})});
 }
 
-/// Two stages by stars: nodes from the cells that touch them, and back.
+/// Two stages by stars: nodes from the cells around them, and back.
 inline App nodes(int dims) {
   return app_of("nodes" + std::to_string(dims) + "d", dims,
                 {{.name = "c", .element_bytes = 0}, {.name = "n", .element_bytes = 0, .centring = Centring::node}},
@@ -118,7 +118,7 @@ inline App wide_faces(int dims) {
                  stage_of("to cells", {sweep_spec("to cells", {{1, 1}}, {0})})});
 }
 
-/// Registers the app unless it is known already.
+/// Registers the app unless it is registered already.
 inline const App& known(const App& app) {
   for (const App* one : apps())
     if (one->name == app.name) return *one;
@@ -140,10 +140,10 @@ inline Choice choice_of(const App& app, const Index& cells, bool periodic, const
   return choice;
 }
 
-/// The plans and programs of all ranks and stages for a choice, and what the checker says of two rounds of them.
+/// The plans and programs of all ranks and stages for a choice, and the checker's finding on two rounds of them.
 class StepCase {
  public:
-  /// @param steps  of each program, at most the choice's depth; 0: as many as that.
+  /// @param steps  of each program, at most the choice's depth; 0: the depth.
   /// @param last  they end a run.
   explicit StepCase(const Choice& given, int steps = 0, bool last = false) : choice(given), candidate(choice) {
     for (int s = 0; s < static_cast<int>(candidate.step.stages.size()); ++s) {

@@ -1,4 +1,4 @@
-// Priced programs carried out: lanes, dependencies, messages and waits give the time, no formula per schedule.
+// Steady states of timelines: lanes, dependencies, messages and waits determine the time, not a formula per schedule.
 #include "haloscope/model/steady_state.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ std::vector<TimedOp> exchange(double pack, double unpack, int out = 1, int in = 
           message(Deed::complete, out)};
 }
 
-/// A track whose peers are like it: message 1 goes out, 0 comes in.
+/// A timeline whose peers are equal to it: message 1 goes out, 0 comes in.
 Timeline alike(std::vector<TimedOp> body, double flight) {
   Timeline track;
   track.body = std::move(body);
@@ -164,7 +164,7 @@ TEST(Compose, WhatTheReceiverMustDoItselfIsNotHidden) {
   });
 }
 
-/// Two rounds of an ordered pattern, each a message both ways, beside one sweep.
+/// Two rounds of an ordered pattern, each a message both ways, concurrent with one sweep.
 Timeline two_rounds(bool overlapped, double flight) {
   auto body = exchange(1, 1, 1, 0);
   body.pop_back();
@@ -181,7 +181,7 @@ Timeline two_rounds(bool overlapped, double flight) {
 
 TEST(Compose, ARoundThatFollowsAnotherStartsOnlyWhenTheControlThreadGetsToIt) {
   EXPECT_NEAR(seconds(two_rounds(false, 4)), 4 * 1 + 2 * 4 + 12, close);
-  EXPECT_NEAR(seconds(two_rounds(true, 4)), 4 * 1 + 10 + 4 + 2, close);  // nobody calls for progress in the sweep
+  EXPECT_NEAR(seconds(two_rounds(true, 4)), 4 * 1 + 10 + 4 + 2, close);  // no call for progress is made in the sweep
 }
 
 TEST(Compose, ACommunicationThreadServesEveryRoundBesideTheSweep) {
@@ -218,7 +218,7 @@ TEST(Compose, OfSeveralPossibleSendersTheLastCounts) {
 }
 
 TEST(Compose, AMessageThatNeedsCallsIsKeptUntilTheLastOfItsReceiversHasIt) {
-  // The first sends to both others and waits for nobody; it cannot go on before the slower one has called.
+  // The first sends to both others and waits for neither; it cannot continue before the slower one has called.
   std::vector<Timeline> tracks{calling(bulk({1, 2, 1, 1, 1})), calling(bulk({1, 2, 1, 3, 1})),
                                calling(bulk({1, 2, 1, 8, 1}))};
   tracks[0].sources[0] = {};
@@ -342,7 +342,7 @@ TEST(Compose, StreamsMeetAtTheEndOfEveryProgram) {
 }
 
 TEST(Compose, TheHostComputesWhileItWaitsForMessagesAndStreams) {
-  // A wall of 4 that needs nothing, beside a message of 10 that follows a copy of 3.
+  // A wall of 4 without dependencies, concurrent with a message of 10 that follows a copy of 3.
   Timeline track = alike({on_stream(Term::d2h, 3, Lane::halo_stream), message(Deed::send, 1), message(Deed::wait, 0),
                           sweep(2, {2}, Lane::sweep_stream), sweep(4, {})},
                          10);

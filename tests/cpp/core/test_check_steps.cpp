@@ -39,7 +39,7 @@ const std::vector<const char*> ways{"ordered/p2p",
                                     "ordered:fields=pipelined/p2p",
                                     "direct:fields=pipelined/p2p"};
 
-/// Checks the app under every schedule that can do it; each decomposition with every third way. @return the schedules
+/// Checks the app under every schedule that can run it; each decomposition with every third way. @return the schedules
 /// that could.
 std::set<std::string> check_programs(const App& app, const std::vector<int>& depths = {1}) {
   std::set<std::string> done;
@@ -124,8 +124,8 @@ class PlantedMistakes : public testing::TestWithParam<Planted> {
     return {test::acoustics(2),    test::leapfrog(2), test::mixture(2),
             test::predictor(2, 2), test::wave(2, 2),  test::nodes(2)};
   }
-  /// Plants one mistake after another into rank 0's programs: `plant` changes operation number `op` of a stage, or says
-  /// that there is no mistake to make.
+  /// Plants one mistake at a time into rank 0's programs: `plant` changes operation number `op` of a stage, or returns
+  /// that it has no mistake to make there.
   template <class Plant>
   static void expect_all_found(const Plant& plant) {
     for (const App& app : all_apps()) {
@@ -146,7 +146,7 @@ class PlantedMistakes : public testing::TestWithParam<Planted> {
   }
 };
 
-/// Whether an operation on messages has none; of a stage that exchanges nothing, say.
+/// True if an operation on messages has none, as in a stage that exchanges nothing.
 bool moves_nothing(const Program& program, const Op& op) {
   const bool of_messages = op.kind != OpKind::sweep && op.kind != OpKind::copy && op.kind != OpKind::progress;
   return of_messages && program.sets[static_cast<std::size_t>(op.target)].empty();
@@ -245,7 +245,7 @@ TEST_P(PlantedMistakes, AnExchangeOfTheWrongSlotIsFound) {
   EXPECT_NE(bad.finding(), "");
 }
 
-/// A part of a sweep that does not know of the whole either leaves out a plane of faces or computes one twice.
+/// A part of a sweep that ignores the whole skips a plane of faces or computes one twice.
 TEST_P(PlantedMistakes, APartThatMistakesItsWholeIsFound) {
   StepCase none(choice(test::acoustics(2)));
   for (Sweep& sweep : none.program().sweeps) sweep.whole = grown(sweep.whole, {1, 1, 0}, {1, 1, 0});
@@ -256,7 +256,7 @@ TEST_P(PlantedMistakes, APartThatMistakesItsWholeIsFound) {
   EXPECT_NE(twice.finding(), "");
 }
 
-/// Whether an earlier stage has filled the halo of a quantity already, and nobody has written it since.
+/// True if an earlier stage has filled the halo of a quantity already, and no sweep has written it since.
 bool filled_before(const Candidate& candidate, int stage, int quantity) {
   const auto holds = [&](const std::vector<int>& list) {
     return std::find(list.begin(), list.end(), quantity) != list.end();

@@ -1,4 +1,4 @@
-// The timetable of an emulated network: when a frame that came in goes out.
+// The timetable of an emulated network: departure times of frames by their arrival times.
 #include <gtest/gtest.h>
 
 #include <algorithm>

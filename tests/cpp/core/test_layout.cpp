@@ -155,14 +155,14 @@ TEST(Decomposition, RankNumbersRunAlongTheDimensionsInTheOrderGiven) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-/// What each rank of a layout owns.
+/// The cells that each rank of a layout owns.
 std::vector<Box> boxes_of(const Layout& layout) {
   std::vector<Box> boxes;
   for (int rank = 0; rank < layout.size(); ++rank) boxes.push_back(layout.owned(rank));
   return boxes;
 }
 
-/// Neighbours are the owners of the cells beyond a block's sides, edges and corners; boxes are those given.
+/// Neighbours are the owners of the cells beyond a block's sides, edges and corners; boxes are the specified ones.
 void expect_layout_of(const GridSpec& grid, const std::vector<Box>& boxes, bool holes) {
   const Layout layout(grid, boxes, holes);
   ASSERT_EQ(boxes_of(layout), boxes);

@@ -1,4 +1,4 @@
-// Parameters of apps: what users may write, what is refused and why.
+// Parameters of apps: values that users may write, and refusals with their reasons.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -173,7 +173,7 @@ TEST(FieldsApart, APipelineIsRefusedWhereRoundsAreCollective) {
 
 // ---- the 2017 study: several quantities with their own centrings, merged by type ------------------------------------
 
-/// One exchange stage of table 5.6: as many quantities of each kind as it names.
+/// One exchange stage of table 5.6: the numbers of quantities of each kind that it lists.
 ExchangeSpec stage_spec(const std::string& stage) {
   ExchangeSpec spec;
   spec.quantities.clear();
@@ -195,7 +195,8 @@ ExchangeSpec stage_spec(const std::string& stage) {
   return spec;
 }
 
-/// Blocks of 100 cubed. A published size along a dimension in which 1x1x2 has no neighbour is that of two ranks there.
+/// Blocks of 100 cubed. A published size along a dimension in which 1x1x2 has no neighbour is the size of two ranks
+/// there.
 std::pair<Layout, int> layout_of(const std::string& name, int direction) {
   if (name == "centre_of_3x3x3") return {Layout({3, {300, 300, 300}, {}}, {3, 3, 3}), 13};
   if (name == "pe0_of_2x2x2") return {Layout({3, {200, 200, 200}, {}}, {2, 2, 2}), 0};

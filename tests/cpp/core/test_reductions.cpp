@@ -1,5 +1,5 @@
-// Reductions in programs: which operations a schedule makes of each mode, what they wait for, and what the checker
-// finds.
+// Reductions in programs: the operations that a schedule makes of each mode, their dependencies, and the checker's
+// findings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::vector<int> ops_of(const Program& program, OpKind kind) {
   return found;
 }
 
-/// Operations that carry out a sweep of the stage, or with -1 any, and end with the program's step `done`, or any.
+/// Operations that run a sweep of the stage, or with -1 any, and end with the program's step `done`, or any.
 std::set<int> sweeps_of(const Program& program, int number, int done = -1) {
   std::set<int> found;
   for (int i : ops_of(program, OpKind::sweep)) {
@@ -111,7 +111,7 @@ TEST_P(Reductions, DeferredOnesTakeThePlaceOfThoseOfTheExecutionBefore) {
   EXPECT_EQ(c.finding(), "");
 }
 
-/// One that reads halos, so that nothing but its numbers depends on them.
+/// One that reads halos, so that only its numbers depend on them.
 TEST_P(Reductions, ASweepThatOnlyGathersIsProvedLikeOthers) {
   const App app =
       reducing(test::app_of("reduces-only", 2, {{.name = "u", .element_bytes = 0}, {.name = "v", .element_bytes = 0}},
@@ -268,7 +268,7 @@ Step in_place(const Reduction& reduction) {
   return resolved(step, 2, "in-place");
 }
 
-/// Blocks of lines, one behind the other, and what the pipeline does with them.
+/// Blocks of lines, one behind the other, and the pipeline's programs for them.
 struct Lines {
   Layout layout;
   Step step;

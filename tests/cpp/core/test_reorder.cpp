@@ -1,4 +1,4 @@
-// Reordering: neighbours on one node and socket, by permutations that are never worse than the order given.
+// Reordering: neighbours on one node and socket, by permutations that are never worse than the original order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<Box> blocks_of(const Layout& layout) {
   return blocks;
 }
 
-/// Each block belongs to a rank of the new order; ranks are where the layout says.
+/// Each block belongs to a rank of the new order; ranks are where the layout puts them.
 void expect_same_blocks(const Layout& given, const Layout& found) {
   ASSERT_EQ(found.ranks(), given.ranks());
   std::set<int> owners;
@@ -60,8 +60,8 @@ TEST(Reordered, NewNumbersMoveRanksToTheBlocksNamed) {
 }
 
 TEST(Reordered, NodesThatDivideTheProcessGridGetBoxes) {
-  // Rows of the process grid, x fastest, fill nodes one after another: slabs of 12x3 places and more. Boxes of 3x3x4
-  // have the least surface.
+  // Rows of the process grid, x fastest, fill nodes sequentially: slabs of 12x3 positions and more. Boxes of 3x3x4 have
+  // the least surface.
   const Layout layout({3, {9 * 64, 9 * 64, 12 * 64}, {true, true, true}}, {9, 9, 12});
   const Sites sites{filled(layout.size(), 36), {}};
   const Layout found = reordered(layout, sites);
@@ -168,14 +168,14 @@ TEST(Reordered, HolesStayWhereTheyAre) {
   EXPECT_LT(crossings(found, sites), crossings(layout, sites));
 }
 
-/// The least crossings of all ways to give places to nodes of `size` ranks.
+/// The least crossings of all ways to assign positions to nodes of `size` ranks.
 class Exhaustive {
  public:
   Exhaustive(const Layout& layout, int size) : layout_(layout), size_(size), node_(layout.size(), -1) { next(0); }
   std::int64_t least() const { return least_; }
 
  private:
-  /// The first free place opens a node, others join it.
+  /// The first free position opens a node, others join it.
   void next(int node) {
     const auto free = std::find(node_.begin(), node_.end(), -1);
     if (free == node_.end()) {

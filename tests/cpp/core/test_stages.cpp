@@ -1,4 +1,4 @@
-// What follows from the stages of a step: how far sweeps reach, how wide halos are, and what cannot be.
+// Consequences of the stages of a step: reaches of sweeps, widths of halos, and refusals.
 #include <gtest/gtest.h>
 
 #include "haloscope/error.hpp"
@@ -186,7 +186,7 @@ TEST(Stages, SlotsAreChangedByTheStageThatWritesDoubleBufferedQuantities) {
   EXPECT_FALSE(flips(one, 0));
 }
 
-// ---- what cannot be -------------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------------
 
 /// The text of the UsageError that a changed step of two stages gets.
 template <class Change>

@@ -1,4 +1,4 @@
-// How many steps make a repetition last as long as asked, on made-up machines: no clock is read.
+// Numbers of steps that make a repetition last as long as requested, on made-up machines: no clock is read.
 #include <gtest/gtest.h>
 
 #include "haloscope/rank/measure/steps.hpp"

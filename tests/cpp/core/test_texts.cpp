@@ -1,4 +1,4 @@
-// Texts and files of others: what is shown of them, which JSON is read, what is refused.
+// Texts and files of others: their printed form, the JSON that is read, the refusals.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -84,7 +84,7 @@ TEST(ParsedJson, HasNoNumbersThatAreNone) {
     EXPECT_THROW(parsed_json(text, "it"), UsageError);
 }
 
-/// Why a text is refused.
+/// The reason why a text is refused.
 std::string complaint(const std::string& text) {
   try {
     parsed_json(text, "it");
@@ -115,7 +115,7 @@ struct Folder {
   ~Folder() { std::filesystem::remove_all(path); }
 };
 
-/// A file's text, or why there is none.
+/// A file's text, or the reason why it cannot be read.
 std::string text_of(const std::string& path, std::size_t most = 100) {
   try {
     return text_of_file(path, "the file", "give another", most);
@@ -139,7 +139,7 @@ TEST(Files, AreRegularAndBounded) {
   EXPECT_THROW(model::read_profile("/dev/zero"), UsageError);
 }
 
-/// Where no file grows beyond so many bytes, as on a full disk.
+/// A system where no file grows beyond this number of bytes, as on a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

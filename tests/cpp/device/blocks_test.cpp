@@ -1,4 +1,4 @@
-// Kernels of blocks: what they pack, what they find wrong, and a kernel that goes on beside the CPU.
+// Kernels of blocks: their packed data, the errors they find, and a kernel that continues while the CPU works.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace {
 
 using test::Imitated;
 
-/// Blocks that send to themselves, as the CPU copies what they have packed.
+/// Blocks that send to themselves, as the CPU copies the data that they have packed.
 struct Blocks {
   Device& device;
   std::vector<Buffer> out, in;
@@ -163,7 +163,7 @@ TEST(Blocks, NT6_AKernelThatWaitsEndsWhenItIsToldTo) {
   stream->finish();
 }
 
-/// The kernel leaves while it waits for its input, for another block, and for each chunk; it does nothing twice.
+/// The kernel leaves while it waits for its input, for another block, and for each chunk; it repeats no work.
 TEST(Blocks, AKernelThatHasLeftGoesOnWhereItWas) {
   Device& device = test::here();
   Blocks blocks(device, {1, 300, 40}, 8);

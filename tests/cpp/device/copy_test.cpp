@@ -30,7 +30,7 @@ Block random_block(const BlockCopy& c, std::int64_t begin, int unit, std::mt1993
   return b;
 }
 
-/// The copy's size, and where its rows are in the arena read and in the arena written.
+/// The copy's size, and the offsets of its rows in the arena read and in the arena written.
 struct Case {
   BlockCopy copy;
   Block from, to;
@@ -159,7 +159,7 @@ TEST(DeviceCopy, AListOfNothingIsNoWork) {
   EXPECT_TRUE(cut_copies({none, none}).empty());
 }
 
-// All faces of a block at once, within one field: what a rank that is its own neighbour does each step.
+// All faces of a block together, within one field: the copies of each step of a rank that is its own neighbour.
 TEST(DeviceCopy, OwnNeighbourHalosOfOneDimensionAreOneLaunch) {
   const std::int64_t row = 7, plane = 7 * 6, cells = plane * 5;
   std::vector<double> field(cells);
@@ -224,7 +224,7 @@ TEST(DeviceCopy, ADivisorDividesEveryNumberBelow2To31) {
 
 TEST(DeviceCopy, RowsOfMoreUnitsThan32BitsHoldAreCut) {
   const std::int64_t bytes = (std::int64_t{1} << 31) + 12345;
-  BlockCopy c;  // never run: the addresses are of nothing
+  BlockCopy c;  // never run: the addresses point to no memory
   c.from = reinterpret_cast<const std::byte*>(std::uintptr_t{1} << 40);
   c.to = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 41);
   c.row_bytes = bytes;

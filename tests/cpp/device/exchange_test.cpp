@@ -1,5 +1,5 @@
-// The kernel of an exchange, with this thread in the part of CPU and peers: what it packs and says, and what it waits
-// for.
+// The kernel of an exchange, with this thread in the part of CPU and peers: the data it packs, its signals and its
+// waits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ struct Loop {
   }
   void stop() { std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words.data())).store(1, std::memory_order_release); }
 
-  /// New values in the field, and the kernel begins.
+  /// Writes new values to the field, and starts the kernel.
   void begin(double value) {
     std::vector<double> values(elements);
     for (int i = 0; i < elements; ++i) values[static_cast<std::size_t>(i)] = value + i;
@@ -81,7 +81,7 @@ struct Loop {
     ++launch.exchange;
     device.kernels().exchange.run(*stream, launch);
   }
-  /// The part that place `at` says is packed. Waits for it.
+  /// The part that position `at` announces as packed. Waits for it.
   int task(int at) {
     std::uint64_t said = 0;
     for (const double end = now_s() + 60; exchange_of(said) != launch.exchange && now_s() < end;) {
@@ -159,7 +159,7 @@ TEST(Exchange, AKernelThatIsToldToOrHasStayedLongEnoughLeaves) {
   for (int block : {0, 1}) EXPECT_EQ(alone.progress(block), Progress::left);
 }
 
-/// Parts arrive just when the kernel leaves: either it has said so by then, or it unpacks them all.
+/// Parts arrive just when the kernel leaves: either it has announced that by then, or it unpacks them all.
 TEST(Exchange, AKernelThatLeavesSaysSoOrUnpacksWhatHasArrived) {
   for (int exchange = 0; exchange < 400; ++exchange) {
     Loop loop(test::here(), 2, 2, false, 2e-4);

@@ -1,5 +1,5 @@
-// Sweeps of faces: what they have packed is not packed again, until fields may have changed. The bytes are tested with
-// ranks (mpi/device_test.cpp).
+// Sweeps of faces: faces that they have packed are not packed again, until fields may have changed. The bytes are
+// tested with ranks (mpi/device_test.cpp).
 #include <gtest/gtest.h>
 
 #include "device/here.hpp"
@@ -37,7 +37,7 @@ TEST(DeviceFaces, ArePackedByALaunchOfTheirOwnInTheFirstStepOfARunAlone) {
   ScheduleOptions options;
   options.device = true;
   Program program = find_schedule("faces").make(step.stages[0], plan, options);
-  program.sweeps.front().faces = true;  // as where there are neighbours
+  program.sweeps.front().faces = true;  // as with neighbours
   const Storage host(plan, 2);
   device::Buffer image(device, device::Space::device, host.all().size());
   Views views = host.views();
@@ -68,7 +68,7 @@ TEST(DeviceFaces, TwoBoxesOfMoreCellsTogetherThanALaunchTakesAreRefused) {
   device::Device& device = device::test::here();
   const auto stream = device.stream();
   device::SweepLaunch launch;
-  launch.region = launch.twin = {{0, 0, 0}, {1 << 15, 1 << 15, 1}};  // each of as many as one may have
+  launch.region = launch.twin = {{0, 0, 0}, {1 << 15, 1 << 15, 1}};  // each of the max number of cells
   EXPECT_THROW(device::find_faces(device.kernels(), "laplace2d", "f64")(*stream, launch), UsageError);
 }
 

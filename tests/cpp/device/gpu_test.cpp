@@ -1,4 +1,4 @@
-// What back ends of cards leave behind in their runtimes. Runs without a card too, where every call fails.
+// Errors that back ends of GPUs leave in their runtimes. Runs without a GPU too, where every call fails.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -6,7 +6,7 @@
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 
-// Of the runtimes, where the library was built for them.
+// Functions of the runtimes that the library was built for.
 extern "C" {
 int cudaGetLastError() __attribute__((weak));
 int hipGetLastError() __attribute__((weak));
@@ -15,7 +15,7 @@ int hipGetLastError() __attribute__((weak));
 namespace haloscope::device {
 namespace {
 
-/// A runtime keeps the code of a failed call until somebody asks: the user's program, after a launch that went well.
+/// A runtime stores the code of a failed call until the next query, which may be the user's, after a successful launch.
 TEST(GpuBackends, NoFailureIsLeftForOthersToFind) {
   int looked = 0;
   using Runtime = std::pair<const char*, int (*)()>;

@@ -12,21 +12,21 @@
 
 namespace haloscope::device::test {
 
-/// The first device of the best back end here: the kernels of a card are tested where there is one.
+/// The first device of the best back end here: the kernels of a GPU are tested where there is one.
 inline Device& here() {
   static const std::unique_ptr<Device> device = find_backend("auto").open(0);
   device->use();
   return *device;
 }
 
-/// Imitated devices as this test asks for, as long as this lives.
+/// Imitated devices that this test requests, as long as this lives.
 class Imitated : public haloscope::test::Imitated {
  public:
   using haloscope::test::Imitated::Imitated;
   static std::unique_ptr<Device> open(int index = 0) { return find_backend("host").open(index); }
 };
 
-/// All tests, where the environment says so.
+/// All tests, where the environment requests it.
 inline const bool imitated = (haloscope::test::imitate_as_environment_says(), true);
 
 #if defined(__SANITIZE_THREAD__)
@@ -37,8 +37,8 @@ inline constexpr bool races_are_reported = __has_feature(thread_sanitizer);
 inline constexpr bool races_are_reported = false;
 #endif
 
-/// Races by intent: ThreadSanitizer is to see them only when it is asked to, by tests that set
-/// HALOSCOPE_RUN_THE_RACE and look for the reports.
+/// Races by intent: ThreadSanitizer is to see them only on request, by tests that set HALOSCOPE_RUN_THE_RACE and search
+/// for the reports.
 inline bool may_race() { return !races_are_reported || std::getenv("HALOSCOPE_RUN_THE_RACE") != nullptr; }
 
 /// start, start + 1, ...
@@ -59,7 +59,7 @@ Buffer on_device(Device& device, const std::vector<T>& values) {
   return copied_to(device, values.data(), values.size() * sizeof(T));
 }
 
-/// What device memory holds.
+/// The contents of device memory.
 template <class T>
 std::vector<T> from_device(Device& device, const Buffer& buffer) {
   std::vector<T> values(buffer.size() / sizeof(T));

@@ -1,4 +1,4 @@
-// Imitated devices: streams held up, delayed and missing waits, blocks beside each other, a device that is lost.
+// Imitated devices: streams held up, delayed and missing waits, concurrent blocks, a device that is lost.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -113,7 +113,8 @@ TEST(HostStream, SecondsAreThoseThatTheWorkBetweenTook) {
 
 // ---- missing waits --------------------------------------------------------------------------------------------------
 
-/// How often, of 20 times, a consumer stream found old data: the producer has a few things to do before it writes new.
+/// Of 20 times, the number that a consumer stream found old data: the producer has some work to do before it writes
+/// new.
 int stale_reads(bool wait) {
   const Imitated imitated("delay_us=200");
   const auto device = Imitated::open();
@@ -144,9 +145,9 @@ TEST(StreamRace, AConsumerThatDoesNotWaitIsFoundOut) {
   EXPECT_GT(stale_reads(false), 0);
 }
 
-// ---- blocks beside each other --------------------------------------------------------------------------------------
+// ---- concurrent blocks ---------------------------------------------------------------------------------------------
 
-/// Two blocks of threads, told where to write 1 and 2.
+/// Two blocks of threads, which write 1 and 2 to the specified addresses.
 void two_blocks_write(std::array<int, 2>& first, std::array<int, 2>& second) {
   const Imitated imitated("threads=2");
   const auto device = Imitated::open();
@@ -185,7 +186,7 @@ TEST(HostDevice, OnceLostDoesNoWorkHoldsUpNobodyAndEveryCallSaysSo) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     try {
       stream->copy(&to[i], &from[i], sizeof to[i]);
-    } catch (const Error&) {  // by now the failure may be known
+    } catch (const Error&) {  // the failure may be known by now
     }
   }
   stream->record(*event);

@@ -1,4 +1,4 @@
-// What programs have of imitated devices: memory that is known by its address, and streams as a driver orders them.
+// Imitated devices as programs use them: memory that is recognised by its address, and streams as a driver orders them.
 #include "haloscope/imitated.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(ImitatedDevice, MemoryIsKnownByItsAddress) {
   EXPECT_THROW(imitated::free_stream({}), UsageError);
 }
 
-/// Nothing else orders what these kernels write.
+/// Nothing else orders the writes of these kernels.
 TEST(ImitatedDevice, TheDefaultStreamComesAfterAllOthersAndBeforeWhatTheyGetNext) {
   const DeviceStream one = imitated::make_stream(), two = imitated::make_stream();
   std::vector<int> order;

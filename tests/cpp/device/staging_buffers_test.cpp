@@ -1,4 +1,4 @@
-// What passes a hatch, in either direction and in parts of any size, is what was sent.
+// Data that pass staging buffers, in either direction and in parts of any size, arrive as they were sent.
 #include "haloscope/device/staging_buffers.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace haloscope::device::test {
 namespace {
 
-/// Parts of 1 byte up to all that a hatch takes, in turn.
+/// Parts of 1 byte up to the size of a staging buffer, in turn.
 StagingBuffers::Cut cut_for(const StagingBuffers& hatch) {
   return [most = hatch.bytes(), turn = std::size_t{0}](const ByteRange& rest) mutable {
     const std::size_t bytes = std::min(rest.size(), 1 + turn++ * 7 % most);

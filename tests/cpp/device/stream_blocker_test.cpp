@@ -1,4 +1,4 @@
-// What is given to a stream behind a Hold is there before the stream comes to it.
+// Work that is enqueued behind a StreamBlocker is there before the stream comes to it.
 #include "haloscope/device/stream_blocker.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Streams, events and memory. What holds for every back end runs on the best device here; what needs a small device or
-// several runs on imitated ones.
+// Streams, events and memory. Tests of every back end run on the best device here; tests that need a small device or
+// several runs use imitated ones.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Every kernel of a device gives the bits of the plain loop and writes nothing outside its region.
+// Every kernel of a device computes the bits of the plain loop and writes nothing outside its region.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -62,7 +62,7 @@ void expect_result(const Entry& entry, const Grid<T>& grid, SweepLaunch launch, 
       << text(launch) << " wrote to its input";
 }
 
-/// What `levels` steps give, each on a region one cell smaller than the one before.
+/// The result of `levels` steps, each on a region one cell smaller than the one before.
 template <class T>
 std::vector<T> reference(const std::string& form, const Grid<T>& grid, const Box& region, int levels,
                          const std::vector<double>& weights) {
@@ -77,8 +77,8 @@ std::vector<T> reference(const std::string& form, const Grid<T>& grid, const Box
   return expected;
 }
 
-/// The halo of dimensions that wrap: `fill` with what a periodic grid has there, else with NaN, so that a kernel that
-/// reads it is found out.
+/// Fills the halo of dimensions that wrap: with `fill` the values of a periodic grid, otherwise NaN, so that a kernel
+/// that reads it is detected.
 template <class T>
 void set_halo(Grid<T>& grid, const Index& wrap, int margin, int dims, bool fill) {
   const std::int64_t deep = dims == 3 ? margin : 0;
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Every, DeviceSweep, testing::ValuesIn(entries(false)), 
 
 class DeviceFusedSweep : public testing::TestWithParam<Entry> {};
 
-/// What the legality function says of the app that the kernel is of.
+/// The limit of the legality function for the kernel's app.
 int most_levels(const Entry& entry) { return find_app(entry.form).device_levels; }
 
 TEST_P(DeviceFusedSweep, AsManyLevelsAsLegalGiveTheBitsOfSingleSweeps) {
@@ -212,7 +212,7 @@ TEST_P(DeviceFusedSweep, FusedLevelsThatWrapAroundEqualAPeriodicGrid) {
 
 INSTANTIATE_TEST_SUITE_P(Every, DeviceFusedSweep, testing::ValuesIn(entries(true)), name);
 
-// ---- what cannot be -------------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------------
 
 std::string refusal(const std::function<void()>& asked) {
   try {

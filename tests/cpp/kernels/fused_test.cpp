@@ -74,7 +74,7 @@ TEST_P(FusedSweep, ManyTilesGiveTheBitsOfSingleSweeps) {
   std::mt19937_64 rng(5);
   for (const int levels : {1, 2, 8, 33}) {
     for (const std::int64_t width : {513, 1800, 2600}) {
-      // Rows that lie alike (row a multiple of 128 elements) and rows that do not.
+      // Rows with equal alignment (row a multiple of 128 elements) and rows without.
       const Index cells{width, 11, 1};
       const int in_step = static_cast<int>(127 - (width + 2 * levels + 127) % 128);
       for (const int pad : {in_step, in_step + 3}) {

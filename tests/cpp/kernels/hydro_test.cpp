@@ -17,7 +17,7 @@ constexpr std::int64_t row = 13, plane = row * 5, points = plane * 4;
 
 std::int64_t at(const Index& cell) { return cell[0] + 1 + (cell[1] + 1) * row + (cell[2] + 1) * plane; }
 
-/// Gas at rest with density, energy and volume 1, and what the fault code of a predictor or corrector says about it.
+/// Gas at rest with density, energy and volume 1, and the fault code that a predictor or corrector returns for it.
 class RestingGas {
  public:
   RestingGas() {

@@ -1,5 +1,5 @@
-// Every poisson2d kernel gives the bytes of the plain loop and exact residuals; the plain loop gives the published
-// values.
+// Every poisson2d kernel computes the bytes of the plain loop and exact residuals; the plain loop computes the
+// published values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -155,7 +155,7 @@ TEST_P(Poisson, SA3_JacobiGivesTheBytesOfThePlainLoop) {
   for (const int function : {1, 2})
     for (const bool stream : {false, true}) {
       expect_jacobi(333, 29, 9, function, stream, rng);
-      expect_jacobi(246, 11, 8, function, stream, rng);   // 246 + 2 + 8 = 256: rows lie alike
+      expect_jacobi(246, 11, 8, function, stream, rng);   // 246 + 2 + 8 = 256: rows have equal alignment
       expect_jacobi(40001, 6, 3, function, stream, rng);  // cut into blocks
     }
 }

@@ -1,4 +1,4 @@
-// The loops that bounds are measured with do their work, and nothing more.
+// The loops that measure bounds do their work, and no other.
 #include "haloscope/kernels/probe.hpp"
 
 #include <gtest/gtest.h>

@@ -28,8 +28,8 @@ inline std::vector<double> random_weights(const std::string& form, std::mt19937_
   return w;
 }
 
-/// The value of one point of the form with that many weights, `p` pointing to its centre: the definition that every
-/// kernel must reproduce to the bit.
+/// The value of one point of the form with that number of weights, `p` pointing to its centre: the definition that
+/// every kernel must reproduce to the bit.
 template <class T>
 T reference_point(int weights, const T* p, std::int64_t row, std::int64_t plane, const T* w) {
   if (weights == 5) {

@@ -1,4 +1,5 @@
-// The 27 coefficients against their exact values, and what must hold of them (White & Dongarra 2011, section II).
+// The 27 coefficients against their exact values, and properties that must hold for them (White & Dongarra 2011,
+// section II).
 #include "haloscope/apps/advection3d/weights.hpp"
 
 #include <gtest/gtest.h>

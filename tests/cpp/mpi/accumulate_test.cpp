@@ -1,4 +1,4 @@
-// accumulate() is the transpose of exchange(), exactly, and gives the same bits by every strategy.
+// accumulate() is the transpose of exchange(), exactly, and computes the same bits by every strategy.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -74,7 +74,7 @@ struct Opened {
   }
 };
 
-/// Integers in all points: any, which wrap around, in fields of integers; small ones in those of reals.
+/// Integers in all points: any, which wrap around, in fields of integers; small ones in fields of reals.
 std::vector<std::byte> random_integers(const Opened& opened, std::mt19937_64& random) {
   std::vector<std::byte> all;
   opened.visit(0, [&](int, const Quantity& q, std::byte*) {
@@ -96,7 +96,7 @@ std::uint64_t as_integer(std::uint8_t number) { return number; }
 std::uint64_t as_integer(double number) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(number)); }
 std::uint64_t as_integer(float number) { return as_integer(static_cast<double>(number)); }
 
-/// The inner product of each field over all points of all ranks, modulo what its integers wrap around at.
+/// The inner product of each field over all points of all ranks, modulo the number at which its integers wrap around.
 std::vector<std::uint64_t> products(const Opened& opened, const std::vector<std::byte>& x,
                                     const std::vector<std::byte>& y) {
   std::vector<std::uint64_t> sums(opened.plan.spec.quantities.size());
@@ -133,7 +133,7 @@ class Held {
     MPI_Allreduce(MPI_IN_PLACE, first.data(), static_cast<int>(first.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     first_ = std::move(first);
   }
-  /// Give all holders of a point the bytes of the first one.
+  /// Copies the bytes of a point's first holder to all of its holders.
   std::vector<std::byte> alike(std::vector<std::byte> all) const {
     std::vector<std::array<std::uint64_t, 3>> bytes(first_.size());
     each(all, [&](std::size_t point, bool mine, std::byte* at, int size) {
@@ -146,7 +146,7 @@ class Held {
     });
     return all;
   }
-  /// Zero what another one holds too, so that each point of the grid counts once.
+  /// Zeroes points that another holder holds too, so that each point of the grid counts once.
   std::vector<std::byte> once(std::vector<std::byte> all) const {
     each(all, [&](std::size_t, bool mine, std::byte* at, int size) {
       if (!mine) std::memset(at, 0, static_cast<std::size_t>(size));
@@ -155,7 +155,7 @@ class Held {
   }
 
  private:
-  /// The number of a point among those of all fields of the grid, periodic ends being one.
+  /// The number of a point among the points of all fields of the grid, periodic ends being one.
   std::size_t number(int f, const Index& p) const {
     const GridSpec& grid = opened_.layout.grid();
     const Index origin = opened_.layout.owned(world_rank()).lo;
@@ -181,7 +181,7 @@ class Held {
     });
     return found;
   }
-  /// Visit(point, whether this is its first holder, where its bytes are, how many).
+  /// Calls visit(point, true for its first holder, the position of its bytes, their number).
   template <class Visit>
   void each(std::vector<std::byte>& all, Visit visit) const {
     std::vector<bool> seen(first_.size());  // a rank that is its own neighbour holds a point several times
@@ -229,7 +229,7 @@ Case on_nodes(Case c, const Strategy& strategy) {
   return c;
 }
 
-/// Opens it, unless this MPI lacks what it needs or (mirrored edges) it does not take such fields.
+/// Opens it, unless this MPI lacks a feature or (mirrored edges) the strategy does not take such fields.
 std::optional<Opened> open(const Case& c, const Strategy& strategy) {
   try {
     return std::optional<Opened>(std::in_place, on_nodes(c, strategy), strategy);
@@ -238,11 +238,12 @@ std::optional<Opened> open(const Case& c, const Strategy& strategy) {
   }
 }
 
-/// How many random cases, fewer where ranks share cores.
+/// The number of random cases, fewer where ranks share cores.
 int cases() { return thorough() ? 12 : world_size() <= 2 ? 3 : 1; }
 
-/// With P for giving the values of the grid's points to all their holders, accumulate() is P P^T E^T: for values x that
-/// holders have alike, P x', that of E x = E P x' and y is that of x' and P^T E^T y, which is any holder's result.
+/// Let P copy the values of the grid's points to all their holders. Then accumulate() is P P^T E^T: for values x that
+/// are equal at all holders, x = P x', the product of E x = E P x' and y is the product of x' and P^T E^T y, which is
+/// any holder's result.
 void expect_transpose(const Opened& opened, Exchange& halo, int slot, std::mt19937_64& random) {
   const Held held(opened);
   const std::vector<std::byte> x = held.alike(random_integers(opened, random)), y = random_integers(opened, random);
@@ -265,7 +266,7 @@ TEST(Accumulate, IsTheTransposeOfTheExchangeByEveryStrategy) {
     const Case c = random_numbers_case(random);
     for (const Strategy& strategy : strategies_for(c)) {
       if (strategy.corners && !c.spec.corners)
-        continue;  // it fills more than it is asked for, and transposes what it is asked
+        continue;  // it fills more than is requested, and transposes what is requested
       SCOPED_TRACE(to_string(strategy) + " " + describe(c));
       std::optional<Opened> opened = open(c, strategy);
       if (!opened) continue;
@@ -354,7 +355,7 @@ TEST(Accumulate, MayBeStartedAndFinishedAndFollowsArraysThatMove) {
   }
   EXPECT_EQ(one, two);
   halo.exchange();
-  EXPECT_EQ(two[0], 4);  // a corner of the neighbour's, which four ranks have as it is
+  EXPECT_EQ(two[0], 4);  // a corner of the neighbour's, which four ranks hold as their corner
 }
 
 TEST(Accumulate, LaterCallsAllocateNothing) {

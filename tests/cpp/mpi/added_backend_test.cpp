@@ -1,4 +1,4 @@
-// A device back end that is not of this library, made known by its name: its devices count how often they are opened.
+// A device back end that is not part of this library, registered by its name: its devices count their openings.
 #include "haloscope/core/backend_names.hpp"
 #include "haloscope/device/device.hpp"
 #include "step_rig.hpp"

@@ -1,4 +1,4 @@
-// A schedule that is not of this library: the boundary before the interior, made known by its name.
+// A schedule that is not part of this library: the boundary before the interior, registered by its name.
 #include "haloscope/core/check.hpp"
 #include "haloscope/schedule/builder.hpp"
 #include "step_rig.hpp"

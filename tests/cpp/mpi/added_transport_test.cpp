@@ -1,4 +1,4 @@
-// A transport that is not of this library: plain blocking calls, made known by its traits and found by its name.
+// A transport that is not part of this library: plain blocking calls, registered by its traits and found by its name.
 #include <cstring>
 #include <deque>
 
@@ -69,7 +69,7 @@ class BlockingLink final : public Link {
   std::vector<std::byte>& buffer(int id) { return buffers_[static_cast<std::size_t>(id)]; }
   MPI_Request& request(int id) { return requests_[static_cast<std::size_t>(id)]; }
 
-  /// Row by row of a message's regions.
+  /// Visits a message's regions row by row.
   template <class Move>
   void move(int id, int slot, Move copy) {
     std::byte* packed = buffer(id).data();

@@ -1,5 +1,5 @@
-// Counts allocations of this program's C++ code. MPI libraries are C and call malloc themselves, so what they allocate
-// inside their own functions is not counted, as intended; nothing of the project calls malloc directly.
+// Counts allocations of this program's C++ code. MPI libraries are C and call malloc themselves, so allocations inside
+// their functions are not counted, as intended; the project never calls malloc directly.
 #include "allocation_counter.hpp"
 
 #include <malloc.h>

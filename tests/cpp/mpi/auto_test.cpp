@@ -89,7 +89,7 @@ TEST(Auto, WorksBetweenNodesWithSharedMemoryInsideThem) {
   }
 }
 
-/// Trials by the form and what becomes of them: losers are closed unless that is a collective call.
+/// Trials by the form, and their ends: losers are closed unless that is a collective call.
 TEST(Auto, TriesWhatIsPossibleKeepsOneOnAllRanksAndClosesTheOthers) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
   for (const Case& form : forms())
@@ -170,7 +170,7 @@ TEST(Auto, LinkDestroyedInFlightCompletesItsMessagesAtAnyTime) {
       rig.link.reset();
       MPI_Barrier(MPI_COMM_WORLD);
     }
-    check_auto(c);  // nothing is left over that could be mistaken for a later message
+    check_auto(c);  // no message is left over that could be mistaken for a later one
   }
 }
 
@@ -206,7 +206,7 @@ class SlowLink final : public Link {
   int& exchanges_;
 };
 
-/// A rig whose candidates are all p2p, each late by the given microseconds in turn on one rank.
+/// A rig whose candidates are all p2p, each late by the specified microseconds in turn on one rank.
 struct Runners {
   std::vector<int> exchanges;  ///< by candidate
   std::unique_ptr<Rig> rig;
@@ -236,7 +236,7 @@ Case ring() {
   return c;
 }
 
-/// One slow rank is enough to lose, and it need not be the one that is first to know.
+/// One slow rank is enough to lose, and it need not be the first rank to notice.
 TEST(Auto, KeepsTheTrialWhoseSlowestRankIsFastest) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
   const Case c = ring();
@@ -253,7 +253,7 @@ TEST(Auto, KeepsTheTrialWhoseSlowestRankIsFastest) {
     }
 }
 
-/// The third is out after one round; the first two cannot be told apart, and race until the rounds are used up.
+/// The third is out after one round; the first two are indistinguishable, and race until the rounds are used up.
 TEST(Auto, TriesThoseThatCannotBeToldApartOnAndOnAndNoOthers) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
   const Case c = ring();
@@ -270,7 +270,7 @@ TEST(Auto, TriesThoseThatCannotBeToldApartOnAndOnAndNoOthers) {
   EXPECT_NE(link.report().find(std::to_string(7 * round) + " trials"), std::string::npos) << link.report();
 }
 
-/// Whatever is decided, and after however many rounds, it is the same on all ranks, and the halos are right.
+/// Whatever is decided, and after any number of rounds, it is the same on all ranks, and the halos are right.
 TEST(Auto, ManyHeatsEndAlikeOnAllRanksWithRightHalos) {
   std::mt19937 random(130 + world_size());
   for (int i = 0; i < (world_size() > 2 ? 1 : 3); ++i)  // crowded: keep it short
@@ -312,7 +312,7 @@ TEST(Auto, KeepsTheFirstWhereTheDeadlinesSlotIsNotUsedAgainAndSwitchesWhenItIs) 
   EXPECT_EQ(link.open(), 1);
 }
 
-/// Rows of a grid that exchange nothing with each other: the second row begins when the first has done everything.
+/// Rows of a grid that exchange nothing with each other: the second row begins when the first has finished.
 TEST(Auto, RanksThatNoMessageJoinsDoNotWaitForEachOther) {
   if (world_size() != 4) GTEST_SKIP() << "needs two rows of two ranks";
   for (Case c : forms()) {

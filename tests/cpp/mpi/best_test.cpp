@@ -1,4 +1,5 @@
-// The library call on all ranks of a grid: one answers, all get the same, errors too, and the choice can be opened.
+// The library call on all ranks of a grid: one answers, all get the same result, errors too, and the choice can be
+// opened.
 #include "haloscope/best.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@ namespace {
 
 Grid<2> small_grid() { return {MPI_COMM_WORLD, {.cells = {64, 48}, .periodic = {true, false}}}; }
 
-/// Expect the same text on all ranks.
+/// Expects the same text on all ranks.
 void expect_same(const std::string& text) {
   int length = static_cast<int>(text.size());
   MPI_Bcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -22,7 +23,7 @@ void expect_same(const std::string& text) {
   EXPECT_EQ(text, first);
 }
 
-/// Exit code and text of what best() throws here.
+/// Exit code and text of the error that best() throws here.
 std::string thrown(const BestOptions& options, const std::string& profile = toy_profile()) {
   try {
     best<double>(small_grid(), profile, options);
@@ -32,7 +33,7 @@ std::string thrown(const BestOptions& options, const std::string& profile = toy_
   return "no error";
 }
 
-/// Whether all ranks can open and use what was chosen.
+/// True if all ranks can open and use the choice.
 template <int D>
 void expect_usable(const Grid<D>& grid, const FieldRef& field, const Best& found) {
   Exchange halo = make_exchange(grid, {field}, found.choice.strategy, {.width = found.halo});
@@ -80,7 +81,7 @@ TEST(Best, ErrorsAreThrownOnAllRanksAlike) {
   EXPECT_EQ(absent.substr(0, 3), "2: ") << absent;
   expect_same(absent);
   const std::string foreign = thrown({}, HALOSCOPE_DATA "/record.schema.json");
-  EXPECT_NE(foreign.find("is not valid: it is no machine profile"), std::string::npos) << foreign;
+  EXPECT_NE(foreign.find("is not valid: it is not a machine profile"), std::string::npos) << foreign;
   expect_same(foreign);
   const std::string lacking = thrown({.app = "advection2d"});
   EXPECT_EQ(lacking.substr(0, 3), "2: ") << lacking;

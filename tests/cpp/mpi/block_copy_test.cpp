@@ -99,7 +99,7 @@ void run_stage_in_shares(const CopyList& list, int stage, int parts, std::mt1993
   for (int part : order) list.run_stage(stage, {part, parts});
 }
 
-/// Plane by plane and row by row no order of shares may show: what one share wrote, no other may have needed.
+/// Plane by plane and row by row no order of shares may show: no share may need bytes that another one wrote.
 TEST(CopyList, SharesOfStagesInAnyOrderGiveWhatListOrderGives) {
   std::mt19937 random(8);
   int shared = 0;
@@ -136,7 +136,7 @@ TEST(CopyList, SharesOfAnyListInAnyOrderGiveWhatListOrderGives) {
   }
 }
 
-/// Bytes that each share of a list alone changes in a volume of zeros, when what it copies is ones.
+/// Bytes that each share of a list alone changes in a volume of zeros, when it copies ones.
 TEST(CopyList, SharesOfPackingAreOfNearlyEqualSize) {
   const std::int64_t n = 34;
   for (const Box& face : {Box{{0, 0, 0}, {1, n, n}}, Box{{0, 0, 0}, {n, 1, n}}, Box{{0, 0, 0}, {n, n, 1}},
@@ -156,7 +156,7 @@ TEST(CopyList, SharesOfPackingAreOfNearlyEqualSize) {
     }
 }
 
-/// The wraps of a periodic block: x and y read and write within a plane, z planes contain what they wrote.
+/// The wraps of a periodic block: x and y read and write within a plane, z planes contain the cells that they wrote.
 TEST(CopyList, WrapsOfThreeDimensionsAreTwoStages) {
   const std::int64_t n = 10, row = (n + 2) * 8, plane = row * (n + 2);
   std::vector<std::byte> field(plane * (n + 2));

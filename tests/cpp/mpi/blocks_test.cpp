@@ -1,5 +1,5 @@
-// Blocks: set-ups and variants, every variant under random delays with every element checked, the order in which things
-// happen, and how a run ends that goes wrong. Devices are imitated.
+// Blocks: set-ups and variants, every variant under random delays with every element checked, the order of events, and
+// the ends of failing runs. Devices are imitated.
 #include "haloscope/rank/blocks/blocks.hpp"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST(BlockVariant, WordsThatAreWrongAreRefusedByName) {
     EXPECT_THROW(parse_variant(text), UsageError) << text;
 }
 
-// ---- what an exchange counts and finds ------------------------------------------------------------------------------
+// ---- counts and findings of an exchange ----------------------------------------------------------------------------
 
 TEST(HitProfile, NI5_MadeUpSequencesHaveKnownShares) {
   HitProfile profile;
@@ -88,7 +88,7 @@ TEST(HitProfile, NI5_MadeUpSequencesHaveKnownShares) {
   EXPECT_DOUBLE_EQ(profile.after_a_hit(), 3.0 / 7);
 }
 
-/// Blocks of this rank on an imitated device of its own.
+/// Blocks of this rank on a separate imitated device.
 struct Rig {
   Imitated imitated;
   std::unique_ptr<device::Device> device;
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(All, BlockVariants, ::testing::ValuesIn(all_variants())
   return name;
 });
 
-/// Ranks are late by thirty times as long as a kernel that waits for the CPU stays on the device.
+/// Ranks are late by thirty times the time that a kernel that waits for the CPU stays on the device.
 TEST(Blocks, NoSideIsTooLate) {
   Lateness late(static_cast<unsigned>(world_rank()) + 1);
   for (const std::string& variant : all_variants()) {
@@ -172,7 +172,7 @@ TEST(Blocks, NoSideIsTooLate) {
     rig.context.on_posted = std::ref(late);
     const int iterations = world_size() > 2 ? 4 : 12;
     rig.run(iterations);
-    EXPECT_EQ(rig.flow->counts().launches, iterations) << variant;  // going on is none
+    EXPECT_EQ(rig.flow->counts().launches, iterations) << variant;  // a continued launch does not count
   }
 }
 
@@ -215,7 +215,7 @@ TEST(Blocks, NC4_TheCpuReadsWhatBlocksHavePacked) {
       ASSERT_EQ(rig.flow->packed(b)[i], (2 * sides + rank) * 4 + b + 0x1p-21 * static_cast<double>(i));
 }
 
-// ---- the order in which things happen -------------------------------------------------------------------------------
+// ---- the order of events -------------------------------------------------------------------------------------------
 
 struct Logged : Rig {
   ClockReader reader;
@@ -306,7 +306,7 @@ TEST(BlockOrder, NT6_NoBlockUnpacksBeforeItIsTold) {
     EXPECT_GE(logged.event("unpack", b).begin_s, logged.event("notify", b).begin_s - logged.precision());
 }
 
-/// Sends when all blocks have posted their tasks, the last block first, before the CPU looks.
+/// Sends when all blocks have posted their tasks, the last block first, before the CPU reads them.
 std::vector<int> sends_of_pending_tasks(const std::string& variant) {
   Logged logged(variant);
   device::host::Imitation slow;
@@ -409,9 +409,9 @@ TEST(BlockClock, NI4_PostingIsTimedOnlyWhereItIsAskedFor) {
   }
 }
 
-// ---- what goes wrong ------------------------------------------------------------------------------------------------
+// ---- failures ------------------------------------------------------------------------------------------------------
 
-/// What `work` says as it fails. Barriers of others would wait for ever: one rank only.
+/// The error text of `work`. Barriers of others would wait indefinitely: one rank only.
 std::string failure(const std::function<void()>& work) {
   try {
     work();
@@ -447,7 +447,7 @@ TEST(BlockFaults, NT6_ABlockThatIsNeverToldEndsTheRunWithTheStateOfAll) {
       rig.flow.reset();
     });
     EXPECT_LT(now_s() - begin, 10) << variant;
-    if (rig.context.variant.flow == Variant::Flow::kernels) continue;  // nothing is told: the kernel is not launched
+    if (rig.context.variant.flow == Variant::Flow::kernels) continue;  // no report: the kernel is not launched
     EXPECT_NE(said.find("block 1: packed 1, sent 1 to rank 0, received 1 from rank 0, told 0"), std::string::npos)
         << variant << ": " << said;
   }

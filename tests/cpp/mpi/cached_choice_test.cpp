@@ -1,5 +1,4 @@
-// Choices of transports that one program leaves to the next: where they lie, that they come back whole, and what they
-// do.
+// Choices of transports that one program leaves to the next: their files, that they return whole, and their effect.
 #include "haloscope/transport/cached_choice.hpp"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@
 namespace haloscope::test {
 namespace {
 
-/// An empty folder of all ranks that choices are kept in for a while.
+/// An empty folder of all ranks in which choices are cached for a while.
 class CacheFolder {
  public:
   CacheFolder() : path_(make()), setting_("HALOSCOPE_CACHE", path_.c_str()) {}
@@ -98,7 +97,7 @@ TEST(CachedChoice, WhatCannotBeReadOrWrittenIsNotThere) {
   }
 }
 
-/// What a file holds that keeps `some` for a key.
+/// The contents of a file that stores `some` for a key.
 std::string text_of(const ChoiceFile& file) {
   std::ostringstream text;
   text << std::ifstream(file.path()).rdbuf();
@@ -167,10 +166,10 @@ TEST(CachedChoice, IsReadWholeWhileOthersWriteIt) {
     EXPECT_TRUE(read == some || read == other);
   }
   for (std::thread& writer : writers) writer.join();
-  EXPECT_EQ(cache.files(), 1);  // nothing is left over
+  EXPECT_EQ(cache.files(), 1);  // no file is left over
 }
 
-// ---- what links do with them ----------------------------------------------------------------------------------------
+// ---- cached choices in links ---------------------------------------------------------------------------------------
 
 /// A link by `auto` that remembers, or not, on a small cube.
 struct Remembering {
@@ -189,7 +188,7 @@ struct Remembering {
     rig.link = open_link(Strategy(strategy), context);
     return dynamic_cast<AutoLink&>(*rig.link);
   }
-  /// Exchanges until the choice is in use, then ends the link. Returns what it reported.
+  /// Exchanges until the choice is in use, then ends the link. Returns its report.
   std::string decide(const char* strategy, int* chosen = nullptr) {
     AutoLink& link = open(strategy);
     const std::int64_t most = TrialLimits{}.rounds * (link.deadline() + 4);

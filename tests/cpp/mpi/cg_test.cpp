@@ -192,7 +192,7 @@ TEST(ConjugateGradients, PipelinedSumsTravelWhileTheVectorIsExchangedAndMultipli
   EXPECT_EQ(run.counts().exchanges, world_size() > 1 ? 5 : 0);
 }
 
-/// b - A x over b, in the Euclidean norm, after so many steps on one rank.
+/// b - A x over b, in the Euclidean norm, after this number of steps on one rank.
 double relative_residual(const std::string& method, int steps) {
   Choice c = cg_choice(method, "fused", {18, 17, 16});
   c.ranks = 1;

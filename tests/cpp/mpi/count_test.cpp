@@ -60,7 +60,7 @@ TEST(LargestCount, WhatOneRankCannotCountIsRefusedOnAll) {
   EXPECT_TRUE(refused.contains("reference"));
   EXPECT_EQ(refused.contains("direct/p2p:datatype"), test::world_size() > 1);
   EXPECT_FALSE(refused.contains("direct/p2p"));
-  EXPECT_FALSE(refused.contains("direct/auto"));  // does without
+  EXPECT_FALSE(refused.contains("direct/auto"));  // it skips such candidates
   auto halo = make_exchange(grid, {own}, "reference");
   halo.exchange();
 }

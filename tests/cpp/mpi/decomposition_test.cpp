@@ -1,4 +1,4 @@
-// Grids from what a code already has: an order of ranks, a Cartesian communicator, boxes that ranks own.
+// Grids from structures that a code already has: an order of ranks, a Cartesian communicator, boxes that ranks own.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -24,7 +24,7 @@ class Cartesian {
   Cartesian& operator=(const Cartesian&) = delete;
   operator MPI_Comm() const { return comm_; }
   const std::vector<int>& ranks() const { return ranks_; }
-  /// The rank beside this one, or -1.
+  /// The neighbouring rank, or -1.
   int beside(int dimension, int step) const {
     int source = 0, to = 0;
     MPI_Cart_shift(comm_, dimension, step, &source, &to);
@@ -36,7 +36,8 @@ class Cartesian {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-/// Every halo cell holds the global number of its cell after an exchange, or what it held where no rank owns that.
+/// Every halo cell holds the global number of its cell after an exchange, or its previous value where no rank owns
+/// that.
 template <int D>
 void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int width) {
   Field<std::int64_t, D> u{grid, {.halo = width}};

@@ -73,7 +73,7 @@ class Pair {
   void fill_with_fractions(std::mt19937_64& random) {
     each_point([&](const Quantity& q, std::byte* at) { set_fractions(q, at, random); });
   }
-  /// Make an own point of a field a copy of the ghost point beside it, here and there, after the work of a stream.
+  /// Makes an own point of a field a copy of the neighbouring ghost point, here and there, after the work of a stream.
   void leak(int q, int slot, DeviceStream stream) {
     const Box owned = plan_.owned(q);
     const SlotView& view = host_.views()[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)];
@@ -144,7 +144,7 @@ const char* const strategies[]{"ordered/staged",    "direct/staged:pageable",   
 
 using Late = std::function<void()>;
 
-/// Exchanges of a case with and without streams. @return whether the strategy can serve it.
+/// Exchanges a case with and without streams. @return true if the strategy can serve it.
 bool expect_right_halos_on_device(
     const Case& c, const Strategy& strategy, std::mt19937_64& values, const Late& late = [] {}) {
   const int device = world_rank() % 2;
@@ -217,7 +217,7 @@ TEST(DeviceExchange, RandomExchangesHaveTheBytesOfReference) {
   EXPECT_EQ(ran, cases);
 }
 
-/// Contributions of a case, with and without streams. @return whether the strategy can serve it.
+/// Adds the contributions of a case, with and without streams. @return true if the strategy can serve it.
 bool expect_right_sums_on_device(
     const Case& c, const Strategy& strategy, std::mt19937_64& values, const Late& late = [] {}) {
   const int device = world_rank() % 2;
@@ -273,7 +273,7 @@ TEST(DeviceExchange, RandomContributionsAddUpToTheBitsOfTheHost) {
   EXPECT_GT(2 * ran, cases);
 }
 
-/// Ranks are late by twenty times as long as a kernel that waits for the CPU stays on the device: before exchanges,
+/// Ranks are late by twenty times the time that a kernel that waits for the CPU stays on the device: before exchanges,
 /// between their start and their end, and while they progress.
 TEST(DeviceExchange, NoNeighbourIsTooLate) {
   const Imitated short_stay("devices=2,stay_us=50");
@@ -296,7 +296,7 @@ TEST(DeviceExchange, NoNeighbourIsTooLate) {
   EXPECT_GT(2 * ran, cases);
 }
 
-/// Late in any of the exchanges in which `auto` tries its candidates, and in those after.
+/// Late in any of the exchanges in which `auto` tries its candidates, and in later ones.
 TEST(DeviceExchange, NoNeighbourIsTooLateForAuto) {
   const Imitated short_stay("devices=2,stay_us=50");
   std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
@@ -323,8 +323,8 @@ TEST(DeviceExchange, NoNeighbourIsTooLateForAuto) {
 
 /// The devices of all ranks fail in the same exchange, with any of its copies and launches: an exchange has its halos
 /// or throws.
-/// Ranks that race may launch different numbers, and a rank would wait for one that has failed before: theirs fail with
-/// the first.
+/// Ranks that race may launch different numbers, and a rank would wait for one that has failed before: their devices
+/// fail with the first.
 TEST(DeviceExchange, ADeviceThatFailsIsNamedByItsRankAndNoExchangeSucceedsWithoutItsHalos) {
   std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
   Case c;
@@ -489,7 +489,7 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
 
 bool has_part(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Whether a decision is in use: the same on all ranks that have messages.
+/// True if a decision is in use: the same on all ranks that have messages.
 bool decided_alike(const Exchange& halo) {
   std::string report = halo.report();
   const bool lone = has_part(report, "this rank has no message");
@@ -515,7 +515,7 @@ TEST(DeviceExchange, AutoRacesTheStrategiesOfDevicesInTheExchangesOfTheProgram) 
     SCOPED_TRACE("case " + std::to_string(i) + " " + describe(c));
     const int device = world_rank() % 2;
     Pair pair(c, "direct/auto:quick", device, "direct/p2p");
-    const bool sums = i % 2 == 1;  // the reverse exchange decides for itself
+    const bool sums = i % 2 == 1;  // the reverse exchange decides separately
     const DeviceStream stream = imitated::make_stream(device);
     const int exchanges = 2 * 4 * (c.slots + 4) + c.slots * (world_size() + 3);
     for (int n = 0; n < exchanges; ++n) {
@@ -538,7 +538,7 @@ TEST(DeviceExchange, AutoRacesTheStrategiesOfDevicesInTheExchangesOfTheProgram) 
   }
 }
 
-/// Several exchanges in flight, each with a race of its own, by one stream that runs late.
+/// Several exchanges in flight, each with a separate race, by one stream that runs late.
 TEST(DeviceExchange, RacesOfSeveralExchangesDoNotDisturbEachOther) {
   const Imitated slow("delay_us=30");
   const Grid<2> grid(MPI_COMM_WORLD,
@@ -594,7 +594,7 @@ TEST(DeviceExchange, AForgottenExchangeOfADeviceIsFound) {
   imitated::free_stream(stream);
 }
 
-/// Without messages back nobody says when a neighbour's buffer may be written again.
+/// Without messages back no signal announces that a neighbour's buffer may be written again.
 TEST(DeviceExchange, AnExchangeOfOneSideIsRefusedByIpc) {
   const Grid<2> grid(MPI_COMM_WORLD,
                      {.cells = {8 * world_size(), 9}, .periodic = {true, true}, .process_grid = in_x()});
@@ -606,7 +606,7 @@ TEST(DeviceExchange, AnExchangeOfOneSideIsRefusedByIpc) {
     open();
 }
 
-/// One rank cannot map its neighbours' memory: all unmap what they have mapped before any of them frees its own.
+/// One rank cannot map its neighbours' memory: all unmap it before any of them frees its memory.
 TEST(DeviceExchange, WhereIpcIsRefusedRanksWaitForEachOtherBeforeTheyFree) {
   if (world_size() == 1) GTEST_SKIP() << "a lone rank maps nothing";
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
@@ -705,7 +705,7 @@ TEST(DeviceExchange, StreamsOrderKernelsAndHalos) {
     const DeviceStream stream = imitated::make_stream(), other = imitated::make_stream();
     std::atomic<int> wrong{0};
     for (int step = 0; step < 20; ++step) {
-      const auto work = [&, step](double* at, double sign) {  // looks at the last step's halo, writes all own cells
+      const auto work = [&, step](double* at, double sign) {  // reads the last step's halo, writes all own cells
         for (const std::int64_t halo : {std::int64_t{-1}, n, -row, 9 * row, -row - 1})
           wrong += step > 0 && at[halo] != sign * (step - 1);
         for (std::int64_t j = 0; j < 9; ++j)
@@ -743,10 +743,10 @@ class OneFails {
   void doom(int pieces) {
     if (world_rank() == mortal_) doom_.come(pieces);
   }
-  /// @return what the exchange throws; empty: its halos are right.
+  /// @return the error of the exchange; empty: its halos are right.
   std::string exchange_u(int number, bool polls) { return exchange(*of_u_, u_, number, polls); }
   std::string exchange_v(int number, bool polls) { return exchange(*of_v_, v_, number, polls); }
-  /// What each rank learns of the failure.
+  /// The error that each rank reports.
   void expect_failure(const std::string& said) const {
     expect_part(said, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
     expect_part(said, "rank " + std::to_string(mortal_) + ": the exchange of slot 0");
@@ -792,7 +792,7 @@ const char* const failing_strategies[]{"direct/staged",     "ordered/staged:stre
                                        "direct/taskqueue",  "direct/taskqueue:device,chunks=3",
                                        "ordered/taskqueue", "auto"};
 
-/// The number of the exchange in which a device fails, and after how many copies and launches of it.
+/// The number of the exchange in which a device fails, and its number of copies and launches before the failure.
 std::vector<std::pair<int, int>> moments() {
   std::vector<std::pair<int, int>> all;
   for (const int number : {0, 3})
@@ -801,8 +801,8 @@ std::vector<std::pair<int, int>> moments() {
   return all;
 }
 
-/// Before or after its messages are sent, in a launch or a copy. Ranks further away learn of it through the ranks
-/// between.
+/// Before or after its messages are sent, in a launch or a copy. The failure reaches ranks further away through the
+/// ranks between.
 TEST(DeviceExchange, ADeviceThatFailsOnOneRankIsNamedByAllRanks) {
   constexpr int most = 200;
   for (const char* strategy : failing_strategies)
@@ -824,7 +824,7 @@ TEST(DeviceExchange, ADeviceThatFailsOnOneRankIsNamedByAllRanks) {
     }
 }
 
-/// A rank has all that it needs from the exchange that failed, and waits in the next one of other fields.
+/// A rank has received everything from the exchange that failed, and waits in the next one of other fields.
 TEST(DeviceExchange, ADeviceThatFailsInOneExchangeEndsWaitsInOthers) {
   constexpr int most = 200;
   for (const char* strategy : failing_strategies)

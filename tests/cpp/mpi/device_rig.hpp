@@ -70,7 +70,7 @@ struct DeviceRig {
   double* value(int slot, int x, int y) {
     return reinterpret_cast<double*>(fields.views()[0][static_cast<std::size_t>(slot)].at({x, y, 0}));
   }
-  /// Values beside both neighbours that no other exchange has, and halos that none has.
+  /// Sets values next to both neighbours that are different in every exchange, and halos that occur in none.
   void set(int exchange) {
     for (int y = 0; y < 600; ++y) {
       *value(0, 0, y) = number(world_rank(), exchange, y);
@@ -78,7 +78,7 @@ struct DeviceRig {
       *value(0, -1, y) = *value(0, 8, y) = 0;
     }
   }
-  /// The halos are those of an exchange.
+  /// Expects the halos of an exchange.
   void expect(int exchange) {
     const int left = (world_rank() + world_size() - 1) % world_size(), right = (world_rank() + 1) % world_size();
     for (int y = 0; y < 600 && world_size() > 1; ++y) {

@@ -1,5 +1,5 @@
-// Fields of a device that the host never holds as a whole: the size of the hatch that they pass through changes no
-// byte, and host memory does not grow with the grid.
+// Fields of a device that the host never holds as a whole: the size of the staging buffers that they pass through
+// changes no byte, and host memory does not grow with the grid.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;
 
-/// All that a run tells of its fields after some steps.
+/// Everything that a run reports about its fields after some steps.
 struct Told {
   std::uint64_t checksum = 0;
   std::vector<std::uint64_t> numbers;  ///< values of own points, a sum over them and errors, as bits
@@ -43,7 +43,8 @@ Told told_by(const Choice& choice, std::size_t hatch_bytes = usual_hatch_bytes) 
   return told;
 }
 
-/// The same choice on an imitated device, through each of these hatches, tells what the host tells with `reference`.
+/// Expects the same report of a choice on an imitated device, through each of these staging buffers, as on the host
+/// with `reference`.
 void expect_same(Choice choice, const std::vector<std::size_t>& hatches) {
   Choice plain = choice;
   plain.device.clear();
@@ -124,7 +125,7 @@ TEST(DeviceHatch, AByteWrittenBesideAFieldOfADeviceIsNoticed) {
   }
 }
 
-/// The most bytes of host memory that a run holds at once, from its beginning to its end, but those of MPI.
+/// The max bytes of host memory that a run holds, from its beginning to its end, without MPI's.
 std::int64_t host_bytes(const Choice& choice, std::int64_t& field_bytes) {
   const std::int64_t taken = taken_bytes(), held = held_bytes();
   most_held_bytes(true);
@@ -151,7 +152,7 @@ TEST(DeviceHatch, HostMemoryDoesNotGrowWithTheGrid) {
     const std::int64_t small = host_bytes(cube(24, strategy), small_fields),
                        large = host_bytes(cube(96, strategy), fields);
     EXPECT_GT(fields, 40 * small_fields) << strategy;
-    EXPECT_LT(large, fields / 8) << strategy;          // messages, and what describes them
+    EXPECT_LT(large, fields / 8) << strategy;          // messages, and their descriptions
     EXPECT_LT(large - small, 16 * small) << strategy;  // which grow with the faces: 16 times
   }
   Choice here = cube(96, "ordered/p2p");

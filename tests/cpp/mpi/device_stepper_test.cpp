@@ -40,8 +40,8 @@ struct Mixing {
           into(i, j, k) = sum;
         }
   }
-  /// What the cells give to reductions: the largest and the least, a sum that does not depend on the order of its
-  /// terms, and one that does.
+  /// Reductions of the cells: the largest and the least value, a sum that does not depend on the order of its terms,
+  /// and one that does.
   static std::vector<Reduction> reductions(ReduceMode mode) {
     return {{.name = "largest", .op = ReduceOp::max, .mode = mode},
             {.name = "least", .op = ReduceOp::min, .mode = mode},
@@ -58,7 +58,7 @@ struct Mixing {
           const double x = u(i, j, k);
           double parts[3] = {0, 0, 0};
           exact.add(x, parts);
-          if (args.numbers) args.numbers(i, j, k, 0) = x;  // what this cell gives to the first reduction
+          if (args.numbers) args.numbers(i, j, k, 0) = x;  // the cell's contribution to the first reduction
           if (args.numbers) {
             args.numbers(i, j, k, 1) = args.numbers(i, j, k, 5) = x;
             for (int p = 0; p < 3; ++p) args.numbers(i, j, k, 2 + p) = parts[p];
@@ -70,7 +70,7 @@ struct Mixing {
           }
         }
   }
-  /// `launched`: through the stream that a sweep is to be given to.
+  /// `launched`: through the stream on which a sweep is enqueued.
   SweepSpec sweep(std::vector<int> writes, bool launched) const {
     SweepSpec spec{.name = writes.front() == 0 ? "first" : "second",
                    .reads = {{0, 1}, {1, 1}},
@@ -117,7 +117,7 @@ class TwoArrays {
   TwoArrays& operator=(const TwoArrays&) = delete;
 
   const std::vector<FieldRef>& refs() const { return refs_; }
-  /// A number for each global point in both slots of a field, halos too: those beyond edges stay.
+  /// Writes a number for each global point to both slots of a field, halos too: numbers beyond edges stay.
   void fill(std::uint64_t seed, const GridSpec& grid) {
     for (std::size_t a = 0; a < memory_.size(); ++a) {
       std::vector<double> values(count_);
@@ -167,7 +167,7 @@ Choice random_choice_of_devices(std::mt19937& random, const std::string& strateg
   return c;
 }
 
-/// Those of all reductions, but for the sum that is rounded in another order.
+/// Expects equal numbers of all reductions, but for the sum that is rounded in another order.
 void expect_same_numbers(const Stepper& device, const Stepper& cpu, int reductions) {
   for (int r = 0; r < reductions; ++r) {
     const std::span<const double> found = device.reduced(r), right = cpu.reduced(r);
@@ -236,7 +236,7 @@ TEST(DeviceStepper, RandomStepsHaveTheBitsOfTheCpu) {
   }
 }
 
-/// Ranks are late by fifty times as long as a kernel that waits for the CPU stays on the device.
+/// Ranks are late by fifty times the time that a kernel that waits for the CPU stays on the device.
 TEST(DeviceStepper, NoNeighbourIsTooLate) {
   const Imitated short_stay("delay_us=20,stay_us=20");
   std::mt19937 random(static_cast<unsigned>(90 + world_size()));
@@ -263,7 +263,8 @@ class FailingStepper {
     if (mode) stage.reductions = Mixing::reductions(*mode);
     step_ = std::make_unique<Stepper>(grid_, arrays_.refs(), choice, std::vector<Stage>{stage});
   }
-  /// Steps until one fails. @param mortal  rank whose device fails after these steps, copies and launches; -1: all.
+  /// Runs steps until one fails. @param mortal  rank whose device fails after these steps, copies and launches; -1:
+  /// all.
   std::string run_until_it_fails(int mortal, int steps, int pieces, int most = 200) {
     std::string said = "no error";
     for (int n = 0; n < most && said == "no error"; ++n) {
@@ -288,7 +289,7 @@ class FailingStepper {
   std::unique_ptr<Stepper> step_;
 };
 
-/// In any copy or launch of a step, on one rank or on all: ranks fail at different places of a step.
+/// In any copy or launch of a step, on one rank or on all: ranks fail at different points of a step.
 TEST(DeviceStepper, ADeviceThatFailsIsNamedByAllRanksAndEndsAllLaterSteps) {
   const std::optional<ReduceMode> modes[]{{}, ReduceMode::blocking, ReduceMode::nonblocking};
   int cases = 0;
@@ -326,7 +327,7 @@ TEST(DeviceStepper, SteppersEndWhereADeviceOfAnotherRankHasFailed) {
     }
 }
 
-/// Its rank has not sent what the others wait for.
+/// Its rank has not sent the messages that the others wait for.
 TEST(DeviceStepper, AnExceptionOfALaunchOnOneRankReachesAllRanks) {
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
   const int thrower = world_size() - 1;
@@ -375,7 +376,7 @@ TEST(DeviceStepper, SumsAreTheSameInEveryRun) {
   }
 }
 
-/// A loop that ends by what a kernel has found.
+/// A loop that ends by a number that a kernel has found.
 TEST(DeviceStepper, LoopsEndByWhatKernelsGather) {
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
   const Mixing mixing;
@@ -405,7 +406,7 @@ TEST(DeviceStepper, LoopsEndByWhatKernelsGather) {
   EXPECT_EQ(largest[1], largest[0]);
 }
 
-/// The guard of a Stepper says the same of kernels as of sweeps on the CPU.
+/// The guard of a Stepper reports the same for kernels as for sweeps on the CPU.
 TEST(DeviceStepper, SweepsThatReadMoreThanTheySayAreNamedOnDevicesToo) {
   const Imitated slow("delay_us=20");
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});

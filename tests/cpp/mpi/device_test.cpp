@@ -53,7 +53,7 @@ void check_on_devices(const AppProblem& problem) {
                 << periodic << " kernel " << c.device_kernel << " pack " << to_word(c.pack);
             ++ran;
           }
-  EXPECT_GE(ran, 1);  // small blocks, as those of many ranks, leave few depths
+  EXPECT_GE(ran, 1);  // small blocks, as with many ranks, leave few depths
 }
 
 TEST(Devices, W14_DenseAdvectionIsByteIdentical) {
@@ -66,9 +66,10 @@ TEST(Devices, Laplace2dFloatIsByteIdentical) { check_on_devices({"laplace2d", "s
 TEST(Devices, Laplace2dDoubleIsByteIdentical) { check_on_devices({"laplace2d", "star", Real::f64, {29, 17, 1}}); }
 TEST(Devices, Laplace3dDoubleIsByteIdentical) { check_on_devices({"laplace3d", "star", Real::f64, {10, 12, 11}}); }
 
-/// All of these that are legal, or every second one, on periodic and other grids, give the bytes of `reference`. @param
-/// walls the thickest walls; all from 1 layer on are tried, with one thread and two in turn; 0: no box. @return how
-/// many are legal.
+/// Checks that all of these that are legal, or every second one, on periodic and other grids, compute the bytes of
+/// `reference`.
+/// @param walls  the thickest walls; all from 1 layer on are tried, with one thread and two in turn; 0: no box.
+/// @return the number of legal ones.
 int check_all(const std::vector<AppProblem>& problems, const std::vector<std::string>& schedules,
               const std::vector<std::string>& strategies, int walls = 0) {
   const Imitated slow("delay_us=20");
@@ -243,7 +244,7 @@ TEST(Devices, TimersTellThePhasesOfADeviceApart) {
 }
 
 TEST(Devices, W16_W19_TheInteriorRunsWhileMessagesTravel) {
-  const Imitated slow("delay_us=300");  // a stream that sleeps still lets the other lanes go on
+  const Imitated slow("delay_us=300");  // a stream that sleeps still lets the other lanes continue
   Choice c = choice_for({"laplace2d", "star", Real::f64, {96, 96, 1}}, true);
   c.device = "host";
   c.strategy = "direct/staged";

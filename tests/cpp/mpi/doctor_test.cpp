@@ -1,4 +1,4 @@
-// The doctor as a library call: the same answer on all ranks, of what this machine is.
+// The doctor as a library call: the same answer about this machine on all ranks.
 #include "haloscope/doctor.hpp"
 
 #include <gtest/gtest.h>

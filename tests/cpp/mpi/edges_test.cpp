@@ -43,7 +43,7 @@ void sweep_leak(const SweepArgs& a) {
   for_points(a.points(leak), [&](auto i, auto j) { f(i, j) = leak_of(p, u, i, j); });
 }
 
-/// How often the loop of stages `drift` and `leak` is carried out in a step: 1, 2, 0, 1, ...
+/// The number of runs of the loop of stages `drift` and `leak` in a step: 1, 2, 0, 1, ...
 std::int64_t times_in(std::int64_t step) { return (step + 1) % 3; }
 
 Step room_step(const Problem&) {
@@ -166,7 +166,7 @@ TEST(Edges, MirroredGhostPointsAndLoopsOfStagesGiveTheBytesOfTheLoopByEverySched
         if (one.skips()) continue;
         try {
           expect_room(choice);
-        } catch (const UnavailableError&) {  // what this MPI lacks, on all ranks alike
+        } catch (const UnavailableError&) {  // this MPI lacks it, on all ranks
         }
       }
     }

@@ -1,4 +1,5 @@
-// Reductions over ranks. Those whose numbers every rank gathers: against a sum in the order of ranks, call by call.
+// Reductions over ranks. Reductions whose numbers every rank gathers: against a sum in the order of ranks, call by
+// call.
 #include <bit>
 #include <random>
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int threads = 3;
 
-/// Numbers of any thread of any rank, the same on all ranks: as a type can have them, most of them.
+/// Numbers of any thread of any rank, the same on all ranks: most values that a type can have.
 double number_of(NumberType type, int round, int rank, int thread, int i) {
   std::mt19937_64 random(static_cast<std::uint64_t>(((round * 64 + rank) * 64 + thread) * 1024 + i));
   if (type == NumberType::character) return static_cast<double>(random() % 80);
@@ -20,7 +21,7 @@ double number_of(NumberType type, int round, int rank, int thread, int i) {
   return std::ldexp(static_cast<double>(random()) - 9e18, static_cast<int>(random() % 40) - 60);
 }
 
-/// What ranks find that add in the order of threads and ranks, each rank first its own.
+/// The results of ranks that add in the order of threads and ranks, each rank first its own numbers.
 std::vector<double> in_order(const Reduction& r, int round) {
   std::vector<double> all(static_cast<std::size_t>(r.numbers), identity_of(r.op));
   for (int rank = 0; rank < world_size(); ++rank)
@@ -61,7 +62,7 @@ int own_rank() {
   return rank;
 }
 
-/// @param beside  how many numbers of another reduction come first.
+/// @param beside  count of another reduction's numbers, which come first.
 void contribute(Partials& partials, const Reduction& r, int round, int beside) {
   for (int t = 0; t < threads; ++t)
     for (int i = 0; i < r.numbers; ++i) {
@@ -124,7 +125,7 @@ std::vector<Reduction> ways_to_reduce(int numbers) {
   return all;
 }
 
-/// What a reduction of `numbers` by each rank's one thread finds.
+/// The result of a reduction of `numbers` by each rank's one thread.
 std::vector<double> reduced(const Reduction& r, const std::vector<double>& numbers) {
   Partials partials(1);
   Reducer reducer(r, partials, MPI_COMM_WORLD, true);

@@ -1,4 +1,4 @@
-// The guard: stale halos are poisoned, named when they are wanted, and found where they were read.
+// The guard: stale halos are poisoned, named when they are required, and found where they were read.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -23,7 +23,7 @@ void each_cell(const Grid<2>& grid, int halo, Visit visit) {
     for (std::int64_t i = -halo; i < grid.cells()[0] + halo; ++i) visit(i, j);
 }
 
-/// How far a cell is beyond the own ones.
+/// The distance of a cell from the own ones.
 std::int64_t layer(const Grid<2>& grid, std::int64_t i, std::int64_t j) {
   const Index n = grid.cells();
   return std::max({std::int64_t{0}, -i, i - n[0] + 1, -j, j - n[1] + 1});
@@ -287,7 +287,7 @@ TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
   EXPECT_NE(error.find("box_stencil"), std::string::npos) << error;
 }
 
-/// The sum of u is reduced while v is swept; `greedy` sweeps of v, or of u, read two layers where they say one.
+/// The sum of u is reduced while v is swept; `greedy` sweeps of v, or of u, read two layers where they declare one.
 std::vector<Stage> summed_while_swept(const bool& greedy, ReduceMode mode, bool first) {
   const auto add = [&greedy, first](const SweepArgs& args) {
     star(greedy && first ? 2 : 1, false)(args);
@@ -308,8 +308,7 @@ std::vector<Stage> summed_while_swept(const bool& greedy, ReduceMode mode, bool 
           {.name = "follow", .sweeps = {{.name = "follow", .reads = {{0, 1}}, .writes = {1}, .run = follow}}}};
 }
 
-/// What two good steps reduce, after `bad` runs that the guard has refused; the same steps are then carried out once
-/// more.
+/// The reductions of two good steps, after `bad` runs that the guard has refused; the same steps then run once more.
 std::vector<double> sums_after(int bad, ReduceMode mode, bool first) {
   const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 2, .slots = 2, .name = "u"}}, v{grid, {.halo = 2, .name = "v"}};

@@ -1,4 +1,4 @@
-// hydro3d: the same bits whatever the ranks, forms, schedules and transports; walls that nothing passes.
+// hydro3d: the same bits with all ranks, forms, schedules and transports; walls that nothing passes.
 #include <vector>
 
 #include "faulty_device.hpp"
@@ -96,7 +96,7 @@ TEST(Hydro, OnDevicesNoSchedulePatternOrTransportChangesABit) {
   }
 }
 
-/// What reductions look for is found in every block of a kernel; sums are rounded in another order.
+/// The numbers of reductions are found in every block of a kernel; sums are rounded in another order.
 TEST(Hydro, OnDevicesStepsGatherTheNumbersOfTheCPU) {
   for (const char* collectives : {"merged", "studied"}) {
     Choice c = hydro_choice("random", {15, 9, 14});

@@ -23,7 +23,7 @@ namespace {
 
 Grid<2> small_grid(MPI_Comm comm) { return {comm, {.cells = {10, 12}, .periodic = {true, true}}}; }
 
-/// Own points hold `value`, halos something else.
+/// Sets own points to `value`, and halos to something else.
 void fill(Field<double, 2>& u, const Index& cells, double value) {
   for (std::int64_t j = -1; j <= cells[1]; ++j)
     for (std::int64_t i = -1; i <= cells[0]; ++i)
@@ -35,7 +35,7 @@ void expect_filled(Field<double, 2>& u, const Index& cells, double value) {
     for (std::int64_t i = -1; i <= cells[0]; ++i) ASSERT_EQ(u[0](i, j), value) << i << "," << j;
 }
 
-/// Ranks of a grid with borders have different messages; those of the later slots must find each other all the same.
+/// Ranks of a grid with borders have different messages; messages of the later slots must find each other all the same.
 class Slots : public testing::TestWithParam<const char*> {};
 
 TEST_P(Slots, OfGridsWithBordersGetTheirOwnHalos) {
@@ -86,7 +86,7 @@ TEST_P(ManyExchanges, OpenAtOnceMakeNoFurtherCommunicatorAndMoveTheirOwnBytes) {
     const auto windows = test::calls().windows_allocated;
     const int count = how_many(ranks_in(users), GetParam());
     for (int n = 1; n < count; ++n) open.push_back(make_exchange(grid, {u}, GetParam()));
-    EXPECT_LE(test::calls().communicators, before + count / 500);  // a window for buffers of some hundreds together
+    EXPECT_LE(test::calls().communicators, before + count / 500);  // one window for the buffers of some hundreds
     EXPECT_EQ(test::calls().windows_allocated, windows);
     double value = 0;
     for (int round = 0; round < 3; ++round)
@@ -199,7 +199,7 @@ TEST(Maximum, OfTwoUnderWayTogetherIsEachItsOwn) {
   }
 }
 
-/// Messages of every part and slot, and those that belong to no message of the plan.
+/// Tags of messages of every part and slot, and tags that belong to no message of the plan.
 std::vector<int> all_tags(const MessageTags& tags, const Plan& plan, int slots) {
   std::vector<int> all{tags.reduction(), tags.failure(), tags.ending()};
   for (const Message& message : plan.messages)

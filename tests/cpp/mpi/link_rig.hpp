@@ -19,7 +19,7 @@
 
 namespace haloscope::test {
 
-/// What the PMPI wrappers of pmpi_counter.cpp have seen on this thread.
+/// Calls that the PMPI wrappers of pmpi_counter.cpp have seen on this thread.
 struct Sent {
   std::int64_t messages = 0, bytes = 0;
 };
@@ -43,10 +43,10 @@ struct Case {
   std::vector<int> nodes = {};  ///< emulated; empty: the real ones
   std::string between = {};     ///< transport between nodes, joined with `transport`
   std::vector<std::string> between_options = {};
-  std::vector<Box> boxes = {};  ///< that the ranks own; empty: those of `ranks`
+  std::vector<Box> boxes = {};  ///< owned by the ranks; empty: the boxes of `ranks`
   RankOrder order{0, 1, 2};
-  unsigned strided = 0;  ///< fields are arrays of random strides, by this seed; 0: as those of a run
-  int delay_us = 0;      ///< at most, before each call of a link; of random length, different on each rank
+  unsigned strided = 0;  ///< fields are arrays of random strides, by this seed; 0: laid out as in a run
+  int delay_us = 0;      ///< max delay before each call of a link; of random length, different on each rank
 };
 
 class Rig {
@@ -69,7 +69,7 @@ class Rig {
     strategy.between_options = c.between_options;
     link = open_link(strategy, context());
   }
-  /// What a link on the rig's fields is opened on, one at a time or in turn.
+  /// The context in which a link on the rig's fields is opened, one at a time or in turn.
   LinkContext context() const {
     return {.comm = own_->comm(),
             .layout = &layout,
@@ -96,7 +96,7 @@ class Rig {
     }
   }
 
-  /// The own-neighbour halos that go before a round.
+  /// Copies the own-neighbour halos that precede a round.
   void copy(int round, int slot) { copies_[slot * plan.rounds + round].run(); }
   void start(int round, int slot) {
     delay();
@@ -120,7 +120,7 @@ class Rig {
     visit(slot, [&](std::byte* at, const Point& p) { write(at, p, epoch); });
   }
 
-  /// Number of points that do not hold what they must.
+  /// Number of points with a wrong value.
   std::int64_t wrong_points(int slot, int epoch) {
     std::int64_t wrong = 0;
     visit(slot, [&](std::byte* at, const Point& p) {

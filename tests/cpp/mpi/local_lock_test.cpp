@@ -1,4 +1,4 @@
-// Why no transport synchronises by locks alone: a scheme that the 2021 study rejects, shown to fail.
+// A scheme by locks alone that the 2021 study rejects, shown to fail: the reason why no transport uses it.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -27,7 +27,7 @@ void own(MPI_Win window, double* line) {
   }
 }
 
-/// The lines that a reader faster than the owner takes for those of successive iterations.
+/// The lines that a reader faster than the owner takes for lines of successive iterations.
 std::vector<double> read(MPI_Win window, bool& whole) {
   std::vector<double> seen;
   MPI_Barrier(MPI_COMM_WORLD);

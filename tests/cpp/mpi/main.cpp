@@ -11,7 +11,7 @@
 namespace {
 
 class FailuresOnly : public testing::EmptyTestEventListener {
-  // Remembered here: asking GoogleTest for the current test while it reports a failure would lock it twice.
+  // Stored here: a query to GoogleTest for the current test while it reports a failure would lock it twice.
   void OnTestStart(const testing::TestInfo& info) override {
     name_ = std::string(info.test_suite_name()) + "." + info.name();
   }
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   int level = 0, rank = 0;
   haloscope::add_built_in_apps();
   testing::InitGoogleTest(&argc, argv);
-  // Suites in which several threads call MPI say so in their name; all others run as haloscope-rank does.
+  // Suites in which several threads call MPI have it in their names; all others run as haloscope-rank does.
   const bool by_threads = GTEST_FLAG_GET(filter).find("ByThreads") != std::string::npos;
   MPI_Init_thread(&argc, &argv, by_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,4 +1,5 @@
-// Neighbourhood collectives on random exchanges, and where libraries go wrong: one rank is every neighbour of another.
+// Neighbourhood collectives on random exchanges, and in cases that libraries get wrong: one rank is every neighbour of
+// another.
 #include "allocation_counter.hpp"
 #include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"

@@ -1,4 +1,4 @@
-// Random exchanges of fields that are made of numbers, for what adds them up.
+// Random exchanges of fields that consist of numbers, for tests that add them up.
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace haloscope::test {
 
-/// Fields of every kind of number, with widths of their own.
+/// Fields of every kind of number, each with separate widths.
 inline std::vector<Quantity> random_numbers(std::mt19937& random, const GridSpec& grid) {
   const auto centred = [&] {
     return static_cast<Centring>(pick(random, 0, 3) == 0 ? pick(random, 1, 1 + grid.dims) : 0);
@@ -36,7 +36,7 @@ inline std::vector<Quantity> random_numbers(std::mt19937& random, const GridSpec
 inline Case random_numbers_case(std::mt19937& random) {
   Case c = random_case(random, {});
   c.spec.quantities = random_numbers(random, c.grid);
-  if (!c.boxes.empty() && c.spec.corners)  // beside holes
+  if (!c.boxes.empty() && c.spec.corners)  // next to holes
     for (Quantity& q : c.spec.quantities) q.edges = {};
   if (pick(random, 0, 1)) {
     for (std::size_t q = 0; q < c.spec.quantities.size(); ++q) {
@@ -53,7 +53,7 @@ inline Case random_numbers_case(std::mt19937& random) {
   return c;
 }
 
-/// Calls visit(number) for each number of a point, as the type that it has.
+/// Calls visit(number) for each number of a point, with the number's type.
 template <class Visit>
 void each_number(const Quantity& q, std::byte* at, Visit visit) {
   const auto all = [&](auto one) {

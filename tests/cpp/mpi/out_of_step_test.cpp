@@ -1,4 +1,4 @@
-// Exchanges that the guard refused: nothing arrives in their arrays any more, however late a neighbour is.
+// Exchanges that the guard refused: no data arrives in their arrays any more, however late a neighbour is.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -31,7 +31,7 @@ bool holds_only(const Grid<2>& grid, const Kept& u, double value) {
   return true;
 }
 
-/// Lets messages come, and neighbours do what they still want to.
+/// Receives messages while neighbours finish their work.
 void receive_what_comes() {
   int there = 0;
   for (int poll = 0; poll < 100; ++poll) {
@@ -42,7 +42,7 @@ void receive_what_comes() {
 }
 
 /// Rank 1 makes an exchange more than the others, and pauses after the notes that it sends in the one that differs.
-/// @param before  exchanges that are alike.
+/// @param before  exchanges that are equal on all ranks.
 void refuse_and_free(const Grid<2>& grid, const Kept& u, const std::string& strategy, int before) {
   SCOPED_TRACE(strategy);
   {

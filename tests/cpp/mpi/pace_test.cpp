@@ -1,4 +1,4 @@
-// The pace of the machine: what a launch may spend on it, and what a meter says.
+// The pace of the machine: the time that a launch may spend on it, and a meter's results.
 #include "haloscope/rank/pace/pace.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ TEST(PaceBudget, AShortLaunchHasNoTimeForASetUp) {
 TEST(PaceBudget, RoundsAreTimedWhileTheyCostNoMoreThanTheShare) {
   for (double elapsed = 0.1; elapsed < 50; elapsed *= 1.1) {
     PaceSpent spent{.elapsed_s = elapsed};
-    const double round_s = 0.8e-3;  // cheaper than guessed
+    const double round_s = 0.8e-3;  // cheaper than estimated
     spent.spent_s = spent.affordable() > 0 ? guessed_setup_s : 0;
     for (int rounds = 0; (rounds = spent.affordable()) > 0;) {
       spent.rounds += rounds;

@@ -33,7 +33,7 @@ void check_random_exchanges(int rounds, int delay_us) {
     }
 }
 
-/// Both ends know a peer by several messages, in rounds or at once, in two slots.
+/// Both ends share several messages, in rounds or concurrently, in two slots.
 void check_periodic_cubes() {
   for (const Case& variant : partitioned_variants())
     for (int split : {0, 1, 2})
@@ -63,8 +63,7 @@ void check_two_slots_in_flight() {
   }
 }
 
-// The next two come first: Open MPI sets up once in a program what it needs for partitioned messages, for all ranks
-// together.
+// The next two come first: Open MPI sets up its partitioned messages once in a program, for all ranks together.
 TEST(Partitioned, HalfOfTheRanksExchangeOrAreRefused) {
   MPI_Comm half;
   MPI_Comm_split(MPI_COMM_WORLD, world_rank() % 2, 0, &half);
@@ -87,7 +86,7 @@ TEST(Partitioned, NonblockingCallsOfTheProgramKeepTheirOrderAfterTheFirstLinkIsO
   c.transport = "partitioned";
   Rig rig(periodic_cube(0, c));
   for (int i = 0; i < 10; ++i) {
-    int polls = (world_rank() + i) % 2 * 1000, there = 0, sum = world_rank();  // MPI may go on with set-up in each
+    int polls = (world_rank() + i) % 2 * 1000, there = 0, sum = world_rank();  // MPI may continue its set-up in each
     for (; polls > 0; --polls) MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
     MPI_Request request;
     MPI_Iallreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);

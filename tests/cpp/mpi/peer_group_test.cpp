@@ -1,4 +1,4 @@
-// Who sends to whom in micro-benchmarks.
+// Senders and receivers in micro-benchmarks.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Counts what this thread of this rank really sends, makes and frees, in front of MPI's own functions; refuses some
+// Counts the real sends, constructions and frees of this thread of this rank, in front of MPI's functions; refuses some
 // calls.
 #include "pmpi_counter.hpp"
 
@@ -40,7 +40,7 @@ namespace {
 
 bool refuses() { return calls_until_refusal() >= 0 && calls_until_refusal()-- == 0; }
 
-/// A call that makes something, unless it is to be refused.
+/// A call that makes something, unless it is refused.
 template <class Handle, class Make>
 int make(std::int64_t& count, const Handle* made, Handle none, Make call) {
   if (refuses()) return MPI_ERR_OTHER;

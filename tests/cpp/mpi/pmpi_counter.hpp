@@ -1,5 +1,5 @@
-// What the wrappers of pmpi_counter.cpp have seen on this thread, besides the messages of Sent (link_rig.hpp), and the
-// calls that they refuse.
+// Calls that the wrappers of pmpi_counter.cpp have seen on this thread, besides the messages of Sent (link_rig.hpp),
+// and the calls that they refuse.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct Held {
 };
 Held& held();
 
-/// How many more calls that make requests, datatypes, communicators or windows succeed on this rank before MPI refuses
+/// The number of further calls that make requests, datatypes, communicators or windows on this rank before MPI refuses
 /// one; negative: it refuses none.
 std::int64_t& calls_until_refusal();
 
-/// How long this rank sleeps after each MPI_Isend, which then has left. Seconds.
+/// The time that this rank sleeps after each MPI_Isend, which then has left. Seconds.
 double& pause_after_send_s();
 
 }  // namespace haloscope::test

@@ -80,7 +80,7 @@ TEST(Poisson, SD3_SlotsAreReusedSafelyOverManyIterations) {
   const Choice c = start_from(choice_of("gauss-seidel", 1), "random");
   Sequential expected(c);
   const double residual = expected.residual_after(iterations);
-  const Solved s = solve(until(c, 1e-300, "accumulate"), iterations);  // never reached: every iteration's is collected
+  const Solved s = solve(until(c, 1e-300, "accumulate"), iterations);  // never reached: collects each iteration's
   EXPECT_EQ(s.progress.steps, iterations);
   EXPECT_EQ(s.residual, residual);
   EXPECT_FALSE(s.progress.finished);

@@ -32,7 +32,7 @@ inline Choice start_from(Choice c, const char* initial, int function = 1) {
   return c;
 }
 
-/// Until the residual is below `precision`; how it is found is a scheme's name.
+/// Iterates until the residual is below `precision`; a scheme's name selects its computation.
 inline Choice until(Choice c, double precision, const std::string& scheme) {
   c.set["precision"] = precision;
   c.set["residual"] = scheme;
@@ -93,7 +93,7 @@ struct Solved {
   std::unique_ptr<Run> run;
 };
 
-/// At most this many iterations; a precision may end them earlier.
+/// Runs at most this number of iterations; a precision may end them earlier.
 inline Solved solve(const Choice& c, std::int64_t iterations, const RunnerOptions& options = {}) {
   Solved s;
   s.run = std::make_unique<Run>(MPI_COMM_WORLD, c, options);

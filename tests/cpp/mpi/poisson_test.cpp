@@ -26,7 +26,7 @@ TEST(Poisson, SA3_SB1_JacobiGivesTheBytesOfTheSequentialLoop) {
       }
 }
 
-/// All of them on one rank and in the long tests, else a fixed sample.
+/// All of them on one rank and in the long tests, otherwise a fixed sample.
 TEST(Poisson, SB1_SC1_SC2_SC3_SC4_EveryLegalStrategyScheduleAndDepthGivesTheBytesOfJacobi) {
   const int stride = thorough() || world_size() == 1 ? 1 : world_size() <= 4 ? 7 : 31;
   int number = 0, ran = 0;
@@ -42,7 +42,7 @@ TEST(Poisson, SB1_SC1_SC2_SC3_SC4_EveryLegalStrategyScheduleAndDepthGivesTheByte
         try {
           expect_sequential(c, 5, 2);
           ++ran;
-        } catch (const UnavailableError&) {  // what this MPI lacks
+        } catch (const UnavailableError&) {  // this MPI lacks it
         }
       }
   EXPECT_GT(number, 100);

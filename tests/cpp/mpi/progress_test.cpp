@@ -1,4 +1,4 @@
-// While a rank waits in the library, MPI goes on with calls of other ranks that depend on it.
+// While a rank waits in the library, MPI continues calls of other ranks that depend on it.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -27,7 +27,7 @@ class Reached {
   Reached(const Reached&) = delete;
   Reached& operator=(const Reached&) = delete;
 
-  /// Rank 1 is in a call that depends on rank 0 before it makes its part of `work`.
+  /// Rank 1 is in a call that depends on rank 0 before it does its part of `work`.
   void send_before(const std::function<void()>& work) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (world_rank() == 0) MPI_Irecv(memory_.data(), bytes, MPI_CHAR, 1, tag, MPI_COMM_WORLD, &request);
@@ -52,7 +52,7 @@ class Reached {
 
  private:
   static constexpr int tag = 5;
-  static constexpr int bytes = 512 << 10;  // MPI sends so many only once the receiver is in one of its calls
+  static constexpr int bytes = 512 << 10;  // large: MPI sends it only once the receiver is in one of its calls
 
   std::vector<char> memory_;
   MPI_Win window_ = MPI_WIN_NULL;

@@ -1,4 +1,4 @@
-// Exchanges to try transports on: random ones, and a cube in which every kind of neighbour occurs.
+// Exchanges for tests of transports: random ones, and a cube in which every kind of neighbour occurs.
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ inline std::vector<Quantity> random_quantities(std::mt19937& random) {
   return chosen;
 }
 
-/// Uneven blocks of `grid`, at least `least` cells wide, for ranks in a random order; where `holes`, some blocks beside
-/// theirs belong to nobody.
+/// Uneven blocks of `grid`, at least `least` cells wide, for ranks in a random order; where `holes`, some further
+/// blocks belong to no rank.
 inline std::vector<Box> random_boxes(std::mt19937& random, GridSpec& grid, int ranks, const Widths& least, bool holes) {
   ProcessGrid places = random_grid(random, ranks, grid.dims);
   if (holes) ++places[pick(random, 0, grid.dims - 1)];
@@ -59,7 +59,7 @@ inline std::vector<Box> random_boxes(std::mt19937& random, GridSpec& grid, int r
   return boxes;
 }
 
-/// Another split of the grid than the usual one: another order of ranks, uneven blocks, holes.
+/// Another split of the grid than the default one: another order of ranks, uneven blocks, holes.
 inline void split_otherwise(std::mt19937& random, Case& c) {
   std::shuffle(c.order.begin(), c.order.end(), random);
   const bool uneven = pick(random, 0, 1), holes = pick(random, 0, 1);

@@ -1,4 +1,4 @@
-// Exchanges whose arrays are replaced while MPI refuses a call: afterwards nothing moves an array that was replaced.
+// Exchanges whose arrays are replaced while MPI refuses a call: afterwards no message moves an array that was replaced.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -14,7 +14,7 @@
 namespace haloscope {
 namespace {
 
-/// Four arrays, two of which are the slots of a field, and what exchanges make of all of them.
+/// Four arrays, two of which are the slots of a field, and the results of exchanges of all of them.
 class Replaced {
  public:
   explicit Replaced(const Grid<2>& grid)
@@ -47,8 +47,8 @@ class Replaced {
   std::vector<std::vector<double>> arrays_;
 };
 
-/// One call of MPI is refused while slot 0 moves from array 0 to 2; then a slot moves to array 3.
-/// @return whether there was such a call. @throws UnavailableError where MPI lacks the transport.
+/// Refuses one call of MPI while slot 0 moves from array 0 to 2; then a slot moves to array 3.
+/// @return true if there was such a call. @throws UnavailableError where MPI lacks the transport.
 bool refuse_a_call(const Grid<2>& grid, const Strategy& strategy, std::int64_t call, int next_slot) {
   Replaced arrays(grid);
   Exchange halo = arrays.open({0, 1}, strategy);

@@ -1,4 +1,4 @@
-// Openings that are refused: they end as if they had never been, however far they came.
+// Openings that are refused: they end as if they had never been, at whatever point they fail.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -22,7 +22,7 @@ using test::world_size;
 
 Grid<2> torus(MPI_Comm comm) { return {comm, {.cells = {10, 12}, .periodic = {true, true}}}; }
 
-/// A step of two stages, each by a strategy of its own; the first one reduces.
+/// A step of two stages, each by a separate strategy; the first one reduces.
 std::vector<Stage> two_stages() {
   const auto stage = [](int from, int to) {
     const auto run = [=](const SweepArgs& args) {
@@ -59,8 +59,8 @@ void exchange(const Grid<2>& grid, const std::vector<FieldRef>& fields, const ch
   make_exchange(grid, fields, strategy, {.guard = true}).exchange();
 }
 
-/// A grid, fields and what comes last are opened. Fields in shared memory stay where an exception of a program ends
-/// them, so they end after it.
+/// Opens a grid, fields and `last`. Fields in shared memory stay where an exception of a program ends them, so they end
+/// after it.
 std::string error_of_opening(MPI_Comm comm, const Asked& asked, Last last) {
   std::optional<Grid<2>> grid;
   std::optional<Field<double, 2>> u, v;
@@ -72,8 +72,8 @@ std::string error_of_opening(MPI_Comm comm, const Asked& asked, Last last) {
   });
 }
 
-/// An opening on a communicator whose call `number` that makes something is refused; 0: none.
-/// @returns whether there was such a call.
+/// Opens on a communicator with call `number` that makes something refused; 0: none.
+/// @returns true if there was such a call.
 bool attempt(MPI_Comm users, const Asked& asked, Last last, std::int64_t number) {
   test::calls_until_refusal() = number - 1;
   const std::string error = error_of_opening(users, asked, last);
@@ -83,11 +83,11 @@ bool attempt(MPI_Comm users, const Asked& asked, Last last, std::int64_t number)
   return refused;
 }
 
-/// @param open  makes attempt `number`, and frees what it has made for it.
-/// @param kept  the most communicators that one of them may keep.
+/// @param open  makes attempt `number`, and frees everything that it has made for it.
+/// @param kept  the max number of communicators that one of them may keep.
 template <class Open>
 void refuse_each(Open open, std::int64_t kept) {
-  open(0);  // what is made once a process stays
+  open(0);  // objects that are made once a process stay
   std::int64_t number = 1;
   for (bool refused = true; refused; ++number) {
     const test::Held before = test::held();
@@ -110,8 +110,8 @@ void refuse_each(const Asked& asked, Last last) {
   PMPI_Comm_free(&users);
 }
 
-/// On a communicator of its own, where the library makes all it needs. It leaves its communicator, and those of the
-/// machine and the node, where messages of an opening that was refused may be under way.
+/// Opens on a separate communicator, where the library makes everything it needs. It leaves its communicator, and the
+/// communicators of the machine and the node, where messages of a refused opening may be in flight.
 void refuse_each_on_a_new_communicator(const Asked& asked, Last last) {
   const auto open = [&](std::int64_t number) {
     MPI_Comm users;
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, RefusedOpening,
                            return name;
                          });
 
-/// More than there are communicators, in the long tests.
+/// More openings than communicators, in the long tests.
 int how_many() { return test::thorough() ? 3000 : 20; }
 
 TEST(RefusedOpenings, OneAfterTheOtherOfAnExchangeLeaveRoomForAnother) {
@@ -173,14 +173,14 @@ TEST(RefusedOpenings, OneAfterTheOtherOfAnExchangeLeaveRoomForAnother) {
   const auto refused = [&] {
     return error_of<Error>([&] { make_exchange(grid, {u}, "direct/shared", {.guard = true}); });
   };
-  ASSERT_NE(refused(), "no error");  // the library keeps what it needs of the node
+  ASSERT_NE(refused(), "no error");  // the library keeps its objects of the node
   const test::Held before = test::held();
   for (int n = 0; n < how_many(); ++n) ASSERT_NE(refused(), "no error");
   EXPECT_EQ(test::held(), before);
   make_exchange(grid, {u}, "direct/p2p", {.guard = true}).exchange();
 }
 
-/// Its last stage is refused, when the first one is open.
+/// Refuses the last stage, when the first one is open.
 TEST(RefusedOpenings, OneAfterTheOtherOfAStepperLeaveRoomForAnother) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank shares no memory";
   const auto grid = torus(MPI_COMM_WORLD);

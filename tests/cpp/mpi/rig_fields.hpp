@@ -1,4 +1,4 @@
-// The fields of a rig: those of a run, or arrays as foreign codes have them, of any strides.
+// The fields of a rig: fields of a run, or arrays as third-party codes have them, of any strides.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class StridedArrays {
     }
   }
   const Views& views() const { return views_; }
-  /// Whether nothing but points has changed.
+  /// True if only points have changed.
   bool canaries_alive() const {
     std::size_t array = 0;
     for (std::size_t q = 0; q < views_.size(); ++q)
@@ -73,7 +73,7 @@ class StridedArrays {
   Views views_;
 };
 
-/// One or the other.
+/// Fields of a run, or strided arrays.
 class RigFields {
  public:
   explicit RigFields(Storage storage) : storage_(std::move(storage)) {}

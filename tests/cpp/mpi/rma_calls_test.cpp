@@ -1,4 +1,4 @@
-// One-sided transports make the calls that each form of synchronisation is known by, counted in front of MPI.
+// One-sided transports make the calls that characterise each form of synchronisation, counted in front of MPI.
 #include <algorithm>
 
 #include "haloscope/choice.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 // ---- the calls of each form -----------------------------------------------------------------------------------------
 
-/// What `exchanges` exchanges of an open link call, without opening and closing it.
+/// The calls of `exchanges` exchanges of an open link, without opening and closing it.
 struct Loop {
   Calls before, after;
   std::int64_t messages = 0, bytes = 0;

@@ -9,7 +9,7 @@ namespace haloscope::test {
 
 using WordList = std::vector<std::string>;
 
-/// All ways to take one word of each list; "" is no word.
+/// All ways to take one word of each list; "" is not a word.
 inline std::vector<WordList> product(const std::vector<WordList>& lists) {
   std::vector<WordList> all{{}};
   for (const WordList& list : lists) {
@@ -52,7 +52,7 @@ inline Case rma_case(const std::string& transport, const WordList& options) {
   return c;
 }
 
-/// Ranks in two dimensions, as near to a square as they go.
+/// Ranks in two dimensions, as close to a square as possible.
 inline ProcessGrid square() {
   int height = 1;
   for (int h = 1; h * h <= world_size(); ++h)

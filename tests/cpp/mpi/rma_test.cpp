@@ -177,7 +177,7 @@ TEST(Rma, PostAndTestDoNotBlockAndWaitingForNamesAPeer) {
       Rig rig(c);
       rig.fill(0, 1);
       const bool passive = std::string(transport).starts_with("rma-lock");
-      // Rank 0 is far ahead: the others send only when it has looked many times.
+      // Rank 0 is far ahead: the others send only when it has polled many times.
       if (world_rank() == 0) {
         rig.link->post(rig.in(0), 0);
         rig.link->pack(rig.out(0), 0, {});

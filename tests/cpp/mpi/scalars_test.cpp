@@ -77,7 +77,7 @@ TEST(Scalars, FollowFromReductionsByEveryScheduleAndTransport) {
           haloscope::Run run(MPI_COMM_WORLD, choice);
           run.initialise();
           run.advance(1, true);
-          run.advance(5, true);  // numbers of before are not forgotten
+          run.advance(5, true);  // earlier numbers are not forgotten
           EXPECT_EQ(wrong_points(run, 0, expected), 0);
           EXPECT_EQ(run.scalars()[1], 12);
         }

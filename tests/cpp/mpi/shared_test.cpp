@@ -33,10 +33,10 @@ std::vector<Case> forms(int nodes, Placement placement = Placement::block, const
   return list;
 }
 
-/// Whether test() can say yes before wait() has been called.
+/// True if test() can succeed before wait() has been called.
 bool polls(const Case& c) { return c.options[0] != "fence"; }
 
-/// What leaves the node: messages and bytes of one exchange.
+/// The traffic that leaves the node: messages and bytes of one exchange.
 Sent across_nodes(const Rig& rig, const Case& c) {
   Sent far;
   for (const Message& m : rig.plan.messages)
@@ -47,7 +47,7 @@ Sent across_nodes(const Rig& rig, const Case& c) {
   return far;
 }
 
-/// Several exchanges; MPI moves nothing but what crosses the border of a node.
+/// Runs several exchanges; MPI moves only messages that cross the border of a node.
 void check(const Case& c) {
   SCOPED_TRACE(describe(c));
   Rig rig(c);
@@ -96,14 +96,14 @@ TEST(Shared, SE3_AnyTransportOfTheBuildWorksBetweenNodes) {
   if (world_size() < 2) GTEST_SKIP() << "needs 2 nodes";
   std::mt19937 random(80 + world_size());
   for (const TransportTraits* transport : transport_traits()) {
-    if (transport->device || transport->name == "reference") continue;  // for other memory, for all halos at once
+    if (transport->device || transport->name == "reference") continue;  // for other memory, for all halos together
     if (transport->name == "shared" || HasFailure()) continue;
     for (const Case& form : forms(2, Placement::block, transport->name)) {
       Case c = random_case(random, form);
       c.poll = false;
       try {
         check(c);
-      } catch (const UnavailableError& error) {  // this MPI lacks it; says so on all ranks
+      } catch (const UnavailableError& error) {  // this MPI lacks it, and reports that on all ranks
         EXPECT_NE(std::string(error.what()), "");
       }
     }
@@ -253,7 +253,7 @@ TEST(Shared, NeighboursOnOtherNodesAreRefusedWithTheRemedy) {
   EXPECT_NE(illegal(choice).find("cannot be split"), std::string::npos);
 }
 
-/// Grants shared memory up to a number of bytes as long as it lives.
+/// Limits the shared memory that is granted to a number of bytes as long as it lives.
 struct Cap {
   explicit Cap(std::int64_t bytes) { cap_shared_memory(bytes); }
   ~Cap() { cap_shared_memory(std::int64_t{1} << 62); }
@@ -320,7 +320,7 @@ TEST(SharedMemory, OnlyLayersNextToOtherRanksAreShared) {
     const auto plane = fields.views()[0][0].stride[2];
     const auto whole = static_cast<std::int64_t>(fields.bytes(0, 0).size());
     if (n == 1) {
-      EXPECT_LE(shared_bytes(), 0);  // there is nobody to reach it
+      EXPECT_LE(shared_bytes(), 0);  // no neighbour reaches it
     } else if (split == 2) {
       EXPECT_GE(shared_bytes(), 2 * 4 * plane);  // both ends of both slots: a halo and the layer it mirrors
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
@@ -360,7 +360,7 @@ TEST(SharedMemory, FieldsOfTheUserClassesExchangeThroughIt) {
                                         .periodic = {true, true, true},
                                         .nodes = emulated_nodes(world_size(), nodes, placement)});
     Field<double, 3> u(grid, {.halo = 2, .name = "u", .memory = MemoryKind::shared});
-    Field<float, 3> v(grid, {.halo = 2, .name = "v", .memory = MemoryKind::shared});  // a window of its own
+    Field<float, 3> v(grid, {.halo = 2, .name = "v", .memory = MemoryKind::shared});  // in a separate window
     for (const char* strategy : {"ordered/shared+p2p", "direct:merged/shared:pull+persistent:testany",
                                  "ordered:merged/shared:fence+p2p", "ordered/shared:packed+p2p"}) {
       Exchange exchange = make_exchange(grid, {u, v}, strategy);

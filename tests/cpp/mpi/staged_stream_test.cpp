@@ -1,5 +1,5 @@
-// Transport staged:stream: work that waits for messages is given to its stream before they arrive, and goes on however
-// they come.
+// Transport staged:stream: work that waits for messages is enqueued on its stream before they arrive, and continues in
+// any order of arrival.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -15,7 +15,7 @@
 namespace haloscope::test {
 namespace {
 
-/// A rig whose exchanges a runner carries out, which notes the order in which operations begin.
+/// A rig whose exchanges a runner runs, which logs the order in which operations begin.
 struct RunnerRig : DeviceRig {
   Program program;
   DeviceStreams streams;
@@ -61,7 +61,7 @@ TEST(StagedStream, CopiesOfArrivedMessagesAreGivenToTheStreamBeforeAnyIsSent) {
   }
 }
 
-/// The last rank packs nothing that would come before what it receives.
+/// The last rank packs nothing before it receives.
 TEST(StagedStream, RanksThatOnlySendOrOnlyReceiveGetTheirMessages) {
   if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
   const Imitated slow("devices=8,delay_us=20");

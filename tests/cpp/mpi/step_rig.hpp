@@ -1,4 +1,4 @@
-// Apps made for tests: a whole grid swept by plain loops, and a run of all ranks held against it point by point.
+// Apps made for tests: a whole grid swept by plain loops, and a run of all ranks compared with it point by point.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace haloscope::test {
 
 /// One slot of a quantity on the whole grid, read as sweeps read their fields: points around a grid that wraps around
-/// are those of the other side, points beyond one that does not keep their initial values.
+/// are points of the other side, points beyond one that does not keep their initial values.
 template <class T>
 class Whole {
  public:
@@ -38,7 +38,7 @@ class Whole {
   }
   T& operator()(std::int64_t i, std::int64_t j) { return values_[place(i, j)]; }
   T operator()(std::int64_t i, std::int64_t j) const { return values_[place(i, j)]; }
-  /// All points of the grid, of a plane that it shares with itself both.
+  /// All points of the grid; of a plane that it shares with itself, both copies.
   const Box& owned() const { return owned_; }
 
  private:
@@ -63,7 +63,7 @@ void for_points(const Box& box, Visit visit) {
     for (std::int64_t i = box.lo[0]; i < box.hi[0]; ++i) visit(i, j);
 }
 
-/// Points of a quantity that this rank holds, with those of planes that it shares, where a run has other bits.
+/// Points that this rank holds of a quantity, shared planes included, where a run has other bits.
 template <class T>
 std::int64_t wrong_points(const Run& run, int quantity, const Whole<T>& expected) {
   const Box cells = run.layout().owned(run.plan().rank);
@@ -106,7 +106,7 @@ inline std::string describe(const Choice& c) {
   return text;
 }
 
-/// What five steps of a choice give, its halos poisoned before each exchange.
+/// The checksum after five steps of a choice, its halos poisoned before each exchange.
 inline std::uint64_t checksum_of(const Choice& choice) {
   Run run(MPI_COMM_WORLD, choice);
   run.initialise();
@@ -115,7 +115,7 @@ inline std::uint64_t checksum_of(const Choice& choice) {
   return run.checksum();
 }
 
-/// Makes an app known at its first use.
+/// Registers an app at its first use.
 inline const std::string& known(const App& app) {
   static std::vector<std::string> added;
   if (std::find(added.begin(), added.end(), app.name) == added.end()) {
@@ -125,12 +125,12 @@ inline const std::string& known(const App& app) {
   return app.name;
 }
 
-/// The modes of reductions, and a parameter that says which one an app's have.
+/// The modes of reductions, and a parameter that selects the mode of an app's reductions.
 inline const std::vector<std::string>& modes() { return haloscope::Words<ReduceMode>::all(); }
 inline Parameter mode_parameter() {
   return {.name = "mode", .value = modes().front(), .help = "When ranks wait for numbers.", .words = modes()};
 }
-/// The same of their ways.
+/// The same for their ways.
 inline Parameter way_parameter() {
   const std::vector<std::string>& ways = haloscope::Words<ReduceBy>::all();
   return {.name = "by", .value = ways.front(), .help = "How ranks' numbers become one.", .words = ways};

@@ -174,7 +174,7 @@ TEST(Steps, TwoStagesOnAStaggeredGridGiveTheBytesOfTheLoopByEveryScheduleAndTran
           try {
             expect_waves_of(choice);
             ++ran;
-          } catch (const UnavailableError&) {  // what this MPI lacks, on all ranks alike
+          } catch (const UnavailableError&) {  // this MPI lacks it, on all ranks
           }
         }
       }
@@ -200,7 +200,7 @@ TEST(Steps, ReductionsOfEveryModeAreTheSameOnAllRanksAndFromRunToRun) {
         }
 }
 
-/// Whether an operation comes after one of a kind.
+/// True if an operation comes after one of a kind.
 bool comes_after(const Program& program, int op, OpKind kind) {
   const auto& before = program.ops[static_cast<std::size_t>(op)].after;
   return std::any_of(before.begin(), before.end(), [&](int b) {
@@ -262,7 +262,7 @@ TEST(Steps, StagesMayHaveStrategiesOfTheirOwn) {
         if (one.skips()) continue;
         try {
           expect_waves_of(choice);
-        } catch (const UnavailableError&) {  // what this MPI lacks, on all ranks alike
+        } catch (const UnavailableError&) {  // this MPI lacks it, on all ranks
         }
       }
     }
@@ -278,7 +278,7 @@ TEST(Steps, AStageMayExchangeMoreThanItReads) {
     }
 }
 
-/// What is sent is overwritten by the sweeps of the same stage.
+/// Sent data is overwritten by the sweeps of the same stage.
 TEST(Steps, OneStageOfTwoSweepsGivesTheBytesOfTheLoopByEveryScheduleAndTransport) {
   Every one(3, 7);
   for (const auto& periodic : periodicities)
@@ -290,7 +290,7 @@ TEST(Steps, OneStageOfTwoSweepsGivesTheBytesOfTheLoopByEveryScheduleAndTransport
         if (one.skips()) continue;
         try {
           expect_waves_of(choice);
-        } catch (const UnavailableError&) {  // what this MPI lacks, on all ranks alike
+        } catch (const UnavailableError&) {  // this MPI lacks it, on all ranks
         }
       }
     }
@@ -341,7 +341,7 @@ void gather_largest(const SweepArgs& a, double value) {
   if (a.reduced) a.reduced[0] = std::max(a.reduced[0], value);
 }
 
-/// Salt and heat at once, from the old ones.
+/// Salt and heat together, from the old ones.
 void sweep_both(const SweepArgs& a) {
   const auto s = a.read<double, 2>(salt), h = a.read<double, 2>(heat);
   const auto next_s = a.write<double, 2>(salt), next_h = a.write<double, 2>(heat);
@@ -370,7 +370,7 @@ void sweep_flow(const SweepArgs& a) {
   const auto f = a.write<double, 2>(flow);
   for_points(a.points(flow), [&](auto i, auto j) { f(i, j) = flow_of(s, i, j); });
 }
-/// Salt and heat from the flow, which is the step's own and has one slot.
+/// Salt and heat from the flow, which belongs to the step and has one slot.
 void sweep_by_flow(const SweepArgs& a) {
   const auto f = a.read<double, 2>(flow), s = a.read<double, 2>(salt), h = a.read<double, 2>(heat);
   const auto next_s = a.write<double, 2>(salt), next_h = a.write<double, 2>(heat);
@@ -490,7 +490,7 @@ double relaxed(double right, double west, double east, double south, double nort
   return (right + 0.5 * ((west + east) + (south + north))) / 3;
 }
 
-/// What is there becomes the right-hand side.
+/// The present values become the right-hand side.
 void sweep_right_hand_side(const SweepArgs& a) {
   const auto u = a.read<double, 2>(found);
   const auto f = a.write<double, 2>(wanted);
@@ -627,7 +627,7 @@ void sweep_with_least(const SweepArgs& a) {
   });
 }
 
-/// Each sweep gathers three numbers of its own.
+/// Each sweep gathers three separate numbers.
 Step extremes_step(const Problem& problem) {
   const auto mode = mode_of(problem);
   Step step;
@@ -690,7 +690,7 @@ TEST(Steps, LargestAndLeastOfThreeNumbersEachAreExact) {
         }
 }
 
-/// The largest |v|, how many points are above 0 and below, and the sum over columns 0 to 3.
+/// The largest |v|, the numbers of points above 0 and below, and the sum over columns 0 to 3.
 void sweep_gathering(const SweepArgs& a) {
   const auto u = a.read<double, 2>(0);
   if (!a.reduced) return;
@@ -749,7 +749,7 @@ TEST(Steps, ASweepGathersTheNumbersOfSeveralReductions) {
         }
 }
 
-/// Numbers of own cells alone count, and those that a sweep gathers for several reductions are wanted in the same
+/// Only numbers of own cells count, and numbers that a sweep gathers for several reductions are required in the same
 /// steps.
 TEST(Steps, ReductionsThatNoSweepCanGatherAreRefused) {
   const auto refusal = [](const Step& step) -> std::string {

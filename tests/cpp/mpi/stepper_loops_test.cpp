@@ -153,7 +153,7 @@ std::vector<double> own_values(const Grid<2>& grid, const Field<double, 2>& u) {
   return values;
 }
 
-/// The own values after one Stepper's steps, and how often the loop was carried out.
+/// The own values after one Stepper's steps, and the number of runs of the loop.
 std::vector<double> looped(std::int64_t least, std::int64_t most, int steps, const StepperOptions& options) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
   const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
@@ -209,13 +209,13 @@ std::vector<double> averaged_to_and_fro(const char* strategy, int steps) {
   return own_values(grid, u);
 }
 
-/// Each stage polls its own race only, while the other one's reduction is under way.
+/// Each stage polls only its race, while the other one's reduction is in flight.
 TEST(StepperLoops, RacesOfSeveralStagesKeepApart) {
   for (int n = 0; n < 3; ++n)
     EXPECT_EQ(averaged_to_and_fro("direct/auto", 200), averaged_to_and_fro("direct/p2p", 200));
 }
 
-/// The own values after a sum over neighbours, handed out in strips; and the most rows that a box had.
+/// The own values after a sum over neighbours, dealt in strips; and the max number of rows of a box.
 std::pair<std::vector<double>, std::int64_t> stripped(std::int64_t strip_bytes, const Choice& choice) {
   const Grid<3> grid{MPI_COMM_WORLD, {.cells = {12, 50, 18}, .periodic = {true, false, true}, .process_grid = "slabs"}};
   const Field<double, 3> u{grid, {.halo = 2, .slots = 2}};

@@ -1,4 +1,4 @@
-// Whole time steps of the user's own fields: the bits of a plain loop over the whole grid, whatever the choice.
+// Whole time steps of a user's fields: the bits of a plain loop over the whole grid, with every choice.
 #include "haloscope/stepper.hpp"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 namespace haloscope::test {
 namespace {
 
-/// Two fields and how new values follow from those around. `together`: both from the old ones. `in_turn`: the second
-/// one from the new values of the first, in one stage. `by_stages`: the same in two stages and one slot each.
+/// Two fields and the rules for their new values. `together`: both from the old ones. `in_turn`: the second one from
+/// the new values of the first, in one stage. `by_stages`: the same in two stages and one slot each.
 enum class Form { together, in_turn, by_stages };
 
 struct Stencil {
@@ -26,7 +26,7 @@ struct Stencil {
   int dims = 2;
   std::uint64_t seed = 1;
 
-  /// The new value of field `q` at a point; `read(from, offset)` is a value near it.
+  /// The new value of field `q` at a point; `read(from, offset)` is a value close to it.
   template <class T, class Read>
   T value(int q, Read read) const {
     T sum = 0;
@@ -92,9 +92,9 @@ class PlainLoop {
       visit([&](const Index& p) { fields_[q][number(p)] = initial(q, p); });
     }
   }
-  /// At time 0, and for ever where no rank owns the point.
+  /// At time 0, and indefinitely where no rank owns the point.
   T initial(int q, const Index& p) const { return static_cast<T>(random_value(7, q, layout_.grid(), p)); }
-  /// Whether a point is in the grid and changes; it is then wrapped around into the grid.
+  /// True if a point is in the grid and changes; it is then wrapped around into the grid.
   bool owned(Index& p) const {
     for (int d = 0; d < layout_.dims(); ++d)
       if (const std::int64_t n = layout_.grid().cells[d]; layout_.grid().periodic[d]) p[d] = (p[d] % n + n) % n;
@@ -135,7 +135,7 @@ class PlainLoop {
   std::array<std::vector<T>, 2> fields_;
 };
 
-/// Two fields in arrays of the user's own, whose rows and planes are longer than they need to be, or of the library.
+/// Two fields in arrays of the user's own, whose rows and planes are longer than necessary, or of the library.
 template <class T, int D>
 class TwoFields {
  public:
@@ -158,7 +158,7 @@ class TwoFields {
   }
   const std::vector<FieldRef>& refs() const { return refs_; }
 
-  /// Initial values in slot 0, fixed ones in all slots; everything else is no number.
+  /// Writes initial values to slot 0, fixed ones to all slots; everything else is NaN.
   void fill(const PlainLoop<T>& loop) {
     Widths layers{};
     for (int d = 0; d < D; ++d) layers[d] = halo_;
@@ -269,7 +269,7 @@ StepperCase random_stepper_case(std::mt19937& random) {
   return c;
 }
 
-/// @return whether this MPI has the strategy.
+/// @return true if this MPI has the strategy.
 template <class T, int D>
 bool expect_plain_bits(const StepperCase& c) {
   std::array<std::int64_t, D> cells;
@@ -352,7 +352,7 @@ void average_around(const SweepArgs& args) {
       out(i, j) = 0.25 * (in(i - 1, j) + in(i + 1, j) + in(i, j - 1) + in(i, j + 1));
 }
 
-/// Several steps of average_around() at once, box by box in arrays of its own.
+/// Several fused steps of average_around(), box by box in separate arrays.
 void fused_average(const SweepArgs& args) {
   if (args.levels == 1) return average_around(args);
   const auto in = args.read<double, 2>(0);
@@ -547,7 +547,7 @@ TEST(Stepper, AChoiceMadeForAnotherGridIsRefused) {
   }
 }
 
-/// What a Stepper of average_around() says against a choice and fields.
+/// The error text of a Stepper of average_around() for a choice and fields.
 std::string refusal_of(const Choice& choice, const FieldOptions& options = {.halo = 4, .slots = 2}) {
   const auto grid = square();
   const Field<double, 2> u{grid, options};

@@ -1,4 +1,4 @@
-// Transport taskqueue: the same bytes whatever the options and delays, and how it ends when a message does not come.
+// Transport taskqueue: the same bytes with all options and delays, and its end when a message does not come.
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <sched.h>
@@ -60,7 +60,7 @@ TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays
   EXPECT_GE(ran, 4);
 }
 
-/// Ten times the patience, and a hundred times as long as kernels stay.
+/// Ten times the limit, and a hundred times the time that kernels stay.
 TEST(Taskqueue, AMessageThatIsLateIsWaitedForAndReportedWithTheStateOfMessagesAndBlocks) {
   if (world_size() < 2 || world_size() > 3) GTEST_SKIP() << "needs a neighbour, and a core for it";
   const Environment patience("HALOSCOPE_PATIENCE", "0.05");
@@ -85,8 +85,7 @@ TEST(Taskqueue, AMessageThatIsLateIsWaitedForAndReportedWithTheStateOfMessagesAn
   }
 }
 
-/// The process does something else, perhaps waits for the device as a whole, and the kernel has left when it comes
-/// back.
+/// The process does other work, perhaps waits for the device as a whole, and the kernel has left when it returns.
 TEST(Taskqueue, AKernelThatLeavesBeforeItsMessagesAreSentLosesNone) {
   const Imitated short_stay("devices=8,resident=16,stay_us=100");
   for (const char* strategy :
@@ -124,7 +123,7 @@ TEST(Taskqueue, KernelsThatLeaveAtAnyTimeLoseNoMessage) {
   }
 }
 
-/// The first kernel never packs: each call says so, and nothing is waited for at the end.
+/// The first kernel never packs: each call reports that, and the end waits for nothing.
 TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
   if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
   auto works = std::make_shared<std::atomic<bool>>(true);
@@ -134,7 +133,7 @@ TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
   device::host::imitate(now);
   DeviceRig rig("direct/taskqueue");
   *works = false;
-  const std::string said = error_of<Error>([&] {  // the first of them that looks at the device
+  const std::string said = error_of<Error>([&] {  // the first of them that reads the device
     rig.begin();
     rig.moves().send(rig.out, 0);
     rig.link->wait(rig.in, 0);

@@ -1,4 +1,4 @@
-// The advection app against what is known of the scheme (White & Dongarra 2011, sections 1-3 of the digest).
+// The advection app against known properties of the scheme (White & Dongarra 2011, sections 1-3 of the digest).
 #include <gtest/gtest.h>
 #include <mpi.h>
 

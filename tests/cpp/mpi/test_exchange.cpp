@@ -1,4 +1,4 @@
-// The library call as a user meets it: fields, foreign arrays, several exchanges in flight, misuse.
+// The library call as a user sees it: fields, third-party arrays, several exchanges in flight, misuse.
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -60,7 +60,7 @@ TEST(UserExchange, FillsEverySlotOfALibraryField) {
 TEST(UserExchange, WorksOnTheUsersOwnArrays) {
   const auto grid = square();
   const Index n = grid.cells();
-  const std::int64_t row = n[0] + 2 + 5;  // a pitch of the user's own
+  const std::int64_t row = n[0] + 2 + 5;  // a pitch that the user chose
   std::vector<float> memory(static_cast<std::size_t>(row * (n[1] + 2)));
   const FieldView<float, 2> u{memory.data() + row + 1, row, 0};
   auto halo = make_exchange(grid, {view<float, 2>(grid, {u.origin}, row, 0, 1)}, "direct:merged/p2p");
@@ -207,7 +207,7 @@ TEST(UserExchange, SeveralExchangesMayBeInFlight) {
   expect_numbered(grid, w[0], 1, 300);
 }
 
-/// Also by those that complete only in a call of MPI that waits.
+/// Also by strategies that complete only in a call of MPI that waits.
 TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
   if (test::world_size() > 4) GTEST_SKIP();  // more share cores, and take long
   const auto grid = square();
@@ -367,7 +367,7 @@ TEST(UserExchange, HalvesOfTheRanksExchangeAtTheSameTimeOrAreRefused) {
   Field<double, 2> u{grid, {.halo = 2, .memory = MemoryKind::shared}};
   for (const std::string& strategy : strategy_names())
     for (int round = 0; round < 4 && strategy.starts_with("direct/"); ++round) {
-      MPI_Barrier(MPI_COMM_WORLD);  // MPI may take windows of both for one
+      MPI_Barrier(MPI_COMM_WORLD);  // MPI may confuse the windows of both
       try {
         auto halo = make_exchange(grid, {u}, strategy);
         number_cells(grid, u[0], 2, 1000.0 * colour);
@@ -469,7 +469,7 @@ TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
       grid.rank() == 0 ? std::vector<FieldRef>{heat, salt} : std::vector<FieldRef>{salt, heat};
   const std::string error = error_of([&] { make_exchange(grid, fields, "ordered/p2p"); });
   EXPECT_NE(error.find("order of the fields: heat, salt on rank 0, salt, heat on rank 1"), std::string::npos) << error;
-  EXPECT_EQ(error_of([&] { make_exchange(grid, {heat, mine}, "ordered/p2p"); }), "no error");  // names of a rank's own
+  EXPECT_EQ(error_of([&] { make_exchange(grid, {heat, mine}, "ordered/p2p"); }), "no error");  // a name per rank
 }
 
 TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {

@@ -1,7 +1,7 @@
-// Every strategy x schedule x depth x kind of substeps of every app gives the bytes of `reference`, with halos poisoned
-// before each exchange. Run at several rank counts: a fixed sample, another one for each problem. With HALOSCOPE_LONG
-// set: all of them at up to 3 ranks; at more, where ranks share cores and take long, every strategy x schedule x app
-// once, each with another depth, kind of substeps and periodicity.
+// Every strategy x schedule x depth x kind of substeps of every app computes the bytes of `reference`, with halos
+// poisoned before each exchange. Run at several rank counts: a fixed sample, another one for each problem. With
+// HALOSCOPE_LONG set: all of them at up to 3 ranks; at more, where ranks share cores and take long, every strategy x
+// schedule x app once, each with another depth, kind of substeps and periodicity.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -45,7 +45,7 @@ std::vector<Choice> choices(const AppProblem& problem, const std::string& strate
   return found;
 }
 
-/// Which of all choices of a problem, strategy by strategy, are run; see above.
+/// Selects the choices of a problem that run, strategy by strategy; see above.
 class Sample {
  public:
   explicit Sample(const AppProblem& problem) : number_(static_cast<int>(problem.cells[0])) {}
@@ -89,7 +89,7 @@ void check_problem(const AppProblem& problem) {
         std::uint64_t found = 0;
         try {
           found = result(c, steps, &canaries);
-        } catch (const UnavailableError&) {  // this MPI lacks it, on all ranks alike
+        } catch (const UnavailableError&) {  // this MPI lacks it, on all ranks
           continue;
         }
         const bool periodic = c.grid.periodic[0];

@@ -92,7 +92,7 @@ TEST(Transport, LinkDestroyedInFlightCompletesItsMessages) {
     rig.start(0, 0);
     rig.link.reset();
     MPI_Barrier(MPI_COMM_WORLD);
-    check_exchanges(c);  // nothing is left over that could be mistaken for a later message
+    check_exchanges(c);  // no message is left over that could be mistaken for a later one
   }
 }
 
@@ -111,7 +111,7 @@ TEST(Transport, AbandonedMessagesStayOutOfTheFieldsWithMemoryForThemOrWithout) {
     MPI_Barrier(MPI_COMM_WORLD);
     rig.link->send(rig.out(0), 0);
     rig.link->complete(rig.out(0), 0);
-    MPI_Barrier(MPI_COMM_WORLD);  // what was sent before it has arrived
+    MPI_Barrier(MPI_COMM_WORLD);  // messages that were sent before it have arrived
     ASSERT_TRUE(std::ranges::equal(before, rig.fields.bytes(0, 0)));
     std::vector<std::byte> unmatched(before.size());
     for (std::size_t left = memory ? 0 : rig.in(0).size(); left > 0; --left)
@@ -120,7 +120,7 @@ TEST(Transport, AbandonedMessagesStayOutOfTheFieldsWithMemoryForThemOrWithout) {
   }
 }
 
-/// Neighbours of rank 0 in a ring: rank 1 sends at once, the last rank only after rank 0 has told it to.
+/// Neighbours of rank 0 in a ring: rank 1 sends immediately, the last rank only after a message of rank 0.
 class LateNeighbour : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Which candidate wins a race, by times made up here.
+// The winner of trial rounds, by times made up here.
 #include "haloscope/transport/trial_rounds.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Times {
   double exchange, step;
 };
 
-/// One round, whose times `draw` makes.
+/// Runs one round, whose times `draw` makes.
 void run_heat(TrialRounds& race, const std::function<Times(int candidate)>& draw) {
   const std::vector<int> order(race.order().begin(), race.order().end());
   for (int candidate : order)

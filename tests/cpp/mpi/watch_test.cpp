@@ -1,4 +1,4 @@
-// What watches a measurement: the clock's sampler, the counters of events.
+// Watchers of a measurement: the clock's sampler, the counters of events.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file system with the given files, below a folder of its own.
+/// A file system with the specified files, below a separate folder.
 class FakeRoot {
  public:
   explicit FakeRoot(const std::string& name) : path_(fs::temp_directory_path() / (name + std::to_string(::getpid()))) {}
@@ -50,7 +50,7 @@ TEST(Clock, DB5_ARunWhoseMeanFallsByMoreThanFivePercentIsFlagged) {
 
 TEST(Clock, DB5_IsSampledUntilToldToStop) {
   ClockSampler sampler(0.001);
-  if (sampler.source().empty()) return;  // no machine known lacks both
+  if (sampler.source().empty()) return;  // no known machine lacks both
   while (sampler.count() < 3) std::this_thread::yield();
   const std::size_t samples = sampler.stop().size();
   EXPECT_GE(samples, 3u);

@@ -18,7 +18,7 @@ inline int world_size() {
   return size;
 }
 
-/// Whether everything is to be tried instead of a sample: HALOSCOPE_LONG is set, and not to 0.
+/// True if everything is tried instead of a sample: HALOSCOPE_LONG is set, and not to 0.
 inline bool thorough() {
   const char* text = std::getenv("HALOSCOPE_LONG");
   return text != nullptr && *text != '\0' && *text != '0';
@@ -54,7 +54,8 @@ std::string error_of(F f) {
   return "no error";
 }
 
-/// Why an exchange by a strategy cannot be opened with this MPI, on all ranks alike; empty: it can. Collective.
+/// The reason why an exchange by a strategy cannot be opened with this MPI, the same on all ranks; empty: it can.
+/// Collective.
 inline std::string lacking(const std::string& strategy, MemoryKind memory = MemoryKind::own) {
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {10, 12}, .periodic = {true, true}});
   const Field<double, 2> u(grid, {.halo = 1, .memory = memory});

@@ -68,7 +68,7 @@ TEST(BestBeforeMpi, AProfileWithoutTheKernelNeedsTheProgramsOwnCost) {
   const std::string text = complaint<UnavailableError>([&] { best(request); });
   EXPECT_TRUE(contains(text, "no cost of kernel 'laplace3d/star/f64'")) << text;
   EXPECT_TRUE(contains(text, "seconds_per_cell")) << text;
-  request.options.seconds_per_cell = 1e-6;  // 8192 cells a rank: dearer than all messages together
+  request.options.seconds_per_cell = 1e-6;  // 8192 cells a rank: more expensive than all messages together
   const Best found = best(request);
   EXPECT_GE(found.time_s, 8192e-6);
   EXPECT_LT(found.time_s, 1.1 * 8192e-6);

@@ -133,7 +133,7 @@ TEST_P(Flags, SE4_PackedAlternatesTwoBuffersWithoutOverwritingUnreadOnes) {
   EXPECT_EQ(errors, 0);
 }
 
-/// A sender that nothing holds back but the flags: it runs ahead as far as they let it.
+/// A sender that only the flags hold back: it runs ahead as far as they let it.
 TEST_P(Flags, SE4_PackedSenderIsAtMostTwoMessagesAhead) {
   std::atomic<int> errors = 0, furthest = 0;
   std::atomic<std::uint64_t> read = 0;

@@ -1,5 +1,5 @@
-// The runner with ranks as threads of one process, real thread teams inside, random delays everywhere: results must be
-// those of one rank, and ThreadSanitizer must stay silent.
+// The runner with ranks as threads of one process, real thread teams inside, random delays everywhere: results must
+// equal the results of one rank, and ThreadSanitizer must stay silent.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -160,8 +160,8 @@ void forget_the_halo(Program& program) {
     if (op.kind == OpKind::sweep) op.after.clear();
 }
 
-// The checker finds it without running anything. ThreadSanitizer must find it too, when it is run: the long tests set
-// HALOSCOPE_RUN_THE_RACE and look for the report.
+// The checker finds it without running anything. ThreadSanitizer must find it too, when it runs: the long tests set
+// HALOSCOPE_RUN_THE_RACE and search for the report.
 TEST(RunnerRace, BoundarySweptWithoutItsHaloIsFound) {
   const Layout layout({2, {13, 11, 1}, {true, true, false}}, {2, 1, 1});
   const Step box = stencil_step(2, 1, true);
@@ -218,7 +218,7 @@ struct LoneRank {
 };
 
 TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) {
-  // Two ranks per dimension: every round has messages. The order in the program's own execution is what counts.
+  // Two ranks per dimension: every round has messages. The order in the program's own execution counts.
   LoneRank rank(Layout({3, {16, 16, 16}, {true, true, true}}, {2, 2, 2}), true, "interleaved");
   Log log;
   RunnerOptions options;

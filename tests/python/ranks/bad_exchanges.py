@@ -353,7 +353,7 @@ def check_orders() -> None:
     order, cells = "F" if last == COMM.rank else "C", (12 * COMM.size, 12 * COMM.size)
     part = slice(12 * COMM.rank, 12 * COMM.rank + 12)
     cart = COMM.Create_cart((1, COMM.size))
-    unlike = f"order: C on rank 0, F on rank {last}; give all of them the same order"
+    unlike = f"order: C on rank 0, F on rank {last}; pass the same order on all of them"
     for comm, options in (
         (COMM, {}),
         (cart, {}),

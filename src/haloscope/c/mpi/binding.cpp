@@ -1,4 +1,4 @@
-// What bindings need of MPI, so that they make no collective calls of their own.
+// Collective calls that bindings need, so that they need no calls of MPI.
 #include "haloscope/agree.hpp"
 #include "haloscope/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -10,7 +10,7 @@
 namespace haloscope::c {
 namespace {
 
-/// Collective. @param what  all ranks make: "a grid".
+/// Collective. @param what  the thing that all ranks make: "a grid".
 void agree_in_binding(MPI_Comm comm, const char* what, hs_status status, const char* reason, const char* order) {
   require_communicator(comm);
   collectively(comm, &needed(what, "what"), [&] {
@@ -20,7 +20,7 @@ void agree_in_binding(MPI_Comm comm, const char* what, hs_status status, const c
     if (order == nullptr) return;
     const std::string asked = what;
     require_same(comm, asked.substr(asked.find(' ') + 1) + "s", {{"order", order}}, {},
-                 "give all of them the same order: it says which axis is contiguous");
+                 "pass the same order on all of them: it specifies the contiguous axis");
   });
 }
 

@@ -25,7 +25,7 @@ struct hs_exchange {
 
 namespace haloscope::c {
 
-/// MPI's conversion, which Open MPI answers before MPI's start and after its end by ending the job.
+/// MPI's conversion. Before MPI's start and after its end Open MPI reacts to it by ending the job.
 inline MPI_Comm converted(int comm) {
 #ifdef MPI_ABI_VERSION
   return MPI_Comm_fromint(comm);
@@ -35,7 +35,7 @@ inline MPI_Comm converted(int comm) {
 }
 
 /// The communicator of an integer of Fortran, or of C in the standard ABI.
-/// @throws UsageError as require_mpi(), and as require_communicator() where MPI refuses that on some ranks.
+/// @throws UsageError as require_mpi(), and as require_communicator() where MPI refuses the communicator on some ranks.
 inline MPI_Comm from_fortran(int comm) {
   try {
     require_mpi();

@@ -30,7 +30,7 @@ std::vector<int> nodes_of(MPI_Comm comm, const hs_grid_options& options) {
   return options.nodes ? std::vector<int>(options.nodes, options.nodes + ranks_in(comm)) : std::vector<int>();
 }
 
-/// @param sites  of the ranks, if they may take other places.
+/// @param sites  of the ranks, if they may be reordered.
 Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::optional<Sites>& sites) {
   const GridSpec spec = spec_of(options);
   const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
@@ -40,7 +40,7 @@ Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::opt
   return layout;
 }
 
-/// What this rank owns; dimensions that the grid does not have are not looked at.
+/// The cells that this rank owns; dimensions that the grid does not have are not read.
 Box owned_box(const hs_grid_options& options) {
   Box own;
   copy3(options.owned.lo, own.lo);
@@ -49,7 +49,7 @@ Box owned_box(const hs_grid_options& options) {
   return own;
 }
 
-/// Collective: the ranks agree on the way to split the grid before any of them says what it owns.
+/// Collective: the ranks agree on the way to split the grid before any of them contributes its cells.
 void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
   hs_grid_options options;
   hs_grid_init(&options);
@@ -66,7 +66,7 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
                        std::to_string(ranks_in(comm)) + " ranks; pass one for each");
     split = enumerator<Split>(options.split, 3, "split of a grid");
     if (options.reorder != 0 && split != Split::even)
-      throw UsageError("the grid's split says which rank has which cells; reorder is for HS_SPLIT_EVEN");
+      throw UsageError("the grid's split specifies the cells of each rank; reorder is for HS_SPLIT_EVEN");
   });
   if (!same_everywhere(comm, 2 * static_cast<std::uint64_t>(split) + (options.reorder != 0)))
     throw UsageError(

@@ -1,4 +1,4 @@
-// The MPI of the C interface: calls that a program compiled for another one makes are refused by their names.
+// The MPI of the C interface: calls from a program that was compiled for another MPI are refused by their names.
 #include "haloscope/c/mpi/bridge.hpp"
 
 using namespace haloscope;
@@ -15,7 +15,7 @@ hs_status refused(const char* theirs) {
 
 }  // namespace
 
-// Their arguments, handles of another MPI among them, are left alone.
+// Their arguments, handles of another MPI among them, are not read.
 #define REFUSE(family, theirs)                                    \
   hs_status hs_grid_create_##family() { return refused(theirs); } \
   hs_status hs_doctor_##family() { return refused(theirs); }
