@@ -10,7 +10,7 @@ import pytest
 
 from haloscope import core
 from haloscope.advice import advise as model
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import predict
 from toy import TOY, changed
 
@@ -92,9 +92,9 @@ def test_shared_memory_is_not_advised_beyond_a_node(toy):
 
 
 def test_nothing_to_advise_is_an_error_with_its_reason(toy):
-    with pytest.raises(NotAvailable, match="no cost of kernel"):
+    with pytest.raises(UnavailableError, match="no cost of kernel"):
         model.advise(core.Choice(app="laplace3d", cells=(64,) * 3), toy)
-    with pytest.raises(UsageProblem):
+    with pytest.raises(UsageError):
         model.advise(core.Choice(app="laplace2d", cells=(8, 8), ranks=4), toy, depths=(16,))
 
 
@@ -202,7 +202,7 @@ def test_process_grids_that_differ_and_can_be_are_tried_each_once(toy):
     assert {c.choice.process_grid for c in own.candidates} == {"8x1"}
     two = model.advise(flat, toy, depths=(1,), samples=0, grids=("8x1", "1x8", "3x3"))
     assert {c.choice.process_grid for c in two.candidates} == {"8x1", "1x8"}
-    with pytest.raises(UsageProblem, match="3x3"):
+    with pytest.raises(UsageError, match="3x3"):
         model.advise(flat, toy, depths=(1,), samples=0, grids=("3x3",))
 
 

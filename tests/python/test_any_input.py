@@ -279,5 +279,5 @@ def test_numbers_that_do_not_fit_are_refused(words, capsys):
 @pytest.mark.parametrize("setting", [{"active": 10**12}, {"custom": [(10**12, 0)]}, {"reductions": 10**12}])
 def test_settings_that_do_not_fit_are_refused(setting):
     [name] = setting
-    with pytest.raises(errors.UsageProblem, match=f"'{name}' is 1000000000000"):
+    with pytest.raises(errors.UsageError, match=f"'{name}' is 1000000000000"):
         predict.predict(core.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.Setting(**setting))

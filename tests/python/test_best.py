@@ -17,7 +17,7 @@ import haloscope as package
 from haloscope import core
 from haloscope.advice import advise
 from haloscope.core import build
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import launch
 from haloscope.model import predict
 from toy import TOY, changed
@@ -78,12 +78,12 @@ def test_dimensions_stand_for_an_app_and_the_answer_says_so(toy):
     assert found.choice.app == "laplace2d"
     assert any("taken to be that of laplace2d" in note for note in found.notes)
     assert not any("taken to be" in note for note in package.best("laplace2d", 64, 4, toy, **FEW).notes)
-    with pytest.raises(UsageProblem, match="no app stands for grids of 1 dimensions"):
+    with pytest.raises(UsageError, match="no app stands for grids of 1 dimensions"):
         package.best(1, 64, 4, toy)
 
 
 def test_seconds_per_cell_replace_the_kernel_of_the_profile(toy):
-    with pytest.raises(NotAvailable, match=r"no cost of kernel 'laplace3d/star/f64'.*seconds_per_cell"):
+    with pytest.raises(UnavailableError, match=r"no cost of kernel 'laplace3d/star/f64'.*seconds_per_cell"):
         package.best(3, 32, 4, toy)
     found = package.best(3, 32, 4, toy, seconds_per_cell=1e-6, **FEW)
     assert found.time_s == pytest.approx(32**3 / 4 * 1e-6, rel=0.1)
@@ -94,7 +94,7 @@ def test_seconds_per_cell_replace_the_kernel_of_the_profile(toy):
     bare = changed(toy, lambda data: data.pop("kernels"))
     assert package.best("laplace2d", 64, 4, bare, seconds_per_cell=1e-9, **FEW).time_s > 0
     for wrong in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(UsageProblem, match="seconds_per_cell"):
+        with pytest.raises(UsageError, match="seconds_per_cell"):
             package.best("laplace2d", 64, 4, toy, seconds_per_cell=wrong)
 
 
@@ -123,7 +123,7 @@ def test_the_depth_fits_the_halo(toy):
     assert fitting.halo == 2  # without a limit it is 8
     assert all(c.depth <= 2 for c in fitting.equals)
     assert any("deeper exchanges were not looked at" in note for note in fitting.notes)
-    with pytest.raises(UsageProblem, match="no room for depth 4"):
+    with pytest.raises(UsageError, match="no room for depth 4"):
         package.best("laplace2d", 64, 4, toy, halo=2, depths=(4, 8))
 
 
@@ -145,7 +145,7 @@ def test_the_depth_fits_the_halo(toy):
 )
 def test_what_cannot_be_right_is_refused(wrong, said):
     asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY} | wrong
-    with pytest.raises(UsageProblem, match=said):
+    with pytest.raises(UsageError, match=said):
         package.best(**asked)
 
 
@@ -174,7 +174,7 @@ WRONG = {
 def test_an_argument_that_cannot_be_right_is_named(name):
     for value in WRONG[name]:
         asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY, **FEW} | {name: value}
-        with pytest.raises(UsageProblem) as caught:
+        with pytest.raises(UsageError) as caught:
             package.best(**asked)
         assert re.search(rf"(?<!--)\b{name}\b", str(caught.value)), caught.value
 

@@ -16,7 +16,7 @@ import pytest
 
 from haloscope import core, files, records
 from haloscope.core import capi
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.external import table
 from haloscope.measure.foreign import text as foreign_text
 from haloscope.model import placement, profile
@@ -82,12 +82,12 @@ def test_a_number_of_a_profile_is_refused_or_gives_finite_predictions(data):
             wrong = changed(data, path, value)
             try:
                 handle = opened(wrong)
-            except UsageProblem:
+            except UsageError:
                 assert profile.fault_of(wrong), f"only the library refuses {path} = {value}"
                 continue
             try:
                 found = capi.answer("hs_predict", {"choices": [CHOICE], "samples": 10}, handle)
-            except (UsageProblem, NotAvailable):
+            except (UsageError, UnavailableError):
                 continue
             assert finite(found), f"{path} = {value}"
 
@@ -104,7 +104,7 @@ def test_costs_of_1e308_seconds_are_refused_by_both(section):
 
     data = WHOLE[1] | {section: large(WHOLE[1][section])}
     assert profile.fault_of(data)
-    with pytest.raises(UsageProblem, match=r"at most|from"):
+    with pytest.raises(UsageError, match=r"at most|from"):
         opened(data)
 
 
@@ -141,7 +141,7 @@ def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound,
         with (
             contextlib.nullcontext()
             if text == within
-            else pytest.raises(UsageProblem, match=f"{core.bounds()[bound].most:.0f}")
+            else pytest.raises(UsageError, match=f"{core.bounds()[bound].most:.0f}")
         ):
             table.read(file)
 
@@ -194,7 +194,7 @@ def test_a_record_of_something_too_large_for_any_machine_is_left_out(request_, t
 def test_fields_of_a_choice_end_where_the_table_says(field, haloscope):
     most = int(core.bounds()[field].most)
     fields_of(json.dumps(CHOICE | {field: most}))
-    with pytest.raises(UsageProblem, match=f"{most}"):
+    with pytest.raises(UsageError, match=f"{most}"):
         fields_of(json.dumps(CHOICE | {field: most + 1}))
     device = ("--device", "host", "--schedule", "box") if field == "walls" else ()
     result = haloscope("plan", "laplace2d", "--cells", "64", f"--{field}", most + 1, *device)
@@ -248,18 +248,18 @@ CALLS = {
 
 @pytest.mark.parametrize("what", CALLS)
 def test_json_nested_deep_is_refused_in_words(what):
-    with pytest.raises(UsageProblem, match="more than 64"):
+    with pytest.raises(UsageError, match="more than 64"):
         CALLS[what]()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", b"[1e999]"])
 def test_what_is_no_json_is_quoted_so_that_it_can_be_printed(text):
-    with pytest.raises(UsageProblem, match=r"is no JSON: column [1-6]: "):
+    with pytest.raises(UsageError, match=r"is no JSON: column [1-6]: "):
         fields_of(text)
 
 
 def test_errors_of_the_library_steer_no_terminal():
-    with pytest.raises(UsageProblem) as error:
+    with pytest.raises(UsageError) as error:
         fields_of(json.dumps(CHOICE | {"app": "\x1b[2J\x9b\u202e"}))
     assert r"\x1b[2J\x9b\u202e" in str(error.value)
 
@@ -282,14 +282,14 @@ def test_reasons_why_a_choice_cannot_run_steer_no_terminal():
     ],
 )
 def test_layouts_whose_numbers_do_not_fit_are_refused(cells, ranks, words):
-    with pytest.raises(UsageProblem, match=words):
+    with pytest.raises(UsageError, match=words):
         core.Layout(cells, ranks, (False,) * 3)
 
 
 def test_fields_whose_bytes_do_not_fit_are_refused():
     spec = core.ExchangeSpec((core.Quantity("u", 2**31 - 1),), low=(1, 1, 1), high=(1, 1, 1))
     made = core.make_layout(core.Choice("laplace3d", cells=(10**5, 10**5, 10**5), ranks=1))
-    with pytest.raises(UsageProblem, match=r"10\^18 bytes"):
+    with pytest.raises(UsageError, match=r"10\^18 bytes"):
         core.make_plan(made, 0, spec)
 
 
@@ -303,17 +303,17 @@ def test_fields_whose_bytes_do_not_fit_are_refused():
     ],
 )
 def test_places_of_ranks_on_machines_too_large_are_refused(numbers, words):
-    with pytest.raises(UsageProblem, match=words) if words else contextlib.nullcontext():
+    with pytest.raises(UsageError, match=words) if words else contextlib.nullcontext():
         placement.place("fill", *numbers)
 
 
 @pytest.mark.parametrize("field", ["depth", "threads", "tiles"])
 def test_questions_about_choices_that_cannot_be_are_refused(field):
-    with pytest.raises(UsageProblem, match="use 1 or more"):
+    with pytest.raises(UsageError, match="use 1 or more"):
         capi.answer("hs_best", question(choice=CHOICE | {field: -1}, halo=2, depths=[1, 2]), toy())
 
 
 @pytest.mark.parametrize("more", [{"depths": [2**31 - 1]}, {"samples": 2**31 - 1}, {"samples": 10**9}])
 def test_questions_without_bounds_are_refused_at_once(more):
-    with pytest.raises(UsageProblem, match="at most"):
+    with pytest.raises(UsageError, match="at most"):
         capi.answer("hs_best", question(**more), toy())

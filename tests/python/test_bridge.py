@@ -11,7 +11,7 @@ import pytest
 from haloscope import core
 from haloscope.core import build, capi
 from haloscope.core.json_values import decoded, encoded
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from toy import TOY
 
 
@@ -107,7 +107,7 @@ def test_requests_that_are_none_are_refused_by_every_call(c, request_):
     ],
 )
 def test_parts_of_a_request_that_cannot_be_are_refused_by_name(parts, words):
-    with pytest.raises(UsageProblem, match=re.escape(words)):
+    with pytest.raises(UsageError, match=re.escape(words)):
         capi.answer("hs_plan", core.Layout((8, 8), (2, 2)).request(**{"rank": 0} | parts))
 
 
@@ -140,7 +140,7 @@ def point(fields: dict) -> dict:
     ],
 )
 def test_choices_that_cannot_be_are_refused_with_the_nearest_names(text, words):
-    with pytest.raises(UsageProblem, match=words):
+    with pytest.raises(UsageError, match=words):
         capi.answer("hs_examine", text.encode(), b"fields", 0)
 
 
@@ -155,7 +155,7 @@ def test_a_space_is_the_product_of_its_axes_the_last_one_fastest():
     assert [bool(p["reason"]) for p in found] == [False, False, True] * 2
     assert "did you mean bulk" in found[2]["reason"]
     for wrong in ({"depth": [1]}, [["depth", 1]], [["depth"]], [[1, [1]]]):
-        with pytest.raises(UsageProblem, match="pairs of a field and a list of its values"):
+        with pytest.raises(UsageError, match="pairs of a field and a list of its values"):
             capi.answer("hs_expand", space | {"axes": wrong})
 
 
@@ -182,7 +182,7 @@ def test_a_stage_that_a_step_does_not_have_is_refused(stage):
         lambda: core.schedule_options(choice, stage),
         lambda: core.make_program("bulk", core.step_of(choice), plan, stage=stage),
     ):
-        with pytest.raises(UsageProblem, match="stage"):
+        with pytest.raises(UsageError, match="stage"):
             call()
 
 
@@ -190,7 +190,7 @@ def test_each_thread_has_its_own_error_text():
     texts = {}
 
     def ask(name):
-        with pytest.raises(UsageProblem) as error:
+        with pytest.raises(UsageError) as error:
             core.find_app(name)
         texts[name] = str(error.value)
 
@@ -212,13 +212,13 @@ def test_names_that_python_offers_are_those_of_the_core():
     assert not set(core.device_strategy_names()) & set(core.strategy_names())
     names = core.strategy_names() + core.device_strategy_names()
     assert all(core.canonical_strategy(name) == name for name in names)
-    with pytest.raises(UsageProblem, match="colours"):
+    with pytest.raises(UsageError, match="colours"):
         capi.names("colours")
 
 
 @pytest.mark.parametrize("ask", [core.find_app, lambda name: core.step_of(core.Choice(name, (8, 8)))])
 def test_unknown_apps_get_the_nearest_names(ask):
-    with pytest.raises(UsageProblem, match="did you mean laplace2d"):
+    with pytest.raises(UsageError, match="did you mean laplace2d"):
         ask("laplace2")
 
 
@@ -232,5 +232,5 @@ def test_strategies_say_whether_they_need_shared_fields():
     assert core.needs_shared_fields("ordered/shared+p2p")
     assert not core.needs_shared_fields("ordered/shared:packed")
     assert not core.needs_shared_fields("direct/persistent")
-    with pytest.raises(UsageProblem):
+    with pytest.raises(UsageError):
         core.needs_shared_fields("ordered/nothing")

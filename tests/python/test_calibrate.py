@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from haloscope import core, records
 from haloscope.calibration import calibrate, laws, points, states
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 from haloscope.model import profile, segments
 
@@ -429,9 +429,9 @@ def test_the_profile_satisfies_its_schema_and_survives_a_file(tmp_path):
 
 def test_records_of_two_machines_are_refused():
     both = Maker().network(protocols).made + Maker(cpu="another").network(protocols).made
-    with pytest.raises(UsageProblem, match="2 machines"):
+    with pytest.raises(UsageError, match="2 machines"):
         calibrate.fit_profile(both)
-    with pytest.raises(UsageProblem, match="no measured point"):
+    with pytest.raises(UsageError, match="no measured point"):
         calibrate.fit_profile([])
 
 
@@ -439,7 +439,7 @@ def test_failed_checks_do_not_count():
     maker = Maker().network(protocols)
     for record in maker.made:
         record["verification"]["status"] = "failed"
-    with pytest.raises(UsageProblem, match="no measured point"):
+    with pytest.raises(UsageError, match="no measured point"):
         calibrate.fit_profile(maker.made)
 
 

@@ -406,5 +406,5 @@ def test_damaged_arrays_are_refused_in_words(data, why, tmp_path, check, recwarn
 
 def test_files_of_records_are_refused(tmp_path):
     np.save(tmp_path / "u.npy", np.zeros(3, [("a", "f8")]))
-    with pytest.raises(differences.UsageProblem, match="not numbers"):
+    with pytest.raises(differences.UsageError, match="not numbers"):
         differences.check_base(differences.Rules(printed=False, files=("*",)), tmp_path, "", "1 rank")

@@ -10,7 +10,7 @@ import pytest
 
 from haloscope import cli, core
 from haloscope.commands import run as run_command
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 from haloscope.options.command import Command
 from haloscope.options.request import measured_space
@@ -258,7 +258,7 @@ def test_terse_output_is_a_line_of_names_and_a_line_of_numbers(haloscope):
 
 def test_an_error_that_a_command_raises_decides_the_exit_code(capsys, monkeypatch):
     def fail(*_):
-        raise UsageProblem("asked for nonsense; ask for something else")
+        raise UsageError("asked for nonsense; ask for something else")
 
     monkeypatch.setattr(cli.cli, "get_command", fail)
     assert cli.main(["run"]) == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from haloscope import core, records
 from haloscope.core import build
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import segments
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import components
@@ -93,9 +93,9 @@ def test_a_part_that_was_never_timed_has_no_prediction():
     measured = runs_of(SMALL, linear)
     serial = [row for p, row in measured.items() if p.pes == 1]
     two = next(row for p, row in measured.items() if p.pes == 2)
-    with pytest.raises(UsageProblem, match="2 processing elements"):
+    with pytest.raises(UsageError, match="2 processing elements"):
         timed.Model(serial, timed.joined).predict(two)
-    with pytest.raises(UsageProblem, match="no timed run"):
+    with pytest.raises(UsageError, match="no timed run"):
         timed.Model([], timed.joined)
 
 

@@ -10,7 +10,7 @@ from haloscope import core
 from haloscope.advice import advise
 from haloscope.calibration import calibrate_device
 from haloscope.calibration.counts import SECTOR, touched
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 from haloscope.measure import devices
 from haloscope.model import predict
 from haloscope.simulate import goal, simulate
@@ -103,7 +103,7 @@ def test_a_step_of_several_sweeps_costs_a_launch_of_each(machine):
     least = sweeps * (1e-5 + 32**3 * 1e-9)
     assert least <= found.terms["compute"] <= 1.2 * least  # some sweeps also compute ghost points
     assert found.terms["reduction"] > 0
-    with pytest.raises(NotAvailable, match="no cost of kernel 'hydro3d/fused/f64:limits/limits' on toy device"):
+    with pytest.raises(UnavailableError, match="no cost of kernel 'hydro3d/fused/f64:limits/limits' on toy device"):
         ask(machine, **gas)
 
 
@@ -193,14 +193,14 @@ def test_noise_on_a_device_makes_steps_longer_and_a_seed_repeats_it(machine):
 
 def test_goal_has_no_streams_and_says_so(machine, tmp_path):
     programs = simulate.programs_of(core.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
-    with (tmp_path / "x.goal").open("w") as file, pytest.raises(NotAvailable, match="GOAL has no streams"):
+    with (tmp_path / "x.goal").open("w") as file, pytest.raises(UnavailableError, match="GOAL has no streams"):
         goal.write(programs, 2, file)
 
 
 def test_one_rank_needs_no_network(machine):
     alone = changed(machine, lambda data: data.pop("network"))
     assert ask(alone, ranks=1, process_grid="1x1", schedule="resident").time_s > 0
-    with pytest.raises(NotAvailable, match="no section 'network'"):
+    with pytest.raises(UnavailableError, match="no section 'network'"):
         ask(alone)
 
 
@@ -238,7 +238,7 @@ def test_what_a_profile_does_not_know_is_refused(machine, toy):
         ),
         (machine, {"real": "f32", "depth": 4, "substeps": "blocked"}, "no cost of kernel 'laplace2d/star/f32'"),
     ):
-        with pytest.raises(NotAvailable, match=reason):
+        with pytest.raises(UnavailableError, match=reason):
             ask(profile, **choice)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import core, records
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 from haloscope.measure import devices, lists
 from haloscope.records.rows import group_rows
 from haloscope.report import tables
@@ -369,10 +369,10 @@ def test_auto_is_the_first_back_end_that_is_here(monkeypatch):
     assert devices.resolve("auto") == "hip"
     assert devices.resolve("none,auto,hip") == "none,hip"
     assert devices.resolve("none") == "none"
-    with pytest.raises(NotAvailable, match="'cuda' is not available here: no driver"):
+    with pytest.raises(UnavailableError, match="'cuda' is not available here: no driver"):
         devices.resolve("none,cuda")
     here |= dict.fromkeys(here, "no driver")
-    with pytest.raises(NotAvailable, match="no device is available"):
+    with pytest.raises(UnavailableError, match="no device is available"):
         devices.resolve("auto")
 
 

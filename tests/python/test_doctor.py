@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.errors import HaloscopeError, NotAvailable
+from haloscope.errors import HaloscopeError, UnavailableError
 from haloscope.measure import answers, checkup, launch
 from haloscope.measure.checkup import (
     BROKEN,
@@ -315,7 +315,7 @@ def fail() -> Check:
 
 
 def lack() -> Check:
-    raise NotAvailable("there is none")
+    raise UnavailableError("there is none")
 
 
 def stop() -> Check:

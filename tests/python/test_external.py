@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from haloscope import cli
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.external import fit as fits
 from haloscope.external import ghexbench, judge, table
 from haloscope.model import profile as profiles
@@ -103,24 +103,24 @@ def test_a_program_may_have_any_name(tmp_path):
     ],
 )
 def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path, change, complaint):
-    with pytest.raises(UsageProblem, match="line 3") as raised:
+    with pytest.raises(UsageError, match="line 3") as raised:
         table.read(file_of(tmp_path, ROW.replace("16x16x16", "32x32x32"), ROW.replace(*change)))
     assert complaint in str(raised.value)
 
 
 def test_a_file_that_is_no_table_is_refused(tmp_path):
-    with pytest.raises(UsageProblem, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot read"):
         table.read(tmp_path / "absent.csv")
-    with pytest.raises(UsageProblem, match=r"unknown column 'medians'; did you mean median_s"):
+    with pytest.raises(UsageError, match=r"unknown column 'medians'; did you mean median_s"):
         table.read(file_of(tmp_path, ROW, columns=COLUMNS.replace("median_s", "medians")))
-    with pytest.raises(UsageProblem, match="lacks the column strategy"):
+    with pytest.raises(UsageError, match="lacks the column strategy"):
         table.read(file_of(tmp_path, columns=COLUMNS.replace("strategy,", "")))
-    with pytest.raises(UsageProblem, match="holds no exchanges"):
+    with pytest.raises(UsageError, match="holds no exchanges"):
         table.read(file_of(tmp_path))
-    with pytest.raises(UsageProblem, match="lines 2 and 3 are the same exchange"):
+    with pytest.raises(UsageError, match="lines 2 and 3 are the same exchange"):
         table.read(file_of(tmp_path, ROW, ROW))
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageProblem, match="it is no text"):
+    with pytest.raises(UsageError, match="it is no text"):
         table.read(tmp_path / "binary.csv")
 
 
@@ -144,11 +144,11 @@ def test_the_bytes_that_a_row_counts_decide_what_its_values_are(tmp_path):
     assert found.rows[0].element_bytes == 8
     assert found.rows[0].threads == 18
     assert "real=float, mode=threads count 8 B" in found.notes[0]
-    with pytest.raises(UsageProblem, match="values have 4 or 8"):
+    with pytest.raises(UsageError, match="values have 4 or 8"):
         table.read(file_of(tmp_path, "1,64,float,threads,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
-    with pytest.raises(UsageProblem, match="no cube of nodes"):
+    with pytest.raises(UsageError, match="no cube of nodes"):
         table.read(file_of(tmp_path, "2,64,float,ranks,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
-    with pytest.raises(UsageProblem, match="unknown executable 'mpi_com'; did you mean mpi_comm"):
+    with pytest.raises(UsageError, match="unknown executable 'mpi_com'; did you mean mpi_comm"):
         table.read(file_of(tmp_path, "1,64,float,ranks,1,1,mpi_com,2e-3,14602", columns=GHEXBENCH))
 
 
@@ -191,7 +191,7 @@ def test_what_a_row_does_not_depend_on_changes_nothing(made):
 
 def test_too_few_rows_and_programs_without_any_are_refused(tmp_path):
     rows = rows_of(file_of(tmp_path, *(ROW.replace("16x16x16", f"{n}x16x16") for n in range(8, 16))))
-    with pytest.raises(UsageProblem, match="7 exchanges are too few"):
+    with pytest.raises(UsageError, match="7 exchanges are too few"):
         fits.fit(rows[:7], "")
     fitted = fits.fit(rows, "")
     other = dataclasses.replace(rows[0], program="another")
@@ -236,16 +236,16 @@ def test_conditions_choose_rows_and_misspellings_are_told(made):
     rows = rows_of(made)
     chosen = judge.select(rows, [judge.parse_condition("nodes=1"), judge.parse_condition("fields=1,3")])
     assert {(r.nodes, r.fields) for r in chosen} == {(1, 1), (1, 3)}
-    with pytest.raises(UsageProblem, match="no row has nodes=3; there are 1, 2"):
+    with pytest.raises(UsageError, match="no row has nodes=3; there are 1, 2"):
         judge.select(rows, [judge.parse_condition("nodes=3")])
     for text, complaint in (
         ("nodes", "is no condition"),
         ("node=1", "did you mean nodes"),
         ("nodes=", "is no condition"),
     ):
-        with pytest.raises(UsageProblem, match=complaint):
+        with pytest.raises(UsageError, match=complaint):
             judge.parse_condition(text)
-    with pytest.raises(UsageProblem, match="all rows have threads=1"):
+    with pytest.raises(UsageError, match="all rows have threads=1"):
         judge.cross_validate(rows, "threads")
 
 

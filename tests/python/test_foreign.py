@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as some
 
 from haloscope import records, studies
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import foreign
 from haloscope.records.curves import Curve, group_curves
 from haloscope.report import contention, microbench_report
@@ -190,13 +190,13 @@ def test_an_output_of_many_equal_lines_is_soon_read_or_refused(name, tmp_path):
     text = (OUTPUTS / name).read_text()
     for line in ("", " ", *dict.fromkeys(text.splitlines())):
         (tmp_path / "text").write_text(text + f"{line}\n" * (LENGTH // 8 // (len(line) + 1)))
-        with contextlib.suppress(UsageProblem):
+        with contextlib.suppress(UsageError):
             foreign.read(tmp_path / "text")
 
 
 def test_an_output_with_a_line_of_endless_length_is_refused_by_its_number(tmp_path):
     (tmp_path / "text").write_text((OUTPUTS / "stream.txt").read_text() + "x" * (foreign.MOST_LINE + 1))
-    with pytest.raises(UsageProblem, match=r"line 34 has more than 65536 characters; give"):
+    with pytest.raises(UsageError, match=r"line 34 has more than 65536 characters; give"):
         foreign.read(tmp_path / "text")
 
 
@@ -209,7 +209,7 @@ def test_any_damage_to_an_output_gives_records_or_a_refusal(tmp_path_factory, da
         text = text[:at] + data.draw(some.text(string.printable, max_size=8)) + text[at + length :]
     file = tmp_path_factory.getbasetemp() / "damaged.txt"
     file.write_text(text)
-    with contextlib.suppress(UsageProblem):
+    with contextlib.suppress(UsageError):
         assert all(records.fault_of(r) == "" for r in foreign.read(file).records)
 
 
@@ -231,6 +231,6 @@ def test_numbers_that_no_benchmark_gives_are_refused_with_their_line(name, old, 
     changed = text.replace(old, new, 1)
     assert changed != text
     (tmp_path / name).write_text(changed)
-    with pytest.raises(UsageProblem, match="line [0-9]+ has" if line else "2000000000") as error:
+    with pytest.raises(UsageError, match="line [0-9]+ has" if line else "2000000000") as error:
         foreign.read(tmp_path / name)
     assert len(str(error.value)) < 1000

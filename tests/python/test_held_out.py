@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from haloscope import core
 from haloscope.advice import validate
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import held_out, predict, profile
 from test_validate import record
 from toy import TOY, changed
@@ -140,5 +140,5 @@ def test_too_few_measurements_or_a_shipped_profile_are_refused(files, haloscope)
 
 
 def test_residuals_that_are_none_are_refused_with_their_place():
-    with pytest.raises(UsageProblem, match="held_out/step/all"):
+    with pytest.raises(UsageError, match="held_out/step/all"):
         holding(profile.load(TOY), all=("low", 1))

@@ -307,12 +307,12 @@ def test_the_rank_program_is_installed_and_starts(prefix):
 
 
 def test_a_missing_build_says_what_to_do(monkeypatch, tmp_path):
-    from haloscope.errors import NotAvailable
+    from haloscope.errors import UnavailableError
 
     monkeypatch.setenv("HALOSCOPE_BUILD", str(tmp_path))
-    with pytest.raises(NotAvailable, match="make build"):
+    with pytest.raises(UnavailableError, match="make build"):
         build.library()
-    with pytest.raises(NotAvailable, match="make build"):
+    with pytest.raises(UnavailableError, match="make build"):
         build.rank_program()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import core, records
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 from haloscope.measure import campaign, launch
 from haloscope.measure.request import Request
 from test_records import measurement, write
@@ -71,7 +71,7 @@ def test_an_mpiexec_of_the_users_choice_comes_first_and_must_exist(monkeypatch, 
     monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(mine))
     assert launch.mpiexec() == mine
     monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(tmp_path / "none"))
-    with pytest.raises(NotAvailable, match="HALOSCOPE_MPIEXEC"):
+    with pytest.raises(UnavailableError, match="HALOSCOPE_MPIEXEC"):
         launch.mpiexec()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import lists
 
 
@@ -29,7 +29,7 @@ def test_lists_and_ranges_of_numbers(text, values):
     "text", ["", "a", "1..", "4..1", "1..8*1", "1..8+0", "0..8*2", "1..1000000", "2x2", "1,,2", "1.5"]
 )
 def test_a_list_that_means_nothing_is_refused_with_the_option_and_the_remedy(text):
-    with pytest.raises(UsageProblem, match="--depth"):
+    with pytest.raises(UsageError, match="--depth"):
         lists.numbers(text, "--depth")
 
 
@@ -58,7 +58,7 @@ def test_commas_inside_a_strategy_do_not_cut_it():
 
 @pytest.mark.parametrize("text", ["orderd/p2p", "ordered/p2", "ordered/p2p:tesany", "nothing/*"])
 def test_an_unknown_strategy_is_refused_with_the_nearest_names(text):
-    with pytest.raises(UsageProblem, match=r"did you mean|valid names"):
+    with pytest.raises(UsageError, match=r"did you mean|valid names"):
         lists.strategies(text)
 
 
@@ -80,5 +80,5 @@ def test_names_and_globs_give_each_name_once_in_the_order_written():
     valid = ("full", "shrink", "blocked")
     assert lists.names("shrink,*", valid, "--substeps") == ["shrink", "full", "blocked"]
     assert lists.names("[fb]*", valid, "--substeps") == ["full", "blocked"]
-    with pytest.raises(UsageProblem, match="unknown --substeps 'shrnk'; did you mean shrink"):
+    with pytest.raises(UsageError, match="unknown --substeps 'shrnk'; did you mean shrink"):
         lists.names("full,shrnk", valid, "--substeps")

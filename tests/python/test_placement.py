@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import placement
 from haloscope.studies import published as table
 from haloscope.studies.davis2017.replay import results as davis2017_results
@@ -95,18 +95,18 @@ def test_locality_says_how_near_two_ranks_are():
 def test_a_custom_placement_is_taken_as_given_and_checked():
     where = placement.place("custom", 3, 2, 6, custom=[(0, 1), (5, 0), (0, 1)])
     assert where.node.tolist() == [0, 5, 0] and where.locality(0, 2) == "socket" and where.nodes == 2
-    with pytest.raises(UsageProblem, match="4 ranks, 1 places"):
+    with pytest.raises(UsageError, match="4 ranks, 1 places"):
         placement.place("custom", 4, 2, 6, custom=[(0, 0)])
-    with pytest.raises(UsageProblem, match="from 0 to 1"):
+    with pytest.raises(UsageError, match="from 0 to 1"):
         placement.place("custom", 1, 2, 6, custom=[(0, 2)])
 
 
 def test_wrong_requests_say_what_is_wrong():
-    with pytest.raises(UsageProblem, match="did you mean round-robin"):
+    with pytest.raises(UsageError, match="did you mean round-robin"):
         placement.place("round", 4, 2, 6)
-    with pytest.raises(UsageProblem, match="7 of 6 cores"):
+    with pytest.raises(UsageError, match="7 of 6 cores"):
         placement.place("fill", 4, 2, 6, active=7)
-    with pytest.raises(UsageProblem, match="has 8 ranks, the placement 4"):
+    with pytest.raises(UsageError, match="has 8 ranks, the placement 4"):
         placement.pair_counts((2, 2, 2), placement.place("fill", 4, 2, 6))
 
 

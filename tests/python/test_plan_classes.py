@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from plan_cases import cases, classes_of
 
 
@@ -59,7 +59,7 @@ def test_ranks_and_nodes_that_there_are_not_are_refused():
         lambda: core.peers(layout, plan, [4]),
         lambda: core.choice_nodes(dataclasses.replace(choice, nodes=5)),
     ):
-        with pytest.raises(UsageProblem):
+        with pytest.raises(UsageError):
             call()
 
 

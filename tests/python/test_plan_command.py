@@ -93,7 +93,7 @@ def test_a_rank_alone_copies_and_sends_nothing():
 )
 def test_bad_input_names_the_fault_and_the_remedy(words, said):
     result = run(*words)
-    assert isinstance(result.exception, errors.UsageProblem)
+    assert isinstance(result.exception, errors.UsageError)
     assert said in str(result.exception)
     assert result.exception.exit_code == 2
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from haloscope import core
 from haloscope.calibration import counts
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import predict as model
 from toy import changed
 
@@ -156,7 +156,7 @@ def test_measured_steps_of_unequal_numbers_are_refused(toy):
         seen()(data)
         data["transports"]["p2p"]["corrections"]["sweeps"] = []
 
-    with pytest.raises(UsageProblem, match="sweeps: this must be a list of 1 numbers"):
+    with pytest.raises(UsageError, match="sweeps: this must be a list of 1 numbers"):
         ask(changed(toy, shorten), **PAIR)
 
 
@@ -272,7 +272,7 @@ def test_classes_of_ranks_give_what_all_ranks_priced_singly_give(toy, choice, sc
     ],
 )
 def test_what_no_profile_has_a_price_for_is_refused(toy, changes):
-    with pytest.raises(NotAvailable, match="freed temporaries, nor of pieces"):
+    with pytest.raises(UnavailableError, match="freed temporaries, nor of pieces"):
         ask(toy, **PLAIN | changes)
 
 
@@ -452,9 +452,9 @@ def test_large_messages_advance_only_in_calls_where_the_profile_says_so(toy):
 @pytest.mark.parametrize(
     ("error", "words", "choice"),
     [
-        (NotAvailable, "no cost of kernel 'laplace3d/star/f64'", {"app": "laplace3d", "cells": (64,) * 3}),
-        (NotAvailable, "no cost of transport 'neighbor'", {"strategy": "ordered/neighbor"}),
-        (UsageProblem, "interleaved", {"strategy": "direct/p2p", "schedule": "interleaved"}),
+        (UnavailableError, "no cost of kernel 'laplace3d/star/f64'", {"app": "laplace3d", "cells": (64,) * 3}),
+        (UnavailableError, "no cost of transport 'neighbor'", {"strategy": "ordered/neighbor"}),
+        (UsageError, "interleaved", {"strategy": "direct/p2p", "schedule": "interleaved"}),
     ],
 )
 def test_what_cannot_be_predicted_is_refused_with_the_reason(toy, error, words, choice):
@@ -464,7 +464,7 @@ def test_what_cannot_be_predicted_is_refused_with_the_reason(toy, error, words, 
 
 def test_a_profile_without_packing_is_named_once_something_is_packed(toy):
     bare = changed(toy, lambda d: d.pop("pack"))
-    with pytest.raises(NotAvailable, match="no section 'pack'"):
+    with pytest.raises(UnavailableError, match="no section 'pack'"):
         ask(bare, **PLAIN)
 
 

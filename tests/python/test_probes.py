@@ -13,7 +13,7 @@ import pytest
 import other_mpi
 from haloscope import core, records
 from haloscope.core import build
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 from haloscope.measure import answers, launch, probes
 from test_launch import SMALL, executable
 
@@ -229,8 +229,8 @@ def test_a_strategy_that_fails_its_probe_is_not_available_by_name(haloscope, fen
     assert result.code == 3
     assert "numbers were lost" in result.err
     assert not list(Path("results").rglob("*.jsonl"))
-    with pytest.raises(NotAvailable, match="rma-fence"):
-        raise NotAvailable(probes.lacking("direct/rma-fence"))
+    with pytest.raises(UnavailableError, match="rma-fence"):
+        raise UnavailableError(probes.lacking("direct/rma-fence"))
 
 
 def test_a_glob_leaves_out_the_strategies_that_fail_their_probe_and_counts_them(haloscope, fence_fails):

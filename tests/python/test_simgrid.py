@@ -51,7 +51,7 @@ def test_a_platform_has_as_many_hosts_as_asked(kind, hosts, tmp_path):
 
 @pytest.mark.parametrize(("kind", "hosts"), [("torus", 100), ("fat-tree", 1), ("hypercube", 64)])
 def test_a_platform_that_cannot_be_is_refused(kind, hosts):
-    with pytest.raises(errors.UsageProblem, match=r"possible|unknown"):
+    with pytest.raises(errors.UsageError, match=r"possible|unknown"):
         simgrid.Platform(kind, hosts)
 
 
@@ -80,7 +80,7 @@ def test_agreement_counts_pairs_of_a_case_that_have_an_order():
 
 
 def test_without_a_build_on_simgrid_the_remedy_is_named(tmp_path):
-    with pytest.raises(errors.NotAvailable, match=r"scripts/other_mpi.sh simgrid"):
+    with pytest.raises(errors.UnavailableError, match=r"scripts/other_mpi.sh simgrid"):
         simgrid.command(simgrid.Platform("torus", 8), tmp_path, tmp_path)
 
 
@@ -150,7 +150,7 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
 )
 def test_what_smpi_lacks_is_refused_with_the_reason(place, strategy):
     chosen = requests("laplace2d", (32, 32), 8, [strategy])
-    with pytest.raises(errors.NotAvailable, match=r"SMPI|simulated|lacks"):
+    with pytest.raises(errors.UnavailableError, match=r"SMPI|simulated|lacks"):
         simgrid.run(simgrid.Platform("torus", 8), place, [checked(r, 0) for r in chosen])
 
 

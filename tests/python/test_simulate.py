@@ -13,7 +13,7 @@ import pytest
 
 from haloscope import core
 from haloscope.cli import main
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import network
 from haloscope.model import predict as predicting
 from haloscope.simulate import simulate as model
@@ -356,14 +356,14 @@ def test_requests_that_cannot_work_say_what_to_do(capsys, tmp_path, monkeypatch,
 
 
 def test_a_profile_without_the_cost_is_an_error(toy):
-    with pytest.raises(NotAvailable, match="kernel"):
+    with pytest.raises(UnavailableError, match="kernel"):
         model.simulate(core.Choice(app="laplace3d", cells=(64, 64, 64)), toy)
-    with pytest.raises(UsageProblem, match="steps"):
+    with pytest.raises(UsageError, match="steps"):
         model.simulate(core.Choice(**PLAIN), toy, how=model.How(steps=0))
 
 
 def test_times_that_do_not_fit_into_memory_are_refused(toy):
-    with pytest.raises(UsageProblem, match=r"rounds of 2 ranks take .* GiB of memory, and .* GiB are free"):
+    with pytest.raises(UsageError, match=r"rounds of 2 ranks take .* GiB of memory, and .* GiB are free"):
         model.simulate(core.Choice(app="laplace2d", cells=(64, 64), ranks=2), toy, how=model.How(steps=2**31 - 1))
 
 

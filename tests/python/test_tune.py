@@ -236,7 +236,7 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
 def test_a_file_is_not_overwritten_without_being_told_to_resume(tmp_path):
     file = tmp_path / "t.jsonl"
     file.write_text("\n")
-    with pytest.raises(errors.UsageProblem, match="--resume"):
+    with pytest.raises(errors.UsageError, match="--resume"):
         isolated.Isolated(file)
 
 
@@ -277,7 +277,7 @@ def test_tuning_ends_no_launch_by_default(haloscope, monkeypatch):
 
     def refuse(output, timeout_s, resume):
         limits.append(timeout_s)
-        raise errors.UsageProblem("enough")
+        raise errors.UsageError("enough")
 
     monkeypatch.setattr(isolated, "Isolated", refuse)
     for words in ((), ("--timeout", 0), ("--timeout", 7)):

@@ -16,7 +16,7 @@ from typing import Any
 
 from haloscope import core
 from haloscope.core import capi
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model import predict
 from haloscope.model.profile import Profile
@@ -109,10 +109,10 @@ class Advice:
 
 
 def depths_of(text: str) -> list[int]:
-    """Return the depths of --depth. Raises UsageProblem for what is no list of them."""
+    """Return the depths of --depth. Raises UsageError for what is no list of them."""
     depths = lists.numbers(text, "--depth")
     if min(depths) < 1:
-        raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
+        raise UsageError(f"--depth {min(depths)} is not possible; use 1 or more")
     return depths
 
 
@@ -142,7 +142,7 @@ def different(
 ) -> list[Arrangement]:
     """Return the arrangements that put ranks in different places on the nodes where a choice runs.
 
-    Those that cannot be are left out; where none can, UsageProblem says why. Cost O(ranks log ranks) each.
+    Those that cannot be are left out; where none can, UsageError says why. Cost O(ranks log ranks) each.
     """
     where = predict.places_of(choice, profile, setting)
     layouts: dict[core.Layout, Arrangement] = {}
@@ -150,7 +150,7 @@ def different(
     for one in arrangements:
         try:
             layout = predict.layout_on(where, dataclasses.replace(choice, **dataclasses.asdict(one)))
-        except UsageProblem as error:
+        except UsageError as error:
             problem = problem or error
         else:
             layouts.setdefault(layout, one)
@@ -180,7 +180,7 @@ def own_candidates(
         else:
             kept.append(found["changes"])
     if not kept and refused:
-        raise UsageProblem(next(reversed(refused)))
+        raise UsageError(next(reversed(refused)))
     return kept, refused
 
 
@@ -200,7 +200,7 @@ def advise(
     parameters.
     orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and
     can be; (): that of the choice. every: with the predictions of all candidates.
-    Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction
+    Raises UsageError when none is legal, UnavailableError when the profile lacks what all need. Cost: one prediction
     each.
     """
     arrangements = [Arrangement(order, grid) for grid in grids or (choice.process_grid,) for order in orders]

@@ -16,7 +16,7 @@ from haloscope import core, records
 from haloscope.advice import advise
 from haloscope.advice.best import best
 from haloscope.advice.tune import DEFAULT
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model import predict
 from haloscope.model.link import Link, over_link, rate_of, time_of
@@ -64,10 +64,10 @@ def techniques(choice: core.Choice) -> tuple[str, ...]:
 
 
 def sizes_of(blocks: str) -> list[int]:
-    """Return the sizes of blocks that a list names. Raises UsageProblem for one below 1."""
+    """Return the sizes of blocks that a list names. Raises UsageError for one below 1."""
     sizes = lists.numbers(blocks, "--blocks")
     if min(sizes) < 1:
-        raise UsageProblem(f"--blocks {min(sizes)} is not possible; use 1 or more")
+        raise UsageError(f"--blocks {min(sizes)} is not possible; use 1 or more")
     return sizes
 
 
@@ -88,17 +88,17 @@ def maps(
 ) -> dict[str, list[Spot]]:
     """Return the map that is predicted, and where files of records are given that of what was measured, by name.
 
-    bandwidth: of the lines, as the user wrote it. Raises UsageProblem for more than MOST places, and for files without
+    bandwidth: of the lines, as the user wrote it. Raises UsageError for more than MOST places, and for files without
     a plain exchange to compare with; as `predicted` does.
     """
     if len(links) * len(blocks) > MOST:
-        raise UsageProblem(f"these lists ask for {len(links) * len(blocks)} places, more than {MOST}; shorten them")
+        raise UsageError(f"these lists ask for {len(links) * len(blocks)} places, more than {MOST}; shorten them")
     found = {"predicted": predicted(choice, profile, links, blocks, depths)}
     if files:
         held = (record for file in files for record in records.read_aloud(file).records)
         found["measured"] = measured(held, choice.app, rate_of(bandwidth))
         if not found["measured"]:
-            raise UsageProblem(
+            raise UsageError(
                 f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated "
                 "cluster with "
                 f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from haloscope import core, records
-from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
 from haloscope.model import predict
@@ -114,7 +114,7 @@ def order(
     for request in space.shuffled(requests, seed, 0):
         try:
             seconds = _predicted(request, profile, setting) if profile else None
-        except (NotAvailable, UsageProblem) as problem:
+        except (UnavailableError, UsageError) as problem:
             seconds = None
             unpriced[str(problem)] += 1
         entrants.append(Entrant(request, seconds))
@@ -164,7 +164,7 @@ class Levelling:
             self._first = there
         try:
             return _predicted(request, self._first, self._setting) / _predicted(request, there, self._setting)
-        except (NotAvailable, UsageProblem):
+        except (UnavailableError, UsageError):
             return 1.0
 
 

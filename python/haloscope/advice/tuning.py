@@ -8,7 +8,7 @@ from typing import Any
 
 from haloscope.advice import advise
 from haloscope.advice import tune as model
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import launch, lists, progress
 from haloscope.measure.isolated import Isolated
 from haloscope.measure.request import Request
@@ -28,7 +28,7 @@ def usual_orders(nodes: str | None) -> str:
 def plan(planned: Space, options: Mapping[str, Any]) -> Space:
     """Return the candidates of a space, with the reasons of illegal ones.
 
-    Raises UsageProblem when there are none, or for several grids.
+    Raises UsageError when there are none, or for several grids.
     """
     found = _candidates(planned, options)
     refuse_if_none_can_run(found)
@@ -36,12 +36,12 @@ def plan(planned: Space, options: Mapping[str, Any]) -> Space:
 
 
 def _candidates(planned: Space, options: Mapping[str, Any]) -> Space:
-    """Return the requests that are for one grid, without the oracle. Raises UsageProblem for several grids, and when
+    """Return the requests that are for one grid, without the oracle. Raises UsageError for several grids, and when
     only the oracle is there.
     """
     for field in ("cells", "ranks"):
         if len({getattr(r.choice, field) for r in planned.requests}) > 1:
-            raise UsageProblem(f"tuning is for one grid, --{field} '{options[field]}' names several; give one value")
+            raise UsageError(f"tuning is for one grid, --{field} '{options[field]}' names several; give one value")
     return _without_oracle(planned)
 
 
@@ -49,21 +49,21 @@ def _without_oracle(planned: Space) -> Space:
     """`reference` exists to be right and is never ranked."""
     kept = [r for r in planned.requests if "/" in r.choice.strategy]
     if not kept and planned.requests:
-        raise UsageProblem("`reference` is what results are compared with, not a candidate; give other strategies")
+        raise UsageError("`reference` is what results are compared with, not a candidate; give other strategies")
     return Space(kept, [pair for pair in planned.refused if "/" in pair[0].choice.strategy])
 
 
 def _on_own_cores(planned: Space) -> Space:
     """Set aside requests with more threads than cores, unless the ranks alone are too many.
 
-    Raises UsageProblem when that leaves none.
+    Raises UsageError when that leaves none.
     """
     cores = launch.cores()
     crowded = [r for r in planned.requests if r.ranks <= cores < r.ranks * r.threads]
     kept = [r for r in planned.requests if r not in crowded]
     reasons = [(r, f"{r.ranks} ranks of {r.threads} threads are more than the {cores} cores here") for r in crowded]
     if not kept:
-        raise UsageProblem(f"{reasons[0][1]}; use fewer --threads")
+        raise UsageError(f"{reasons[0][1]}; use fewer --threads")
     return Space(kept, [*planned.refused, *reasons])
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope import core
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.model import held_out, pace, predict
 from haloscope.model import profile as profiles
 from haloscope.model.held_out import NOMINAL
@@ -251,9 +251,9 @@ def residuals(pairs: Sequence[Pair]) -> dict:
 
 
 def refuse_shipped(profile: str) -> None:
-    """Raise UsageProblem when intervals cannot be kept in a profile, as it comes with the package."""
+    """Raise UsageError when intervals cannot be kept in a profile, as it comes with the package."""
     if profile in profiles.names():
-        raise UsageProblem(
+        raise UsageError(
             f"--keep-intervals writes into the profile, and '{profile}' comes with the package; give a file of yours"
         )
 
@@ -261,11 +261,11 @@ def refuse_shipped(profile: str) -> None:
 def keep(pairs: Sequence[Pair], profile: Profile, file: str) -> dict:
     """Write a profile with the residuals of some pairs to a file; return them.
 
-    Raises UsageProblem when the pairs are too few for intervals.
+    Raises UsageError when the pairs are too few for intervals.
     """
     found = residuals(pairs)
     if not found["step"]:
-        raise UsageProblem(
+        raise UsageError(
             f"{len(pairs)} choices are too few for intervals of 90 %; give records of 19 or more, better of hundreds"
         )
     profiles.save(profile.data | {"held_out": found}, file)

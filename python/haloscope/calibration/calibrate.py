@@ -19,7 +19,7 @@ from haloscope.calibration import calibrate_device, counts, in_step, laws, state
 from haloscope.calibration.counts import beyond_cache, stride_class
 from haloscope.calibration.laws import Law, Row, RowCost, Terms
 from haloscope.calibration.points import KIND, SECTIONS
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import pace, profile, segments
 from haloscope.records import stats
 from haloscope.records.curves import BASE, MICROBENCH, Curve, group_curves
@@ -48,12 +48,12 @@ def fit_profile(
 
     found: records of any kinds; only passed micro-benchmarks of p2p and calibration points count. name: of the profile,
     default the host's. source: as the profile states it. notes: put before those of the fits. Sections without data are
-    left out. Raises UsageProblem when nothing is usable, and for records of several machines or MPI libraries.
+    left out. Raises UsageError when nothing is usable, and for records of several machines or MPI libraries.
     """
     measured = [r for r in found if r["kind"] in (MICROBENCH, KIND, "measurement")]
     good = [r for r in measured if r["verification"]["status"] != "failed"]
     if not good:
-        raise UsageProblem("there is no measured point of a calibration; run haloscope calibrate -o FILE.json")
+        raise UsageError("there is no measured point of a calibration; run haloscope calibrate -o FILE.json")
     head = _head(good, name, source)
     failed = sorted({r["id"] for r in measured if r not in good})
     head["notes"] = [*notes, *(f"{name}: its check failed, left out" for name in failed)]
@@ -96,7 +96,7 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
         if r["request"]["ranks"] == most
     }
     if len(machines) > 1:
-        raise UsageProblem(
+        raise UsageError(
             f"the records are of {len(machines)} machines or MPI libraries "
             f"({'; '.join(' '.join(m) for m in sorted(machines))});"
             " fit those of one at a time"

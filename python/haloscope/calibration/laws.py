@@ -65,7 +65,7 @@ def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, 
 
     most: most segments. steeper: later segments may have a negative fixed time, where a steeper regime begins; such
     borders lie in the middle, in logarithms, of the amounts that they separate, others at the later one. Raises
-    UsageProblem without rows. Source: Davis 2017, section 5.4 (segments); the search for breaks is ours.
+    UsageError without rows. Source: Davis 2017, section 5.4 (segments); the search for breaks is ours.
     """
     rows = tuple(rows)
     x, y = np.array([r.amount for r in rows], float), np.array([r.seconds for r in rows])

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from haloscope import core, outputs, records
 from haloscope.calibration import points
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import campaign, hosts, launch, lists, space
 
 
 def refuse_output(output: Path) -> None:
-    """Raise UsageProblem where a profile cannot be written to a file: it is no JSON file, or not of Haloscope."""
+    """Raise UsageError where a profile cannot be written to a file: it is no JSON file, or not of Haloscope."""
     if output.suffix != ".json":
-        raise UsageProblem(f"--output {output} is no .json file; write for example -o machine.json")
+        raise UsageError(f"--output {output} is no .json file; write for example -o machine.json")
     outputs.refuse_foreign(output, outputs.PROFILE)
 
 
@@ -32,16 +32,16 @@ def measure(
     """Measure and return the records of the sections, and notes on them.
 
     The records are kept beside the profile `output`; those of a complete calibration get another name. ranks: most that
-    measure at once, None: as many as there are cores. Raises UsageProblem where nothing can be measured.
+    measure at once, None: as many as there are cores. Raises UsageError where nothing can be measured.
     """
     ranks = ranks or launch.cores()
     planned = points.all_points(sections, ranks, launch.cores(), effort, device, hosts.count())
     alone = [s for s in sections if ranks < 2 and s in points.NEEDS_PEERS]
     notes = [f"section '{s}' needs 2 ranks or more, and there was 1" for s in alone]
     if not planned and not alone:
-        raise UsageProblem("device: there is none here to measure; give --device host for an imitated one")
+        raise UsageError("device: there is none here to measure; give --device host for an imitated one")
     if not planned:
-        raise UsageProblem(f"{', '.join(alone)}: nothing can be measured with 1 rank; use --ranks 2 or more")
+        raise UsageError(f"{', '.join(alone)}: nothing can be measured with 1 rank; use --ranks 2 or more")
     file = output.with_suffix(".jsonl")
     records.refuse_foreign(file)
     records.prepare(file)

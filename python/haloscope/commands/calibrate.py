@@ -35,7 +35,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     from haloscope.report import calibrate as report
 
     if (app is None) != (program["program"] is None):
-        raise errors.UsageProblem("--program and --app belong together: the program, and which of its apps is measured")
+        raise errors.UsageError("--program and --app belong together: the program, and which of its apps is measured")
     if app:
         app_of(app, program)
     measuring.refuse_output(output)

@@ -37,7 +37,7 @@ def command(output, resume, stem, recorded, imported, launches, **wanted):
     from haloscope.report import microbench_report as report
 
     if recorded and imported:
-        raise errors.UsageProblem("--from and --import both say what to show; give one of them")
+        raise errors.UsageError("--from and --import both say what to show; give one of them")
     file = recorded or output or records.scratch("microbench")
     stem = stem or outputs.stem_of(file)
     outputs.refuse_foreign_figure(stem)

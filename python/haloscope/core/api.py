@@ -1,7 +1,7 @@
 """Layouts, plans and programs, computed by the C++ core. No MPI.
 
 Functions carry the names of their C++ counterparts and return the values of `haloscope.core.values`.
-They raise `haloscope.errors.UsageProblem` and `NotAvailable`.
+They raise `haloscope.errors.UsageError` and `UnavailableError`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]
 def exchange_spec(choice: Choice, stage: int = 0) -> ExchangeSpec:
     """Return the exchange of a choice in a stage of its step, as wide as the steps between exchanges need.
 
-    Raises UsageProblem if the choice is not legal.
+    Raises UsageError if the choice is not legal.
     """
     return decoded(ExchangeSpec, capi.answer("hs_examine", text_of(choice), b"spec", stage))
 
@@ -54,7 +54,7 @@ def schedule_options(choice: Choice, stage: int = 0) -> ScheduleOptions:
 
 
 def make_plan(layout: Layout, rank: int, spec: ExchangeSpec) -> Plan:
-    """Return the plan of one rank. Raises UsageProblem when a halo is wider than the smallest block it is filled from.
+    """Return the plan of one rank. Raises UsageError when a halo is wider than the smallest block it is filled from.
 
     Local; cost O(messages), independent of cells and ranks.
     """
@@ -63,7 +63,7 @@ def make_plan(layout: Layout, rank: int, spec: ExchangeSpec) -> Plan:
 
 
 def make_program(schedule: str, step: Step, plan: Plan, options: ScheduleOptions = PLAIN, stage: int = 0) -> Program:
-    """Return the program that a schedule makes for one plan of a stage. Raises UsageProblem for an unknown schedule."""
+    """Return the program that a schedule makes for one plan of a stage. Raises UsageError for an unknown schedule."""
     request = plan.layout.request(
         rank=plan.rank, spec=plan.spec, schedule=schedule, step=step, stage=stage, options=options
     )

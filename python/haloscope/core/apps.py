@@ -13,7 +13,7 @@ from haloscope.core.choice import Choice
 from haloscope.core.choice_fields import Value
 from haloscope.core.json_values import decoded, encoded
 from haloscope.core.values import Quantity
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ def app_names() -> list[str]:
 
 
 def find_app(name: str) -> App:
-    """Return an app. Raises UsageProblem with the nearest valid names."""
+    """Return an app. Raises UsageError with the nearest valid names."""
     if name not in _apps():
-        raise UsageProblem(unknown_name("app", name, _apps()))
+        raise UsageError(unknown_name("app", name, _apps()))
     return _apps()[name]
 
 
@@ -196,7 +196,7 @@ def declare_app(description: dict, refusal: Callable[[Choice], str] | None = Non
     """Make an app of another program known; from then on it can be planned and priced like any other.
 
     description: what the program prints with --describe. refusal: returns why the app itself refuses a choice, "" where
-    it does not; None = it never does. Raises UsageProblem for a description of no app, and for the name of an app of
+    it does not; None = it never does. Raises UsageError for a description of no app, and for the name of an app of
     the library.
     """
     capi.call("hs_declare_app", encoded(description))
@@ -209,7 +209,7 @@ def declare_app(description: dict, refusal: Callable[[Choice], str] | None = Non
 
 @functools.lru_cache(maxsize=1024)
 def step_of(choice: Choice) -> Step:
-    """Return the step of a choice. Raises UsageProblem for what its app does not know."""
+    """Return the step of a choice. Raises UsageError for what its app does not know."""
     return decoded(Step, capi.answer("hs_examine", choices.text_of(choice), b"step", 0))
 
 
@@ -217,7 +217,7 @@ def sweep_names(choice: Choice) -> tuple[tuple[str, ...], ...]:
     """Return the names in profiles of a choice's sweeps, by stage: APP/FORM/REAL, then ,NAME=VALUE of parameters with
     other sweeps, then :STAGE/SWEEP where a step has several.
 
-    Raises UsageProblem as `step_of` does.
+    Raises UsageError as `step_of` does.
     """
     return tuple(map(tuple, capi.answer("hs_examine", choices.text_of(choice), b"sweeps", 0)))
 

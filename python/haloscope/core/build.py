@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import errors
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 
 LIBRARY = "libhaloscope_bridge.so"
 EXCHANGE_LIBRARY = "libhaloscope_exchange.so"
@@ -77,7 +77,9 @@ def _installed_trees() -> list[Path]:
 
 
 def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tuple[Path, Root]:
-    """Return a file, and the root that it is in. Raises NotAvailable where there is none, or others can change it."""
+    """Return a file, and the root that it is in. Raises UnavailableError where there is none, or others can change
+    it.
+    """
     places = list(roots())
     for root in places:
         for pattern in patterns:
@@ -86,21 +88,21 @@ def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tu
                 _refuse_of_others(found[0], root)
                 return found[0], root
     looked_in = " or ".join(str(root.folder) for root in places) or _PACKAGE
-    raise NotAvailable(
+    raise UnavailableError(
         f"{what} was not found in {looked_in}; "
         f"build it with {how}, or point HALOSCOPE_BUILD at a build directory or an installed tree"
     )
 
 
 def _refuse_of_others(found: Path, root: Root) -> None:
-    """Raise NotAvailable for a file that somebody can change who cannot change the file that leads to it."""
+    """Raise UnavailableError for a file that somebody can change who cannot change the file that leads to it."""
     if not root.leader:
         return
     path, shared = found.resolve(), root.leader.resolve().parents
     for place in (path, *(folder for folder in path.parents if folder not in shared)):
         fault = _fault_of(place.stat(), root.leader.stat())
         if fault:
-            raise NotAvailable(
+            raise UnavailableError(
                 f"{found} is not used: {place} {fault}; give it to yourself alone (chown, chmod go-w), "
                 f"or set HALOSCOPE_BUILD={root.folder} if you trust it"
             )
@@ -119,7 +121,7 @@ def _fault_of(state: os.stat_result, leader: os.stat_result) -> str:
 def library(name: str = LIBRARY) -> Path:
     """Return the path of a C library: that of this package, or EXCHANGE_LIBRARY, EXCHANGE_ABI_LIBRARY.
 
-    Raises NotAvailable when it is not built.
+    Raises UnavailableError when it is not built.
     """
     return _find_library(name)[0]
 
@@ -141,19 +143,19 @@ def use_rank_program(path: Path) -> None:
 def rank_program() -> Path:
     """Return the path of the MPI program that ranks run: `haloscope-rank`, or the one of `use_rank_program`.
 
-    Raises NotAvailable when nothing is built.
+    Raises UnavailableError when nothing is built.
     """
     return _own_program or built_rank_program()
 
 
 def built_rank_program() -> Path:
-    """Return the path of `haloscope-rank`. Raises NotAvailable when nothing is built."""
+    """Return the path of `haloscope-rank`. Raises UnavailableError when nothing is built."""
     return _find((RANK_PROGRAM, f"bin/{RANK_PROGRAM}"), f"the MPI program {RANK_PROGRAM}")[0]
 
 
 def delay_line() -> Path:
-    """Return the path of `haloscope-delay-line`, the network of emulated clusters. Raises NotAvailable when it is not
-    built.
+    """Return the path of `haloscope-delay-line`, the network of emulated clusters. Raises UnavailableError when it is
+    not built.
     """
     return _find((DELAY_LINE, f"bin/{DELAY_LINE}"), f"the program {DELAY_LINE}")[0].resolve()
 
@@ -162,14 +164,14 @@ def header(name: str) -> Path:
     """Return the path of a C header: of the installed tree that holds the library, else of the sources it is built
     from.
 
-    name: status.h, exchange.h, bridge.h. Raises NotAvailable where it is in neither.
+    name: status.h, exchange.h, bridge.h. Raises UnavailableError where it is in neither.
     """
     library, root = _find_library(LIBRARY)
     for place in (root.folder, _sources_of(root.folder), _CHECKOUT):
         for folder in HEADERS:
             if (path := place / folder / name).exists():
                 return path
-    raise NotAvailable(f"{name} was not found near {library}; install Haloscope again, or set HALOSCOPE_BUILD")
+    raise UnavailableError(f"{name} was not found near {library}; install Haloscope again, or set HALOSCOPE_BUILD")
 
 
 def _sources_of(build: Path) -> Path:
@@ -196,14 +198,16 @@ def preset_folder(preset: str) -> Path:
 def build_preset(preset: str, *targets: str) -> Path:
     """Fetch the libraries of one of the checkout's CMake presets, build targets there and return the build's folder.
 
-    The first time takes minutes. Raises NotAvailable where the libraries cannot be had, or there is no checkout.
+    The first time takes minutes. Raises UnavailableError where the libraries cannot be had, or there is no checkout.
     """
     script = _CHECKOUT / "scripts" / "other_mpi.sh"
     if not script.exists():
-        raise NotAvailable(f"there is no {script}, which fetches what '{preset}' needs; use a checkout of Haloscope")
+        raise UnavailableError(
+            f"there is no {script}, which fetches what '{preset}' needs; use a checkout of Haloscope"
+        )
     done = subprocess.run([script, preset, *targets], check=False, cwd=_CHECKOUT, stdout=ERROR_OUTPUT)
     if done.returncode == errors.UNAVAILABLE:
-        raise NotAvailable(f"'scripts/other_mpi.sh {preset}' cannot get what it needs; its reason is above")
+        raise UnavailableError(f"'scripts/other_mpi.sh {preset}' cannot get what it needs; its reason is above")
     if done.returncode:
         raise errors.HaloscopeError(f"'scripts/other_mpi.sh {preset} {' '.join(targets)}' did not build")
     return preset_folder(preset)

@@ -14,12 +14,12 @@ import cffi
 from haloscope.core import build
 from haloscope.core.json_values import encoded
 from haloscope.core.once import once
-from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 
 if TYPE_CHECKING:  # importing NumPy takes long
     import numpy as np
 
-_ERRORS = {2: UsageProblem, 3: NotAvailable}
+_ERRORS = {2: UsageError, 3: UnavailableError}
 
 CData = Any  # a handle, struct, array or pointer: what cffi makes of the header has no types of its own
 
@@ -32,7 +32,7 @@ def declarations(header: str) -> str:
 
 def open_library(name: str, header: str, types: str = "") -> tuple:
     """Return (ffi, library) of a shared library with the functions of status.h and of another header. Raises
-    NotAvailable when it cannot be loaded or is of another version.
+    UnavailableError when it cannot be loaded or is of another version.
 
     types: declarations that the header needs besides.
     """
@@ -46,16 +46,18 @@ def open_library(name: str, header: str, types: str = "") -> tuple:
         remedy = "build it again with 'make build'"
         if "libmpi" in str(error):  # which the library needs, and the loader does not find
             remedy = f"it was built for {build.mpi()}: install that, or add the folder of its libmpi to LD_LIBRARY_PATH"
-        raise NotAvailable(f"{path} cannot be loaded ({error}); {remedy}") from None
+        raise UnavailableError(f"{path} cannot be loaded ({error}); {remedy}") from None
     wanted, found = int(re.findall(r"#define HS_ABI (\d+)", texts[0])[0]), lib.hs_abi()
     if wanted != found:
-        raise NotAvailable(f"{path} has interface version {found}, {status_header} {wanted}; build it again")
+        raise UnavailableError(f"{path} has interface version {found}, {status_header} {wanted}; build it again")
     return ffi, lib
 
 
 @once
 def load() -> tuple:
-    """Load the library once; return (ffi, library). Raises NotAvailable when it is missing or of another version."""
+    """Load the library once; return (ffi, library). Raises UnavailableError when it is missing or of another
+    version.
+    """
     return open_library(build.LIBRARY, "bridge.h")
 
 
@@ -68,18 +70,18 @@ def check(library: tuple, status: int) -> None:
 
 @contextlib.contextmanager
 def numbers_that_fit() -> Iterator[None]:
-    """Raise UsageProblem where a number is too large for the C type that it is to become: in arguments, structs,
+    """Raise UsageError where a number is too large for the C type that it is to become: in arguments, structs,
     arrays.
     """
     try:
         yield
     except OverflowError as error:
-        raise UsageProblem(f"{error}; give a smaller number") from None
+        raise UsageError(f"{error}; give a smaller number") from None
 
 
 @numbers_that_fit()
 def call(function: str, *arguments: object) -> None:
-    """Call a C function that returns a status; raise the error it reports, UsageProblem for a number too large for
+    """Call a C function that returns a status; raise the error it reports, UsageError for a number too large for
     it.
     """
     library = load()

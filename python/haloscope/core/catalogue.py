@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from haloscope.core import capi
 from haloscope.core.choice import Choice
 from haloscope.core.json_values import decoded
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ def schedule_names() -> list[str]:
 
 
 def find_schedule(name: str) -> Schedule:
-    """Return a schedule. Raises UsageProblem with the nearest valid names."""
+    """Return a schedule. Raises UsageError with the nearest valid names."""
     found = [schedule for schedule in schedules() if schedule.name == name]
     if not found:
-        raise UsageProblem(unknown_name("schedule", name, schedule_names()))
+        raise UsageError(unknown_name("schedule", name, schedule_names()))
     return found[0]
 
 
@@ -106,17 +106,17 @@ def process_grid_rules() -> list[str]:
 
 @functools.cache
 def find_strategy(text: str) -> Strategy:
-    """Parse a strategy. Raises UsageProblem for a malformed one, with the nearest valid names."""
+    """Parse a strategy. Raises UsageError for a malformed one, with the nearest valid names."""
     return decoded(Strategy, capi.answer("hs_parse_strategy", text.encode()))
 
 
 def canonical_strategy(text: str) -> str:
-    """Return a strategy string in canonical form. Raises UsageProblem with the nearest valid names."""
+    """Return a strategy string in canonical form. Raises UsageError with the nearest valid names."""
     return find_strategy(text).name
 
 
 def needs_shared_fields(strategy: str) -> bool:
-    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageProblem for a malformed
+    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageError for a malformed
     one.
     """
     return find_strategy(strategy).shared_fields

@@ -12,7 +12,7 @@ from typing import Any
 from haloscope.core import capi
 from haloscope.core.choice_fields import ChoiceFields
 from haloscope.core.json_values import decoded, encoded
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ def point_of(choice: Choice) -> Mapping[str, Any]:
 def normal(choice: Choice) -> Choice:
     """Return the same choice with the fields that have no effect on it at their defaults.
 
-    Raises UsageProblem for what the choice's app does not know.
+    Raises UsageError for what the choice's app does not know.
     """
     point = point_of(choice)
     if point["choice"] is None:
-        raise UsageProblem(point["reason"])
+        raise UsageError(point["reason"])
     return _with_effect(choice, point["choice"])
 
 

@@ -11,7 +11,7 @@ from haloscope.core import capi
 from haloscope.core.box import Box
 from haloscope.core.choice import Choice, text_of
 from haloscope.core.json_values import decoded, encoded
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 if TYPE_CHECKING:  # importing NumPy takes long
     import numpy as np
@@ -23,7 +23,7 @@ SPLIT_BY = ("app", "cells", "ranks", "process_grid", "periodic", "nodes", "place
 def padded(values: Sequence[int], fill: int = 1) -> list[int]:
     """Return three numbers: those given, then `fill` for the dimensions that the grid lacks."""
     if len(values) > 3:
-        raise UsageProblem(f"a grid has 1 to 3 dimensions, not {len(values)}; write up to three numbers")
+        raise UsageError(f"a grid has 1 to 3 dimensions, not {len(values)}; write up to three numbers")
     return [int(v) for v in values] + [fill] * (3 - len(values))
 
 
@@ -32,7 +32,7 @@ class Layout:
 
     Layouts with equal blocks of every rank are equal.
 
-    Raises UsageProblem for cells or ranks < 1, more ranks than cells in a dimension, not 1 to 3 dimensions.
+    Raises UsageError for cells or ranks < 1, more ranks than cells in a dimension, not 1 to 3 dimensions.
     """
 
     def __init__(self, cells: Sequence[int], ranks: Sequence[int], periodic: Sequence[bool] = ()):
@@ -69,7 +69,7 @@ class Layout:
         return f'{{"layout": {self.text}, '.encode() + encoded(parts)[1:]
 
     def rank(self, rank: int) -> dict[str, Any]:
-        """Return what the library has on one rank: coords, owned, neighbours. Raises UsageProblem for one beyond
+        """Return what the library has on one rank: coords, owned, neighbours. Raises UsageError for one beyond
         `size`.
         """
         found: dict[str, Any] = capi.answer("hs_plan", self.request(rank=rank))
@@ -97,7 +97,7 @@ class Layout:
     def neighbour(self, rank: int, offset: Sequence[int]) -> int:
         """Return the rank at `offset` (-1, 0, 1 per dimension); -1 beyond an edge; may be `rank` itself."""
         if not set(offset) <= {-1, 0, 1}:
-            raise UsageProblem("a neighbour's offset is -1, 0 or 1 in each dimension")
+            raise UsageError("a neighbour's offset is -1, 0 or 1 in each dimension")
         x, y, z = padded(offset, 0)
         found: int = self.rank(rank)["neighbours"][x + 1 + 3 * (y + 1) + 9 * (z + 1)]
         return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.external import predictions
 from haloscope.external.table import Measured
 from haloscope.model.profile import Profile
@@ -96,12 +96,12 @@ class Fit:
     source: str
 
     def profile_of(self, row: Measured) -> dict:
-        """Return the profile of the row's program and threads as JSON. Raises UsageProblem for those without fitted
+        """Return the profile of the row's program and threads as JSON. Raises UsageError for those without fitted
         rows.
         """
         for parameter in PARAMETERS:
             if parameter.name in used_by(row) and key_of(parameter, row) not in self.values:
-                raise UsageProblem(
+                raise UsageError(
                     f"nothing was fitted for {key_of(parameter, row).partition('(')[2].rstrip(')')}; fit on rows of "
                     "it too"
                 )
@@ -222,13 +222,13 @@ def fit(rows: Sequence[Measured], source: str, on_step: Callable[[float], None] 
 
     source: where they come from, for the profiles. on_step: called with the part done, of the most that it can take.
     Relative errors with a robust loss; each parameter's start counts as one measurement of it, so what the rows say
-    nothing of stays there. Raises UsageProblem for too few rows. Cost: minutes for a few hundred rows of up to 10^3
+    nothing of stays there. Raises UsageError for too few rows. Cost: minutes for a few hundred rows of up to 10^3
     blocks.
     """
     from scipy.optimize import least_squares
 
     if len(rows) < FEWEST:
-        raise UsageProblem(f"{len(rows)} exchanges are too few for a fit, which needs {FEWEST}; fit on more of them")
+        raise UsageError(f"{len(rows)} exchanges are too few for a fit, which needs {FEWEST}; fit on more of them")
     wanted: dict[str, tuple[float, float]] = {}
     for row in rows:
         for name in used_by(row):

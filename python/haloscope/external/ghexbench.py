@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 
 COLUMNS = ("nodes", "cells_per_rank_edge", "real", "mode", "halo", "fields", "executable", "median_s")
 MACHINE = {"machine": "Piz Daint multicore", "socket_grid": "1x1x2", "core_grid": "3x3x2", "cache_bytes": "47185920"}
@@ -41,16 +41,14 @@ class Converter:
         self._notes = notes
 
     def __call__(self, row: Mapping[str, str]) -> dict[str, str]:
-        """Return the row. Raises UsageProblem for a word or a number that ghexbench does not use."""
+        """Return the row. Raises UsageError for a word or a number that ghexbench does not use."""
         known = {"executable": EXECUTABLES, "real": REALS, "mode": THREADS}
         for column, words in known.items():
             if row[column] not in words:
-                raise UsageProblem(unknown_name(column, row[column], words))
+                raise UsageError(unknown_name(column, row[column], words))
         cells, nodes = (_whole(row, column) for column in ("cells_per_rank_edge", "nodes"))
         if nodes not in SIDES:
-            raise UsageProblem(
-                f"{nodes} nodes are no cube of nodes; use the columns of docs/external.md for other grids"
-            )
+            raise UsageError(f"{nodes} nodes are no cube of nodes; use the columns of docs/external.md for other grids")
         kept = {name: row[name] for name in _KEPT if name in row}
         return (
             kept
@@ -75,7 +73,7 @@ class Converter:
         counted = float(text) / values
         found = min(REALS.values(), key=lambda size: abs(size - counted))
         if abs(found - counted) > 0.01 * found:
-            raise UsageProblem(f"bytes_both_ways_all_ranks are {counted:.3g} B a value; values have 4 or 8")
+            raise UsageError(f"bytes_both_ways_all_ranks are {counted:.3g} B a value; values have 4 or 8")
         if found != said:
             note = (
                 f"rows with real={row['real']}, mode={row['mode']} count {found} B a value, not {said}, and are taken "
@@ -88,5 +86,5 @@ class Converter:
 
 def _whole(row: Mapping[str, str], column: str) -> int:
     if not row[column].isdigit() or len(row[column]) > 9 or int(row[column]) < 1:
-        raise UsageProblem(f"column {column} holds '{row[column]}', which is no whole number above 0")
+        raise UsageError(f"column {column} holds '{row[column]}', which is no whole number above 0")
     return int(row[column])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from haloscope.advice import validate
-from haloscope.errors import HaloscopeError, UsageProblem, unknown_name
+from haloscope.errors import HaloscopeError, UsageError, unknown_name
 from haloscope.external import predictions
 from haloscope.external.fit import Fit, fit
 from haloscope.external.table import Measured, Table
@@ -38,32 +38,32 @@ GROUPED = ("threads", "nodes", "cells", "halo", "fields", "element_bytes", "prog
 
 
 def parse_condition(text: str) -> Condition:
-    """Return the axis and the values of AXIS=VALUE,... Raises UsageProblem for an unknown axis or no value."""
+    """Return the axis and the values of AXIS=VALUE,... Raises UsageError for an unknown axis or no value."""
     axis, equals, values = text.partition("=")
     if not equals or not values.strip():
-        raise UsageProblem(f"'{text}' is no condition; write AXIS=VALUE,... such as nodes=1,27")
+        raise UsageError(f"'{text}' is no condition; write AXIS=VALUE,... such as nodes=1,27")
     if axis not in AXES:
-        raise UsageProblem(unknown_name("axis", axis, AXES))
+        raise UsageError(unknown_name("axis", axis, AXES))
     return axis, frozenset(v.strip() for v in values.split(","))
 
 
 def refuse_unknown_axes(axes: Iterable[str]) -> None:
-    """Raise UsageProblem for a word that is no axis."""
+    """Raise UsageError for a word that is no axis."""
     for axis in axes:
         if axis not in AXES:
-            raise UsageProblem(unknown_name("axis", axis, AXES))
+            raise UsageError(unknown_name("axis", axis, AXES))
 
 
 def select(rows: Iterable[Measured], conditions: Sequence[Condition]) -> list[Measured]:
     """Return the rows that meet all conditions.
 
-    Raises UsageProblem for a value that no row has, since it is a misspelling more often than not.
+    Raises UsageError for a value that no row has, since it is a misspelling more often than not.
     """
     rows = list(rows)
     for axis, values in conditions:
         there = {AXES[axis](row) for row in rows}
         for value in sorted(values - there):
-            raise UsageProblem(f"no row has {axis}={value}; there are {', '.join(sorted(there))}")
+            raise UsageError(f"no row has {axis}={value}; there are {', '.join(sorted(there))}")
     return [row for row in rows if all(AXES[axis](row) in values for axis, values in conditions)]
 
 
@@ -252,15 +252,13 @@ def cross_validate(
 ) -> list[Fold]:
     """Fit without all rows of one value of an axis and predict these, for each value in turn.
 
-    on_step: called with the part done and the value that is left out. Raises UsageProblem where the axis has one value
+    on_step: called with the part done and the value that is left out. Raises UsageError where the axis has one value
     only.
     Cost: a fit each.
     """
     values = sorted({AXES[axis](row) for row in rows}, key=_natural)
     if len(values) < 2:
-        raise UsageProblem(
-            f"all rows have {axis}={values[0]}, so nothing is left to fit without it; choose another axis"
-        )
+        raise UsageError(f"all rows have {axis}={values[0]}, so nothing is left to fit without it; choose another axis")
     folds = []
     for number, value in enumerate(values):
         on_step(number / len(values), f"{axis}={value}")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from haloscope import core
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 from haloscope.external.table import Measured
 from haloscope.model import placement, predict
 from haloscope.model.profile import Profile, checked
@@ -73,11 +73,11 @@ def with_kernels(data: Mapping, rows: Iterable[Measured]) -> Profile:
 def predict_row(row: Measured, profile: Profile) -> predict.Prediction:
     """Return what a profile of `with_kernels` predicts for an exchange.
 
-    Raises UsageProblem for a strategy that cannot make this exchange, NotAvailable when the profile lacks one of its
+    Raises UsageError for a strategy that cannot make this exchange, UnavailableError when the profile lacks one of its
     costs.
     """
     if profile.machine["nodes"] < row.nodes:
-        raise NotAvailable(
+        raise UnavailableError(
             f"the profile '{profile.name}' is of {profile.machine['nodes']} nodes, line {row.line} of {row.nodes}"
         )
     return predict.predict(

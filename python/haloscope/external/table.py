@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haloscope import core, files
-from haloscope.errors import HaloscopeError, UsageProblem, unknown_name
+from haloscope.errors import HaloscopeError, UsageError, unknown_name
 from haloscope.external import ghexbench
 
 REQUIRED = ("node_grid", "core_grid", "cells", "halo", "fields", "element_bytes", "strategy", "median_s")
@@ -117,7 +117,7 @@ class Table:
 def read(path: str | Path) -> Table:
     """Return the rows of a CSV file in the format of docs/external.md, or with the columns of ghexbench's results.
 
-    Raises UsageProblem, with the line and the column, for a file that cannot be read, a missing or unknown column, a
+    Raises UsageError, with the line and the column, for a file that cannot be read, a missing or unknown column, a
     value that is not what the column holds, an exchange that cannot be (a halo wider than the block), and an exchange
     given twice.
     """
@@ -125,7 +125,7 @@ def read(path: str | Path) -> Table:
     try:
         return _table(str(path), csv.DictReader(text.splitlines()))
     except csv.Error as error:
-        raise UsageProblem(f"{path} is no CSV file that can be read: {error}; see docs/external.md") from None
+        raise UsageError(f"{path} is no CSV file that can be read: {error}; see docs/external.md") from None
 
 
 def _table(path: str, reader: csv.DictReader) -> Table:
@@ -138,7 +138,7 @@ def _table(path: str, reader: csv.DictReader) -> Table:
         _check_columns(path, columns)
     rows = list(_rows(path, reader, columns, convert))
     if not rows:
-        raise UsageProblem(f"{path} holds no exchanges; every line after the header is one, see docs/external.md")
+        raise UsageError(f"{path} holds no exchanges; every line after the header is one, see docs/external.md")
     _refuse_twice(path, rows)
     return Table(path, tuple(rows), tuple(notes))
 
@@ -146,10 +146,10 @@ def _table(path: str, reader: csv.DictReader) -> Table:
 def _check_columns(path: str, columns: list[str]) -> None:
     for name in columns:
         if name not in REQUIRED + OPTIONAL:
-            raise UsageProblem(f"{path}: {unknown_name('column', name, REQUIRED + OPTIONAL)}; see docs/external.md")
+            raise UsageError(f"{path}: {unknown_name('column', name, REQUIRED + OPTIONAL)}; see docs/external.md")
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
-        raise UsageProblem(
+        raise UsageError(
             f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; see docs/external.md"
         )
 
@@ -158,13 +158,11 @@ def _rows(path: str, reader: csv.DictReader, columns: list[str], convert: Callab
     for row in reader:
         where = f"{path}, line {reader.line_num}"
         if None in row or None in row.values():
-            raise UsageProblem(
-                f"{where}: it has another number of columns than the header ({len(columns)}); correct it"
-            )
+            raise UsageError(f"{where}: it has another number of columns than the header ({len(columns)}); correct it")
         try:
             yield _row(reader.line_num, convert({name.strip(): value.strip() for name, value in row.items()}))
         except HaloscopeError as error:
-            raise UsageProblem(f"{where}: {error}") from None
+            raise UsageError(f"{where}: {error}") from None
 
 
 def _most(name: str) -> int:
@@ -200,20 +198,20 @@ def _row(line: int, row: Mapping[str, str]) -> Measured:
 def _possible(row: Measured) -> Measured:
     for name in ("socket_grid", "core_grid", "cells"):
         if len(getattr(row, name)) != len(row.node_grid):
-            raise UsageProblem(
+            raise UsageError(
                 f"{name} has {len(getattr(row, name))} dimensions, node_grid {len(row.node_grid)}; correct one"
             )
     if len(row.node_grid) not in (2, 3):
-        raise UsageProblem("node_grid has one number per dimension, of which there are 2 or 3, such as 3x3x3")
+        raise UsageError("node_grid has one number per dimension, of which there are 2 or 3, such as 3x3x3")
     if row.element_bytes not in (4, 8):
-        raise UsageProblem(f"element_bytes is {row.element_bytes}; values have 4 or 8")
+        raise UsageError(f"element_bytes is {row.element_bytes}; values have 4 or 8")
     if row.halo > min(row.cells):
-        raise UsageProblem(f"a halo of {row.halo} layers is wider than a block of {min(row.cells)} cells")
+        raise UsageError(f"a halo of {row.halo} layers is wider than a block of {min(row.cells)} cells")
     most, blocks = _most("external_blocks"), math.prod(row.process_grid)
     if blocks > most:
-        raise UsageProblem(f"it has {blocks} blocks; at most {most} are predicted")
+        raise UsageError(f"it has {blocks} blocks; at most {most} are predicted")
     if row.cores % row.threads and row.threads > 1:
-        raise UsageProblem(f"{row.threads} threads do not divide the {row.cores} blocks of a socket; correct one")
+        raise UsageError(f"{row.threads} threads do not divide the {row.cores} blocks of a socket; correct one")
     return row
 
 
@@ -226,7 +224,7 @@ class _Cells:
     def text(self, name: str, usual: str = "") -> str:
         value = self.row.get(name, "") or usual
         if not value:
-            raise UsageProblem(f"column {name} is empty; give a value")
+            raise UsageError(f"column {name} is empty; give a value")
         return value
 
     def number(self, name: str, usual: float | None = None) -> float:
@@ -239,7 +237,7 @@ class _Cells:
             value = math.nan
         most = core.bounds()["seconds" if name.endswith("_s") else "count"].most
         if not 0 < value <= most:
-            raise UsageProblem(f"column {name} holds '{text}', which is no number above 0 and up to {most:g}")
+            raise UsageError(f"column {name} holds '{text}', which is no number above 0 and up to {most:g}")
         return value
 
     def count(self, name: str, most: int, usual: int | None = None) -> int:
@@ -247,7 +245,7 @@ class _Cells:
         if not text and usual is not None:
             return usual
         if not re.fullmatch(r"\d{1,9}", text) or not 1 <= int(text) <= most:
-            raise UsageProblem(f"column {name} holds '{text}', which is no whole number from 1 to {most}")
+            raise UsageError(f"column {name} holds '{text}', which is no whole number from 1 to {most}")
         return int(text)
 
     def grid(self, name: str, usual: tuple[int, ...] = ()) -> tuple[int, ...]:
@@ -255,13 +253,13 @@ class _Cells:
         if not text and usual:
             return usual
         if not re.fullmatch(r"[1-9]\d{0,6}(x[1-9]\d{0,6}){0,2}", text):
-            raise UsageProblem(f"column {name} holds '{text}', which is no numbers above 0 such as 3x3x2")
+            raise UsageError(f"column {name} holds '{text}', which is no numbers above 0 such as 3x3x2")
         return tuple(map(int, text.split("x")))
 
     def flag(self, name: str) -> bool:
         text = self.row.get(name, "").lower()
         if text not in ("", "yes", "no"):
-            raise UsageProblem(f"column {name} holds '{text}'; it is yes or no")
+            raise UsageError(f"column {name} holds '{text}'; it is yes or no")
         return text == "yes"
 
 
@@ -270,4 +268,4 @@ def _refuse_twice(path: str, rows: list[Measured]) -> None:
     for row in rows:
         first = lines.setdefault(row.key, row.line)
         if first != row.line:
-            raise UsageProblem(f"{path}: lines {first} and {row.line} are the same exchange; leave one out")
+            raise UsageError(f"{path}: lines {first} and {row.line} are the same exchange; leave one out")

@@ -53,7 +53,7 @@ def validate(
 def save_profiles(stem: Path, fitted: Fit, rows: Iterable[Measured]) -> Iterator[Path]:
     """Write the fitted profile of each program, as STEM-PROGRAM.json; yield each file that is written.
 
-    Raises UsageProblem before the first one where one of them would replace something else.
+    Raises UsageError before the first one where one of them would replace something else.
     """
     teams: dict[str, list[Measured]] = {}
     for row in rows:

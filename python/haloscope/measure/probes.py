@@ -19,7 +19,7 @@ from typing import Any
 
 from haloscope import core, files
 from haloscope.core import build
-from haloscope.errors import USAGE, HaloscopeError, NotAvailable
+from haloscope.errors import USAGE, HaloscopeError, UnavailableError
 from haloscope.measure import answers, launch, lists
 
 RANKS = (1, 2, 4)  # defects show at process grids of extent 1 and 2
@@ -46,14 +46,14 @@ def lacking(*strategies: str) -> str:
 
 
 def refuse_lacking(strategies: str) -> None:
-    """Raise NotAvailable for a strategy of a comma list that this MPI cannot run; "" names none.
+    """Raise UnavailableError for a strategy of a comma list that this MPI cannot run; "" names none.
 
     Strategies that a glob found are left to the campaign, which skips them.
     """
     for strategy in lists.named_strategies(strategies) if strategies else ():
         reason = lacking(strategy)
         if reason:
-            raise NotAvailable(f"{reason}; 'haloscope info' shows what works here")
+            raise UnavailableError(f"{reason}; 'haloscope info' shows what works here")
 
 
 def findings(names: str = "all") -> dict:

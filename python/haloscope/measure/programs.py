@@ -14,7 +14,7 @@ from pathlib import Path
 
 from haloscope import core, files
 from haloscope.core import build
-from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 
 LIMIT_S = 20.0  # for a description, which computes nothing
 
@@ -22,8 +22,8 @@ LIMIT_S = 20.0  # for a description, which computes nothing
 def use(path: Path, app: str, parameters: Mapping[str, str]) -> core.App:
     """Have ranks run `path` from now on, and make its app known.
 
-    parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageProblem
-    when the program does not describe the app, NotAvailable when it cannot be started.
+    parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageError
+    when the program does not describe the app, UnavailableError when it cannot be started.
     """
     words = [word for name, value in parameters.items() for word in ("--set", f"{name}={value}")]
     description = _describe(path.absolute(), app, words)
@@ -58,7 +58,7 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
     try:
         ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
     except OSError as error:
-        raise NotAvailable(
+        raise UnavailableError(
             f"--program {path} cannot be started: {error.strerror}; build it, or give its path"
         ) from None
     except subprocess.TimeoutExpired:
@@ -67,12 +67,12 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
         ) from None
     if ended.returncode:
         said = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
-        raise UsageProblem(f"--program {path}: {said}")
+        raise UsageError(f"--program {path}: {said}")
     try:
         found = files.json_of(ended.stdout)
         return found | {"own_legality": bool(found["own_legality"])}
     except (ValueError, KeyError, TypeError):
-        raise UsageProblem(
+        raise UsageError(
             f"--program {path} does not describe its app; its main() should call haloscope::rank_main"
         ) from None
 

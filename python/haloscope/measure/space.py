@@ -10,7 +10,7 @@ from typing import Any
 
 from haloscope import core
 from haloscope.core.choice import Choice
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 
 
@@ -33,11 +33,11 @@ class Space:
 
 
 def refuse_if_none_can_run(planned: Space) -> None:
-    """Raise UsageProblem with the reasons when no request can run, instead of writing a file of refusals."""
+    """Raise UsageError with the reasons when no request can run, instead of writing a file of refusals."""
     if planned.requests:
         return
     reasons = list(dict.fromkeys(reason for _, reason in planned.refused))
-    raise UsageProblem(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
+    raise UsageError(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
 
 
 def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None = None) -> Space:
@@ -63,7 +63,7 @@ def normal(choice: Choice) -> Choice:
     """Return a choice without fields that have no effect on it, so that a cross product holds each work once."""
     try:
         return core.normal(choice)
-    except UsageProblem:  # which is said where its legality is asked
+    except UsageError:  # which is said where its legality is asked
         return choice
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from haloscope import core
 from haloscope.core import capi
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import placement
 from haloscope.model.profile import Profile
 
@@ -95,8 +95,8 @@ def predict(
     """Return the predicted time of a step, in step with all other ranks, long after the start.
 
     samples: draws of the profile's parameters for the interval, 0 = none. singly: price every rank instead of one per
-    class (slow; for checks). Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost
-    that it needs. Cost: about a millisecond, a second for 10^5 ranks.
+    class (slow; for checks). Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a
+    cost that it needs. Cost: about a millisecond, a second for 10^5 ranks.
     """
     [found] = _predictions([choice], profile, setting, samples, singly)
     return found
@@ -107,7 +107,7 @@ def _predictions(
 ) -> list[Prediction]:
     for choice in choices:
         if reason := core.own_refusal(choice):
-            raise UsageProblem(reason)
+            raise UsageError(reason)
     given = {"choices": [c.to_json() for c in choices], "setting": setting.to_json(), "samples": samples}
     found = capi.answer("hs_predict", given | {"singly": singly}, profile.handle)
     return [from_json(choice, one) for choice, one in zip(choices, found, strict=True)]
@@ -157,7 +157,7 @@ def terms() -> tuple[str, ...]:
 
 
 def places_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> placement.Placement:
-    """Return where the ranks of a choice run on the profile's machine. Raises UsageProblem for a setting that cannot
+    """Return where the ranks of a choice run on the profile's machine. Raises UsageError for a setting that cannot
     be.
     """
     request = {"choice": choice.to_json(), "setting": setting.to_json()}

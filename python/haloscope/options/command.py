@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from haloscope import terminal
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import GROUPS, Option
 from haloscope.options.request import PROGRAM
 
@@ -106,12 +106,12 @@ class Command(click.Command):
             _write_parameters(formatter)
 
     def parse_args(self, ctx, args):
-        """Parse as click does. Raises UsageProblem for a parameter of an app that is written as an option."""
+        """Parse as click does. Raises UsageError for a parameter of an app that is written as an option."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if self.choice and (hint := _parameter_hint(error.option_name)):
-                raise UsageProblem(hint) from None
+                raise UsageError(hint) from None
             raise
 
 

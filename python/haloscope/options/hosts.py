@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import option, options_of
 
 
@@ -52,7 +52,7 @@ def link_options(hosts: str, usual: int | None = None):
 
 
 def link_of(options: Mapping):
-    """Return the network of the options of an emulated cluster. Raises UsageProblem for a malformed time or rate."""
+    """Return the network of the options of an emulated cluster. Raises UsageError for a malformed time or rate."""
     from haloscope.model import link
 
     return link.Link(
@@ -77,7 +77,7 @@ def starts_ranks(function):
         if of_lab["lab"]:
             return _run_in_lab(click.get_current_context().meta["haloscope.words"], link_of(of_lab))
         if set(of_lab.values()) != {None, "0"}:
-            raise UsageProblem("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
+            raise UsageError("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
         with where.used(hosts):
             return function(*arguments, **options)
 

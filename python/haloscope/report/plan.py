@@ -14,7 +14,7 @@ def describe(choice, rank: int = 0, with_program: bool = False, **schedule_optio
     """Return, as plain data, one rank's plans by stage, the totals over all ranks and, if requested, its programs.
 
     choice: a haloscope.core.Choice. schedule_options replace fields of haloscope.core.ScheduleOptions.
-    Raises UsageProblem for an illegal choice or a rank outside the layout. Cost O(ranks).
+    Raises UsageError for an illegal choice or a rank outside the layout. Cost O(ranks).
     """
     layout, step = core.make_layout(choice), core.step_of(choice)
     return {

@@ -192,7 +192,7 @@ def kept(residuals: dict, file: str) -> str:
 
 
 def refuse_foreign(stem: Path) -> None:
-    """Raise UsageProblem where `write` would replace a file that is not its own."""
+    """Raise UsageError where `write` would replace a file that is not its own."""
     outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
     outputs.refuse_foreign_figure(stem)
 

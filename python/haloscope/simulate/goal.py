@@ -12,7 +12,7 @@ from typing import TextIO
 import numpy as np
 
 from haloscope import core, outputs
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model.predict import Setting
 from haloscope.model.profile import Profile
 from haloscope.simulate.simulate import Programs, programs_of
@@ -21,9 +21,9 @@ MOST_LINES = 50_000_000  # about 2 GB of text
 
 
 def refuse_file(path: Path, requests: Sequence) -> None:
-    """Raise UsageProblem where a schedule cannot be written: of several requests, or over a file of another program."""
+    """Raise UsageError where a schedule cannot be written: of several requests, or over a file of another program."""
     if len(requests) > 1:
-        raise UsageProblem("--goal writes one schedule, and this is a space; ask for one choice")
+        raise UsageError("--goal writes one schedule, and this is a space; ask for one choice")
     outputs.refuse_foreign(path, outputs.SCHEDULE)
 
 
@@ -43,16 +43,16 @@ def write(programs: Programs, rounds: int, file: TextIO) -> int:
     Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
     its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a separate thread runs it. `progress` means
     nothing in GOAL, where messages advance on their own.
-    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or
+    Raises UnavailableError for devices, whose streams GOAL does not know, UsageError for programs with barriers or
     all-reduces, and for more than 50 million lines.
     """
     choice, class_of = programs.choice, programs.class_of
     if choice.device:
-        raise NotAvailable(f"GOAL has no streams, and '{choice.device}' is a device; export the choice without it")
+        raise UnavailableError(f"GOAL has no streams, and '{choice.device}' is a device; export the choice without it")
     texts = [_Rank(programs, number, rounds) for number in range(len(programs.classes))]
     lines = 2 + sum(len(texts[c].lines) + 2 for c in class_of.tolist())
     if lines > MOST_LINES:
-        raise UsageProblem(f"the schedule would have {lines} lines; export fewer ranks or steps")
+        raise UsageError(f"the schedule would have {lines} lines; export fewer ranks or steps")
     file.write(f"// {outputs.SIMULATED}\nnum_ranks {choice.ranks}\n")
     layout = core.make_layout(choice)
     peers: dict[int, np.ndarray] = {}  # of ranks of a class, by message
@@ -96,7 +96,7 @@ class _Rank:
         both = []  # labels of what begins and what ends each operation
         for op, duration in zip(program.ops, seconds, strict=True):
             if op.kind in ("barrier", "reduce", "reduced"):
-                raise UsageProblem("GOAL has no barrier and no all-reduce; export a schedule without them")
+                raise UsageError("GOAL has no barrier and no all-reduce; export a schedule without them")
             before = (self.last[op.lane],) if op.lane in self.last else begin
             both.append(self.operation(op, stage, program, duration, before))
             self.last[op.lane] = both[-1][1]

@@ -47,11 +47,11 @@ class Platform:
     eager_below: int = 16384
 
     def __post_init__(self):
-        """Raise UsageProblem for a platform that cannot be built."""
+        """Raise UsageError for a platform that cannot be built."""
         if self.kind not in KINDS:
-            raise errors.UsageProblem(errors.unknown_name("platform", self.kind, KINDS))
+            raise errors.UsageError(errors.unknown_name("platform", self.kind, KINDS))
         if self.hosts not in SIZES:
-            raise errors.UsageProblem(
+            raise errors.UsageError(
                 f"a {self.kind} of {self.hosts} hosts is not possible; use {', '.join(map(str, SIZES))}"
             )
 
@@ -156,12 +156,12 @@ def command(platform: Platform, place: Path, folder: Path, *words: str, trace: b
     """Return smpirun's command for the rank program with `words`.
 
     place: a build with the preset `simgrid`. folder: where `Platform.write` has written. trace: have SMPI write what
-    every rank calls into the folder. Raises NotAvailable without such a build.
+    every rank calls into the folder. Raises UnavailableError without such a build.
     """
     place, folder = place.resolve(), folder.resolve()  # smpirun runs elsewhere
     program = place / build.RANK_PROGRAM
     if not program.exists():
-        raise errors.NotAvailable(
+        raise errors.UnavailableError(
             f"there is no build on SimGrid in {place}; make one with 'scripts/other_mpi.sh simgrid haloscope-rank'"
         )
     smpirun = [str(launch.mpiexec(place)), "-np", str(platform.hosts)]
@@ -180,7 +180,7 @@ def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Reque
     found = records.read(output).records if output.exists() else []
     for record in found:
         if record["kind"] != "measurement":
-            raise errors.NotAvailable(f"{record['id']}: {record['reason']}")
+            raise errors.UnavailableError(f"{record['id']}: {record['reason']}")
     if done.returncode or len(found) < len(requests):
         said = (done.stdout + done.stderr).strip()[-2000:]
         raise errors.HaloscopeError(f"smpirun ended with code {done.returncode}: {said}")
@@ -190,8 +190,8 @@ def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Reque
 def run(platform: Platform, place: Path, requests: Sequence[Request]) -> list[dict]:
     """Serve requests for `platform.hosts` ranks in one simulation; return their records, times simulated.
 
-    Raises NotAvailable for what SMPI lacks, HaloscopeError with SimGrid's last words when the simulation does not end
-    well. Cost: seconds of start for 512 ranks, then some 10 us a message, more the more of them share links.
+    Raises UnavailableError for what SMPI lacks, HaloscopeError with SimGrid's last words when the simulation does not
+    end well. Cost: seconds of start for 512 ranks, then some 10 us a message, more the more of them share links.
     """
     with scratch.folder() as folder:
         return _run(platform, place, folder, requests)

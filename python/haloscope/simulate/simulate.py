@@ -18,7 +18,7 @@ import numpy as np
 from haloscope import core
 from haloscope.core import capi
 from haloscope.core.json_values import decoded
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model.predict import PLAINLY, Setting
 from haloscope.model.profile import Profile
@@ -103,7 +103,7 @@ class Programs:
 def programs_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Programs:
     """Return the programs of all ranks at a profile's prices.
 
-    Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost. Cost: seconds for 10^6
+    Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a cost. Cost: seconds for 10^6
     ranks.
     """
     class_of, pointer = capi.numbers(choice.ranks)
@@ -113,15 +113,15 @@ def programs_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINL
 
 def _request(choice: core.Choice, setting: Setting) -> dict[str, Any]:
     if reason := core.own_refusal(choice):
-        raise UsageProblem(reason)
+        raise UsageError(reason)
     return {"choice": choice.to_json(), "setting": setting.to_json()}
 
 
 def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, how: How = CALMLY) -> Simulation:
     """Simulate some time steps of a choice on a machine, message by message.
 
-    Raises UsageProblem for a choice that cannot run and for numbers out of range, NotAvailable when the profile lacks a
-    cost. Cost: about a second per million events; a rank has two events per round of messages (`Simulation.events`).
+    Raises UsageError for a choice that cannot run and for numbers out of range, UnavailableError when the profile lacks
+    a cost. Cost: about a second per million events; a rank has two events per round of messages (`Simulation.events`).
     Source: LogGOPS: Hoefler, Schneider, Lumsdaine 2010; max-rate: Gropp, Olson, Samfass 2016.
     """
     began = time.perf_counter()
@@ -140,14 +140,14 @@ def simulate_all(requests: Iterable[Any], profile: Profile, setting: Setting, ho
 def noise_of(text: str) -> tuple[float, float]:
     """Return the mean of a delay of each operation, in seconds (`2e-6`) and as a part of the operation's own (`1%`).
 
-    Raises UsageProblem for what is neither.
+    Raises UsageError for what is neither.
     """
     try:
         mean = float(text.removesuffix("%"))
     except ValueError:
         mean = -1.0
     if not 0 <= mean < float("inf"):
-        raise UsageProblem(f"--noise '{text}' is no delay; write seconds (2e-6) or a part of each operation (1%)")
+        raise UsageError(f"--noise '{text}' is no delay; write seconds (2e-6) or a part of each operation (1%)")
     share = text.endswith("%")
     return 0.0 if share else mean, mean / 100 if share else 0.0
 
@@ -156,10 +156,10 @@ def weak_scalings(app: core.App, cells: str | None, ranks: str, process_grid: st
     """Yield the cells, ranks and process grid of each weak scaling, as texts of options.
 
     cells: those of one rank, a list; ranks: a list; process_grid: rules, None for the app's own or the usual one.
-    Raises UsageProblem without cells, and as `scaled` does.
+    Raises UsageError without cells, and as `scaled` does.
     """
     if not cells:
-        raise UsageProblem("a weak scaling needs the cells of one rank; for example --cells 64")
+        raise UsageError("a weak scaling needs the cells of one rank; for example --cells 64")
     rules = (process_grid or app.process_grid or ("square" if app.dims == 2 else "cubic")).split(",")
     for block in lists.shapes(cells, app.dims):
         for count in lists.numbers(ranks, "--ranks"):
@@ -173,10 +173,10 @@ def scaled(cells_per_rank: Sequence[int], rule: str, count: int) -> tuple[tuple[
     of `cells_per_rank` cells. The rule sees a grid as wide in each dimension as any split needs, in the block's
     proportions.
 
-    Raises UsageProblem for an unknown rule and numbers below 1.
+    Raises UsageError for an unknown rule and numbers below 1.
     """
     if count < 1 or min(cells_per_rank) < 1:
-        raise UsageProblem("a weak scaling needs at least one rank, and one cell per rank in each dimension")
+        raise UsageError("a weak scaling needs at least one rank, and one cell per rank in each dimension")
     block = [n // math.gcd(*cells_per_rank) for n in cells_per_rank]
     grid = core.process_grid(rule, count, tuple(n * count for n in block))
     return tuple(n * r for n, r in zip(cells_per_rank, grid, strict=True)), "x".join(map(str, grid))

@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 import haloscope
 from haloscope import memory
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 FIRST = COMM.rank == 0
@@ -24,7 +24,7 @@ FIRST = COMM.rank == 0
 
 def refused(part: str, call, *arguments, **options) -> None:
     """All ranks get an error that says `part`."""
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         call(*arguments, **options)
     assert part in str(caught.value), str(caught.value)
 

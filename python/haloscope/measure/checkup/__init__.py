@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from haloscope.errors import HaloscopeError, NotAvailable
+from haloscope.errors import HaloscopeError, UnavailableError
 from haloscope.measure import launch, probes
 from haloscope.measure.checkup import launcher, mpi, node, runs
 from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, WARNING, Check
@@ -45,7 +45,7 @@ def carry_out(name: str, examination: Examination) -> list[Check]:
     """Return what an examination found. What it raises is its result, so that the others go on."""
     try:
         found = examination()
-    except NotAvailable as error:
+    except UnavailableError as error:
         found = Check(name, NOT_HERE, str(error))
     except HaloscopeError as error:
         found = Check(name, BROKEN, str(error), LAUNCHER_FIRST)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import files, records, terminal
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure.foreign import imb, skampi, stream
 from haloscope.measure.foreign.text import Output, Sample
 from haloscope.records.curves import MICROBENCH
@@ -29,32 +29,32 @@ class Imported:
 def read(file: Path) -> Imported:
     """Return the records of a file: one per number of ranks, pairs or threads, with all that was measured of it.
 
-    Raises UsageProblem for a file that cannot be read or has longer lines than an output, for text of no known program,
+    Raises UsageError for a file that cannot be read or has longer lines than an output, for text of no known program,
     for text without a benchmark that is understood, and for a table with something else than numbers.
     """
     text = _text_of(file)
     known = next((form for form in FORMATS if form.recognise(text)), None)
     understood = "; ".join(f"{form.NAME}: {form.HOLDS}" for form in FORMATS)
     if known is None:
-        raise UsageProblem(f"{file} is the output of no benchmark that is understood ({understood})")
+        raise UsageError(f"{file} is the output of no benchmark that is understood ({understood})")
     try:
         output = known.parse(text)
     except ValueError as error:
-        raise UsageProblem(f"{file}: {error}; give the whole, unchanged output of {known.NAME}") from None
+        raise UsageError(f"{file}: {error}; give the whole, unchanged output of {known.NAME}") from None
     if not output.samples:
         why = "; ".join(output.notes) or "there is no table"
-        raise UsageProblem(f"{file} holds nothing of {known.NAME} that is understood ({known.HOLDS}): {why}")
+        raise UsageError(f"{file} holds nothing of {known.NAME} that is understood ({known.HOLDS}): {why}")
     made = _records(output, known.NAME, text)
     for record in made:
         if fault := records.fault_of(record):
-            raise UsageProblem(f"{file} holds what no benchmark measures ({fault}); give the unchanged output")
+            raise UsageError(f"{file} holds what no benchmark measures ({fault}); give the unchanged output")
     return Imported(made, output.notes)
 
 
 def import_files(paths: Sequence[Path], output: Path) -> list[dict]:
     """Return the records of some files, added to a record file; what was left out of them is printed.
 
-    Raises UsageProblem as `read` does, and for an output that holds something else than records.
+    Raises UsageError as `read` does, and for an output that holds something else than records.
     """
     found = []
     for file in paths:
@@ -72,7 +72,7 @@ def _text_of(file: Path) -> str:
     text = files.text_of(file, "the output", "give the output of a benchmark as a file", MOST_BYTES)
     for number, line in enumerate(text.splitlines(), start=1):
         if len(line) > MOST_LINE:
-            raise UsageProblem(f"{file}, line {number} has more than {MOST_LINE} characters; give the unchanged output")
+            raise UsageError(f"{file}, line {number} has more than {MOST_LINE} characters; give the unchanged output")
     return text
 
 

@@ -66,13 +66,13 @@ def run(output: Path, quick: bool) -> list[dict]:
     quick: few short solves in one launch, and PETSc only where its program is built. Records: `cg-solve` (a method of
     PETSc or cg3d in one launch: seconds of each solve; of PETSc also calls and seconds by function), `cg-allreduce`,
     and `cg-missing` where PETSc is not to be had. Takes seconds once PETSc is built, which takes minutes.
-    Raises HaloscopeError when a program fails, UsageProblem when `output` holds something else.
+    Raises HaloscopeError when a program fails, UsageError when `output` holds something else.
     """
     effort = QUICK if quick else FULL
     outputs.refuse_foreign(output, SOLVES)
     try:
         folder = _petsc_build(quick)
-    except errors.NotAvailable as error:
+    except errors.UnavailableError as error:
         found = [{"kind": MISSING, "what": PACKAGE, "reason": str(error)}, *_native(output, effort)]
     else:
         found = [record for ranks in _rank_counts() for record in _launches(folder, ranks, effort)]
@@ -86,9 +86,9 @@ def _rank_counts() -> list[int]:
 
 
 def _petsc_build(quick: bool) -> Path:
-    """Return the build that holds the program. Raises NotAvailable where PETSc cannot be had."""
+    """Return the build that holds the program. Raises UnavailableError where PETSc cannot be had."""
     if quick and not (build.preset_folder(PRESET) / "bench" / PROGRAM).exists():
-        raise errors.NotAvailable(f"{PROGRAM} is not built, which takes minutes; measure without --quick")
+        raise errors.UnavailableError(f"{PROGRAM} is not built, which takes minutes; measure without --quick")
     return build.build_preset(PRESET, PROGRAM)
 
 

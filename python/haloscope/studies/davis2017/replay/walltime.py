@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from haloscope import core
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 from haloscope.model import network, placement, segments
 from haloscope.model.profile import Profile
 from haloscope.studies.davis2017.replay import contention
@@ -83,12 +83,12 @@ def predict(application: Application, profile: Profile, run: Run) -> Prediction:
     """Return the walltime of a run along the path of `run.rank`. Source: eq. 5.1 to 5.42.
 
     Cost: some milliseconds, plus O(ranks) array operations for the pairs on the worst node.
-    Raises UsageProblem for a rank or combination that does not exist, NotAvailable when the profile lacks a cost.
+    Raises UsageError for a rank or combination that does not exist, UnavailableError when the profile lacks a cost.
     """
     if not 0 <= run.rank < run.placement.ranks:
-        raise UsageProblem(f"rank {run.rank} is not one of 0 to {run.placement.ranks - 1}; choose one of these")
+        raise UsageError(f"rank {run.rank} is not one of 0 to {run.placement.ranks - 1}; choose one of these")
     if run.combine not in COMBINE:
-        raise UsageProblem(unknown_name("combination", run.combine, COMBINE))
+        raise UsageError(unknown_name("combination", run.combine, COMBINE))
     parts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     costs = _Costs(application, profile, run)
     for term, times in application.run_counts(run.iterations).items():
