@@ -280,4 +280,4 @@ def test_numbers_that_do_not_fit_are_refused(words, capsys):
 def test_settings_that_do_not_fit_are_refused(setting):
     [name] = setting
     with pytest.raises(errors.UsageError, match=f"'{name}' is 1000000000000"):
-        predict.predict(core.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.Setting(**setting))
+        predict.predict(core.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.RunSettings(**setting))

@@ -14,10 +14,10 @@ from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import predict as model
 from toy import changed
 
-PLAINLY = model.Setting()
+DEFAULTS = model.RunSettings()
 
 
-def ask(toy, setting=PLAINLY, singly=False, **choice) -> model.Prediction:
+def ask(toy, setting=DEFAULTS, singly=False, **choice) -> model.Prediction:
     """Predict a choice without an interval."""
     return model.predict(core.Choice(**choice), toy, setting, samples=0, singly=singly)
 
@@ -216,7 +216,7 @@ def test_own_neighbours_are_copied_and_hidden_behind_messages_in_flight(toy):
 
 
 def test_reductions_are_added_per_step(toy):
-    plain, reduced = ask(toy, **PLAIN), ask(toy, model.Setting(reductions=2), **PLAIN)
+    plain, reduced = ask(toy, **PLAIN), ask(toy, model.RunSettings(reductions=2), **PLAIN)
     assert reduced.terms["reduction"] == pytest.approx(2 * (2e-6 + 1.8e-5 / 9))
     assert reduced.time_s - plain.time_s == pytest.approx(reduced.terms["reduction"])
 
@@ -256,7 +256,7 @@ choices = st.builds(
 @settings(max_examples=60, deadline=None)
 def test_classes_of_ranks_give_what_all_ranks_priced_singly_give(toy, choice, schedule, rule):
     choice = choice | {"schedule": schedule, "threads": 2 if schedule == "comm-thread" else 1}
-    setting = model.Setting(rule)
+    setting = model.RunSettings(rule)
     classes, singly = (ask(toy, setting, singly=one, **choice) for one in (False, True))
     assert singly.classes == choice["ranks"]
     # Whether a call for progress comes just before or after a message has arrived is decided anew in every round.
@@ -508,10 +508,10 @@ def test_of_a_block_that_is_partly_beyond_the_cache_a_part_costs_more(toy, side,
 
 
 def test_settings_reach_the_prediction(toy):
-    spread = ask(toy, model.Setting("by-socket"), **PLAIN)
+    spread = ask(toy, model.RunSettings("by-socket"), **PLAIN)
     filled = ask(toy, **PLAIN)
-    fewer = ask(toy, model.Setting(active=1), **PLAIN)
+    fewer = ask(toy, model.RunSettings(active=1), **PLAIN)
     assert filled.terms["compute"] > spread.terms["compute"] > fewer.terms["compute"]
-    custom = ask(toy, model.Setting("custom", custom=[(r, 0) for r in range(4)]), **PLAIN)
+    custom = ask(toy, model.RunSettings("custom", custom=[(r, 0) for r in range(4)]), **PLAIN)
     assert custom.nodes == 4
     assert dataclasses.replace(custom, notes=()).terms["compute"] == pytest.approx(1e-7 + 128 * 128 * 1e-9)

@@ -128,8 +128,8 @@ def test_a_pipeline_keeps_the_order_of_its_ranks(haloscope):
 
 def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_placed_well(toy):
     good = dataclasses.replace(DEALT, nodes=0, placement="block")
-    placed = predict.Setting("custom", custom=tuple((r % 6 // 2 + 3 * (r // 12), 0) for r in range(36)))
-    dealt = predict.Setting("custom", custom=tuple((r % 9, 0) for r in range(36)))
+    placed = predict.RunSettings("custom", custom=tuple((r % 6 // 2 + 3 * (r // 12), 0) for r in range(36)))
+    dealt = predict.RunSettings("custom", custom=tuple((r % 9, 0) for r in range(36)))
     for price in (
         lambda choice, setting: predict.predict(choice, toy, setting, samples=0).time_s,
         lambda choice, setting: predict.predict(choice, toy, setting, samples=0, singly=True).time_s,
@@ -142,7 +142,7 @@ def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_pl
 def test_orders_that_differ_are_tried_and_others_once(toy):
     def tried(choice: core.Choice) -> tuple[str, ...]:
         asked = [advise.Arrangement(order, choice.process_grid) for order in advise.ORDERS]
-        return tuple(one.reorder for one in advise.different(asked, choice, toy, predict.PLAINLY))
+        return tuple(one.reorder for one in advise.different(asked, choice, toy, predict.DEFAULTS))
 
     assert tried(DEALT) == ("none", "nodes")
     assert tried(dataclasses.replace(DEALT, nodes=1, placement="block", ranks=4, process_grid="2x2")) == ("none",)

@@ -23,7 +23,7 @@ SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
 PLAIN = {"app": "laplace2d", "cells": (256, 256), "ranks": 4, "process_grid": "2x2"}
 
 
-def both(toy, how=model.CALMLY, setting=predicting.PLAINLY, **choice):
+def both(toy, how=model.CALMLY, setting=predicting.DEFAULTS, **choice):
     """Return a simulation and the prediction of the same choice."""
     choice = core.Choice(**choice)
     return model.simulate(choice, toy, setting, how), predicting.predict(choice, toy, setting, samples=0)
@@ -150,7 +150,7 @@ def test_a_pipeline_agrees_with_its_prediction(toy):
 
 def test_reductions_make_all_ranks_meet(toy):
     plain = model.simulate(core.Choice(**PLAIN), toy)
-    simulated, predicted = both(toy, setting=predicting.Setting(reductions=2), **PLAIN)
+    simulated, predicted = both(toy, setting=predicting.RunSettings(reductions=2), **PLAIN)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
     assert simulated.time_s > plain.time_s
     assert simulated.by_operation["barrier"] > 0
@@ -165,7 +165,7 @@ def test_reductions_of_an_app_cost_their_calls_as_predicted(toy, collectives):
         data["kernels"] |= dict.fromkeys(names, data["kernels"]["advection3d/dense/f64"])
 
     profile = changed(toy, with_kernels)
-    simulated, predicted = both(profile, setting=predicting.Setting(repeats=2), **choice)
+    simulated, predicted = both(profile, setting=predicting.RunSettings(repeats=2), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
     integer, number, text = (network.allgather_time(toy, size, 2, 8) for size in (4, 8, 32))
     faults = 2 * 3  # of a first sub-cycle and two more
@@ -190,7 +190,7 @@ def test_reductions_come_on_top_of_those_of_an_app(toy, schedule):
 
     profile = changed(toy, with_kernels)
     plain = predicting.predict(core.Choice(**choice), profile, samples=0)
-    simulated, predicted = both(profile, setting=predicting.Setting(reductions=2), **choice)
+    simulated, predicted = both(profile, setting=predicting.RunSettings(reductions=2), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
     assert predicted.time_s > plain.time_s
 

@@ -49,7 +49,7 @@ def test_fewer_cores_of_a_socket_take_more_nodes_and_cost_node_hours(haloscope):
         alone = predict.predict(
             core.Choice("laplace2d", (256, 256), ranks=16),
             profile.load(TOY),
-            predict.Setting(active=v["active"]),
+            predict.RunSettings(active=v["active"]),
             samples=0,
         )
         assert v["time_s"] == alone.time_s

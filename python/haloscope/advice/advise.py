@@ -138,7 +138,7 @@ def _listed(choice: core.Choice, depths: Sequence[int], arrangements: Sequence[A
 
 
 def different(
-    arrangements: Sequence[Arrangement], choice: core.Choice, profile: Profile, setting: predict.Setting
+    arrangements: Sequence[Arrangement], choice: core.Choice, profile: Profile, setting: predict.RunSettings
 ) -> list[Arrangement]:
     """Return the arrangements that put ranks in different places on the nodes where a choice runs.
 
@@ -187,7 +187,7 @@ def own_candidates(
 def advise(
     choice: core.Choice,
     profile: Profile,
-    setting: predict.Setting = predict.PLAINLY,
+    setting: predict.RunSettings = predict.DEFAULTS,
     depths: Sequence[int] = DEPTHS,
     samples: int = predict.SAMPLES,
     orders: Sequence[str] = ORDERS,

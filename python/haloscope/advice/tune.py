@@ -101,7 +101,7 @@ class Order:
 def order(
     requests: Sequence[Request],
     profile: Profile | None,
-    setting: predict.Setting = predict.PLAINLY,
+    setting: predict.RunSettings = predict.DEFAULTS,
     seed: int = 0,
 ) -> Order:
     """Put candidates in order: DEFAULT, then by predicted time with equal ones spread out, then at random those without
@@ -134,7 +134,7 @@ def _turns(predicted: Sequence[float | None]) -> list[float]:
     return turns
 
 
-def _predicted(request: Request, profile: Profile, setting: predict.Setting) -> float:
+def _predicted(request: Request, profile: Profile, setting: predict.RunSettings) -> float:
     return predict.predict(request.choice, profile, setting, samples=0).time_s
 
 
@@ -144,7 +144,7 @@ class Levelling:
     Without a profile, or without paces that can be compared, times stay as they are.
     """
 
-    def __init__(self, profile: Profile | None, setting: predict.Setting = predict.PLAINLY):
+    def __init__(self, profile: Profile | None, setting: predict.RunSettings = predict.DEFAULTS):
         """Nothing is predicted yet."""
         self._profile, self._setting = profile, setting
         self._first: Profile | None = None

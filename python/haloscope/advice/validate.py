@@ -173,12 +173,12 @@ def at_paces_of(row: Row, profile: Profile) -> list[Profile]:
     return [profile.at_pace(found) for found in known] or [profile]
 
 
-def setting_of(row: Row) -> predict.Setting:
+def setting_of(row: Row) -> predict.RunSettings:
     """Return the setting of a measurement for its prediction: how often its loops were carried out."""
     record = row.records[0]
     counts, step = record["counts"].get("stages", {}), core.step_of(core.Choice.from_json(row.request))
     loops = [counts[step.stages[loop[0]].name] for loop in step.loops]
-    return predict.Setting(repeats=round(max(loops) / record["request"]["steps"]) if loops else 1)
+    return predict.RunSettings(repeats=round(max(loops) / record["request"]["steps"]) if loops else 1)
 
 
 def exchange_of(row: Row) -> float | None:

@@ -18,7 +18,7 @@ from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.measure.request import Request
 from haloscope.model import placement
-from haloscope.model.predict import PLAINLY, Prediction, Setting, layout_on, places_of, predict
+from haloscope.model.predict import DEFAULTS, Prediction, RunSettings, layout_on, places_of, predict
 from haloscope.model.profile import Profile
 
 MOST = 2000  # predictions of one command
@@ -33,7 +33,7 @@ class Variant:
     """
 
     choice: core.Choice
-    setting: Setting
+    setting: RunSettings
     prediction: Prediction
     busiest: int
     pairs: tuple[int, int]
@@ -44,7 +44,7 @@ class Variant:
         return self.prediction.time_s * self.prediction.nodes
 
 
-def variant(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Variant:
+def variant(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Variant:
     """Return a choice under a setting, predicted without interval. Raises and costs as `predict` does."""
     where = places_of(choice, profile, setting)
     layout = layout_on(where, choice)
@@ -167,14 +167,14 @@ def _all_grids(app: core.App, ranks: str) -> str:
     return ",".join("x".join(map(str, grid)) for grid in process_grids(counts[0], app.dims))
 
 
-def settings(active: str | None, mapping: str) -> list[Setting]:
+def settings(active: str | None, mapping: str) -> list[RunSettings]:
     """Return the settings of two lists. Raises UsageError for words that they cannot have."""
     rules = [rule for rule in placement.rules() if rule != "custom"]
     counts: list[int | None] = list(lists.numbers(active, "--active")) if active else [None]
-    return [Setting(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
+    return [RunSettings(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
 
 
-def variants(choices: Sequence[core.Choice], machine: Profile, asked: Sequence[Setting]) -> list[Variant]:
+def variants(choices: Sequence[core.Choice], machine: Profile, asked: Sequence[RunSettings]) -> list[Variant]:
     """Return every choice under every setting, predicted. Raises UsageError when they are too many."""
     _refuse_too_many(len(choices) * len(asked))
     return [variant(choice, machine, setting) for choice in choices for setting in asked]
@@ -197,7 +197,7 @@ class Compared:
     crossing: tuple[int, int] | None
 
 
-def compared(choices: Sequence[core.Choice], machines: Sequence[Profile], asked: Sequence[Setting]) -> Compared:
+def compared(choices: Sequence[core.Choice], machines: Sequence[Profile], asked: Sequence[RunSettings]) -> Compared:
     """Return two machines over all numbers of ranks. Raises UsageError when more than the ranks differ."""
     counts = [choice.ranks for choice in choices]
     if len(set(counts)) != len(choices) or len(asked) != 1:

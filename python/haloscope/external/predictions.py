@@ -54,13 +54,15 @@ def choice_of(row: Measured) -> core.Choice:
 
 
 @functools.lru_cache(maxsize=64)
-def setting_of(node_grid: tuple[int, ...], socket_grid: tuple[int, ...], core_grid: tuple[int, ...]) -> predict.Setting:
+def setting_of(
+    node_grid: tuple[int, ...], socket_grid: tuple[int, ...], core_grid: tuple[int, ...]
+) -> predict.RunSettings:
     """Return the setting that puts each block on the node and socket whose box of the process grid it is in."""
     inside = np.array(socket_grid) * np.array(core_grid)
     at = placement.coordinates(tuple(np.array(node_grid) * inside))
     node = np.ravel_multi_index(tuple((at // inside).T), node_grid, order="F")
     socket = np.ravel_multi_index(tuple((at % inside // np.array(core_grid)).T), socket_grid, order="F")
-    return predict.Setting(placement="custom", custom=tuple(zip(node.tolist(), socket.tolist(), strict=True)))
+    return predict.RunSettings(placement="custom", custom=tuple(zip(node.tolist(), socket.tolist(), strict=True)))
 
 
 def with_kernels(data: Mapping, rows: Iterable[Measured]) -> Profile:

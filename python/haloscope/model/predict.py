@@ -66,7 +66,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSettings:
     """What a choice leaves open about how it is run.
 
     placement: a rule of `placement.rules`; active: most cores in use per socket (None: all); custom: node and socket of
@@ -86,11 +86,11 @@ class Setting:
         return placed | {"reductions": self.reductions, "repeats": self.repeats}
 
 
-PLAINLY = Setting()
+DEFAULTS = RunSettings()
 
 
 def predict(
-    choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, samples: int = SAMPLES, singly: bool = False
+    choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS, samples: int = SAMPLES, singly: bool = False
 ) -> Prediction:
     """Return the predicted time of a step, in step with all other ranks, long after the start.
 
@@ -103,7 +103,7 @@ def predict(
 
 
 def _predictions(
-    choices: Sequence[core.Choice], profile: Profile, setting: Setting, samples: int, singly: bool = False
+    choices: Sequence[core.Choice], profile: Profile, setting: RunSettings, samples: int, singly: bool = False
 ) -> list[Prediction]:
     for choice in choices:
         if reason := core.own_refusal(choice):
@@ -114,7 +114,7 @@ def _predictions(
 
 
 def predict_all(
-    requests: Iterable[Any], profile: Profile, setting: Setting, samples: int
+    requests: Iterable[Any], profile: Profile, setting: RunSettings, samples: int
 ) -> list[tuple[Any, Prediction]]:
     """Return requests, each with the prediction of its choice, fastest first. Raises as `predict` does."""
     asked = list(requests)
@@ -156,7 +156,7 @@ def terms() -> tuple[str, ...]:
     return capi.names("terms")
 
 
-def places_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> placement.Placement:
+def places_of(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> placement.Placement:
     """Return where the ranks of a choice run on the profile's machine. Raises UsageError for a setting that cannot
     be.
     """

@@ -13,7 +13,7 @@ import numpy as np
 
 from haloscope import core, outputs
 from haloscope.errors import UnavailableError, UsageError
-from haloscope.model.predict import Setting
+from haloscope.model.predict import RunSettings
 from haloscope.model.profile import Profile
 from haloscope.simulate.simulate import Programs, programs_of
 
@@ -27,7 +27,7 @@ def refuse_file(path: Path, requests: Sequence) -> None:
     outputs.refuse_foreign(path, outputs.SCHEDULE)
 
 
-def write_file(path: Path, choice: core.Choice, profile: Profile, setting: Setting, rounds: int) -> int:
+def write_file(path: Path, choice: core.Choice, profile: Profile, setting: RunSettings, rounds: int) -> int:
     """Write the message schedule of a choice to a file; return the number of lines.
 
     Raises as `write` and `outputs.writing` do.

@@ -20,7 +20,7 @@ from haloscope.core import capi
 from haloscope.core.json_values import decoded
 from haloscope.errors import UsageError
 from haloscope.measure import lists
-from haloscope.model.predict import PLAINLY, Setting
+from haloscope.model.predict import DEFAULTS, RunSettings
 from haloscope.model.profile import Profile
 
 
@@ -100,7 +100,7 @@ class Programs:
     classes: tuple[RankClass, ...]
 
 
-def programs_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Programs:
+def programs_of(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Programs:
     """Return the programs of all ranks at a profile's prices.
 
     Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a cost. Cost: seconds for 10^6
@@ -111,13 +111,13 @@ def programs_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINL
     return decoded(Programs, found | {"choice": choice, "class_of": class_of})
 
 
-def _request(choice: core.Choice, setting: Setting) -> dict[str, Any]:
+def _request(choice: core.Choice, setting: RunSettings) -> dict[str, Any]:
     if reason := core.own_refusal(choice):
         raise UsageError(reason)
     return {"choice": choice.to_json(), "setting": setting.to_json()}
 
 
-def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, how: How = CALMLY) -> Simulation:
+def simulate(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS, how: How = CALMLY) -> Simulation:
     """Simulate some time steps of a choice on a machine, message by message.
 
     Raises UsageError for a choice that cannot run and for numbers out of range, UnavailableError when the profile lacks
@@ -132,7 +132,9 @@ def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, 
     return decoded(Simulation, found | known)
 
 
-def simulate_all(requests: Iterable[Any], profile: Profile, setting: Setting, how: How) -> list[tuple[Any, Simulation]]:
+def simulate_all(
+    requests: Iterable[Any], profile: Profile, setting: RunSettings, how: How
+) -> list[tuple[Any, Simulation]]:
     """Return requests, each with the simulation of its choice. Raises as `simulate` does."""
     return [(request, simulate(request.choice, profile, setting, how)) for request in requests]
 
