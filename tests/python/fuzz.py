@@ -121,7 +121,7 @@ def fuzz_simulation(random: Random) -> None:
     choice = core.Choice.from_json(random.choice(CHOICES))
     machine = profile.Profile(PROFILES[0])
     vars(machine)["handle"] = wrong_profile(random)
-    simulate.simulate(choice, machine, how=simulate.How(steps=2))
+    simulate.simulate(choice, machine, options=simulate.SimulationOptions(steps=2))
 
 
 def fuzz_advice(random: Random) -> None:

@@ -175,7 +175,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_simulated_device_takes_as_long_as_predicted(machine, way):
     choice = core.Choice(**PLAIN | {"strategy": "ordered/staged"} | WAYS[way])
-    found = simulate.simulate(choice, machine, how=simulate.How(steps=20 * choice.depth))
+    found = simulate.simulate(choice, machine, options=simulate.SimulationOptions(steps=20 * choice.depth))
     assert found.time_s == pytest.approx(ask(machine, **WAYS[way]).time_s, rel=1e-3)
     kinds = {kind for kind, seconds in found.by_operation.items() if seconds > 0}
     assert ("d2h" in kinds) == ("staged" in choice.strategy and choice.ranks > 1)
@@ -185,7 +185,9 @@ def test_a_simulated_device_takes_as_long_as_predicted(machine, way):
 def test_noise_on_a_device_makes_steps_longer_and_a_seed_repeats_it(machine):
     choice = core.Choice(**PLAIN | {"strategy": "ordered/staged", "schedule": "streams"})
     calm, noisy, again = (
-        simulate.simulate(choice, machine, how=simulate.How(steps=40, noise_share=share, seed=3)).time_s
+        simulate.simulate(
+            choice, machine, options=simulate.SimulationOptions(steps=40, noise_share=share, seed=3)
+        ).time_s
         for share in (0.0, 0.1, 0.1)
     )
     assert calm < noisy == again

@@ -60,7 +60,9 @@ def test_a_message_costs_by_the_profile_what_its_route_does():
     platform = simgrid.Platform("fat-tree", 512)
     assert platform.latency_s == pytest.approx(6 * 5e-7 + 2 * 1e-7)
     (one,) = requests("laplace2d", (4096, 4096), 2, ["ordered/p2p"], process_grid="1x2")
-    own = simulate.simulate(one.choice, platform.profile(), how=simulate.How(overhead_s=platform.overhead_s))
+    own = simulate.simulate(
+        one.choice, platform.profile(), options=simulate.SimulationOptions(overhead_s=platform.overhead_s)
+    )
     sizes = 2 * 4096 * 8  # two neighbours: the other rank twice
     assert own.time_s == pytest.approx(6 * 5e-7 + 4 * 1e-7 + sizes / 1e10, rel=0.05)
 

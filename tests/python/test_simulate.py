@@ -23,10 +23,10 @@ SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
 PLAIN = {"app": "laplace2d", "cells": (256, 256), "ranks": 4, "process_grid": "2x2"}
 
 
-def both(toy, how=model.CALMLY, setting=predicting.DEFAULTS, **choice):
+def both(toy, options=model.NO_NOISE, setting=predicting.DEFAULTS, **choice):
     """Return a simulation and the prediction of the same choice."""
     choice = core.Choice(**choice)
-    return model.simulate(choice, toy, setting, how), predicting.predict(choice, toy, setting, samples=0)
+    return model.simulate(choice, toy, setting, options), predicting.predict(choice, toy, setting, samples=0)
 
 
 # ---- agreement with predictions: the same priced programs by the same rules ------------------------------------------
@@ -144,7 +144,7 @@ def test_a_pipeline_agrees_with_its_prediction(toy):
         "schedule": "pipeline",
         "process_grid": "slabs",
     }
-    simulated, predicted = both(toy, model.How(steps=40), **choice)
+    simulated, predicted = both(toy, model.SimulationOptions(steps=40), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=0.01)
 
 
@@ -203,7 +203,7 @@ def test_messages_and_bytes_are_those_of_the_plans(toy, strategy):
     choice = core.Choice(
         app="advection3d", cells=(37, 29, 23), ranks=12, strategy=strategy, periodic=(True, False, True)
     )
-    found = model.simulate(choice, toy, how=model.How(steps=3))
+    found = model.simulate(choice, toy, options=model.SimulationOptions(steps=3))
     totals = core.plan_totals(core.make_layout(choice), core.exchange_spec(choice))
     assert (found.messages, found.bytes) == (3 * totals.messages, 3 * totals.bytes)
 
@@ -212,8 +212,10 @@ def test_the_seed_decides_and_noise_costs_more_than_its_mean(toy):
     """Of many ranks that wait for each other the slowest counts, so delays of 5 % on the mean cost more than 5 %."""
     choice = core.Choice(app="laplace2d", cells=(1024, 1024), ranks=64)
     noise = {"noise_share": 0.05, "steps": 20}
-    calm = model.simulate(choice, toy, how=model.How(steps=20))
-    first, again, other = (model.simulate(choice, toy, how=model.How(**noise, seed=s)) for s in (1, 1, 2))
+    calm = model.simulate(choice, toy, options=model.SimulationOptions(steps=20))
+    first, again, other = (
+        model.simulate(choice, toy, options=model.SimulationOptions(**noise, seed=s)) for s in (1, 1, 2)
+    )
     assert first.time_s == again.time_s != other.time_s
     assert first.time_s > calm.time_s + 0.05 * calm.by_operation["sweep"]
     assert first.percentiles[5] < first.percentiles[95]
@@ -221,13 +223,15 @@ def test_the_seed_decides_and_noise_costs_more_than_its_mean(toy):
 
 def test_overheads_are_part_of_the_latency_of_a_single_message(toy):
     choice = core.Choice(app="laplace2d", cells=(256, 256), ranks=2, periodic=(False, False))  # one message each way
-    plain, busy = (model.simulate(choice, toy, how=model.How(overhead_s=o)) for o in (0.0, 2e-7))
+    plain, busy = (model.simulate(choice, toy, options=model.SimulationOptions(overhead_s=o)) for o in (0.0, 2e-7))
     assert busy.time_s == pytest.approx(plain.time_s)
     assert busy.by_operation["send"] == pytest.approx(plain.by_operation["send"] + 2e-7)
 
 
 def test_ranks_of_one_place_and_price_share_a_script(toy):
-    found = model.simulate(core.Choice(app="laplace2d", cells=(4096, 4096), ranks=1024), toy, how=model.How(steps=2))
+    found = model.simulate(
+        core.Choice(app="laplace2d", cells=(4096, 4096), ranks=1024), toy, options=model.SimulationOptions(steps=2)
+    )
     assert found.classes == 1
     assert found.events == 2 * found.messages  # bulk: nothing but messages that leave and are received
 
@@ -239,8 +243,9 @@ from haloscope import core
 from haloscope.model import profile
 from haloscope.simulate import simulate
 choice = core.Choice(app="advection3d", cells=(1600, 1600, 1280), ranks=100_000, process_grid="50x50x40")
-found = simulate.simulate(choice, profile.load(sys.argv[1]), how=simulate.How(steps=2, noise_share=0.01))
-# Not getrusage: what it says holds for the process that started this one too.
+options = simulate.SimulationOptions(steps=2, noise_share=0.01)
+found = simulate.simulate(choice, profile.load(sys.argv[1]), options=options)
+# Not getrusage: its peak holds for the process that started this one too.
 print(found.messages, re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
 
@@ -359,12 +364,14 @@ def test_a_profile_without_the_cost_is_an_error(toy):
     with pytest.raises(UnavailableError, match="kernel"):
         model.simulate(core.Choice(app="laplace3d", cells=(64, 64, 64)), toy)
     with pytest.raises(UsageError, match="steps"):
-        model.simulate(core.Choice(**PLAIN), toy, how=model.How(steps=0))
+        model.simulate(core.Choice(**PLAIN), toy, options=model.SimulationOptions(steps=0))
 
 
 def test_times_that_do_not_fit_into_memory_are_refused(toy):
     with pytest.raises(UsageError, match=r"rounds of 2 ranks take .* GiB of memory, and .* GiB are free"):
-        model.simulate(core.Choice(app="laplace2d", cells=(64, 64), ranks=2), toy, how=model.How(steps=2**31 - 1))
+        model.simulate(
+            core.Choice(app="laplace2d", cells=(64, 64), ranks=2), toy, options=model.SimulationOptions(steps=2**31 - 1)
+        )
 
 
 def test_a_weak_scaling_may_have_many_ranks():

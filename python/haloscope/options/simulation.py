@@ -63,13 +63,13 @@ WRITTEN = options_of(
 )
 
 
-def settings_of(options: Mapping[str, Any]):
-    """Return the settings of a simulation. Raises UsageError for a noise that is none."""
+def simulation_options(options: Mapping[str, Any]):
+    """Return the options of a simulation. Raises UsageError for a noise that is none."""
     from haloscope.simulate import simulate
 
     noise = simulate.noise_of(options["noise"])
     costs = options["overhead"], options["gap"], options["offload"]
-    return simulate.How(options["steps"], *noise, options["seed"], *costs)
+    return simulate.SimulationOptions(options["steps"], *noise, options["seed"], *costs)
 
 
 def simulated_space(app, options: Mapping[str, Any]):

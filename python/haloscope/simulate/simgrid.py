@@ -244,12 +244,12 @@ def compare(platform: Platform, place: Path, requests: Sequence[Request], steps:
     """
     fewer, more = steps
     found = run(platform, place, [timed(r, count * r.choice.depth) for r in requests for count in steps])
-    how = simulate.How(steps=more, overhead_s=platform.overhead_s, by_itself=True)
+    options = simulate.SimulationOptions(steps=more, overhead_s=platform.overhead_s, by_itself=True)
     profile, pairs = platform.profile(), []
     for request, short, long in zip(requests, found[::2], found[1::2], strict=True):
         choice, took = request.choice, [record["time_s"]["repetitions"][0] for record in (short, long)]
         counts, exchanges = long["counts"], long["counts"]["exchanges"]
-        own = simulate.simulate(choice, profile, how=replace(how, steps=more * choice.depth))
+        own = simulate.simulate(choice, profile, options=replace(options, steps=more * choice.depth))
         pairs.append(
             Pair(
                 request,

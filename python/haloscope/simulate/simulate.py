@@ -25,8 +25,8 @@ from haloscope.model.profile import Profile
 
 
 @dataclass(frozen=True)
-class How:
-    """What a simulation adds to a prediction.
+class SimulationOptions:
+    """Options of a simulation beyond those of a prediction.
 
     steps: time steps >= 1, but at least two exchanges; the second half counts. noise_s, noise_share: mean of the delay
     of each operation, exponentially distributed, in seconds and as a part of the operation's own. seed: of the delays.
@@ -43,7 +43,7 @@ class How:
     by_itself: bool = False
 
 
-CALMLY = How()
+NO_NOISE = SimulationOptions()
 PERCENTILES = (5, 50, 95, 100)
 
 
@@ -58,7 +58,7 @@ class Simulation:
 
     choice: core.Choice
     profile: str
-    how: How
+    options: SimulationOptions
     time_s: float
     mean_s: float
     percentiles: Mapping[int, float]
@@ -117,7 +117,9 @@ def _request(choice: core.Choice, setting: RunSettings) -> dict[str, Any]:
     return {"choice": choice.to_json(), "setting": setting.to_json()}
 
 
-def simulate(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS, how: How = CALMLY) -> Simulation:
+def simulate(
+    choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS, options: SimulationOptions = NO_NOISE
+) -> Simulation:
     """Simulate some time steps of a choice on a machine, message by message.
 
     Raises UsageError for a choice that cannot run and for numbers out of range, UnavailableError when the profile lacks
@@ -125,18 +127,18 @@ def simulate(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAU
     Source: LogGOPS: Hoefler, Schneider, Lumsdaine 2010; max-rate: Gropp, Olson, Samfass 2016.
     """
     began = time.perf_counter()
-    found = capi.answer("hs_simulate", _request(choice, setting) | dataclasses.asdict(how), profile.handle)
+    found = capi.answer("hs_simulate", _request(choice, setting) | dataclasses.asdict(options), profile.handle)
     found["percentiles"] = {p: found["percentiles"][str(p)] for p in PERCENTILES}
     found["by_operation"] = {kind: found["by_operation"][kind] for kind in capi.names("operations")}
-    known = {"choice": choice, "profile": profile.name, "how": how, "wall_s": time.perf_counter() - began}
+    known = {"choice": choice, "profile": profile.name, "options": options, "wall_s": time.perf_counter() - began}
     return decoded(Simulation, found | known)
 
 
 def simulate_all(
-    requests: Iterable[Any], profile: Profile, setting: RunSettings, how: How
+    requests: Iterable[Any], profile: Profile, setting: RunSettings, options: SimulationOptions
 ) -> list[tuple[Any, Simulation]]:
     """Return requests, each with the simulation of its choice. Raises as `simulate` does."""
-    return [(request, simulate(request.choice, profile, setting, how)) for request in requests]
+    return [(request, simulate(request.choice, profile, setting, options)) for request in requests]
 
 
 def noise_of(text: str) -> tuple[float, float]:
