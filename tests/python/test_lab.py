@@ -96,9 +96,9 @@ def test_hosts_come_from_a_list_or_from_a_file_as_that_of_mpiexec(tmp_path):
 
 def test_hosts_of_a_command_are_those_of_its_ranks_alone(monkeypatch):
     monkeypatch.delenv(hosts.VARIABLE, raising=False)
-    with hosts.used("a,b"):
+    with hosts.host_list("a,b"):
         assert hosts.names() == ["a", "b"]
-        with hosts.used(None):
+        with hosts.host_list(None):
             assert hosts.names() == ["a", "b"]
     assert hosts.names() == []
 

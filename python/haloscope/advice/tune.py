@@ -340,7 +340,7 @@ def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: st
 def decide(winner: Request, others: Sequence[Request], again: Rerun) -> Request:
     """Return the winner, or the fastest of the others if the re-run shows that one to be faster."""
     ratios = [(other, again.ratio(winner, other)) for other in others if other.id != winner.id]
-    faster = [(r.value, other) for other, r in ratios if r and stats.told(r, "faster", "slower", 3) == "faster"]
+    faster = [(r.value, other) for other, r in ratios if r and stats.verdict_text(r, "faster", "slower", 3) == "faster"]
     return max(faster, key=lambda pair: pair[0])[1] if faster else winner
 
 

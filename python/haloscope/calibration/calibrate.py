@@ -64,7 +64,7 @@ def fit_profile(
     made, *others = fits
     if others:
         made.data["states"] = [{key: value for key, value in o.data.items() if key not in head} for o in others]
-    made.data["notes"] += [*states.said(found_states[1:], found_states[0]), *_remarks(made, found_states[0])]
+    made.data["notes"] += [*states.describe(found_states[1:], found_states[0]), *_remarks(made, found_states[0])]
     profile.checked(made.data, "the fitted profile")
     return made
 

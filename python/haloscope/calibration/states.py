@@ -60,8 +60,8 @@ def _border(times: np.ndarray) -> float | None:
     return float(border) if 3 * third >= math.log(APART) and between <= BETWEEN else None
 
 
-def said(others: Sequence[Sequence[Mapping]], usual: Sequence[Mapping]) -> list[str]:
-    """Say how other states of a calibration differ from its usual one. others, usual: their records."""
+def describe(others: Sequence[Sequence[Mapping]], usual: Sequence[Mapping]) -> list[str]:
+    """Describe the difference of other states of a calibration from its usual one. others, usual: their records."""
     texts = []
     for state in others:
         paces = [pace.by_ranks(records) for records in (usual, state)]
@@ -69,6 +69,6 @@ def said(others: Sequence[Sequence[Mapping]], usual: Sequence[Mapping]) -> list[
         share = len(state) / (len(state) + len(usual))
         texts.append(
             f"the machine was in another state for {share:.0%} of the records, with costs of their own: "
-            f"{pace.said(pace.difference(paces[0][ranks], paces[1][ranks]))}"
+            f"{pace.describe(pace.difference(paces[0][ranks], paces[1][ranks]))}"
         )
     return texts

@@ -45,7 +45,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
         found, source = records.read_aloud(recorded).records, str(recorded)
     else:
         effort = measuring.effort_of(quick, launches, apps)
-        found, notes = measuring.measure(output, wanted, ranks, effort, devices.pick(device))
+        found, notes = measuring.measure(output, wanted, ranks, effort, devices.default_device(device))
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)
     profile.save(made.data, output)

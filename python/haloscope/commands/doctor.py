@@ -36,7 +36,7 @@ def command(ranks, device, as_json):
     build.rank_program()  # is it there? and mpiexec? nothing can be tried without them
     launch.mpiexec()
     if device:
-        devices.pick(device)
+        devices.default_device(device)
     planned = checkup.plan(ranks or min(launch.cores(), MOST_RANKS), device or "")
     checks: list[checkup.Check] = []
     with progress.Line(len(planned), "doctor") as line:

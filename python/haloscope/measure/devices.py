@@ -8,7 +8,7 @@ from haloscope.errors import UnavailableError, UsageError, unknown_name
 NONE, AUTO = "none", "auto"  # words for --device beside the names of back ends: the CPU; the first that is here
 
 
-def words(text: str) -> list[str]:
+def parse_devices(text: str) -> list[str]:
     """Return the items of --device, each once: names of back ends, `auto`, and "" for the CPU."""
     items = [item.strip() for item in text.split(",")]
     return list(dict.fromkeys("" if item == NONE else item for item in items))
@@ -29,7 +29,7 @@ def card() -> str:
     return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
 
 
-def pick(asked: str) -> str:
+def default_device(asked: str) -> str:
     """Return the back end that --device names or, where it names none, that of a card found here; "" for the CPU.
 
     Raises UsageError for several, and as `resolve` does.
@@ -47,7 +47,7 @@ def resolve(text: str | None) -> str:
 
     Raises UsageError for an unknown name, UnavailableError with the reason for a back end that is not here.
     """
-    asked = words(text or NONE)
+    asked = parse_devices(text or NONE)
     known = {b["name"]: b["absent"] for b in backends()} if any(asked) else {}
     for word in filter(None, asked):
         if word not in (AUTO, *known):
@@ -65,5 +65,5 @@ def device_of(asked: str | None, machine) -> str:
 
     Raises UnavailableError for `auto` where the profile has no device.
     """
-    items = [machine.section("device")["backend"] if word == AUTO else word for word in words(asked or "")]
+    items = [machine.section("device")["backend"] if word == AUTO else word for word in parse_devices(asked or "")]
     return ",".join(word or NONE for word in items) if any(items) else ""

@@ -56,8 +56,8 @@ def read(given: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def used(given: str | None) -> Iterator[None]:
-    """Have all ranks that this process starts meanwhile run on the hosts of `read`; None: as it would without."""
+def host_list(given: str | None) -> Iterator[None]:
+    """Run all ranks that this process starts in the block on the hosts of `read`; None: on its present hosts."""
     before = os.environ.get(VARIABLE)
     if given is not None:
         os.environ[VARIABLE] = ",".join(read(given))

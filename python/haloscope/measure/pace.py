@@ -79,7 +79,7 @@ def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
     """
     if refresh:
         machine = machine.at_pace(now(machine))
-        away = pace.said(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
+        away = pace.describe(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
         known = (
             " Of the machine's states that the profile knows, the nearest counts." if "states" in machine.data else ""
         )

@@ -78,7 +78,7 @@ def starts_ranks(function):
             return _run_in_lab(click.get_current_context().meta["haloscope.words"], link_of(of_lab))
         if set(of_lab.values()) != {None, "0"}:
             raise UsageError("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
-        with where.used(hosts):
+        with where.host_list(hosts):
             return function(*arguments, **options)
 
     of_hosts = option(

@@ -58,7 +58,7 @@ def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequenc
             fixed[f.name] = READERS.get(f.name, READERS[f.type])(str(text), f, app)
     if "cells" not in fixed:
         raise UsageError(f"{app.name} needs a grid size; for example --cells {'x'.join(['128'] * app.dims)}")
-    places = devices.words(options.get("device") or devices.NONE)
+    places = devices.parse_devices(options.get("device") or devices.NONE)
     _check_device_options(options, any(places))
     axes = []
     for device in places:

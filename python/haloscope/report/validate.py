@@ -43,7 +43,7 @@ def _pace(pairs) -> str:
             "since, "
             "that shows as an error."
         )
-    away = pace.said(model.pace_against(pairs))
+    away = pace.describe(model.pace_against(pairs))
     others = f" The other {len(pairs) - paced}: at the pace of the calibration." if paced < len(pairs) else ""
     return (
         f"Pace: each of {paced} choices is predicted at the pace of its own launches; against the calibration: "
@@ -105,7 +105,7 @@ def _cases(found) -> str:
     rows = []
     for case in found:
         same = case.pick is case.best
-        unsure = not same and stats.told(case.regret, "slower", "faster") == stats.NO_CHOICE
+        unsure = not same and stats.verdict_text(case.regret, "slower", "faster") == stats.NO_CHOICE
         ends = "" if same else stats.NO_CHOICE if unsure else tables.interval(case.regret, "{:.3f}".format)
         order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times alike
         rows.append(

@@ -50,7 +50,7 @@ def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -
     if found and not named:
         used = {r["request"].get("device", "") for r in found if r["kind"] in records.MEASURED}
         return used.pop() if len(used) == 1 else ""
-    return devices.pick(named or "")
+    return devices.default_device(named or "")
 
 
 def replay(study: ModuleType, name: str) -> Replay:

@@ -47,7 +47,7 @@ def transports_of(probe: str) -> list[str]:
 
 def examine_device(ranks: int, asked: str) -> list[Check]:
     """Run verified exchanges with fields on a device: through host memory, and with device memory given to MPI."""
-    backend = devices.pick(asked)
+    backend = devices.default_device(asked)
     if not backend:
         reasons = "; ".join(f"{b['name']}: {b['absent']}" for b in devices.backends() if b["absent"])
         return [Check("device", NOT_HERE, reasons, "'--device host' tries an imitated one")]
