@@ -1,4 +1,4 @@
-"""One tuning from its candidates to its end: the race, the winner measured again, and all candidates where asked."""
+"""One tuning from its candidates to its end: the trials, the winner measured again, and all candidates where asked."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Tuned:
     space: Space
     profile: Profile | None
     order: model.Order
-    race: model.Race
+    trials: model.TrialRounds
     measured: Sequence[Request]
     again: model.Rerun | None
     chosen: Request
@@ -108,27 +108,29 @@ def tune(
 ) -> Tuned:
     """Find the fastest of some candidates; shows a line of progress.
 
-    budget: seconds for the race, as `model.Race` has it. confirm: launches to measure the winner and its rivals again.
-    exhaustive: all candidates are measured too. seed: of the random order. Raises HaloscopeError when none could be
-    measured.
+    budget: seconds for the trials, as in `model.TrialRounds`. confirm: launches to measure the winner and its rivals
+    again. exhaustive: all candidates are measured too. seed: of the random order. Raises HaloscopeError when none could
+    be measured.
     """
     order = model.order(planned.requests, profile, seed=seed)
     app = planned.requests[0].choice.app
     with progress.Line(100, f"tuning {app} (% of the time)") as line:
-        race = model.Race(order.entrants, measurer.once, budget, model.RUNGS, level=model.Levelling(profile))
-        race.on_step = lambda text: line.reach(100 * race.part, text)
-        race.run()
-    winner, length = race.ranking[0].request, race.rungs[-1]
-    rivals = [c for c in (model.default_of(winner), *(e.request for e in race.ranking[1:2] if e.launches)) if c]
+        trials = model.TrialRounds(
+            order.candidates, measurer.once, budget, model.ROUNDS, level=model.Levelling(profile)
+        )
+        trials.on_step = lambda text: line.reach(100 * trials.part, text)
+        trials.run()
+    winner, length = trials.ranking[0].request, trials.rounds[-1]
+    rivals = [c for c in (model.default_of(winner), *(e.request for e in trials.ranking[1:2] if e.launches)) if c]
     again = model.rerun(measurer.paired, [winner, *rivals], confirm, "confirm", length) if confirm else None
     chosen = model.decide(winner, rivals, again) if again else winner
-    whole = _against_all(race, chosen, measurer, max(confirm, 5)) if exhaustive else None
-    return Tuned(planned, profile, order, race, [winner, *rivals], again, chosen, whole, measurer.complaints)
+    whole = _against_all(trials, chosen, measurer, max(confirm, 5)) if exhaustive else None
+    return Tuned(planned, profile, order, trials, [winner, *rivals], again, chosen, whole, measurer.complaints)
 
 
-def _against_all(race: model.Race, chosen: Request, measurer: Isolated, launches: int) -> Exhaustive:
-    (best, *_), seconds = model.exhaustively(race.entrants, measurer.once, race.rungs[-1])
+def _against_all(trials: model.TrialRounds, chosen: Request, measurer: Isolated, launches: int) -> Exhaustive:
+    (best, *_), seconds = model.exhaustively(trials.candidates, measurer.once, trials.rounds[-1])
     if best.id == chosen.id:
         return Exhaustive(best, seconds, None)
-    again = model.rerun(measurer.paired, [chosen, best], launches, "regret", race.rungs[-1])
+    again = model.rerun(measurer.paired, [chosen, best], launches, "regret", trials.rounds[-1])
     return Exhaustive(best, seconds, again.ratio(chosen, best))
