@@ -125,7 +125,9 @@ def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exch
     return float(np.median([abs(math.log((1 + a) / (1 + b))) for a, b in both if None not in (a, b)]))
 
 
-def again(cases: Sequence[validate.Case], file: Path, asked: Iterable[Request] = ()) -> list[stats.Estimate | None]:
+def again(
+    cases: Sequence[validate.MeasuredCase], file: Path, asked: Iterable[Request] = ()
+) -> list[stats.Estimate | None]:
     """Return the ratio of the pick to the fastest of every case, both measured again together; None where they are one.
 
     asked: requests to measure it with; with none of them what the file holds is taken, and cases that it lacks are left

@@ -225,11 +225,11 @@ def pairs_of(tmp_path, *times):
 
 
 def test_regret_is_the_measured_time_of_the_pick_over_the_best(tmp_path):
-    found = judge.regret(judge.cases(pairs_of(tmp_path, (1.0, 9.0, 2.0, 3.0), (1.0, 1.0, 8.0, 2.0))))
+    found = judge.summarize_regret(judge.cases(pairs_of(tmp_path, (1.0, 9.0, 2.0, 3.0), (1.0, 1.0, 8.0, 2.0))))
     assert (found.count, found.mean, found.worst) == (2, pytest.approx(2**0.5), 2.0)
     assert found.constant == ("program", "direct/p2p")
     assert (found.constant_mean, found.constant_worst) == (1.0, 1.0)
-    assert judge.regret([]) is None
+    assert judge.summarize_regret([]) is None
 
 
 def test_conditions_choose_rows_and_misspellings_are_told(made):

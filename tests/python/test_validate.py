@@ -15,6 +15,7 @@ from haloscope import core, records
 from haloscope.advice import validate as model
 from haloscope.measure.request import Request
 from haloscope.model import predict, profile
+from haloscope.records.regret import mean_regret
 from toy import TOY, changed
 
 CHOICES = (
@@ -233,7 +234,7 @@ def test_order_and_regret_by_hand(toy):
     wrong = model.cases(model.validate(upside_down, toy, samples=0).pairs)[0]
     assert wrong.order == pytest.approx(-1.0)
     assert wrong.regret.value == pytest.approx(max(guess.values()) / min(guess.values()))
-    assert model.mean_regret([right, wrong]) == pytest.approx(wrong.regret.value**0.5)
+    assert mean_regret([right.regret.value, wrong.regret.value]) == pytest.approx(wrong.regret.value**0.5)
 
 
 def test_grids_are_cases_of_their_own(toy):

@@ -21,6 +21,7 @@ from haloscope.model import profile as profiles
 from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.records import stats
+from haloscope.records.regret import group_cases
 from haloscope.records.rows import Row, group_rows
 from haloscope.records.text import cell
 
@@ -97,7 +98,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Case:
+class MeasuredCase:
     """All choices measured for one case: what the model picks, what was fastest, and what the pick costs.
 
     order: rank correlation (Kendall's tau) of predicted and measured times, NaN where all are equal. regret: measured
@@ -307,18 +308,16 @@ def coverage(pairs: Sequence[Pair], exchange: bool = False) -> Coverage | None:
     return Coverage(inside, len(states), float(binomtest(inside, len(states), NOMINAL).pvalue), from_held_out)
 
 
-def cases(pairs: Sequence[Pair]) -> list[Case]:
+def cases(pairs: Sequence[Pair]) -> list[MeasuredCase]:
     """Return for each case with at least two choices the order, the pick and its regret, the largest regret first.
 
     The fastest by measurement was also lucky, so a regret from records tends to be too large.
     """
-    groups: dict[tuple, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(tuple(str(pair.row.request.get(axis)) for axis in CASE), []).append(pair)
-    return sorted((_case(group) for group in groups.values() if len(group) > 1), key=lambda c: -c.regret.value)
+    groups = group_cases(pairs, lambda pair: tuple(str(pair.row.request.get(axis)) for axis in CASE))
+    return sorted(map(_case, groups), key=lambda case: -case.regret.value)
 
 
-def _case(group: Sequence[Pair]) -> Case:
+def _case(group: Sequence[Pair]) -> MeasuredCase:
     from scipy.stats import kendalltau
 
     pick = min(group, key=lambda p: p.prediction.time_s)
@@ -334,11 +333,4 @@ def _case(group: Sequence[Pair]) -> Case:
         regret = stats.ratio_of_launches(pick.row.launches, best.row.launches)
     constant = len(set(predicted)) == 1 or len(set(measured)) == 1
     order = math.nan if constant else float(kendalltau(predicted, measured).statistic)
-    return Case(name, len(group), order, pick, best, regret)
-
-
-def mean_regret(found: Sequence[Case]) -> float:
-    """Return the geometric mean of the regrets of some cases, at least one."""
-    from scipy.stats import gmean
-
-    return float(gmean([case.regret.value for case in found]))
+    return MeasuredCase(name, len(group), order, pick, best, regret)

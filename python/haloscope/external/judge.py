@@ -14,6 +14,7 @@ from haloscope.errors import HaloscopeError, UsageError, unknown_name
 from haloscope.external import predictions
 from haloscope.external.fit import Fit, fit
 from haloscope.external.table import Measured, Table
+from haloscope.records.regret import group_cases, mean_regret
 
 Condition = tuple[str, frozenset[str]]
 
@@ -176,7 +177,7 @@ def _natural(text: str) -> tuple:
 
 
 @dataclass(frozen=True)
-class Case:
+class ExternalCase:
     """One case measured in several ways: what the model picks, and the measured time of that over the measured best."""
 
     pairs: tuple[Pair, ...]
@@ -201,12 +202,9 @@ class Case:
         return next(p for p in self.pairs if p.row.way == way).row.median_s / self.best.row.median_s
 
 
-def cases(pairs: Sequence[Pair]) -> list[Case]:
+def cases(pairs: Sequence[Pair]) -> list[ExternalCase]:
     """Return the cases that were measured in two ways or more, the largest regret first."""
-    groups: dict[tuple, list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        groups[pair.row.case].append(pair)
-    found = [Case(tuple(group)) for group in groups.values() if len(group) > 1]
+    found = [ExternalCase(tuple(group)) for group in group_cases(pairs, lambda pair: pair.row.case)]
     return sorted(found, key=lambda case: -case.regret)
 
 
@@ -225,18 +223,16 @@ class Regret:
     constant_worst: float
 
 
-def regret(found: Sequence[Case]) -> Regret | None:
+def summarize_regret(found: Sequence[ExternalCase]) -> Regret | None:
     """Return the regrets of some cases; None without any."""
-    from scipy.stats import gmean
-
     if not found:
         return None
     own = [case.regret for case in found]
     everywhere = set.intersection(*({p.row.way for p in case.pairs} for case in found))
     by_way = {way: [case.regret_of(way) for case in found] for way in sorted(everywhere)}
-    constant = min(by_way, key=lambda way: gmean(by_way[way]), default=None)
+    constant = min(by_way, key=lambda way: mean_regret(by_way[way]), default=None)
     theirs = by_way[constant] if constant else [math.nan]
-    return Regret(len(own), float(gmean(own)), max(own), constant, float(gmean(theirs)), max(theirs))
+    return Regret(len(own), mean_regret(own), max(own), constant, mean_regret(theirs), max(theirs))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from haloscope.advice import validate as model
 from haloscope.model import pace
 from haloscope.model.profile import Profile
 from haloscope.records import stats
+from haloscope.records.regret import mean_regret
 from haloscope.records.rows import group_rows
 from haloscope.report import tables
 
@@ -119,9 +120,9 @@ def _cases(found) -> str:
                 "the pick" if same else advise.name(case.best.prediction.choice),
             ]
         )
+    mean = mean_regret([case.regret.value for case in found])
     words = (
-        f"Regret over {len(found)} cases: geometric mean {model.mean_regret(found):.3f}, worst "
-        f"{found[0].regret.value:.3f}. From "
+        f"Regret over {len(found)} cases: geometric mean {mean:.3f}, worst {found[0].regret.value:.3f}. From "
         f"records the fastest is the luckiest too: `haloscope tune --exhaustive` measures the two again."
     )
     return f"## Order and regret\n\n{words}\n\n" + tables.markdown(
