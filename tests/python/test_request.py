@@ -24,7 +24,7 @@ from haloscope.options.kinds import GROUPS
 from haloscope.options.request import READERS, space_of
 
 ROOT = Path(__file__).resolve().parents[2]
-HOW = ROOT / "src" / "haloscope" / "rank" / "measure" / "measure.def"
+MEASURE = ROOT / "src" / "haloscope" / "rank" / "measure" / "measure.def"
 TEXTS = {"isa": ("avx2", "baseline"), "device_kernel": ("naive", "shared"), "device": ("host", "cuda")}
 
 
@@ -104,9 +104,9 @@ def test_the_table_has_a_meaning_a_group_and_a_way_to_read_each_field():
 
 
 def test_a_request_has_the_fields_and_defaults_of_the_rank_program():
-    said = re.findall(r"^HOW_FIELD\(([\w:]+), (\w+), (.*?),\s+\"", HOW.read_text(), re.MULTILINE)
+    declared = re.findall(r"^MEASURE_FIELD\(([\w:]+), (\w+), (.*?),\s+\"", MEASURE.read_text(), re.MULTILINE)
     read = {"bool": lambda t: t == "true", "double": float, "std::int64_t": int, "std::string": json.loads}
-    theirs = {name: read[kind](value) for kind, name, value in said}
+    theirs = {name: read[kind](value) for kind, name, value in declared}
     mine = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
     assert mine == theirs and list(mine) == list(theirs)
     assert all(type(mine[name]) is type(theirs[name]) for name in mine)

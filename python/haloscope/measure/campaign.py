@@ -95,9 +95,9 @@ class Campaign:
         for record in held:
             if record["kind"] not in records.MEASURED or record["launch"]["id"] not in launch_ids:
                 continue
-            if record["id"] in asked and (how := _measured_otherwise(record, asked[record["id"]])):
+            if record["id"] in asked and (other := _measured_otherwise(record, asked[record["id"]])):
                 raise errors.UsageError(
-                    f"{self.output} holds {record['id']} with {how}; resume it with the same, or choose another "
+                    f"{self.output} holds {record['id']} with {other}; resume it with the same, or choose another "
                     "--output"
                 )
 

@@ -40,18 +40,18 @@ def refuse_if_none_can_run(planned: Space) -> None:
     raise UsageError(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
 
 
-def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None = None) -> Space:
+def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] | None = None) -> Space:
     """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their
     reason.
 
-    axes maps fields of Choice to the values to try; how: fields of Request.
+    axes maps fields of Choice to the values to try; settings: fields of Request.
     """
     space, seen = Space(), set()
     for choice, refused in core.product(app, axes):
         if choice in seen:
             continue
         seen.add(choice)
-        request = Request(choice, **(how or {}))
+        request = Request(choice, **(settings or {}))
         if reason := refused or core.own_refusal(choice):
             space.refused.append((request, reason))
         else:

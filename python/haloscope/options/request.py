@@ -82,11 +82,11 @@ def one_choice(app, options: Mapping):
     return choice
 
 
-def space_of(app, options: Mapping, how: Mapping[str, Any]):
-    """Return the space of requests from lists and ranges; how: fields of Request."""
+def space_of(app, options: Mapping, settings: Mapping[str, Any]):
+    """Return the space of requests from lists and ranges; settings: fields of Request."""
     from haloscope.measure import space
 
-    return sum((space.expand(app.name, axes, how) for axes in axes_of(app, options)), space.Space())
+    return sum((space.expand(app.name, axes, settings) for axes in axes_of(app, options)), space.Space())
 
 
 def measured_space(app, options: Mapping):

@@ -79,7 +79,7 @@ def request(letter: str, cells: int, tasks: int, threads: int, options: Options)
     }
     if letter in ON_DEVICE:  # the walls count in schedules that have some
         axes |= {"device": options.device, "strategy": ON_DEVICE[letter][-1], "walls": WALLS}
-    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.how())
+    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.settings())
 
 
 def points(options: Options) -> dict[tuple[int, int, str, int, int], space.Space]:
