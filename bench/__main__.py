@@ -22,7 +22,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import answers, inventory, launch
 from haloscope.records import stats
 from haloscope.report import tables

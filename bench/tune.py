@@ -22,7 +22,7 @@ import click
 import numpy as np
 from statistic import line, resampled
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import tune, tuning
 from haloscope.measure import isolated
 from haloscope.measure.request import Request
@@ -92,7 +92,7 @@ def calibrated(path: Path) -> Path:
 def candidates(app: str, side: int) -> list[Request]:
     """Return what there is to choose from in one case."""
     options = SPACE | {"cells": str(side)}
-    return tuning.plan(measured_space(core.find_app(app), options), options).requests
+    return tuning.plan(measured_space(bridge.find_app(app), options), options).requests
 
 
 def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:

@@ -243,7 +243,7 @@ def toy():
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
     """Return an installed tree made from the build under test, which is all that another project knows."""
-    from haloscope.core import build
+    from haloscope.bridge import build
 
     place = tmp_path_factory.mktemp("prefix")
     tools = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
@@ -287,7 +287,7 @@ def imitated(monkeypatch):
 @pytest.fixture
 def slow_streams(monkeypatch):
     """Return a function that has every stream sleep up to so many microseconds before each piece of its work."""
-    from haloscope.core import build
+    from haloscope.bridge import build
 
     def slow(most_us: float) -> None:
         monkeypatch.setattr(build, "_own_program", build.rank_program().parent / "tests" / "cpp" / "rank_with_faults")

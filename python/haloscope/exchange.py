@@ -25,7 +25,7 @@ import numpy as np
 
 from haloscope import lifetimes, memory
 from haloscope.arguments import as_problem, count, each, flag, for_axes, is_one, named, shown, text, whole
-from haloscope.core import capi
+from haloscope.bridge import capi
 from haloscope.errors import HaloscopeError, UsageError
 from haloscope.ranks import agree, call, checked, gather, handle_of, library, mark, member, refuse_unlike
 

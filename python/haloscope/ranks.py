@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from haloscope.arguments import as_problem, shown
-from haloscope.core import build, capi
-from haloscope.core.once import once
+from haloscope.bridge import build, capi
+from haloscope.bridge.once import once
 from haloscope.errors import OK, HaloscopeError, UnavailableError, UsageError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from haloscope import cli, files, records
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
 from haloscope.external import table
 from haloscope.measure import foreign, hosts, probes

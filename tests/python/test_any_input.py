@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haloscope import cli, core, errors
+from haloscope import bridge, cli, errors
 from haloscope.advice import advise
 from haloscope.measure import checkup, cluster, launch, user_program
 from haloscope.model import predict, profile
@@ -280,4 +280,4 @@ def test_numbers_that_do_not_fit_are_refused(words, capsys):
 def test_settings_that_do_not_fit_are_refused(setting):
     [name] = setting
     with pytest.raises(errors.UsageError, match=f"'{name}' is 1000000000000"):
-        predict.predict(core.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.RunSettings(**setting))
+        predict.predict(bridge.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.RunSettings(**setting))

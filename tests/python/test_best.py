@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import haloscope as package
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import launch
 from haloscope.model import predict
@@ -51,14 +51,14 @@ FEW = {"depths": (1,), "samples": 20}
 def test_it_is_what_advise_puts_first_with_its_prediction(toy):
     found = package.best("laplace2d", 64, 4, toy, depths=(1, 2), samples=20)
     advised = advise.advise(
-        core.Choice("laplace2d", cells=(64, 64), periodic=(True, True), ranks=4), toy, depths=(1, 2)
+        bridge.Choice("laplace2d", cells=(64, 64), periodic=(True, True), ranks=4), toy, depths=(1, 2)
     )
     assert found.choice == advised.best.choice
     assert found.reason == advised.best.prediction.reason
     assert found.equals == tuple(c.choice for c in advised.equals[1:])
     assert found.wins is (len(advised.equals) == 1)
     assert found.time_s == predict.predict(found.choice, toy, samples=0).time_s
-    assert core.illegal(found.choice) == ""
+    assert bridge.illegal(found.choice) == ""
     assert found.halo == found.choice.depth
     assert found.profile == "toy"
 
@@ -114,7 +114,7 @@ def test_without_shared_memory_no_strategy_reaches_into_neighbours_fields(toy):
     free, own = (package.best("laplace2d", 64, 4, toy, shared_memory=s, depths=(8,), samples=0) for s in (True, False))
     assert free.shared_memory
     assert not own.shared_memory
-    assert not any(core.needs_shared_fields(c.strategy) for c in own.equals)
+    assert not any(bridge.needs_shared_fields(c.strategy) for c in own.equals)
     assert own.time_s >= free.time_s
 
 

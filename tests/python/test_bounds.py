@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, files, records
-from haloscope.core import capi
+from haloscope import bridge, files, records
+from haloscope.bridge import capi
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.external import table
 from haloscope.measure.foreign import text as foreign_text
@@ -118,7 +118,7 @@ def test_the_schemas_have_the_ranges_of_the_table():
 
 
 def test_bounds_of_files_are_those_of_the_library():
-    bounds = core.bounds()
+    bounds = bridge.bounds()
     assert bounds["json_depth"].most == files.MOST_DEPTH
     assert bounds["kept_bytes"].most == files.MOST_KEPT_BYTES
 
@@ -141,7 +141,7 @@ def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound,
         with (
             contextlib.nullcontext()
             if text == within
-            else pytest.raises(UsageError, match=f"{core.bounds()[bound].most:.0f}")
+            else pytest.raises(UsageError, match=f"{bridge.bounds()[bound].most:.0f}")
         ):
             table.read(file)
 
@@ -149,7 +149,7 @@ def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound,
 @pytest.mark.parametrize(("word", "number"), [("1e18", 1e18), ("2e18", None), ("nan", None), ("-1", None)])
 def test_numbers_of_other_benchmarks_end_where_counts_do(word, number):
     with pytest.raises(ValueError, match="from 0 to 1e\\+18") if number is None else contextlib.nullcontext():
-        assert foreign_text.number(word, 1) == number == core.bounds()["count"].most
+        assert foreign_text.number(word, 1) == number == bridge.bounds()["count"].most
 
 
 def test_every_number_of_the_schemas_has_two_ends():
@@ -192,7 +192,7 @@ def test_a_record_of_something_too_large_for_any_machine_is_left_out(request_, t
 
 @pytest.mark.parametrize("field", ["ranks", "threads", "depth", "piece", "tiles", "nodes", "walls"])
 def test_fields_of_a_choice_end_where_the_table_says(field, haloscope):
-    most = int(core.bounds()[field].most)
+    most = int(bridge.bounds()[field].most)
     fields_of(json.dumps(CHOICE | {field: most}))
     with pytest.raises(UsageError, match=f"{most}"):
         fields_of(json.dumps(CHOICE | {field: most + 1}))
@@ -265,8 +265,8 @@ def test_errors_of_the_library_steer_no_terminal():
 
 
 def test_reasons_why_a_choice_cannot_run_steer_no_terminal():
-    choice = core.Choice("laplace2d", (64, 64), device="\x1b[2J\x9b\u202e")
-    assert r"unknown device '\x1b[2J\x9b\u202e'" in core.illegal(choice)
+    choice = bridge.Choice("laplace2d", (64, 64), device="\x1b[2J\x9b\u202e")
+    assert r"unknown device '\x1b[2J\x9b\u202e'" in bridge.illegal(choice)
 
 
 # ---- products that do not fit ----------------------------------------------------------------------------------------
@@ -283,14 +283,14 @@ def test_reasons_why_a_choice_cannot_run_steer_no_terminal():
 )
 def test_layouts_whose_numbers_do_not_fit_are_refused(cells, ranks, words):
     with pytest.raises(UsageError, match=words):
-        core.Layout(cells, ranks, (False,) * 3)
+        bridge.Layout(cells, ranks, (False,) * 3)
 
 
 def test_fields_whose_bytes_do_not_fit_are_refused():
-    spec = core.ExchangeSpec((core.Quantity("u", 2**31 - 1),), low=(1, 1, 1), high=(1, 1, 1))
-    made = core.make_layout(core.Choice("laplace3d", cells=(10**5, 10**5, 10**5), ranks=1))
+    spec = bridge.ExchangeSpec((bridge.Quantity("u", 2**31 - 1),), low=(1, 1, 1), high=(1, 1, 1))
+    made = bridge.make_layout(bridge.Choice("laplace3d", cells=(10**5, 10**5, 10**5), ranks=1))
     with pytest.raises(UsageError, match=r"10\^18 bytes"):
-        core.make_plan(made, 0, spec)
+        bridge.make_plan(made, 0, spec)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import UnavailableError
 
 # Above the package; each is an installed tree of somebody else.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import errors, patience, records
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import launch
 from haloscope.studies.davis2017.measured import cg
 from test_records import measurement, write

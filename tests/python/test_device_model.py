@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise
 from haloscope.calibration import calibrate_device
 from haloscope.calibration.counts import SECTOR, touched
@@ -52,7 +52,7 @@ PLAIN = {"app": "laplace2d", "cells": (2048, 2048), "ranks": 2, "process_grid": 
 
 def ask(machine, **more) -> predict.Prediction:
     """Predict without an interval; bulk and staged unless said otherwise."""
-    return predict.predict(core.Choice(**PLAIN | {"strategy": "ordered/staged"} | more), machine, samples=0)
+    return predict.predict(bridge.Choice(**PLAIN | {"strategy": "ordered/staged"} | more), machine, samples=0)
 
 
 def test_a_bulk_step_is_what_the_profile_adds_up_to(machine):
@@ -94,7 +94,7 @@ def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
 
 def test_a_step_of_several_sweeps_costs_a_launch_of_each(machine):
     gas = {"app": "hydro3d", "cells": (32, 32, 64), "process_grid": "1x1x2"}
-    step = core.step_of(core.Choice("hydro3d", (32, 32, 64)))
+    step = bridge.step_of(bridge.Choice("hydro3d", (32, 32, 64)))
     names = {f"{stage.name}/{sweep.name}" for stage in step.stages for sweep in stage.sweeps}
     laws = {f"hydro3d/fused/f64:{name}": {"1": line(1e-5, 1e-9, True)} for name in names}
     swept = changed(machine, lambda data: data["device"]["kernels"].update(laws))
@@ -174,7 +174,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_simulated_device_takes_as_long_as_predicted(machine, way):
-    choice = core.Choice(**PLAIN | {"strategy": "ordered/staged"} | WAYS[way])
+    choice = bridge.Choice(**PLAIN | {"strategy": "ordered/staged"} | WAYS[way])
     found = simulate.simulate(choice, machine, options=simulate.SimulationOptions(steps=20 * choice.depth))
     assert found.time_s == pytest.approx(ask(machine, **WAYS[way]).time_s, rel=1e-3)
     kinds = {kind for kind, seconds in found.by_operation.items() if seconds > 0}
@@ -183,7 +183,7 @@ def test_a_simulated_device_takes_as_long_as_predicted(machine, way):
 
 
 def test_noise_on_a_device_makes_steps_longer_and_a_seed_repeats_it(machine):
-    choice = core.Choice(**PLAIN | {"strategy": "ordered/staged", "schedule": "streams"})
+    choice = bridge.Choice(**PLAIN | {"strategy": "ordered/staged", "schedule": "streams"})
     calm, noisy, again = (
         simulate.simulate(
             choice, machine, options=simulate.SimulationOptions(steps=40, noise_share=share, seed=3)
@@ -194,7 +194,7 @@ def test_noise_on_a_device_makes_steps_longer_and_a_seed_repeats_it(machine):
 
 
 def test_goal_has_no_streams_and_says_so(machine, tmp_path):
-    programs = simulate.programs_of(core.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
+    programs = simulate.programs_of(bridge.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
     with (tmp_path / "x.goal").open("w") as file, pytest.raises(UnavailableError, match="GOAL has no streams"):
         goal.write(programs, 2, file)
 
@@ -245,7 +245,7 @@ def test_what_a_profile_does_not_know_is_refused(machine, toy):
 
 
 def test_advice_ranks_the_ways_of_a_device_only(machine):
-    advice = advise.advise(core.Choice(**PLAIN, strategy="ordered/staged"), machine, depths=(1, 4), samples=10)
+    advice = advise.advise(bridge.Choice(**PLAIN, strategy="ordered/staged"), machine, depths=(1, 4), samples=10)
     assert {c.choice.device for c in advice.candidates} == {"host"}
     used = {c.choice.strategy.partition("/")[2] for c in advice.candidates}
     assert {

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import validate
 from haloscope.errors import UsageError
 from haloscope.model import held_out, predict, profile
@@ -56,7 +56,7 @@ def test_a_regime_with_too_few_cases_counts_among_all_only():
     assert found["all"]["high"] == 0.5
 
 
-CHOICE = core.Choice("laplace2d", (256, 256), ranks=4)
+CHOICE = bridge.Choice("laplace2d", (256, 256), ranks=4)
 
 
 def holding(toy, **residuals):
@@ -82,7 +82,7 @@ def cases(toy, factors) -> list[dict]:
     found = []
     for number, factor in enumerate(factors):
         cells = (64 + 2 * number, 64)
-        seconds = predict.predict(core.Choice("laplace2d", cells, ranks=4), toy, samples=0).time_s
+        seconds = predict.predict(bridge.Choice("laplace2d", cells, ranks=4), toy, samples=0).time_s
         one = record(factor * seconds, cells=cells, exchange=seconds / 2)
         one["launch"]["time_utc"] = f"2026-01-01T00:00:{number:02d}Z"
         found.append(one)

@@ -16,7 +16,7 @@ PYTHON = (
     {"errors", "terminal"},
     {"arguments", "files", "scratch", "data"},
     {"outputs", "patience"},
-    {"core"},
+    {"bridge"},
     {"records"},
     {"model"},
     {"measure"},

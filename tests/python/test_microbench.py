@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.errors import UsageError
 from haloscope.measure import microbench as requests
 from haloscope.records import patterns
@@ -246,5 +246,5 @@ def test_option_words_stay_with_their_transport():
     with pytest.raises(UsageError):
         requests.transports("p2p:nonsense")
     assert set(requests.transports("*")) == {
-        n.removeprefix("direct/") for n in core.strategy_names() if n.startswith("direct/")
+        n.removeprefix("direct/") for n in bridge.strategy_names() if n.startswith("direct/")
     }

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import network, placement, profile
 from haloscope.model.profile import Profile
@@ -154,7 +154,7 @@ def test_every_part_of_the_breakdown_has_its_own_cost_and_they_sum_exactly():
     found = walltime.predict(hydra_runs.validated(), p, run)
     assert found.total == sum(found.components.values())
     assert set(found.components) == {"compute", "point_to_point", "collectives", "update_boundary", "memory"}
-    plans = {s: core.make_plan(run.layout, 0, hydra_runs.validated().exchange(s)) for s in ("Madvm", "Lartvis")}
+    plans = {s: bridge.make_plan(run.layout, 0, hydra_runs.validated().exchange(s)) for s in ("Madvm", "Lartvis")}
     for stage, calls in (("Madvm", 3 * 217), ("Lartvis", 351)):
         sent = sum(m.bytes for m in plans[stage].sent())
         got = sum(m.bytes for m in plans[stage].messages if not m.out)
@@ -250,7 +250,7 @@ def test_parts_inside_a_node_and_across_may_overlap():
 @pytest.mark.parametrize("ranks", [2048, 100_000])
 def test_of_very_many_ranks_few_have_to_be_priced(ranks):
     """What it takes, seconds, is figure `predict`."""
-    grid = core.process_grid("prime-factors", ranks, (5000,) * 3)
+    grid = bridge.process_grid("prime-factors", ranks, (5000,) * 3)
     run = walltime.Run((5000,) * 3, grid, placement.place("fill", ranks, 2, 6), hydra_runs.iterations(100))
     assert len(walltime.representatives(run)) < 100
     worst = walltime.worst(hydra_runs.validated(), MINERVA, run)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import tune, validate
 from haloscope.cli import main
 from haloscope.errors import UnavailableError, UsageError
@@ -40,7 +40,7 @@ def toy():
 
 
 def predicted(machine, **choice):
-    return predict.predict(core.Choice("laplace2d", (256, 256), ranks=4, **choice), machine, samples=20)
+    return predict.predict(bridge.Choice("laplace2d", (256, 256), ranks=4, **choice), machine, samples=20)
 
 
 @settings(max_examples=25, deadline=None)
@@ -132,7 +132,7 @@ def test_validation_compares_at_equal_pace(toy):
 
 
 def test_tuning_brings_launches_to_the_pace_of_the_first(toy):
-    request = Request(core.Choice("laplace2d", (256, 256), ranks=4))
+    request = Request(bridge.Choice("laplace2d", (256, 256), ranks=4))
     level = tune.Levelling(toy)
     assert level.factor(request, {}) == 1
     assert level.factor(request, {"pace": paced()}) == 1

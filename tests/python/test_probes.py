@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import other_mpi
-from haloscope import core, records
-from haloscope.core import build
+from haloscope import bridge, records
+from haloscope.bridge import build
 from haloscope.errors import UnavailableError
 from haloscope.measure import answers, launch, probes
 from test_launch import SMALL, executable
@@ -202,13 +202,13 @@ def test_nothing_is_concluded_and_kept_where_ranks_do_not_start(cache, monkeypat
     ],
 )
 def test_a_strategy_needs_the_probes_of_what_it_calls(strategy, expected):
-    assert list(core.find_strategy(strategy).probes) == expected
+    assert list(bridge.find_strategy(strategy).probes) == expected
 
 
 def test_every_probe_that_a_strategy_names_exists():
     known = set(probes._names("all"))
-    strategies = core.strategy_names() + core.device_strategy_names()
-    needed = {name for strategy in strategies for name in core.find_strategy(strategy).probes}
+    strategies = bridge.strategy_names() + bridge.device_strategy_names()
+    needed = {name for strategy in strategies for name in bridge.find_strategy(strategy).probes}
     assert needed and needed <= known
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import other_mpi
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import UnavailableError
 from haloscope.measure import launch
 

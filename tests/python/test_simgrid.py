@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import other_mpi
-from haloscope import core, errors
+from haloscope import bridge, errors
 from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.simulate import simgrid, simulate
@@ -69,7 +69,7 @@ def test_a_message_costs_by_the_profile_what_its_route_does():
 
 def pair(smpi_s: float, own_s: float) -> simgrid.Pair:
     """Return a pair of times; the rest does not matter."""
-    return simgrid.Pair(Request(core.Choice("laplace2d", (8, 8))), smpi_s, own_s, (0, 0), (0, 0))
+    return simgrid.Pair(Request(bridge.Choice("laplace2d", (8, 8))), smpi_s, own_s, (0, 0), (0, 0))
 
 
 def test_agreement_counts_pairs_of_a_case_that_have_an_order():

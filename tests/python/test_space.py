@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.measure import space
 from haloscope.measure.request import Request
 
@@ -40,7 +40,7 @@ def test_spaces_add_up_and_fall_into_groups_of_one_rank_count():
 
 
 def test_the_order_is_random_differs_between_launches_and_can_be_repeated():
-    requests = [Request(core.Choice("laplace2d", (n, n))) for n in range(8, 40)]
+    requests = [Request(bridge.Choice("laplace2d", (n, n))) for n in range(8, 40)]
     first, second = space.shuffled(requests, 7, 0), space.shuffled(requests, 7, 1)
     assert sorted(r.id for r in first) == sorted(r.id for r in requests)
     assert first not in (requests, second)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, errors, records
+from haloscope import bridge, errors, records
 from haloscope.advice import tune as model
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
@@ -29,7 +29,7 @@ SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
 
 def candidates(count: int) -> list[Request]:
     """Distinct requests; the trials treat all alike."""
-    return [Request(core.Choice("laplace2d", (64, 64), ranks=2, depth=1 + n)) for n in range(count)]
+    return [Request(bridge.Choice("laplace2d", (64, 64), ranks=2, depth=1 + n)) for n in range(count)]
 
 
 class Machine:
@@ -245,7 +245,7 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 
     command = launch.Job.command
     monkeypatch.setattr(launch.Job, "command", lambda job, folder: [*command(job, folder)[:-2], *stuck(job, folder)])
-    request = Request(core.Choice("laplace2d", (64, 64), ranks=2), seconds=0.01, repetitions=2)
+    request = Request(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.01, repetitions=2)
     record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(request, "round-1")
     assert record["kind"] == "failed" and "1.5 s" in record["reason"]
     assert record["tuning"]["wall_s"] > 1.5
@@ -255,7 +255,7 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_a_launch_that_takes_long_is_reported_and_not_ended_by_default(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")  # it lasts longer than one look at the ranks
-    request = Request(core.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
+    request = Request(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
     measurer = isolated.Isolated(tmp_path / "t.jsonl")
     assert measurer.timeout_s == math.inf
     assert measurer.once(request, "round-1")["kind"] == "measurement"
@@ -311,7 +311,7 @@ def test_the_re_run_has_the_last_word_but_only_beyond_its_interval():
 
 
 def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
-    choice = core.Choice(
+    choice = bridge.Choice(
         "laplace2d",
         (64, 64),
         ranks=2,
@@ -323,8 +323,12 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
     )
     plain = model.default_of(Request(choice, verify=9))
     assert model.is_default(plain) and plain.verify == 3
-    assert (plain.choice.substeps, plain.choice.tiles, plain.choice.cells) == ("full", core.Choice.tiles, choice.cells)
-    pipeline = core.Choice(
+    assert (plain.choice.substeps, plain.choice.tiles, plain.choice.cells) == (
+        "full",
+        bridge.Choice.tiles,
+        choice.cells,
+    )
+    pipeline = bridge.Choice(
         "poisson2d", (64, 64), form="gauss-seidel", ranks=2, schedule="pipeline", process_grid="slabs"
     )
     assert model.default_of(Request(pipeline)) is None
@@ -359,7 +363,7 @@ def test_bad_input_is_a_clear_error(haloscope, words, expected):
 
 
 def test_the_command_to_measure_the_choice_says_all_that_was_varied():
-    choice = core.Choice("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
+    choice = bridge.Choice("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
     code = code_for(choice)
     last = code.splitlines()[-1]
     for words in ("haloscope run laplace2d", "--process-grid 4x1", "--tiles 4", "--real f32", "--schedule split"):

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from haloscope import core
-from haloscope.core import capi
+from haloscope import bridge
+from haloscope.bridge import capi
 from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model import predict
@@ -41,14 +41,14 @@ class Candidate:
     as JSON, None where it was not requested.
     """
 
-    asked: core.Choice
+    asked: bridge.Choice
     changes: Mapping[str, Any] = field(hash=False)
     time_s: float
     group: int
     described: str | None = field(default=None, repr=False, compare=False)
 
     @functools.cached_property
-    def choice(self) -> core.Choice:
+    def choice(self) -> bridge.Choice:
         """The choice: the one that was asked about, with the candidate's changes."""
         return changed(self.asked, self.changes)
 
@@ -85,7 +85,7 @@ class Advice:
     costs alike. by_depth: the fastest of each depth.
     """
 
-    asked: core.Choice
+    asked: bridge.Choice
     candidates: tuple[Candidate, ...]
     groups: tuple[Group, ...]
     changes: tuple[str, ...]
@@ -116,7 +116,7 @@ def depths_of(text: str) -> list[int]:
     return depths
 
 
-def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> list[core.Choice]:
+def candidates(choice: bridge.Choice, depths: Sequence[int] = DEPTHS) -> list[bridge.Choice]:
     """Return a choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps.
 
     Choices that move the same data between the same ranks follow one another. `reference`, the oracle, is left out.
@@ -125,12 +125,12 @@ def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> list[core
     return [changed(choice, one["changes"]) for one in _listed(choice, depths, [arrangement_of(choice)])]
 
 
-def arrangement_of(choice: core.Choice) -> Arrangement:
+def arrangement_of(choice: bridge.Choice) -> Arrangement:
     """Return how the ranks of a choice take parts of the grid."""
     return Arrangement(choice.reorder, choice.process_grid)
 
 
-def _listed(choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement]) -> list[dict]:
+def _listed(choice: bridge.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement]) -> list[dict]:
     """Return all candidates: what differs in each, and why it cannot run."""
     space = {"choice": choice.to_json(), "depths": list(depths), "arrangements": list(arrangements)}
     found: list[dict] = capi.answer("hs_expand", space)
@@ -138,14 +138,14 @@ def _listed(choice: core.Choice, depths: Sequence[int], arrangements: Sequence[A
 
 
 def different(
-    arrangements: Sequence[Arrangement], choice: core.Choice, profile: Profile, setting: predict.RunSettings
+    arrangements: Sequence[Arrangement], choice: bridge.Choice, profile: Profile, setting: predict.RunSettings
 ) -> list[Arrangement]:
     """Return the arrangements that put ranks in different places on the nodes where a choice runs.
 
     Those that cannot be are left out; where none can, UsageError says why. Cost O(ranks log ranks) each.
     """
     where = predict.places_of(choice, profile, setting)
-    layouts: dict[core.Layout, Arrangement] = {}
+    layouts: dict[bridge.Layout, Arrangement] = {}
     problem = None
     for one in arrangements:
         try:
@@ -159,22 +159,22 @@ def different(
     return list(layouts.values())
 
 
-def changed(choice: core.Choice, changes: Mapping[str, Any]) -> core.Choice:
+def changed(choice: bridge.Choice, changes: Mapping[str, Any]) -> bridge.Choice:
     """Return a choice with the fields that the core says differ."""
     return dataclasses.replace(choice, **{k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()})
 
 
 def own_candidates(
-    choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
+    choice: bridge.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
 ) -> tuple[list[dict] | None, dict[str, int]]:
     """Return the candidates that another program's app does not refuse, as changes of the choice, and how many it
     refuses for which reason; None for an app that refuses none. arrangements: () for that of the choice.
     """
-    if not core.is_declared(choice.app):
+    if not bridge.is_declared(choice.app):
         return None, {}
     kept, refused = [], {}
     for found in _listed(choice, depths, arrangements or [arrangement_of(choice)]):
-        reason = "" if found["reason"] else core.own_refusal(changed(choice, found["changes"]))
+        reason = "" if found["reason"] else bridge.own_refusal(changed(choice, found["changes"]))
         if reason:
             refused[reason] = refused.get(reason, 0) + 1
         else:
@@ -185,7 +185,7 @@ def own_candidates(
 
 
 def advise(
-    choice: core.Choice,
+    choice: bridge.Choice,
     profile: Profile,
     setting: predict.RunSettings = predict.DEFAULTS,
     depths: Sequence[int] = DEPTHS,
@@ -222,7 +222,7 @@ def advise(
     return Advice(choice, ranked, groups, tuple(found["changes"]), dict(found["refused"]) | refused, by_depth)
 
 
-def name(choice: core.Choice) -> str:
+def name(choice: bridge.Choice) -> str:
     """Return a candidate's distinguishing fields, in words of the command line."""
     substeps = f" {choice.substeps}" if choice.depth > 1 else ""
     order = f", reorder {choice.reorder}" * (choice.reorder != "none")

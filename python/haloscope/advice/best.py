@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise
 from haloscope.arguments import count, each, flag, for_axes, named, number, shown, text, whole
-from haloscope.core import capi
+from haloscope.bridge import capi
 from haloscope.errors import UsageError
 from haloscope.model import predict
 from haloscope.model import profile as profiles
@@ -30,12 +30,12 @@ class Best:
     this profile cannot tell from it, fastest first; () when it is a clear winner. notes: what a reader must know.
     """
 
-    choice: core.Choice
+    choice: bridge.Choice
     profile: str
     time_s: float
     interval: tuple[float, float] | None
     reason: str
-    equals: tuple[core.Choice, ...]
+    equals: tuple[bridge.Choice, ...]
     notes: tuple[str, ...]
 
     @property
@@ -51,7 +51,7 @@ class Best:
     @property
     def shared_memory(self) -> bool:
         """Whether it needs fields in memory that the ranks of a node share."""
-        return core.needs_shared_fields(self.choice.strategy)
+        return bridge.needs_shared_fields(self.choice.strategy)
 
 
 def best(
@@ -136,16 +136,16 @@ def _machine(profile: str | os.PathLike | profiles.Profile) -> profiles.Profile:
         return profiles.load(profile)
 
 
-def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence[bool]) -> core.Choice:
+def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence[bool]) -> bridge.Choice:
     """Return a choice for the requested app and grid."""
     app = _text("app", app) if isinstance(app, str) else _standard_app(app)
-    dims = core.find_app(app).dims
+    dims = bridge.find_app(app).dims
     shape = for_axes("cells", cells, dims, _whole, "a number for each dimension, as (512, 512)")
     wraps = for_axes("periodic", periodic, dims, flag, "True or False for each dimension") or [True] * dims
     for what, given in (("cells", shape), ("periodic", wraps)):
         if len(given) != dims:
             raise UsageError(f"{app} has {dims} dimensions, {what} {given} has {len(given)}; give {dims} values")
-    return core.Choice(app=app, cells=tuple(shape), periodic=tuple(wraps))
+    return bridge.Choice(app=app, cells=tuple(shape), periodic=tuple(wraps))
 
 
 def _standard_app(app: int) -> str:
@@ -155,13 +155,13 @@ def _standard_app(app: int) -> str:
     except UsageError:
         raise UsageError(f"app is {shown(app)}; pass the name of an app, or the dimensions of the grid") from None
     if dims not in STANDARD:
-        raise UsageError(f"no app stands for grids of {dims} dimensions; name one: {', '.join(core.app_names())}")
+        raise UsageError(f"no app stands for grids of {dims} dimensions; name one: {', '.join(bridge.app_names())}")
     return STANDARD[dims]
 
 
 def _whole(name: str, value: int, bound: str = "") -> int:
     """Return a whole number within a range of the library's, by default that of the argument's name."""
-    found, limits = count(name, value), core.bounds()[bound or name]
+    found, limits = count(name, value), bridge.bounds()[bound or name]
     if not limits.least <= found <= limits.most:
         raise UsageError(f"{name} is {found}; it is a whole number from {limits.least:.0f} to {limits.most:.0f}")
     return found
@@ -192,7 +192,7 @@ def _asking(here: Mapping[str, str] | None) -> dict[str, str]:
     return {key: _text("here", (here or {}).get(key) or "") for key in ("cpu", "mpi_library")}
 
 
-def _layers(choice: core.Choice) -> int:
+def _layers(choice: bridge.Choice) -> int:
     """Return the ghost layers that the stencils of a choice's app need, the widest of them, for its depth."""
-    layers = (read.layers for stage in core.step_of(choice).stages for sweep in stage.sweeps for read in sweep.reads)
+    layers = (read.layers for stage in bridge.step_of(choice).stages for sweep in stage.sweeps for read in sweep.reads)
     return choice.depth * max(layers, default=0)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
@@ -367,8 +367,8 @@ def exhaustively(
 def default_of(request: Request) -> Request | None:
     """Return the plain exchange of the same grid, ranks and threads; None where it is not legal."""
     choice = request.choice
-    strategy = core.device_strategy_names()[0] if choice.device else DEFAULT["strategy"]
+    strategy = bridge.device_strategy_names()[0] if choice.device else DEFAULT["strategy"]
     plain = dataclasses.replace(choice, **DEFAULT | {"strategy": strategy}, stage_strategies=(), memory="own")
     plain = space.normal(plain)
     verify = min(request.verify, 3)  # two whole exchanges and one more step, as for all others
-    return None if core.illegal(plain) else dataclasses.replace(request, choice=plain, verify=verify)
+    return None if bridge.illegal(plain) else dataclasses.replace(request, choice=plain, verify=verify)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import HaloscopeError, UsageError
 from haloscope.model import held_out, pace, predict
 from haloscope.model import profile as profiles
@@ -153,7 +153,7 @@ def _pair(row: Row, profile: Profile, samples: int) -> Pair:
         raise HaloscopeError("its result differs from `reference`, so its time means nothing")
     if row.step.value <= 0:
         raise HaloscopeError("its measured time is 0")
-    choice, setting = core.Choice.from_json(row.request), setting_of(row)
+    choice, setting = bridge.Choice.from_json(row.request), setting_of(row)
     there = at_paces_of(row, profile)
     found = [predict.predict(choice, one, setting, samples) for one in there]
     return Pair(row, predict.median(found), exchange_of(row), there[0] is not profile)
@@ -177,7 +177,7 @@ def at_paces_of(row: Row, profile: Profile) -> list[Profile]:
 def setting_of(row: Row) -> predict.RunSettings:
     """Return the setting of a measurement for its prediction: how often its loops were carried out."""
     record = row.records[0]
-    counts, step = record["counts"].get("stages", {}), core.step_of(core.Choice.from_json(row.request))
+    counts, step = record["counts"].get("stages", {}), bridge.step_of(bridge.Choice.from_json(row.request))
     loops = [counts[step.stages[loop[0]].name] for loop in step.loops]
     return predict.RunSettings(repeats=round(max(loops) / record["request"]["steps"]) if loops else 1)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.measure.request import Request
@@ -32,7 +32,7 @@ class Variant:
     busiest: most ranks on a socket. pairs: neighbour pairs inside the worst node and across its border, all dimensions.
     """
 
-    choice: core.Choice
+    choice: bridge.Choice
     setting: RunSettings
     prediction: Prediction
     busiest: int
@@ -44,7 +44,7 @@ class Variant:
         return self.prediction.time_s * self.prediction.nodes
 
 
-def variant(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Variant:
+def variant(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Variant:
     """Return a choice under a setting, predicted without interval. Raises and costs as `predict` does."""
     where = places_of(choice, profile, setting)
     layout = layout_on(where, choice)
@@ -69,14 +69,14 @@ def process_grids(ranks: int, dims: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def scaled(choice: core.Choice, ranks: int) -> core.Choice:
+def scaled(choice: bridge.Choice, ranks: int) -> bridge.Choice:
     """Return a choice for other ranks whose cells are those of one rank: the grid grows with the process grid.
 
     Its process grid is what its rule gives a cube that is large enough for any. Raises UsageError where there is
     none.
     """
     cube = (ranks,) * len(choice.cells)
-    grid = core.make_layout(dataclasses.replace(choice, cells=cube, ranks=ranks)).ranks
+    grid = bridge.make_layout(dataclasses.replace(choice, cells=cube, ranks=ranks)).ranks
     cells = tuple(n * p for n, p in zip(choice.cells, grid, strict=False))
     return dataclasses.replace(choice, cells=cells, ranks=ranks, process_grid="x".join(map(str, grid)))
 
@@ -119,7 +119,7 @@ def relative(variants: Sequence[Variant]) -> list[tuple[float, float]]:
 # ---- what is asked for -----------------------------------------------------------------------------------------------
 
 
-def space_asked(app: core.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
+def space_asked(app: bridge.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
     """Return the options of the choices' space, and in weak scaling the numbers of ranks that `choices_of` takes.
 
     options: --process-grid `all` stands for every grid of --ranks. weak: --cells are those of one rank.
@@ -134,7 +134,7 @@ def space_asked(app: core.App, options: dict, weak: bool) -> tuple[dict, list[in
     return options, []
 
 
-def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[core.Choice]:
+def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[bridge.Choice]:
     """Return the choices of some requests, in their order; in weak scaling for each number of ranks asked for.
 
     Raises UsageError when one of them cannot run or they are too many.
@@ -143,7 +143,7 @@ def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[core.C
     if asked:
         _refuse_too_many(len(choices) * len(asked))
         choices = [scaled(choice, ranks) for choice in choices for ranks in asked]
-        for reason in filter(None, map(core.illegal, choices)):
+        for reason in filter(None, map(bridge.illegal, choices)):
             raise UsageError(reason)
     return choices
 
@@ -156,7 +156,7 @@ def _refuse_fixed_grid(process_grid: str) -> None:
         )
 
 
-def _all_grids(app: core.App, ranks: str) -> str:
+def _all_grids(app: bridge.App, ranks: str) -> str:
     """Return every process grid of a number of ranks as a list. Raises UsageError for several numbers of ranks."""
     counts = lists.numbers(ranks, "--ranks")
     if len(counts) != 1 or not 1 <= counts[0] <= 10**6:
@@ -174,7 +174,7 @@ def settings(active: str | None, mapping: str) -> list[RunSettings]:
     return [RunSettings(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
 
 
-def variants(choices: Sequence[core.Choice], machine: Profile, asked: Sequence[RunSettings]) -> list[Variant]:
+def variants(choices: Sequence[bridge.Choice], machine: Profile, asked: Sequence[RunSettings]) -> list[Variant]:
     """Return every choice under every setting, predicted. Raises UsageError when they are too many."""
     _refuse_too_many(len(choices) * len(asked))
     return [variant(choice, machine, setting) for choice in choices for setting in asked]
@@ -197,7 +197,7 @@ class Compared:
     crossing: tuple[int, int] | None
 
 
-def compared(choices: Sequence[core.Choice], machines: Sequence[Profile], asked: Sequence[RunSettings]) -> Compared:
+def compared(choices: Sequence[bridge.Choice], machines: Sequence[Profile], asked: Sequence[RunSettings]) -> Compared:
     """Return two machines over all numbers of ranks. Raises UsageError when more than the ranks differ."""
     counts = [choice.ranks for choice in choices]
     if len(set(counts)) != len(choices) or len(asked) != 1:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.calibration import calibrate_device, counts, in_step, laws, states
 from haloscope.calibration.counts import beyond_cache, stride_class
 from haloscope.calibration.laws import Law, Row, RowCost, Terms
@@ -308,7 +308,7 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
         active = math.ceil(record["request"]["ranks"] / max(1, len(records.hosts_of(record))))
         for launch, q, point in _points([record], "kernel"):
             row = Row(launch, point["cells"], _least(point["sweep_s"]), point["cells"] / q["cells"][0])
-            size = _slot_bytes(core.Choice.from_json(q))
+            size = _slot_bytes(bridge.Choice.from_json(q))
             found[laws.kernel_name(q, point), q["depth"], active][q["ranks"]].append((size, row))
     chosen = {key: by_ranks[max(by_ranks)] for key, by_ranks in found.items()}
     costs = {
@@ -323,7 +323,7 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
         )
         for name, _, _ in chosen
     }
-    limit = core.stream_from_bytes()
+    limit = bridge.stream_from_bytes()
     inside, outside = {}, {}
     for key, rows in chosen.items():
         name, levels, _ = key
@@ -343,10 +343,10 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
 
 
 @functools.cache
-def _slot_bytes(choice: core.Choice) -> float:
+def _slot_bytes(choice: bridge.Choice) -> float:
     """Return the bytes of one slot of the block that every rank of a point sweeps alone."""
     alone = dataclasses.replace(choice, ranks=1, process_grid="", depth=1, substeps="full")
-    return counts.slot_bytes(core.make_plan(core.make_layout(alone), 0, core.exchange_spec(alone)))
+    return counts.slot_bytes(bridge.make_plan(bridge.make_layout(alone), 0, bridge.exchange_spec(alone)))
 
 
 def _reductions(made: Calibration, good: Sequence[dict]) -> None:

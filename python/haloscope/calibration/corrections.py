@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.calibration import counts
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DIGITS = 4  # of what is written: ratios are known to a few percent
 
 
-def add(transports: dict, measured: Mapping[core.Choice, Ratios]) -> None:
+def add(transports: dict, measured: Mapping[bridge.Choice, Ratios]) -> None:
     """Add `corrections` to the transports of a profile, in place.
 
     measured: how many times longer steps in bulk took than all other costs say, by choice.
@@ -36,11 +36,11 @@ def add(transports: dict, measured: Mapping[core.Choice, Ratios]) -> None:
                 columns[name].append(value)
 
 
-def _likeness(choice: core.Choice) -> dict | None:
+def _likeness(choice: bridge.Choice) -> dict | None:
     """Return what a step's messages and block are like, as a profile has it; None where its messages differ from each
     other.
     """
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     sent = {traffic for message, traffic in zip(plan.messages, plan.traffic, strict=True) if message.out}
     if len(sent) != 1:
         return None

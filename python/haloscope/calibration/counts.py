@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 
 PLAIN = "p2p"  # the transport that network costs are measured with; descriptions of others are relative to it
 CONTIGUOUS_FROM, LINES_FROM = 4096, 64  # bytes without a gap: a page streams, a cache line is used whole
@@ -22,7 +22,7 @@ def stride_class(run_bytes: float, pitch_bytes: float) -> str:
     return "scattered" if pitch_bytes >= SCATTERED_FROM else "strided"
 
 
-def short_rows(traffic: core.Traffic) -> float:
+def short_rows(traffic: bridge.Traffic) -> float:
     """Return how many stretches of memory shorter than a cache line a message has."""
     return 0.0 if traffic.in_place or traffic.run_bytes >= LINES_FROM else traffic.bytes / traffic.run_bytes
 
@@ -34,7 +34,7 @@ def touched(size: float, run_bytes: float) -> float:
     return size / run_bytes * SECTOR * math.ceil(run_bytes / SECTOR) if size else 0.0
 
 
-def slot_bytes(plan: core.Plan) -> int:
+def slot_bytes(plan: bridge.Plan) -> int:
     """Return the bytes of one slot of a rank's first field, halos included."""
     return plan.allocated[0].volume * plan.spec.quantities[0].element_bytes
 
@@ -51,7 +51,7 @@ def beyond_cache(block_bytes, limits: tuple[float, float]):
     return np.clip(np.log(np.asarray(block_bytes) / begin) / math.log(end / begin), 0.0, 1.0)
 
 
-def piece_counts(region: core.Box, plan: core.Plan, dims: int) -> tuple[int, float]:
+def piece_counts(region: bridge.Box, plan: bridge.Plan, dims: int) -> tuple[int, float]:
     """Return the extra cost units of a piece of a block over its share: the cells of its lowest plane (2D: row), and
     the rows that it has in excess of the block's for the same number of cells."""
     x, y, z = region.shape

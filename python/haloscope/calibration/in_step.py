@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.calibration import corrections, counts, laws, overlap, scaling
 from haloscope.calibration.laws import Terms
 from haloscope.errors import HaloscopeError
@@ -71,7 +71,7 @@ class Step:
     """
 
     launch: str
-    choice: core.Choice
+    choice: bridge.Choice
     exchange_s: float
     compute_s: float
     rest_s: float
@@ -98,7 +98,7 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
         if record["kind"] != "measurement" or record["request"]["ranks"] != 2:
             continue
         if record["id"] not in known:
-            choice = core.Choice.from_json(record["request"])
+            choice = bridge.Choice.from_json(record["request"])
             known[record["id"]] = choice, *_counts(choice, profile)
         choice, steps, amounts = known[record["id"]]
         spent = record["phases_s"]
@@ -112,12 +112,12 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
     return found
 
 
-def _counts(choice: core.Choice, profile: Profile) -> tuple[int, dict[str, float]]:
+def _counts(choice: bridge.Choice, profile: Profile) -> tuple[int, dict[str, float]]:
     """Return the time steps of a rank's program, and what it consists of."""
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    step, in_place = core.step_of(choice), core.find_schedule(choice.schedule).in_place
-    options = dataclasses.replace(core.schedule_options(choice), series="entry" if in_place else "whole")
-    program = core.make_program(choice.schedule, step, plan, options)
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    step, in_place = bridge.step_of(choice), bridge.find_schedule(choice.schedule).in_place
+    options = dataclasses.replace(bridge.schedule_options(choice), series="entry" if in_place else "whole")
+    program = bridge.make_program(choice.schedule, step, plan, options)
     out = [(m, t) for m, t in zip(plan.messages, plan.traffic, strict=True) if m.out]
     pieces = [counts.piece_counts(s.region, plan, len(choice.cells)) for s in program.sweeps if s.region.volume]
     beyond = float(counts.beyond_cache(counts.slot_bytes(plan), profile.cache_limits))
@@ -182,7 +182,7 @@ def _scale(plain: dict, found: Sequence[Step]) -> Terms | None:
     machine = Profile(copy.deepcopy(plain))
 
     @functools.cache
-    def terms(choice: core.Choice) -> dict[str, float]:
+    def terms(choice: bridge.Choice) -> dict[str, float]:
         try:
             return predict.predict(choice, machine, samples=0).terms
         except HaloscopeError:
@@ -192,14 +192,14 @@ def _scale(plain: dict, found: Sequence[Step]) -> Terms | None:
     return scaling.scale(plain, base, terms, "network" in plain["network"]["classes"])
 
 
-Predictor = Callable[[core.Choice], tuple[float, float] | None]
+Predictor = Callable[[bridge.Choice], tuple[float, float] | None]
 
 
 def _predictor(profile: Profile) -> Predictor:
     """Return a function that predicts the seconds of a program's exchange and sweeps, None where the profile cannot."""
     known: dict = {}
 
-    def times(choice: core.Choice):
+    def times(choice: bridge.Choice):
         if choice not in known:
             try:
                 found = predict.predict(choice, profile, samples=0)
@@ -414,11 +414,11 @@ class Ratios:
     launches: int
 
 
-def ratios_of(bulk: Iterable[Step], predicted: Predictor) -> dict[core.Choice, Ratios]:
+def ratios_of(bulk: Iterable[Step], predicted: Predictor) -> dict[bridge.Choice, Ratios]:
     """Return the ratios of steps by choice, of those that can be predicted. predicted: seconds of exchange and
     sweeps.
     """
-    launches: dict[core.Choice, list[Step]] = defaultdict(list)
+    launches: dict[bridge.Choice, list[Step]] = defaultdict(list)
     for s in bulk:
         launches[s.choice].append(s)
     found = {}

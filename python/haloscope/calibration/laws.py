@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from haloscope.core import kernel_of
-from haloscope.core.choice import Choice
+from haloscope.bridge import kernel_of
+from haloscope.bridge.choice import Choice
 from haloscope.model import fit
 from haloscope.model.segments import Segment, evaluate, to_json
 

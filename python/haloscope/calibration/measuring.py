@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from haloscope import core, outputs, records
+from haloscope import bridge, outputs, records
 from haloscope.calibration import points
 from haloscope.errors import UsageError
 from haloscope.measure import campaign, hosts, launch, lists, space
@@ -22,7 +22,7 @@ def refuse_output(output: Path) -> None:
 def effort_of(quick: bool, launches: int | None, apps: str | None) -> points.Effort:
     """Return how much is measured. apps: a list of names and globs; it and launches: None for the usual ones."""
     usual = points.QUICK if quick else points.FULL
-    measured = lists.names(apps, core.app_names(), "app") if apps else ()
+    measured = lists.names(apps, bridge.app_names(), "app") if apps else ()
     return dataclasses.replace(usual, apps=tuple(measured), launches=launches or usual.launches)
 
 

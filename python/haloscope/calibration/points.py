@@ -8,9 +8,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from haloscope import core
-from haloscope.core.choice import Choice
-from haloscope.core.choice_fields import Value
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
+from haloscope.bridge.choice_fields import Value
 from haloscope.measure import microbench
 from haloscope.measure.request import Request, name_of
 
@@ -215,7 +215,7 @@ def _pack(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Point]
 def strategies() -> list[str]:
     """Return a strategy for every transport with every listed set of options, plain messages first."""
     names = sorted(microbench.transport_names(), key=lambda name: name != microbench.BASE)
-    return [core.canonical_strategy(f"ordered:fields=none/{name}") for name in names]
+    return [bridge.canonical_strategy(f"ordered:fields=none/{name}") for name in names]
 
 
 def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: int, strategy: str) -> Point:
@@ -258,7 +258,7 @@ _PIECES = {
 
 
 def _step(app: str, side: int, grid: str, strategy: str, **options) -> Choice:
-    options.setdefault("form", core.find_app(app).forms[0])
+    options.setdefault("form", bridge.find_app(app).forms[0])
     return Choice(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, strategy=strategy, **options)
 
 
@@ -287,21 +287,21 @@ FEW_SWEEPS = 8  # in a step: apps of more are measured when asked for
 
 def kernel_names(asked: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
     """Return app, form and real of every kernel of the apps asked for; () = of all apps of few sweeps."""
-    apps = (core.find_app(name) for name in core.app_names())
+    apps = (bridge.find_app(name) for name in bridge.app_names())
     measured = [app for app in apps if (app.name in asked if asked else _sweeps(app) <= FEW_SWEEPS)]
     return [(app.name, form, real) for app in measured for form in app.forms for real in app.reals]
 
 
-def _sweeps(app: core.App) -> int:
+def _sweeps(app: bridge.App) -> int:
     return max(sum(len(stage.sweeps) for stage in step.stages) for step in app.steps.values())
 
 
-def variants(app: core.App, form: str) -> list[tuple[tuple[str, Value], ...]]:
+def variants(app: bridge.App, form: str) -> list[tuple[tuple[str, Value], ...]]:
     """Return the parameters of an app that give it other sweeps: none, then every word that does so alone."""
     words = [(p.name, word) for p in app.parameters for word in p.words]
     usual = Choice(app.name, (1,) * app.dims, form=form)
     changed = [
-        (one,) for one in words if core.kernel_of(dataclasses.replace(usual, set=(one,))) != core.kernel_of(usual)
+        (one,) for one in words if bridge.kernel_of(dataclasses.replace(usual, set=(one,))) != bridge.kernel_of(usual)
     ]
     return [(), *changed]
 
@@ -310,7 +310,7 @@ def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
     """By 1, 2, 4 ... ranks of each host, all hosts at once as in a step."""
     for active in (hosts * count for count in _powers(max(1, min(ranks, cores) // hosts))):
         for name, form, real in kernel_names(effort.apps):
-            app = core.find_app(name)
+            app = bridge.find_app(name)
             sides = effort.cubes if app.dims == 3 else effort.squares
             for side, given in itertools.product(sides, variants(app, form) if effort.apps else [()]):
                 if choice := _block(app, side, active, form, real, given):
@@ -325,17 +325,17 @@ def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
 
 
 def _block(
-    app: core.App, side: int, ranks: int, form: str, real: str, given: tuple[tuple[str, Value], ...] = ()
+    app: bridge.App, side: int, ranks: int, form: str, real: str, given: tuple[tuple[str, Value], ...] = ()
 ) -> Choice | None:
     """Return a block for a rank to sweep alone, of about `side` cells per side (1D: their square), if there is one."""
-    step = core.step_of(Choice(app.name, (1,) * app.dims, form=form, real=real, set=given))
+    step = bridge.step_of(Choice(app.name, (1,) * app.dims, form=form, real=real, set=given))
     in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)
-    schedule = next(s.name for s in core.schedules() if s.in_place == in_place and s.on_host)
+    schedule = next(s.name for s in bridge.schedules() if s.in_place == in_place and s.on_host)
     borders = ((False,) * app.dims, (True,) * app.dims)
     for less, periodic in itertools.product(range(min(16, side)), borders):  # apps may accept only some of them
         cells = ((side - less) ** 2,) if app.dims == 1 else (side - less,) * app.dims
         choice = Choice(app.name, cells, periodic=periodic, form=form, real=real, schedule=schedule, set=given)
-        if not core.illegal(choice):
+        if not bridge.illegal(choice):
             return dataclasses.replace(choice, ranks=ranks, process_grid="slabs" if in_place else "")
     return None
 
@@ -362,7 +362,7 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
     """By one rank and by all at once, which then share devices."""
     for count in sorted({1, ranks}):
         for name, form, real in kernel_names(effort.apps):
-            app = core.find_app(name)
+            app = bridge.find_app(name)
             blocks = [
                 Choice(
                     name,
@@ -371,14 +371,14 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
                     form=form,
                     real=real,
                     device=device,
-                    strategy=core.device_strategy_names()[0],
+                    strategy=bridge.device_strategy_names()[0],
                 )
                 for side in (effort.device_squares if app.dims == 2 else effort.device_cubes)
                 if side**app.dims <= (HOST_CELLS if device == "host" else CELLS)
             ]
-            if app.dims not in SHAPES or core.illegal(blocks[0]):
+            if app.dims not in SHAPES or bridge.illegal(blocks[0]):
                 continue
-            if not core.step_of(blocks[0]).single:
+            if not bridge.step_of(blocks[0]).single:
                 yield from (Point("device-kernel", block) for block in blocks)
                 continue
             for block in blocks:
@@ -387,7 +387,7 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
                     yield Point("device-copy", block)
                 fused = (dataclasses.replace(block, depth=levels, substeps="blocked") for levels in effort.fused)
                 yield from (
-                    Point("device-kernel", c) for c in fused if c.cells[0] >= 8 * c.depth and not core.illegal(c)
+                    Point("device-kernel", c) for c in fused if c.cells[0] >= 8 * c.depth and not bridge.illegal(c)
                 )
             if count == 1:
                 for kernel, shape in itertools.product(("stream", "shared"), SHAPES[app.dims]):

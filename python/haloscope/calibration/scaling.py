@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.calibration.laws import Terms
 from haloscope.records import stats
 
@@ -28,7 +28,7 @@ FIELDS = ("latency_s", "per_byte_s", "per_row_s", "fixed_s", "per_cell_s")  # of
 
 
 def scale(
-    data: dict, base: Sequence[Step], terms: Callable[[core.Choice], Mapping[str, float]], networked: bool
+    data: dict, base: Sequence[Step], terms: Callable[[bridge.Choice], Mapping[str, float]], networked: bool
 ) -> Terms | None:
     """Scale the tables of a profile in place; return the factors, None where there are too few steps.
 

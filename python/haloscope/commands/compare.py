@@ -38,7 +38,7 @@ def command(a, b, ignore):
 
 
 def _by_configuration(file, ignored: list[str]) -> dict:
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.records.rows import group_rows
     from haloscope.report import tables
 
@@ -48,7 +48,7 @@ def _by_configuration(file, ignored: list[str]) -> dict:
         raise errors.UsageError(errors.unknown_name("field for --ignore", unknown[0], axes))
     found: dict = {}
     for row in group_rows(file.records):
-        choice = core.Choice.from_json(row.request)  # a field that has no effect on a row is not in its request
+        choice = bridge.Choice.from_json(row.request)  # a field that has no effect on a row is not in its request
         key = row.id if not ignored else tuple(str(getattr(choice, axis)) for axis in axes if axis not in ignored)
         if key in found:
             raise errors.UsageError(

@@ -29,7 +29,7 @@ def command(ranks, device, as_json):
     Every row says what was found and what to do about it. Exit code 1 when something is broken. All about it:
     docs/doctor.md.
     """
-    from haloscope.core import build
+    from haloscope.bridge import build
     from haloscope.measure import checkup, devices, launch, progress
     from haloscope.report import doctor as report
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import UnavailableError
 from haloscope.external.table import Measured
 from haloscope.model import placement, predict
@@ -36,13 +36,13 @@ def declare(rows: Iterable[Measured]) -> None:
     for dims in (2, 3):
         forms = {name: step for name, step in _forms.items() if name.endswith(f"{dims}d")}
         if forms:
-            core.declare_app(_description(f"{APP}{dims}d", dims, forms))
+            bridge.declare_app(_description(f"{APP}{dims}d", dims, forms))
 
 
-def choice_of(row: Measured) -> core.Choice:
+def choice_of(row: Measured) -> bridge.Choice:
     """Return the choice that makes this exchange; its step must have been declared."""
     grid = row.process_grid
-    return core.Choice(
+    return bridge.Choice(
         app=f"{APP}{len(row.cells)}d",
         cells=tuple(c * p for c, p in zip(row.cells, grid, strict=True)),
         ranks=math.prod(grid),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from haloscope import core, files
+from haloscope import bridge, files
 from haloscope.errors import HaloscopeError, UsageError, unknown_name
 from haloscope.external import ghexbench
 
@@ -167,7 +167,7 @@ def _rows(path: str, reader: csv.DictReader, columns: list[str], convert: Callab
 
 def _most(name: str) -> int:
     """Return the largest value of a whole number, by its name in the table of bounds."""
-    return int(core.bounds()[name].most)
+    return int(bridge.bounds()[name].most)
 
 
 def _row(line: int, row: Mapping[str, str]) -> Measured:
@@ -183,7 +183,7 @@ def _row(line: int, row: Mapping[str, str]) -> Measured:
         halo=cell.count("halo", _most("external_halo")),
         fields=cell.count("fields", _most("external_fields")),
         element_bytes=cell.count("element_bytes", 8),
-        strategy=core.canonical_strategy(cell.text("strategy")),
+        strategy=bridge.canonical_strategy(cell.text("strategy")),
         program=cell.text("program", "program"),
         packs_all=cell.flag("packs_all"),
         one_buffer=cell.flag("one_buffer"),
@@ -235,7 +235,7 @@ class _Cells:
             value = float(text)
         except ValueError:
             value = math.nan
-        most = core.bounds()["seconds" if name.endswith("_s") else "count"].most
+        most = bridge.bounds()["seconds" if name.endswith("_s") else "count"].most
         if not 0 < value <= most:
             raise UsageError(f"column {name} holds '{text}', which is no number above 0 and up to {most:g}")
         return value

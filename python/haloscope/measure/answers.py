@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope import patience
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import USAGE, HaloscopeError, UnavailableError, UsageError
 from haloscope.measure import hosts
 from haloscope.measure.launch import GRACE_S, end_with_parent, launcher_words, mpiexec

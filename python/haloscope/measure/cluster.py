@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import scratch
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import HaloscopeError, UnavailableError
 from haloscope.model.link import VARIABLE, Link
 

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from haloscope import core
-from haloscope.core import build
+from haloscope import bridge
+from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
 from haloscope.measure import answers, launch, lists, probes
 
@@ -23,7 +23,7 @@ def gather() -> dict:
     said = said or {}
     unknown = f"unknown: {silent}"
     machine = {
-        "Haloscope": f"{said.get('version') or core.version()}, commit {said.get('commit') or '?'}",
+        "Haloscope": f"{said.get('version') or bridge.version()}, commit {said.get('commit') or '?'}",
         "program": str(program or no_program),
         "built for": build.mpi() or "an MPI that is not known",
         "MPI": f"{' '.join(said['mpi_library'].split())} (standard {said.get('mpi_standard', '?')})"
@@ -43,9 +43,9 @@ def gather() -> dict:
         "machine": machine,
         "probes": probes.table(probes.findings()) if said else [],
         "devices": [_back_end(entry) for entry in said.get("devices", [])],
-        "transports": [_transport(transport, ranks_start=bool(said)) for transport in core.transports()],
-        "schedules": [_present(schedule) for schedule in core.schedules()],
-        "apps": [_present(core.find_app(name)) for name in core.app_names()],
+        "transports": [_transport(transport, ranks_start=bool(said)) for transport in bridge.transports()],
+        "schedules": [_present(schedule) for schedule in bridge.schedules()],
+        "apps": [_present(bridge.find_app(name)) for name in bridge.app_names()],
     }
 
 

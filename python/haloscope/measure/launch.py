@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haloscope import patience, records, scratch
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, UnavailableError, UsageError
 from haloscope.measure import faults, hosts
 from haloscope.measure.request import Request

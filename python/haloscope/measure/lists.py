@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
 
 MOST_VALUES = 1000  # of one range: a longer one is a typing error
@@ -88,16 +88,16 @@ def strategies(text: str, device: str = "") -> list[str]:
 
     device: where the fields live; globs are matched against the strategies for that, device memory or the host's.
     """
-    valid = core.device_strategy_names() if device else core.strategy_names()
+    valid = bridge.device_strategy_names() if device else bridge.strategy_names()
     found = []
     for item in _strategy_items(text):
-        found += _matching(item, valid, "strategy") if _is_glob(item) else [core.canonical_strategy(item)]
+        found += _matching(item, valid, "strategy") if _is_glob(item) else [bridge.canonical_strategy(item)]
     return list(dict.fromkeys(found))
 
 
 def named_strategies(text: str) -> list[str]:
     """Return those strategies of a comma list that are written out, not matched by a glob."""
-    return [core.canonical_strategy(item) for item in _strategy_items(text) if not _is_glob(item)]
+    return [bridge.canonical_strategy(item) for item in _strategy_items(text) if not _is_glob(item)]
 
 
 def _strategy_items(text: str) -> list[str]:

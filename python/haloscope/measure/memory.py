@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from haloscope import core
-from haloscope.core.choice import Choice
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
 
@@ -32,8 +32,8 @@ def free_bytes() -> int:
 
 def field_bytes(choice: Choice) -> int:
     """Return the bytes of the fields of all ranks, halos and slots included."""
-    step, layout = core.step_of(choice), core.make_layout(choice)
-    specs = [core.exchange_spec(choice, stage) for stage in range(len(step.stages))]
+    step, layout = bridge.step_of(choice), bridge.make_layout(choice)
+    specs = [bridge.exchange_spec(choice, stage) for stage in range(len(step.stages))]
     halo = [max(s.low[d] + s.high[d] for s in specs) for d in range(len(choice.cells))]
     extents = zip(choice.cells, layout.ranks, halo, strict=False)
     points = math.prod(cells + ranks * layers for cells, ranks, layers in extents)
@@ -47,7 +47,7 @@ def needed_bytes(request: Request) -> int:
     host's. What verifies a result has fields of its own, in the host's memory.
     """
     choice = request.choice
-    copies = (not core.messages_on_device(choice)) + (choice.device == "host") + bool(request.verify)
+    copies = (not bridge.messages_on_device(choice)) + (choice.device == "host") + bool(request.verify)
     return field_bytes(choice) * copies
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
 from haloscope.measure import launch, lists, memory
 from haloscope.measure.space import Space
@@ -215,7 +215,7 @@ def largest_cache() -> int:
 
 def transport_names() -> list[str]:
     """Return every transport with every option list that strategies are matched against."""
-    return [name.removeprefix("direct/") for name in core.strategy_names() if name.startswith("direct/")]
+    return [name.removeprefix("direct/") for name in bridge.strategy_names() if name.startswith("direct/")]
 
 
 def transports(text: str) -> list[str]:
@@ -230,7 +230,7 @@ def transports(text: str) -> list[str]:
                 raise UsageError(unknown_name("transport", word, transport_names()))
             found += matching
         else:
-            found.append(core.canonical_strategy(f"direct/{word}").removeprefix("direct/"))
+            found.append(bridge.canonical_strategy(f"direct/{word}").removeprefix("direct/"))
     return list(dict.fromkeys(found))
 
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from haloscope import core, files
-from haloscope.core import build
+from haloscope import bridge, files
+from haloscope.bridge import build
 from haloscope.errors import USAGE, HaloscopeError, UnavailableError
 from haloscope.measure import answers, launch, lists
 
@@ -38,7 +38,7 @@ CROWDED = (
 def lacking(*strategies: str) -> str:
     """Return why this MPI cannot run some strategies, "" when it can or when nothing is known. May start the probes."""
     for strategy in dict.fromkeys(strategies):
-        wanted = core.find_strategy(strategy).probes
+        wanted = bridge.find_strategy(strategy).probes
         failed = findings()["failed"] if wanted else {}
         if reasons := [f"{name}: {failed[name]}" for name in wanted if name in failed]:
             return f"this MPI does not do what strategy '{strategy}' relies on ({'; '.join(reasons)})"

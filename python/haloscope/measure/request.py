@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from haloscope import core
-from haloscope.core.choice import Choice
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
 from haloscope.measure import programs
 
 KIND = "measurement"
@@ -92,14 +92,14 @@ def name_of(choice: Choice) -> str:
     ]
     parts += [choice.substeps] * (choice.depth > 1) + [choice.real, choice.form, choice.process_grid]
     parts += [choice.sharing] * (choice.sharing != Choice.sharing) + [choice.isa]
-    for field in core.fields():
+    for field in bridge.fields():
         value = getattr(choice, field.name)
         if field.name not in _FIRST and value != getattr(Choice, field.name):
             parts.append(field.name if value is True else f"{field.name}={_text(field, value)}")
     return ",".join(filter(None, parts + [f"{name}={_text(None, value)}" for name, value in choice.set]))
 
 
-def _text(field: core.Field | None, value) -> str:
+def _text(field: bridge.Field | None, value) -> str:
     if field and field.type == "dimensions":
         return letters(value)
     if field and field.type == "stage-strategies":
@@ -119,7 +119,7 @@ def words_of(choice: Choice) -> list[str]:
     defaults.
     """
     words = [choice.app, "--cells", choice.shape]
-    for field in core.fields():
+    for field in bridge.fields():
         value = getattr(choice, field.name)
         wanted = field.name in ("ranks", "strategy") or value != getattr(Choice, field.name)
         if wanted and field.name != "cells":

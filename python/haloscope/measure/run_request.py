@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from haloscope import outputs
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import UsageError
 from haloscope.measure import probes
 from haloscope.measure.campaign import Campaign

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from haloscope import core
-from haloscope.core.choice import Choice
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
 from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 
@@ -47,12 +47,12 @@ def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] |
     axes maps fields of Choice to the values to try; settings: fields of Request.
     """
     space, seen = Space(), set()
-    for choice, refused in core.product(app, axes):
+    for choice, refused in bridge.product(app, axes):
         if choice in seen:
             continue
         seen.add(choice)
         request = Request(choice, **(settings or {}))
-        if reason := refused or core.own_refusal(choice):
+        if reason := refused or bridge.own_refusal(choice):
             space.refused.append((request, reason))
         else:
             space.requests.append(request)
@@ -62,7 +62,7 @@ def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] |
 def normal(choice: Choice) -> Choice:
     """Return a choice without fields that have no effect on it, so that a cross product holds each work once."""
     try:
-        return core.normal(choice)
+        return bridge.normal(choice)
     except UsageError:  # which is said where its legality is asked
         return choice
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from haloscope import core, patience
+from haloscope import bridge, patience
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import launch
 from haloscope.records.text import count_of
@@ -77,7 +77,7 @@ def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -
     """
     values = {"{ranks}": str(ranks), "{here}": str(Path.cwd())}
     if any(text in word for word in program for text in ("{grid}", "{px}", "{py}", "{pz}")):
-        grid = core.process_grid(process_grid, ranks, [ranks] * dims)
+        grid = bridge.process_grid(process_grid, ranks, [ranks] * dims)
         values["{grid}"] = "x".join(map(str, grid))
         values |= {f"{{p{axis}}}": str(blocks) for axis, blocks in zip("xyz", [*grid, 1, 1], strict=False)}
     words = []

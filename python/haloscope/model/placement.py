@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.core import capi
-from haloscope.core.json_values import encoded
+from haloscope.bridge import capi
+from haloscope.bridge.json_values import encoded
 from haloscope.errors import UsageError
 
 

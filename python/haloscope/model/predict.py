@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from haloscope import core
-from haloscope.core import capi
+from haloscope import bridge
+from haloscope.bridge import capi
 from haloscope.errors import UsageError
 from haloscope.model import placement
 from haloscope.model.profile import Profile
@@ -35,7 +35,7 @@ class Prediction:
     the exchange, in one clause. outside: costs needed beyond the calibrated range.
     """
 
-    choice: core.Choice
+    choice: bridge.Choice
     profile: str
     pace: Mapping[str, float]
     time_s: float
@@ -90,7 +90,11 @@ DEFAULTS = RunSettings()
 
 
 def predict(
-    choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS, samples: int = SAMPLES, singly: bool = False
+    choice: bridge.Choice,
+    profile: Profile,
+    setting: RunSettings = DEFAULTS,
+    samples: int = SAMPLES,
+    singly: bool = False,
 ) -> Prediction:
     """Return the predicted time of a step, in step with all other ranks, long after the start.
 
@@ -103,10 +107,10 @@ def predict(
 
 
 def _predictions(
-    choices: Sequence[core.Choice], profile: Profile, setting: RunSettings, samples: int, singly: bool = False
+    choices: Sequence[bridge.Choice], profile: Profile, setting: RunSettings, samples: int, singly: bool = False
 ) -> list[Prediction]:
     for choice in choices:
-        if reason := core.own_refusal(choice):
+        if reason := bridge.own_refusal(choice):
             raise UsageError(reason)
     given = {"choices": [c.to_json() for c in choices], "setting": setting.to_json(), "samples": samples}
     found = capi.answer("hs_predict", given | {"singly": singly}, profile.handle)
@@ -124,7 +128,7 @@ def predict_all(
     return made
 
 
-def from_json(choice: core.Choice, found: Mapping[str, Any]) -> Prediction:
+def from_json(choice: bridge.Choice, found: Mapping[str, Any]) -> Prediction:
     """Return the prediction of a choice that the core has described."""
     given = {name: found[name] for name in Prediction.__dataclass_fields__ if name != "choice"}
     lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
@@ -156,7 +160,7 @@ def terms() -> tuple[str, ...]:
     return capi.names("terms")
 
 
-def places_of(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> placement.Placement:
+def places_of(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> placement.Placement:
     """Return where the ranks of a choice run on the profile's machine. Raises UsageError for a setting that cannot
     be.
     """
@@ -164,6 +168,6 @@ def places_of(choice: core.Choice, profile: Profile, setting: RunSettings = DEFA
     return placement.mapped(choice.ranks, request, profile.handle)
 
 
-def layout_on(where: placement.Placement, choice: core.Choice) -> core.Layout:
+def layout_on(where: placement.Placement, choice: bridge.Choice) -> bridge.Layout:
     """Return the layout of a choice on the places of its ranks, or on the nodes that it is split over."""
-    return core.make_layout(choice, core.choice_nodes(choice) if choice.nodes else where.node, where.socket)
+    return bridge.make_layout(choice, bridge.choice_nodes(choice) if choice.nodes else where.node, where.socket)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haloscope import files, outputs
-from haloscope.core import capi
-from haloscope.core.json_values import encoded
+from haloscope.bridge import capi
+from haloscope.bridge.json_values import encoded
 from haloscope.data import DATA
 from haloscope.errors import UnavailableError, UsageError, unknown_name
 from haloscope.model import segments

@@ -92,7 +92,7 @@ def starts_ranks(function):
 
 def _run_in_lab(words: Sequence[str], link) -> int:
     """Give this command, without the options of the cluster, inside the cluster."""
-    from haloscope.core import build
+    from haloscope.bridge import build
     from haloscope.measure import cluster
 
     return cluster.inside(build.python("-m", "haloscope.cli", *options_without(words, OF_LAB)), link)

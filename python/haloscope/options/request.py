@@ -34,13 +34,13 @@ def parameters_of(options: Mapping) -> dict[str, str]:
 
 def app_of(name: str, options: Mapping):
     """Return the app, of --program where that is given. Raises UsageError for an unknown one."""
-    from haloscope import core
+    from haloscope import bridge
 
     if options.get("program"):
         from haloscope.measure import programs
 
         return programs.use(options["program"], name, parameters_of(options))
-    return core.find_app(name)
+    return bridge.find_app(name)
 
 
 def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequence]]:
@@ -48,11 +48,11 @@ def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequenc
 
     lists: several values are allowed. Raises UsageError for values that no choice can have.
     """
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.measure import devices
 
     fixed: dict[str, Sequence] = {"set": [tuple(parameters_of(options).items())]}
-    for f in core.fields():
+    for f in bridge.fields():
         text = options.get(f.name)
         if f.name not in ("device", "schedule", "strategy") and text not in (None, ""):
             fixed[f.name] = READERS.get(f.name, READERS[f.type])(str(text), f, app)
@@ -63,7 +63,7 @@ def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequenc
     axes = []
     for device in places:
         for schedule in _schedules(options, device):
-            moved = device and not core.find_schedule(schedule).boxed  # whose memory messages move
+            moved = device and not bridge.find_schedule(schedule).boxed  # whose memory messages move
             own = {"schedule": [schedule], "strategy": _strategies(options, bool(moved)), "device": [device]}
             axes.append(fixed | own)
     if not lists:
@@ -73,11 +73,11 @@ def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequenc
 
 def one_choice(app, options: Mapping):
     """Return the choice of options with one value each. Raises UsageError for bad or several values."""
-    from haloscope import core
+    from haloscope import bridge
 
     [axes] = axes_of(app, options, lists=False)
-    choice = core.Choice(app=app.name, **{name: values[0] for name, values in axes.items()})
-    if reason := core.illegal(choice):
+    choice = bridge.Choice(app=app.name, **{name: values[0] for name, values in axes.items()})
+    if reason := bridge.illegal(choice):
         raise UsageError(reason)
     return choice
 
@@ -110,26 +110,26 @@ DEVICE_WORDS = SCHEDULE_WORDS | {"overlapped": "streams", "overlap": "streams"}
 
 
 def _schedules(options: Mapping, device: str) -> list[str]:
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.measure import lists
 
     words = DEVICE_WORDS if device else SCHEDULE_WORDS
-    text = options.get("schedule") or core.Choice.schedule
-    return lists.names(",".join(words.get(w, w) for w in text.split(",")), core.schedule_names(), "schedule")
+    text = options.get("schedule") or bridge.Choice.schedule
+    return lists.names(",".join(words.get(w, w) for w in text.split(",")), bridge.schedule_names(), "schedule")
 
 
 def _strategies(options: Mapping, on_device: bool) -> list[str]:
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.measure import lists
 
-    usual = core.device_strategy_names()[0] if on_device else core.Choice.strategy
+    usual = bridge.device_strategy_names()[0] if on_device else bridge.Choice.strategy
     return lists.strategies(options.get("strategy") or usual, on_device)
 
 
 def _check_device_options(options: Mapping, on_device: bool) -> None:
-    from haloscope import core
+    from haloscope import bridge
 
-    of_devices = (f for f in core.fields() if f.group == "device" and f.name != "device")
+    of_devices = (f for f in bridge.fields() if f.group == "device" and f.name != "device")
     given = [f.name for f in of_devices if options.get(f.name) not in (None, "")]
     if given and not on_device:
         raise UsageError(f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto")

@@ -399,13 +399,13 @@ def find_cuts(planes: Planes, ranks: int) -> tuple[int, tuple[int, ...]]:
     difference right beside a border, or at an edge of the array; (0, ()) when no blocks are so, or differences are
     everywhere.
     """
-    from haloscope import core
+    from haloscope import bridge
 
     if planes.count == planes.extent:
         return 0, ()
     for blocks in range(2, min(ranks, planes.extent) + 1):
         if ranks % blocks == 0:
-            layout = core.Layout((planes.extent,), (blocks,))
+            layout = bridge.Layout((planes.extent,), (blocks,))
             borders = [layout.owned(rank).lo[0] for rank in range(1, blocks)]
             if cuts := _explaining(planes, borders):
                 return blocks, cuts

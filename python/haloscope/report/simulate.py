@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from haloscope.core import capi
+from haloscope.bridge import capi
 from haloscope.records.text import cell
 from haloscope.report import tables
 from haloscope.report.predict import remarks

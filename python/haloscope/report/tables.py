@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
 from haloscope.model.link import Link
 from haloscope.records import stats
@@ -39,7 +39,7 @@ _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&
 
 def axes() -> list[str]:
     """Return the parts of a request that identify the run, in the order of columns."""
-    return ["app", *(field.name for field in core.fields()), "set"]
+    return ["app", *(field.name for field in bridge.fields()), "set"]
 
 
 def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:

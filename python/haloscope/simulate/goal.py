@@ -11,7 +11,7 @@ from typing import TextIO
 
 import numpy as np
 
-from haloscope import core, outputs
+from haloscope import bridge, outputs
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.model.predict import RunSettings
 from haloscope.model.profile import Profile
@@ -27,7 +27,7 @@ def refuse_file(path: Path, requests: Sequence) -> None:
     outputs.refuse_foreign(path, outputs.SCHEDULE)
 
 
-def write_file(path: Path, choice: core.Choice, profile: Profile, setting: RunSettings, rounds: int) -> int:
+def write_file(path: Path, choice: bridge.Choice, profile: Profile, setting: RunSettings, rounds: int) -> int:
     """Write the message schedule of a choice to a file; return the number of lines.
 
     Raises as `write` and `outputs.writing` do.
@@ -54,13 +54,13 @@ def write(programs: Programs, rounds: int, file: TextIO) -> int:
     if lines > MOST_LINES:
         raise UsageError(f"the schedule would have {lines} lines; export fewer ranks or steps")
     file.write(f"// {outputs.SIMULATED}\nnum_ranks {choice.ranks}\n")
-    layout = core.make_layout(choice)
+    layout = bridge.make_layout(choice)
     peers: dict[int, np.ndarray] = {}  # of ranks of a class, by message
     place = np.zeros(choice.ranks, int)
     for number, text in enumerate(texts):
         members = np.flatnonzero(class_of == number)
         place[members] = np.arange(len(members))
-        peers[number] = np.concatenate([core.peers(layout, plan, members) for plan in text.plans], axis=1)
+        peers[number] = np.concatenate([bridge.peers(layout, plan, members) for plan in text.plans], axis=1)
     for rank, number in enumerate(class_of.tolist()):
         whose = peers[number][place[rank]]
         body = texts[number]
@@ -73,8 +73,8 @@ class _Rank:
 
     def __init__(self, programs: Programs, number: int, rounds: int):
         choice, whose = programs.choice, programs.classes[number]
-        layout, stages = core.make_layout(choice), len(core.step_of(choice).stages)
-        self.plans = [core.make_plan(layout, whose.rank, core.exchange_spec(choice, s)) for s in range(stages)]
+        layout, stages = bridge.make_layout(choice), len(bridge.step_of(choice).stages)
+        self.plans = [bridge.make_plan(layout, whose.rank, bridge.exchange_spec(choice, s)) for s in range(stages)]
         self.comm_cpu = int(programs.comm_thread)
         self.lines: list[str] = []
         self.messages: list[int] = []
@@ -90,7 +90,7 @@ class _Rank:
                 self.add(*one)
         self.text = "".join(f"{line}\n" for line in self.lines)
 
-    def add(self, stage: int, program: core.Program, seconds: Sequence[float]) -> None:
+    def add(self, stage: int, program: bridge.Program, seconds: Sequence[float]) -> None:
         """Add one program: it begins when both lanes of the one before have ended."""
         begin, self.last = tuple(self.last.values()), {}
         both = []  # labels of what begins and what ends each operation
@@ -103,7 +103,7 @@ class _Rank:
         for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for one that is listed after them
             self.lines += [f"{first} requires {both[a][1]}" for a in op.after]
 
-    def operation(self, op: core.Op, stage: int, program: core.Program, seconds: float, before: tuple[str, ...]):
+    def operation(self, op: bridge.Op, stage: int, program: bridge.Program, seconds: float, before: tuple[str, ...]):
         """Add one operation and return the labels of what begins and what ends it."""
         cpu = self.comm_cpu if op.lane == "comm" else 0
         first_message = sum(len(plan.messages) for plan in self.plans[:stage])

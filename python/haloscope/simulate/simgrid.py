@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from haloscope import core, errors, records, scratch
-from haloscope.core import build
+from haloscope import bridge, errors, records, scratch
+from haloscope.bridge import build
 from haloscope.measure import launch
 from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
@@ -113,7 +113,7 @@ class Platform:
         its injection rate; sweeping and packing cost nothing."""
         nothing = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
         no_sweep = {"from_cells": 0, "to_cells": None, "fixed_s": 0.0, "per_cell_s": 0.0}
-        apps = (core.find_app(name) for name in core.app_names())
+        apps = (bridge.find_app(name) for name in bridge.app_names())
         kernels = (f"{app.name}/{form}/{real}" for app in apps for form in app.forms for real in app.reals)
         links = 6 if self.kind == "torus" else 1
         message = nothing | {"latency_s": self.latency_s, "per_byte_s": 1 / self.bytes_per_s}
@@ -232,7 +232,7 @@ class Pair:
 
 def planned(request: Request) -> tuple[int, int]:
     """Return messages and bytes of one exchange over all ranks, from the plan."""
-    totals = core.plan_totals(core.make_layout(request.choice), core.exchange_spec(request.choice))
+    totals = bridge.plan_totals(bridge.make_layout(request.choice), bridge.exchange_spec(request.choice))
     return totals.messages, totals.bytes
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from haloscope import core
-from haloscope.core import capi
-from haloscope.core.json_values import decoded
+from haloscope import bridge
+from haloscope.bridge import capi
+from haloscope.bridge.json_values import decoded
 from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model.predict import DEFAULTS, RunSettings
@@ -56,7 +56,7 @@ class Simulation:
     messages, bytes, operations, events: in all steps. wall_s: the simulator's own time.
     """
 
-    choice: core.Choice
+    choice: bridge.Choice
     profile: str
     options: SimulationOptions
     time_s: float
@@ -84,7 +84,7 @@ class RankClass:
     rank: int
     opening: int
     stages: tuple[int, ...]
-    programs: tuple[core.Program, ...]
+    programs: tuple[bridge.Program, ...]
     seconds: tuple[tuple[float, ...], ...]
 
 
@@ -93,14 +93,14 @@ class Programs:
     """The programs and prices of all ranks of a choice. steps: time steps of a round. class_of: each rank's place in
     `classes`."""
 
-    choice: core.Choice
+    choice: bridge.Choice
     class_of: np.ndarray
     steps: int
     comm_thread: bool
     classes: tuple[RankClass, ...]
 
 
-def programs_of(choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Programs:
+def programs_of(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Programs:
     """Return the programs of all ranks at a profile's prices.
 
     Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a cost. Cost: seconds for 10^6
@@ -111,14 +111,14 @@ def programs_of(choice: core.Choice, profile: Profile, setting: RunSettings = DE
     return decoded(Programs, found | {"choice": choice, "class_of": class_of})
 
 
-def _request(choice: core.Choice, setting: RunSettings) -> dict[str, Any]:
-    if reason := core.own_refusal(choice):
+def _request(choice: bridge.Choice, setting: RunSettings) -> dict[str, Any]:
+    if reason := bridge.own_refusal(choice):
         raise UsageError(reason)
     return {"choice": choice.to_json(), "setting": setting.to_json()}
 
 
 def simulate(
-    choice: core.Choice, profile: Profile, setting: RunSettings = DEFAULTS, options: SimulationOptions = NO_NOISE
+    choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS, options: SimulationOptions = NO_NOISE
 ) -> Simulation:
     """Simulate some time steps of a choice on a machine, message by message.
 
@@ -156,7 +156,7 @@ def noise_of(text: str) -> tuple[float, float]:
     return 0.0 if share else mean, mean / 100 if share else 0.0
 
 
-def weak_scalings(app: core.App, cells: str | None, ranks: str, process_grid: str | None) -> Iterator[dict[str, str]]:
+def weak_scalings(app: bridge.App, cells: str | None, ranks: str, process_grid: str | None) -> Iterator[dict[str, str]]:
     """Yield the cells, ranks and process grid of each weak scaling, as texts of options.
 
     cells: those of one rank, a list; ranks: a list; process_grid: rules, None for the app's own or the usual one.
@@ -182,5 +182,5 @@ def scaled(cells_per_rank: Sequence[int], rule: str, count: int) -> tuple[tuple[
     if count < 1 or min(cells_per_rank) < 1:
         raise UsageError("a weak scaling needs at least one rank, and one cell per rank in each dimension")
     block = [n // math.gcd(*cells_per_rank) for n in cells_per_rank]
-    grid = core.process_grid(rule, count, tuple(n * count for n in block))
+    grid = bridge.process_grid(rule, count, tuple(n * count for n in block))
     return tuple(n * r for n, r in zip(cells_per_rank, grid, strict=True)), "x".join(map(str, grid))

@@ -6,7 +6,7 @@ import importlib.util
 import re
 import subprocess
 
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import UNAVAILABLE, HaloscopeError
 from haloscope.measure import answers, launch, probes
 from haloscope.measure.checkup import check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.measure import devices, probes
 from haloscope.measure.checkup.check import BROKEN, NOT_HERE, OK, WARNING, Check, nothing_started, worst_of
 from haloscope.measure.checkup.runs import judge_runs, verified_runs
@@ -40,8 +40,8 @@ def _function(name: str, reason: str) -> Check:
 
 def transports_of(probe: str) -> list[str]:
     """Return the transports, with their options, that rely on what a probe tries."""
-    strategies = [*core.strategy_names(), *core.device_strategy_names()]
-    relying = [name for name in strategies if probe in core.find_strategy(name).probes]
+    strategies = [*bridge.strategy_names(), *bridge.device_strategy_names()]
+    relying = [name for name in strategies if probe in bridge.find_strategy(name).probes]
     return list(dict.fromkeys(name.split("/")[-1] for name in relying))
 
 

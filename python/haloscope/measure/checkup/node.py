@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import answers, launch, probes
 from haloscope.measure.checkup import check, process_view
 from haloscope.measure.checkup.check import (

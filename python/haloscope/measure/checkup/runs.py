@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from haloscope import core, records, scratch
+from haloscope import bridge, records, scratch
 from haloscope.measure import launch, request
 from haloscope.measure.checkup import check
 from haloscope.measure.checkup.check import BROKEN, OK, Check, size_of
@@ -25,8 +25,8 @@ class Runs:
 
 def verified_requests(ranks: int, strategy: str, device: str = "") -> list[request.Request]:
     """Return short runs with small and with large messages, each compared with `reference`."""
-    split = core.process_grid("cubic", ranks, (ranks,) * 3)
-    of_all = core.Choice(
+    split = bridge.process_grid("cubic", ranks, (ranks,) * 3)
+    of_all = bridge.Choice(
         "laplace3d", (), ranks, strategy=strategy, device=device, process_grid="x".join(map(str, split))
     )
     choices = [replace(of_all, cells=tuple(block * r for r in split)) for block in BLOCKS]

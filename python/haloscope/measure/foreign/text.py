@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.records import patterns
 
 
@@ -55,7 +55,7 @@ def number(word: str, line: int) -> float:
         value = float(word)
     except ValueError:
         value = -1.0
-    bound = core.bounds()["count"]
+    bound = bridge.bounds()["count"]
     if not bound.least <= value <= bound.most:
         raise ValueError(f"line {line} has '{word[:40]}' where a number from {bound.least:g} to {bound.most:g} belongs")
     return value

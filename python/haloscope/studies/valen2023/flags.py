@@ -34,9 +34,9 @@ def translated(options: dict) -> dict:
             raise UsageError("--cells and -h/-l both give the grid; use one of them")
         found |= {"cells": f"{length}x{height}", "real": options["real"] or "f32"}
     if options["exchange"]:
-        from haloscope import core
+        from haloscope import bridge
 
         on_device = options["device"] not in (None, "none")
-        usual = core.device_strategy_names()[0] if on_device else core.Choice.strategy
+        usual = bridge.device_strategy_names()[0] if on_device else bridge.Choice.strategy
         found["strategy"] = f"{EXCHANGE_WORDS[options['exchange']]}/{usual.partition('/')[2]}"
     return found

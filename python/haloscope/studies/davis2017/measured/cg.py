@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope import core, errors, outputs, terminal
+from haloscope import bridge, errors, outputs, terminal
 from haloscope import records as record_files
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import answers, campaign, launch, space
 from haloscope.measure.request import Request
 from haloscope.records import stats
@@ -94,7 +94,7 @@ def _petsc_build(quick: bool) -> Path:
 
 def _launches(folder: Path, ranks: int, effort: Effort) -> Iterator[dict]:
     """Yield the records of some launches of the program that holds both solvers."""
-    grid = "x".join(map(str, core.process_grid("cubic", ranks, (SIDE,) * 3)))
+    grid = "x".join(map(str, bridge.process_grid("cubic", ranks, (SIDE,) * 3)))
     words = ["--side", SIDE, "--grid", grid, "--iterations", effort.iterations, "--rounds", effort.rounds]
     start = launch.launcher_words(launch.mpiexec(folder), ranks, 1)
     command = [*start, str(folder / "bench" / PROGRAM), *map(str, words)]
@@ -111,10 +111,10 @@ def _native(output: Path, effort: Effort) -> Iterator[dict]:
     """Yield the same records of cg3d's methods alone, measured by the rank program."""
     requests = []
     for ranks in _rank_counts():
-        grid = core.process_grid("cubic", ranks, (SIDE,) * 3)
+        grid = bridge.process_grid("cubic", ranks, (SIDE,) * 3)
         for method in METHODS:
             for form in ("plain", "fused") if method == METHODS[0] else ("fused",):
-                choice = core.Choice(
+                choice = bridge.Choice(
                     "cg3d",
                     tuple(SIDE * g for g in grid),
                     ranks=ranks,

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from haloscope import core, records
-from haloscope.core.choice import Choice
+from haloscope import bridge, records
+from haloscope.bridge.choice import Choice
 from haloscope.errors import UsageError
 from haloscope.model import fit, segments
 from haloscope.records.rows import Row
@@ -59,11 +59,11 @@ class Work:
 @functools.lru_cache(maxsize=256)
 def works(choice: Choice) -> dict[str, Work]:
     """Return the work of each stage, from the plans of all ranks."""
-    layout, step = core.make_layout(choice), core.step_of(choice)
+    layout, step = bridge.make_layout(choice), bridge.step_of(choice)
     found = {}
     for number, stage in enumerate(step.stages):
-        spec = core.exchange_spec(choice, number)
-        plans = [core.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
+        spec = bridge.exchange_spec(choice, number)
+        plans = [bridge.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
         found[stage.name] = Work(
             max(layout.owned(rank).volume for rank in range(choice.ranks)),
             max(sum(c.to.volume for c in plan.copies if c.round == plan.rounds) for plan in plans),

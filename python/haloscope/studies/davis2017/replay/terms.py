@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from haloscope import files
-from haloscope.core.values import ExchangeSpec, Quantity
+from haloscope.bridge.values import ExchangeSpec, Quantity
 from haloscope.data import DATA
 from haloscope.errors import UsageError, unknown_name
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
 from haloscope.model import network, placement, segments
 from haloscope.model.profile import Profile
@@ -40,9 +40,9 @@ class Run:
     combine: str = "sum"
 
     @functools.cached_property
-    def layout(self) -> core.Layout:
+    def layout(self) -> bridge.Layout:
         """The grid split over the ranks, nothing wrapping."""
-        return core.Layout(self.cells, self.process_grid, (False,) * 3)
+        return bridge.Layout(self.cells, self.process_grid, (False,) * 3)
 
     @functools.cached_property
     def pairs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -167,7 +167,7 @@ class _Costs:
         """Return pack, messages and unpack of a stage: its dimensions follow one another, each waits for the worst
         node.
         """
-        plan = core.make_plan(self._run.layout, self._run.rank, self._application.exchange(name))
+        plan = bridge.make_plan(self._run.layout, self._run.rank, self._application.exchange(name))
         cost = {f"{name} {part}": 0.0 for part in ("pack", "messages", "unpack")}
         for d in range(3):
             sizes = [m.bytes for m in plan.sent() if m.round == d]

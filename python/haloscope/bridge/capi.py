@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import cffi
 
-from haloscope.core import build
-from haloscope.core.json_values import encoded
-from haloscope.core.once import once
+from haloscope.bridge import build
+from haloscope.bridge.json_values import encoded
+from haloscope.bridge.once import once
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 
 if TYPE_CHECKING:  # importing NumPy takes long

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from haloscope.core import capi
-from haloscope.core.choice_fields import ChoiceFields
-from haloscope.core.json_values import decoded, encoded
+from haloscope.bridge import capi
+from haloscope.bridge.choice_fields import ChoiceFields
+from haloscope.bridge.json_values import decoded, encoded
 from haloscope.errors import UsageError
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from haloscope.core import capi
-from haloscope.core.choice import Choice
-from haloscope.core.json_values import decoded
+from haloscope.bridge import capi
+from haloscope.bridge.choice import Choice
+from haloscope.bridge.json_values import decoded
 from haloscope.errors import UsageError, unknown_name
 
 

@@ -1,6 +1,6 @@
 """Layouts, plans and programs, computed by the C++ core. No MPI.
 
-Functions carry the names of their C++ counterparts and return the values of `haloscope.core.values`.
+Functions carry the names of their C++ counterparts and return the values of `haloscope.bridge.values`.
 They raise `haloscope.errors.UsageError` and `UnavailableError`.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from haloscope.core import capi
-from haloscope.core.apps import Step, own_refusal
-from haloscope.core.choice import Choice, point_of, text_of
-from haloscope.core.json_values import decoded, encoded
-from haloscope.core.layout import Layout, padded
-from haloscope.core.values import ExchangeSpec, Plan, Program, ScheduleOptions, Totals
+from haloscope.bridge import capi
+from haloscope.bridge.apps import Step, own_refusal
+from haloscope.bridge.choice import Choice, point_of, text_of
+from haloscope.bridge.json_values import decoded, encoded
+from haloscope.bridge.layout import Layout, padded
+from haloscope.bridge.values import ExchangeSpec, Plan, Program, ScheduleOptions, Totals
 
 if TYPE_CHECKING:  # importing NumPy takes long
     import numpy as np

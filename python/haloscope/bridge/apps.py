@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from haloscope.core import capi
-from haloscope.core import choice as choices
-from haloscope.core import layout as layouts
-from haloscope.core.choice import Choice
-from haloscope.core.choice_fields import Value
-from haloscope.core.json_values import decoded, encoded
-from haloscope.core.values import Quantity
+from haloscope.bridge import capi
+from haloscope.bridge import choice as choices
+from haloscope.bridge import layout as layouts
+from haloscope.bridge.choice import Choice
+from haloscope.bridge.choice_fields import Value
+from haloscope.bridge.json_values import decoded, encoded
+from haloscope.bridge.values import Quantity
 from haloscope.errors import UsageError, unknown_name
 
 

@@ -7,10 +7,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from haloscope.core import capi
-from haloscope.core.box import Box
-from haloscope.core.choice import Choice, text_of
-from haloscope.core.json_values import decoded, encoded
+from haloscope.bridge import capi
+from haloscope.bridge.box import Box
+from haloscope.bridge.choice import Choice, text_of
+from haloscope.bridge.json_values import decoded, encoded
 from haloscope.errors import UsageError
 
 if TYPE_CHECKING:  # importing NumPy takes long

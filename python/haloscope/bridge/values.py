@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from haloscope.core.box import Box, Triple
-from haloscope.core.layout import Layout
+from haloscope.bridge.box import Box, Triple
+from haloscope.bridge.layout import Layout
 
 EMPTY = Box((0, 0, 0), (0, 0, 0))
 

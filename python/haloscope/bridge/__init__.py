@@ -1,6 +1,6 @@
-"""The C++ core as Python values and functions: `core.make_plan(core.make_layout(choice), 0, ...)`. No MPI."""
+"""The C++ core as Python values and functions: `bridge.make_plan(bridge.make_layout(choice), 0, ...)`. No MPI."""
 
-from haloscope.core.api import (
+from haloscope.bridge.api import (
     bytes_between,
     check,
     choice_nodes,
@@ -14,7 +14,7 @@ from haloscope.core.api import (
     process_grid,
     schedule_options,
 )
-from haloscope.core.apps import (
+from haloscope.bridge.apps import (
     NUMBER_BYTES,
     Access,
     App,
@@ -32,8 +32,8 @@ from haloscope.core.apps import (
     step_of,
     sweep_names,
 )
-from haloscope.core.box import Box
-from haloscope.core.catalogue import (
+from haloscope.bridge.box import Box
+from haloscope.bridge.catalogue import (
     Schedule,
     Strategy,
     Transport,
@@ -51,7 +51,7 @@ from haloscope.core.catalogue import (
     transports,
     version,
 )
-from haloscope.core.choice import (
+from haloscope.bridge.choice import (
     Bound,
     Choice,
     Field,
@@ -60,8 +60,8 @@ from haloscope.core.choice import (
     normal,
     product,
 )
-from haloscope.core.layout import Layout, make_layout
-from haloscope.core.values import (
+from haloscope.bridge.layout import Layout, make_layout
+from haloscope.bridge.values import (
     Copy,
     ExchangeSpec,
     Message,
