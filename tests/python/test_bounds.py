@@ -18,7 +18,7 @@ from haloscope import bridge, files, records
 from haloscope.bridge import capi
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.external import table
-from haloscope.measure.foreign import text as foreign_text
+from haloscope.measure.importers import text as importers_text
 from haloscope.model import placement, profile
 from test_records import measurement, write
 from toy import TOY
@@ -149,7 +149,7 @@ def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound,
 @pytest.mark.parametrize(("word", "number"), [("1e18", 1e18), ("2e18", None), ("nan", None), ("-1", None)])
 def test_numbers_of_other_benchmarks_end_where_counts_do(word, number):
     with pytest.raises(ValueError, match="from 0 to 1e\\+18") if number is None else contextlib.nullcontext():
-        assert foreign_text.number(word, 1) == number == bridge.bounds()["count"].most
+        assert importers_text.number(word, 1) == number == bridge.bounds()["count"].most
 
 
 def test_every_number_of_the_schemas_has_two_ends():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from haloscope import files, records
 from haloscope.errors import UsageError
 from haloscope.external import table
-from haloscope.measure import foreign, hosts, probes
+from haloscope.measure import hosts, importers, probes
 from haloscope.model import profile
 from haloscope.studies.davis2017.replay import terms
 from test_records import measurement, write
@@ -27,7 +27,7 @@ READERS = {
     "records": records.read,
     "profile": profile.load,
     "table": table.read,
-    "output": foreign.read,
+    "output": importers.read,
     "application": terms.load,
 }
 RECORD = json.dumps(measurement()) + "\n"
@@ -52,7 +52,7 @@ def test_what_is_no_regular_file_is_refused_at_once(reader, tmp_path):
 def test_a_file_of_more_bytes_than_are_read_is_refused(reader, tmp_path, monkeypatch):
     monkeypatch.setattr(files.bytes_of, "__defaults__", (100,))
     monkeypatch.setattr(files.text_of, "__defaults__", (100, False))
-    monkeypatch.setattr(foreign, "MOST_BYTES", 100)
+    monkeypatch.setattr(importers, "MOST_BYTES", 100)
     path = tmp_path / "long.json"
     path.write_text(" " * 101)
     with pytest.raises(UsageError, match="more than 100 bytes"):

@@ -25,7 +25,7 @@ from test_any_file import GRID, PRICED, ROOT, measured, time_limit
 from test_blocks import BASE, EVENTS, QUEUE, around
 from test_blocks import record as blocks_record
 from test_calibrate import Maker, cached
-from test_foreign import OUTPUTS
+from test_importers import OUTPUTS
 from test_records import write
 from test_schroeter import made_up
 from toy import TOY

@@ -24,7 +24,7 @@ from haloscope.errors import UsageError
 from haloscope.measure import probes, progress
 from haloscope.report import tables
 from test_external import COLUMNS, ROW, file_of
-from test_foreign import OUTPUTS
+from test_importers import OUTPUTS
 from test_records import measurement, write
 from toy import TOY
 

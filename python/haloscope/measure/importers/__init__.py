@@ -10,8 +10,8 @@ from pathlib import Path
 
 from haloscope import files, records, terminal
 from haloscope.errors import UsageError
-from haloscope.measure.foreign import imb, skampi, stream
-from haloscope.measure.foreign.text import Output, Sample
+from haloscope.measure.importers import imb, skampi, stream
+from haloscope.measure.importers.text import Output, Sample
 from haloscope.records.curves import MICROBENCH
 
 MOST_BYTES, MOST_LINE = 64 << 20, 64 << 10  # of an output, and characters of one of its lines

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from haloscope.measure.foreign.text import Output, Sample, number, whole
+from haloscope.measure.importers.text import Output, Sample, number, whole
 
 NAME = "IMB"
 KEYS = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from haloscope.measure.foreign.text import Output, Sample, number
+from haloscope.measure.importers.text import Output, Sample, number
 
 NAME = "SKaMPI"
 HOLDS = "Pingpong_..., MPI_Allreduce"

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 
 from haloscope import records, studies
 from haloscope.errors import UsageError
-from haloscope.measure import foreign
+from haloscope.measure import importers
 from haloscope.records.curves import Curve, group_curves
 from haloscope.report import contention, microbench_report
 
@@ -21,7 +21,7 @@ OUTPUTS = Path(__file__).parent / "outputs"
 
 
 def curves(name: str) -> list[Curve]:
-    found = foreign.read(OUTPUTS / name).records
+    found = importers.read(OUTPUTS / name).records
     assert all(records.fault_of(r) == "" for r in found)
     return group_curves(found)
 
@@ -39,7 +39,7 @@ def test_round_trips_of_skampi_are_halved():
     assert 2 * pair.time(16384).value * 1e6 == pytest.approx(published["SKaMPI send-recv", 16384, "round_trip"])
     assert f"{pair.time(16384).value * 1e6:.2f}" == "22.85"  # printed as 22.9 in the thesis
     assert [(c.request["ranks"], times(c, "allreduce_s")) for c in (two, four)] == [(2, {4: 3.2}), (4, {4: 6.4})]
-    assert foreign.read(OUTPUTS / "skampi.txt").notes == ("left out: MPI_Bcast-nodes-length",)
+    assert importers.read(OUTPUTS / "skampi.txt").notes == ("left out: MPI_Bcast-nodes-length",)
 
 
 def published_of(machine: str) -> list[dict]:
@@ -63,7 +63,7 @@ def test_every_benchmark_of_imb_has_its_own_key_and_the_slowest_process_counts()
     assert times(found[("ring_s",), 4], "ring_s") == {0: 0.84, 65536: 56.0}
     assert times(found[("allreduce_s",), 4], "allreduce_s") == {0: 0.005, 4: 1.94}  # printed as 0.00
     assert times(found[("allgather_s",), 4], "allgather_s") == {0: 0.05, 8: 1.3}
-    notes = foreign.read(OUTPUTS / "imb-2021.txt").notes
+    notes = importers.read(OUTPUTS / "imb-2021.txt").notes
     assert notes == ("left out: Bcast, Barrier", "1 sizes without a time (out of memory, out of time)")
 
 
@@ -112,7 +112,7 @@ def contention_of(folder: Path, placement: str) -> dict[int, float]:
                 f" #bytes #repetitions t[usec] Mbytes/sec\n {row['message_bytes']} 1000 {row['time_us']} 0.00\n"
             )
     (folder / placement).write_text("".join(text))
-    table = group_curves(foreign.read(folder / placement).records)
+    table = group_curves(importers.read(folder / placement).records)
     return {c.curve.pairs: c.factors[16384].value for c in contention.measured(table)}
 
 
@@ -129,7 +129,7 @@ def test_outputs_of_several_programs_are_shown_together_and_kept_as_records(halo
 
 
 def test_outputs_of_several_programs_under_one_name_are_still_reported():
-    found = [record for name in ("imb-2021.txt", "stream.txt") for record in foreign.read(OUTPUTS / name).records]
+    found = [record for name in ("imb-2021.txt", "stream.txt") for record in importers.read(OUTPUTS / name).records]
     assert microbench_report.sections(group_curves([record | {"id": "same"} for record in found]))
 
 
@@ -159,7 +159,7 @@ def test_text_of_no_known_program_is_refused_with_what_is_understood(haloscope, 
 LENGTH = 1 << 20  # of texts that a pattern must come through in time
 PATTERNS = {
     f"{form.NAME}{name}": value
-    for form in foreign.FORMATS
+    for form in importers.FORMATS
     for name, value in vars(form).items()
     if isinstance(value, re.Pattern)
 }
@@ -191,13 +191,13 @@ def test_an_output_of_many_equal_lines_is_soon_read_or_refused(name, tmp_path):
     for line in ("", " ", *dict.fromkeys(text.splitlines())):
         (tmp_path / "text").write_text(text + f"{line}\n" * (LENGTH // 8 // (len(line) + 1)))
         with contextlib.suppress(UsageError):
-            foreign.read(tmp_path / "text")
+            importers.read(tmp_path / "text")
 
 
 def test_an_output_with_a_line_of_endless_length_is_refused_by_its_number(tmp_path):
-    (tmp_path / "text").write_text((OUTPUTS / "stream.txt").read_text() + "x" * (foreign.MOST_LINE + 1))
+    (tmp_path / "text").write_text((OUTPUTS / "stream.txt").read_text() + "x" * (importers.MOST_LINE + 1))
     with pytest.raises(UsageError, match=r"line 34 has more than 65536 characters; give"):
-        foreign.read(tmp_path / "text")
+        importers.read(tmp_path / "text")
 
 
 @hypothesis.settings(max_examples=100, deadline=None)
@@ -210,7 +210,7 @@ def test_any_damage_to_an_output_gives_records_or_a_refusal(tmp_path_factory, da
     file = tmp_path_factory.getbasetemp() / "damaged.txt"
     file.write_text(text)
     with contextlib.suppress(UsageError):
-        assert all(records.fault_of(r) == "" for r in foreign.read(file).records)
+        assert all(records.fault_of(r) == "" for r in importers.read(file).records)
 
 
 @pytest.mark.parametrize(
@@ -232,5 +232,5 @@ def test_numbers_that_no_benchmark_gives_are_refused_with_their_line(name, old, 
     assert changed != text
     (tmp_path / name).write_text(changed)
     with pytest.raises(UsageError, match="line [0-9]+ has" if line else "2000000000") as error:
-        foreign.read(tmp_path / name)
+        importers.read(tmp_path / name)
     assert len(str(error.value)) < 1000

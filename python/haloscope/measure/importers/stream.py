@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from haloscope.measure.foreign.text import Output, Sample, number, whole
+from haloscope.measure.importers.text import Output, Sample, number, whole
 from haloscope.records import patterns
 
 NAME = "STREAM"
