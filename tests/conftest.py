@@ -176,7 +176,7 @@ def pytest_runtest_call(item):
 
 def segments() -> set[Path]:
     """Return the files of MPI libraries in shared memory."""
-    from haloscope.measure.checkup import process_view
+    from haloscope.measure.doctor import process_view
 
     return {file for pattern in process_view.SEGMENTS for file in process_view.SHARED_MEMORY.glob(pattern)}
 
@@ -195,7 +195,7 @@ def is_old(file: Path) -> bool:
 @pytest.fixture(autouse=True)
 def no_segments_of_killed_jobs(pytestconfig):
     """Removes what jobs that were killed leave in shared memory: MPICH's files alone fill it in a long run."""
-    from haloscope.measure.checkup import process_view
+    from haloscope.measure.doctor import process_view
 
     before, cores = pytestconfig.stash.setdefault(SEGMENTS, segments()), pytestconfig.stash.get(CORES, None)
     yield

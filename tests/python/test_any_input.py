@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from haloscope import bridge, cli, errors
 from haloscope.advice import advise
-from haloscope.measure import checkup, cluster, launch, user_program
+from haloscope.measure import cluster, doctor, launch, user_program
 from haloscope.model import predict, profile
 from haloscope.options.kinds import FileName
 from long_run import LONG
@@ -148,7 +148,7 @@ def nothing_starts(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "run", stop)
     monkeypatch.setattr(user_program, "run", stop)
-    monkeypatch.setattr(checkup, "carry_out", stop)
+    monkeypatch.setattr(doctor, "carry_out", stop)
     monkeypatch.setattr(cluster, "inside", stop)
     monkeypatch.setattr(advise, "advise", stop)
     return tmp_path

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from haloscope.errors import HaloscopeError, UnavailableError
 from haloscope.measure import launch, probes
-from haloscope.measure.checkup import launcher, mpi, node, runs
-from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, WARNING, Check
+from haloscope.measure.doctor import launcher, mpi, node, runs
+from haloscope.measure.doctor.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, WARNING, Check
 
 __all__ = ["BROKEN", "NOT_HERE", "OK", "WARNING", "Check", "carry_out", "plan"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from haloscope import bridge
 from haloscope.measure import devices, probes
-from haloscope.measure.checkup.check import BROKEN, NOT_HERE, OK, WARNING, Check, nothing_started, worst_of
-from haloscope.measure.checkup.runs import judge_runs, verified_runs
+from haloscope.measure.doctor.check import BROKEN, NOT_HERE, OK, WARNING, Check, nothing_started, worst_of
+from haloscope.measure.doctor.runs import judge_runs, verified_runs
 
 PROMISED_BY_NONE = ("shared-aligned",)  # probes of what the standard leaves open
 TAKES_DEVICE = ("device-aware", "device-strided")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from haloscope import bridge, records, scratch
 from haloscope.measure import launch, request
-from haloscope.measure.checkup import check
-from haloscope.measure.checkup.check import BROKEN, OK, Check, size_of
+from haloscope.measure.doctor import check
+from haloscope.measure.doctor.check import BROKEN, OK, Check, size_of
 from haloscope.records.text import count_of
 
 BLOCKS = (16, 128)  # cells per dimension of a rank: faces of 2 and 128 KiB, an eager and a rendezvous message

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from haloscope.bridge import build
 from haloscope.measure import answers, launch, probes
-from haloscope.measure.checkup import check, process_view
-from haloscope.measure.checkup.check import (
+from haloscope.measure.doctor import check, process_view
+from haloscope.measure.doctor.check import (
     BROKEN,
     NOT_HERE,
     OK,

@@ -9,8 +9,8 @@ import subprocess
 from haloscope.bridge import build
 from haloscope.errors import UNAVAILABLE, HaloscopeError
 from haloscope.measure import answers, launch, probes
-from haloscope.measure.checkup import check
-from haloscope.measure.checkup.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, Check
+from haloscope.measure.doctor import check
+from haloscope.measure.doctor.check import BROKEN, LAUNCHER_FIRST, NOT_HERE, OK, Check
 from haloscope.records.text import count_of
 
 
