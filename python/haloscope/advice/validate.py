@@ -22,6 +22,7 @@ from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.records import stats
 from haloscope.records.regret import group_cases
+from haloscope.records.relative_errors import Errors, group_errors
 from haloscope.records.rows import Row, group_rows
 from haloscope.records.text import cell
 
@@ -83,18 +84,6 @@ class Pair:
         """The same for the exchange itself; None where it was not measured."""
         ends = self.prediction.exchange_interval
         return None if ends is None or not self.exchange_s else ends[0] <= self.exchange_s <= ends[1]
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Relative errors of one group: the median with its sign, and median, 90th percentile and largest without."""
-
-    group: str
-    count: int
-    signed: float
-    median: float
-    p90: float
-    worst: float
 
 
 @dataclass(frozen=True)
@@ -205,14 +194,6 @@ def foreign(table: Sequence[Row], profile: Profile) -> list[str]:
 # ---- summaries of the pairs ------------------------------------------------------------------------------------------
 
 
-def errors(group: str, values: Sequence[float]) -> Errors:
-    """Return the figures of some relative errors, at least one."""
-    size = np.abs(values)
-    return Errors(
-        group, len(size), *map(float, (np.median(values), np.median(size), np.percentile(size, 90), size.max()))
-    )
-
-
 def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
     """Return the errors of all, then per strategy, then per regime; of the exchange itself when asked."""
     values = [(p, p.exchange_error if exchange else p.error) for p in pairs]
@@ -220,10 +201,10 @@ def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
     if not values:
         return []
     keys = (lambda p: p.prediction.choice.strategy, lambda p: p.exchange_regime if exchange else p.regime)
-    found = [errors("all", [e for _, e in values])]
+    found = [group_errors("all", [e for _, e in values])]
     for key in keys:
         names = sorted({key(p) for p, _ in values})
-        found += [errors(name, [e for p, e in values if key(p) == name]) for name in names]
+        found += [group_errors(name, [e for p, e in values if key(p) == name]) for name in names]
     return found
 
 

@@ -9,12 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from haloscope.advice import validate
 from haloscope.errors import HaloscopeError, UsageError, unknown_name
 from haloscope.external import predictions
 from haloscope.external.fit import Fit, fit
 from haloscope.external.table import Measured, Table
 from haloscope.records.regret import group_cases, mean_regret
+from haloscope.records.relative_errors import Errors, group_errors
 
 Condition = tuple[str, frozenset[str]]
 
@@ -155,11 +155,11 @@ def judge(rows: Sequence[Measured], fitted: Fit, on_step: Callable[[int], None] 
     return Judged(tuple(sorted(pairs, key=lambda p: order[p.row.key])), dict(left_out.most_common()))
 
 
-def grouped(pairs: Sequence[Pair]) -> list[validate.Errors]:
+def grouped(pairs: Sequence[Pair]) -> list[Errors]:
     """Return the errors of all pairs, then by what the predictions are bound by, by strategy and by each axis that
     varies.
     """
-    found = [validate.errors("all", [p.error for p in pairs])]
+    found = [group_errors("all", [p.error for p in pairs])]
     keys: list[tuple[str, Callable[[Pair], str]]] = [("", lambda p: p.regime)]
     keys += [(f"{axis} ", lambda p, of=AXES[axis]: of(p.row)) for axis in GROUPED]  # type: ignore[misc]
     keys += [("", lambda p: " ".join(p.row.way))]
@@ -168,7 +168,7 @@ def grouped(pairs: Sequence[Pair]) -> list[validate.Errors]:
         for pair in pairs:
             groups[key(pair)].append(pair.error)
         if len(groups) > 1 or not prefix:
-            found += [validate.errors(prefix + name, groups[name]) for name in sorted(groups, key=_natural)]
+            found += [group_errors(prefix + name, groups[name]) for name in sorted(groups, key=_natural)]
     return found
 
 
