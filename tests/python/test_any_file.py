@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from haloscope import cli, files, records
 from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
-from haloscope.external import table
+from haloscope.fit import external_table
 from haloscope.measure import hosts, importers, probes
 from haloscope.model import profile
 from haloscope.records import differences
@@ -267,7 +267,7 @@ READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] =
     "IMB": (of_text("imb-2021.txt"), importers.read),
     "SKaMPI": (of_text("skampi.txt"), importers.read),
     "STREAM": (of_text("stream.txt"), importers.read),
-    "external": (lambda random: damaged(random, CSV.encode()), table.read),
+    "external": (lambda random: damaged(random, CSV.encode()), external_table.read),
     "requests": (of_requests, check_requests),
     "compressed records": (of_packed, named("file.jsonl.xz", records.read)),
     "arrays": (of_array, compares("u.npy", npy(NUMBERS))),

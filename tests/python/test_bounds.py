@@ -17,7 +17,7 @@ import pytest
 from haloscope import bridge, files, records
 from haloscope.bridge import capi
 from haloscope.errors import UnavailableError, UsageError
-from haloscope.external import table
+from haloscope.fit import external_table
 from haloscope.measure.importers import text as importers_text
 from haloscope.model import placement, profile
 from test_records import measurement, write
@@ -132,7 +132,11 @@ def test_bounds_of_files_are_those_of_the_library():
     ],
 )
 def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound, within, beyond, tmp_path):
-    row = dict.fromkeys(table.REQUIRED, "1") | {"node_grid": "1x1x1", "core_grid": "1x1x1", "cells": "80x80x80"}
+    row = dict.fromkeys(external_table.REQUIRED, "1") | {
+        "node_grid": "1x1x1",
+        "core_grid": "1x1x1",
+        "cells": "80x80x80",
+    }
     row |= {"element_bytes": "8", "strategy": "ordered/p2p"}
     file = tmp_path / "table.csv"
     for text in (within, beyond):
@@ -143,7 +147,7 @@ def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound,
             if text == within
             else pytest.raises(UsageError, match=f"{bridge.bounds()[bound].most:.0f}")
         ):
-            table.read(file)
+            external_table.read(file)
 
 
 @pytest.mark.parametrize(("word", "number"), [("1e18", 1e18), ("2e18", None), ("nan", None), ("-1", None)])

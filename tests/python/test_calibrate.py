@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope import bridge, records
-from haloscope.calibration import calibrate, laws, points, states
 from haloscope.errors import UsageError
+from haloscope.fit import calibrate, laws, points, states
 from haloscope.measure.request import Request
 from haloscope.model import profile, segments
 

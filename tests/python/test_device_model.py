@@ -8,9 +8,9 @@ import pytest
 
 from haloscope import bridge
 from haloscope.advice import advise
-from haloscope.calibration import calibrate_device
-from haloscope.calibration.counts import SECTOR, touched
 from haloscope.errors import UnavailableError
+from haloscope.fit import calibrate_device
+from haloscope.fit.counts import SECTOR, touched
 from haloscope.measure import devices
 from haloscope.model import predict
 from haloscope.simulate import goal, simulate

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from haloscope import files, records
 from haloscope.errors import UsageError
-from haloscope.external import table
+from haloscope.fit import external_table
 from haloscope.measure import hosts, importers, probes
 from haloscope.model import profile
 from haloscope.studies.davis2017.replay import terms
@@ -26,7 +26,7 @@ from test_records import measurement, write
 READERS = {
     "records": records.read,
     "profile": profile.load,
-    "table": table.read,
+    "table": external_table.read,
     "output": importers.read,
     "application": terms.load,
 }

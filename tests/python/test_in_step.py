@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from haloscope import bridge
-from haloscope.calibration import in_step, overlap, points, scaling
+from haloscope.fit import in_step, overlap, points, scaling
 from haloscope.model import predict, profile
 from toy import changed
 

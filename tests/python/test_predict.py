@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope import bridge
-from haloscope.calibration import counts
 from haloscope.errors import UnavailableError, UsageError
+from haloscope.fit import counts
 from haloscope.model import predict as model
 from toy import changed
 

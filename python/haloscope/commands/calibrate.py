@@ -29,7 +29,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     on where it ended when the same command is given again; one that is complete starts anew.
     """
     from haloscope import records
-    from haloscope.calibration import calibrate, measuring, points
+    from haloscope.fit import calibrate, measuring, points
     from haloscope.measure import devices, lists
     from haloscope.model import profile
     from haloscope.report import calibrate as report

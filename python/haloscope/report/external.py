@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from haloscope.external import fit as fits
-from haloscope.external import judge as model
-from haloscope.external.table import Measured
+from haloscope.fit import external_fit as fits
+from haloscope.fit import external_judge as model
+from haloscope.fit.external_table import Measured
 from haloscope.records.text import cell, count_of
 from haloscope.report import tables
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from haloscope import records
-from haloscope.calibration import laws
-from haloscope.calibration.counts import touched
-from haloscope.calibration.laws import Law, Row, kernel_name
-from haloscope.calibration.points import KIND
+from haloscope.fit import laws
+from haloscope.fit.counts import touched
+from haloscope.fit.laws import Law, Row, kernel_name
+from haloscope.fit.points import KIND
 from haloscope.model import segments
 from haloscope.records import stats
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from haloscope import bridge
-from haloscope.calibration.laws import Terms
+from haloscope.fit.laws import Terms
 from haloscope.records import stats
 
 if TYPE_CHECKING:
-    from haloscope.calibration.in_step import Step
+    from haloscope.fit.in_step import Step
 
 NAME = "steps/of alone"
 FEW = 4  # steps below which a table stays as it is

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from haloscope.errors import HaloscopeError, UsageError, unknown_name
-from haloscope.external import predictions
-from haloscope.external.fit import Fit, fit
-from haloscope.external.table import Measured, Table
+from haloscope.fit import external_predictions
+from haloscope.fit.external_fit import Fit, fit
+from haloscope.fit.external_table import Measured, Table
 from haloscope.records.regret import group_cases, mean_regret
 from haloscope.records.relative_errors import Errors, group_errors
 
@@ -132,21 +132,21 @@ class Judged:
 
 def judge(rows: Sequence[Measured], fitted: Fit, on_step: Callable[[int], None] = lambda _: None) -> Judged:
     """Predict some rows with fitted costs. on_step: called with the number of each row. Cost: milliseconds a row."""
-    predictions.declare(rows)
+    external_predictions.declare(rows)
     teams: dict[tuple, list[Measured]] = defaultdict(list)
     for row in rows:
         teams[row.machine, row.program, row.threads, row.nodes, row.sockets, row.cores].append(row)
     pairs, left_out, count = [], Counter[str](), 0
     for team in teams.values():
         try:
-            profile = predictions.with_kernels(fitted.profile_of(team[0]), team)
+            profile = external_predictions.with_kernels(fitted.profile_of(team[0]), team)
         except HaloscopeError as problem:
             left_out[str(problem)] += len(team)
             continue
         for row in team:
             on_step(count := count + 1)
             try:
-                found = predictions.predict_row(row, profile)
+                found = external_predictions.predict_row(row, profile)
             except HaloscopeError as problem:
                 left_out[str(problem)] += 1
                 continue

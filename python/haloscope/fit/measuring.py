@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope import bridge, outputs, records
-from haloscope.calibration import points
 from haloscope.errors import UsageError
+from haloscope.fit import points
 from haloscope.measure import campaign, hosts, launch, lists, space
 
 

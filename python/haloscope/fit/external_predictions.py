@@ -12,7 +12,7 @@ import numpy as np
 
 from haloscope import bridge
 from haloscope.errors import UnavailableError
-from haloscope.external.table import Measured
+from haloscope.fit.external_table import Measured
 from haloscope.model import placement, predict
 from haloscope.model.profile import Profile, checked
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from haloscope.calibration import counts, laws
-from haloscope.calibration.laws import Terms
+from haloscope.fit import counts, laws
+from haloscope.fit.laws import Terms
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from haloscope import bridge, records
-from haloscope.calibration import calibrate_device, counts, in_step, laws, states
-from haloscope.calibration.counts import beyond_cache, stride_class
-from haloscope.calibration.laws import Law, Row, RowCost, Terms
-from haloscope.calibration.points import KIND, SECTIONS
 from haloscope.errors import UsageError
+from haloscope.fit import calibrate_device, counts, in_step, laws, states
+from haloscope.fit.counts import beyond_cache, stride_class
+from haloscope.fit.laws import Law, Row, RowCost, Terms
+from haloscope.fit.points import KIND, SECTIONS
 from haloscope.model import pace, profile, segments
 from haloscope.records import stats
 from haloscope.records.curves import BASE, MICROBENCH, Curve, group_curves

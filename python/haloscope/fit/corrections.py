@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from haloscope import bridge
-from haloscope.calibration import counts
+from haloscope.fit import counts
 
 if TYPE_CHECKING:
-    from haloscope.calibration.in_step import Ratios
+    from haloscope.fit.in_step import Ratios
 
 DIGITS = 4  # of what is written: ratios are known to a few percent
 

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from haloscope import bridge
-from haloscope.calibration import corrections, counts, laws, overlap, scaling
-from haloscope.calibration.laws import Terms
 from haloscope.errors import HaloscopeError
+from haloscope.fit import corrections, counts, laws, overlap, scaling
+from haloscope.fit.laws import Terms
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 

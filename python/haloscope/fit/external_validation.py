@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from haloscope import outputs
-from haloscope.external import predictions
-from haloscope.external.fit import Fit, fit, name_of
-from haloscope.external.judge import Fold, Judged, cross_validate, judge
-from haloscope.external.table import Measured, Table
+from haloscope.fit import external_predictions
+from haloscope.fit.external_fit import Fit, fit, name_of
+from haloscope.fit.external_judge import Fold, Judged, cross_validate, judge
+from haloscope.fit.external_table import Measured, Table
 from haloscope.measure import progress
 from haloscope.model import profile as profiles
 
@@ -63,5 +63,5 @@ def save_profiles(stem: Path, fitted: Fit, rows: Iterable[Measured]) -> Iterator
         outputs.refuse_foreign(path, outputs.PROFILE)
     for name, team in teams.items():
         most = max(team, key=lambda row: row.nodes)
-        profiles.save(predictions.with_kernels(fitted.profile_of(most), team), paths[name])
+        profiles.save(external_predictions.with_kernels(fitted.profile_of(most), team), paths[name])
         yield paths[name]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from haloscope.errors import UsageError
-from haloscope.external import predictions
-from haloscope.external.table import Measured
+from haloscope.fit import external_predictions
+from haloscope.fit.external_table import Measured
 from haloscope.model.profile import Profile
 
 FEWEST = 8  # rows that a fit needs
@@ -177,7 +177,7 @@ class Predictor:
 
     def __init__(self, rows: Sequence[Measured]):
         """rows: those that will be asked for."""
-        predictions.declare(rows)
+        external_predictions.declare(rows)
         self._rows = rows
         self._used = [[(p, key_of(p, row)) for p in PARAMETERS if p.name in used_by(row)] for row in rows]
         self._known: list[dict[tuple, float]] = [{} for _ in rows]
@@ -204,10 +204,10 @@ class Predictor:
             )
             if team not in profiles:
                 rows = [r for r in self._rows if (r.program, r.threads, r.machine) == team[:3]]
-                profiles[team] = predictions.with_kernels(profile_json(row, values, "a fit", 0.0), rows)
+                profiles[team] = external_predictions.with_kernels(profile_json(row, values, "a fit", 0.0), rows)
             if len(known) > 2 * len(PARAMETERS):
                 known.clear()
-            known[state] = predictions.predict_row(row, profiles[team]).time_s
+            known[state] = external_predictions.predict_row(row, profiles[team]).time_s
         return known[state]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from haloscope import bridge, files
 from haloscope.errors import HaloscopeError, UsageError, unknown_name
-from haloscope.external import ghexbench
+from haloscope.fit import ghexbench
 
 REQUIRED = ("node_grid", "core_grid", "cells", "halo", "fields", "element_bytes", "strategy", "median_s")
 CENTILES = ("p5_s", "p25_s", "p75_s", "p95_s")
