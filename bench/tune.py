@@ -128,9 +128,9 @@ def report(outcomes: list[Outcome], again: list[dict]) -> None:
     mean = stats.Estimate(value, low, high, len(regrets), launches)
     line(FIGURE, "regret of what was found, geometric mean", mean, "<=", 1.02, f"2 ranks; {each}")
     counts = sorted(o.candidates for o in outcomes)
-    said = f"all: one launch of each of the {counts[0]} to {counts[-1]} candidates of a case, as long as the last round"
+    note = f"all: one launch of each of the {counts[0]} to {counts[-1]} candidates of a case, as long as the last round"
     shares = resampled([o.share for o in outcomes], np.mean, 1)
-    line(FIGURE, "time of searching over measuring all, mean", shares, "<=", 0.1, said)
+    line(FIGURE, "time of searching over measuring all, mean", shares, "<=", 0.1, note)
 
 
 def keep() -> None:

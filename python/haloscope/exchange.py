@@ -605,7 +605,7 @@ class Exchange(_Unique):
         if not fields:
             raise UsageError("an exchange of no arrays; pass at least one")
         if axes is not None:
-            raise UsageError("axes says how a communicator splits arrays; a Grid says that itself: leave axes out")
+            raise UsageError("axes splits arrays over a communicator; a Grid has a split: leave axes out")
         slots = len(_slots(fields[0], _name(fields[0], 0)))
         described = [_Described(self.grid, field, number, halo, slots) for number, field in enumerate(fields)]
         structs = ffi.new("hs_field[]", len(described))
@@ -625,7 +625,7 @@ class Exchange(_Unique):
         stream: arrays on a device: packing comes after what this stream has been given (CuPy's or PyTorch's, or its
             address).
             None: after what the default stream has been given.
-        Raises UsageError while another slot is under way, for a slot that there is not, and a stream for arrays of
+        Raises UsageError while another slot is in flight, for a slot that there is not, and a stream for arrays of
         the host.
         """
         if type(slot) is not int or slot >> 31:  # in place, since it is called in each step
@@ -727,7 +727,7 @@ class Exchange(_Unique):
             one store for each number in the halos.
         stream: arrays on a device: after what it has been given, and the poison before what it is given next. None:
             after what the default stream has been given, and the host waits.
-        Raises UsageError for a slot that there is not, a negative number, and while an exchange is under way.
+        Raises UsageError for a slot that there is not, a negative number, and while an exchange is in flight.
         """
         slot, fresh = whole("slot", slot), whole("fresh", fresh)
         if stream is None:
@@ -767,7 +767,7 @@ class Exchange(_Unique):
         step.
 
         arrays: one for each field, in their order, in a list or a tuple; anything else is one array. Raises
-        UsageError for arrays that are not alike, and while an exchange is under way; the next start() for arrays that
+        UsageError for arrays that are not alike, and while an exchange is in flight; the next start() for arrays that
         share memory. Local and cheap, but for strategies whose neighbours know the arrays' addresses, which are opened
         again.
         """

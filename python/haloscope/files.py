@@ -43,7 +43,7 @@ def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, st
     try:
         return bytes_of(Path(path), most).decode("utf-8-sig", errors="strict" if strict else "replace")
     except UnicodeDecodeError:
-        why = "it is no text"
+        why = "it is not text"
     except Unfit as fault:
         why = str(fault)
     except OSError as error:

@@ -188,7 +188,7 @@ def _tensor_in(capsule: Any, name: str) -> tuple[int, _Tensor]:
     if api.PyCapsule_IsValid(capsule, b"dltensor"):
         return 0, _Tensor.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor"))
     if not api.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
-        raise UsageError(f"{name} gives {shown(capsule)} by __dlpack__, which is no capsule of DLPack")
+        raise UsageError(f"{name} gives {shown(capsule)} by __dlpack__, which is not a capsule of DLPack")
     found = _Versioned.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
     if found.major > _VERSION[0]:
         raise UsageError(f"{name} speaks DLPack {found.major}.{found.minor}; this library reads up to {_VERSION[0]}")

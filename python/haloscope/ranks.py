@@ -86,7 +86,7 @@ def member(comm: Any) -> tuple[int, int]:
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):
-        raise UsageError(f"{shown(comm)} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
+        raise UsageError(f"{shown(comm)} is not a communicator; pass one of mpi4py, as MPI.COMM_WORLD")
     found = library()[0].new("int32_t[2]")
     call("hs_member_f", handle_of(comm), found, found + 1)
     return found[0], found[1]
@@ -97,7 +97,7 @@ def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[]
 
     That rank raises its own error, the others its text. Cost: a reduction, with an order two.
     what: "a grid" or "an exchange", which all ranks make, for messages.
-    order: after the work, the order of axes of what this rank asks for, "C" or "F". Raises UsageError where ranks
+    order: after the work, the order of axes of this rank's request, "C" or "F". Raises UsageError where ranks
         differ in it.
     """
     result, problem, axes = None, None, library()[0].NULL

@@ -78,7 +78,7 @@ def test_dimensions_stand_for_an_app_and_the_answer_says_so(toy):
     assert found.choice.app == "laplace2d"
     assert any("taken to be that of laplace2d" in note for note in found.notes)
     assert not any("taken to be" in note for note in package.best("laplace2d", 64, 4, toy, **FEW).notes)
-    with pytest.raises(UsageError, match="no app stands for grids of 1 dimensions"):
+    with pytest.raises(UsageError, match="no app represents grids of 1 dimensions"):
         package.best(1, 64, 4, toy)
 
 
@@ -128,7 +128,7 @@ def test_the_depth_fits_the_halo(toy):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"app": "laplac2d"}, "did you mean laplace2d"),
         ({"cells": (64, 64, 64)}, "laplace2d has 2 dimensions"),
@@ -143,9 +143,9 @@ def test_the_depth_fits_the_halo(toy):
         ({"profile": "nowhere.json"}, "cannot read the profile nowhere.json"),
     ],
 )
-def test_what_cannot_be_right_is_refused(wrong, said):
+def test_what_cannot_be_right_is_refused(wrong, message):
     asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY} | wrong
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         package.best(**asked)
 
 

@@ -120,7 +120,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
     with pytest.raises(UsageError, match="lines 2 and 3 are the same exchange"):
         external_table.read(file_of(tmp_path, ROW, ROW))
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="it is no text"):
+    with pytest.raises(UsageError, match="it is not text"):
         external_table.read(tmp_path / "binary.csv")
 
 

@@ -49,13 +49,13 @@ def test_a_rate_is_read_as_it_is_written_bits_and_bytes_apart(number, unit):
 
 @pytest.mark.parametrize("text", ["", "fast", "5", "-5us", "5 parsec", "1e", "us", "..us"])
 def test_what_is_no_time_is_refused_with_an_example(text):
-    with pytest.raises(UsageError, match="is no time; write it as 50us"):
+    with pytest.raises(UsageError, match="is not a time; write it as 50us"):
         link.time_of(text)
 
 
 @pytest.mark.parametrize("text", ["1", "1gb", "1GBIT", "-1Gbit"])
 def test_what_is_no_rate_is_refused_with_an_example(text):
-    with pytest.raises(UsageError, match="is no bandwidth; write it as 1Gbit"):
+    with pytest.raises(UsageError, match="is not a bandwidth; write it as 1Gbit"):
         link.rate_of(text)
 
 

@@ -149,8 +149,8 @@ def test_maps_are_tables_figures_and_json(haloscope, tmp_path):
     ("words", "said"),
     [
         (("--blocks", "0"), "--blocks 0"),
-        (("--latency", "fast"), "'fast' is no time"),
-        (("--bandwidth", "1 lightyear"), "is no bandwidth"),
+        (("--latency", "fast"), "'fast' is not a time"),
+        (("--bandwidth", "1 lightyear"), "is not a bandwidth"),
         (("--blocks", "1..300+1", "--latency", "1us,2us"), "600 places"),
         (("--depth", "0"), "not possible"),
     ],

@@ -72,7 +72,7 @@ def test_a_robust_loss_forgives_an_outlier():
     times[20] /= 10  # least relative error follows times that are too short
     assert fit.line(sizes, times, loss="soft_l1")[1] == pytest.approx(2, rel=0.03)
     assert fit.line(sizes, times, loss="linear")[1] != pytest.approx(2, rel=0.03)
-    with pytest.raises(UsageError, match="no loss function"):
+    with pytest.raises(UsageError, match="not a loss function"):
         fit.line(sizes, times, loss="square")
 
 

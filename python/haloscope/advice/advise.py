@@ -109,7 +109,7 @@ class Advice:
 
 
 def depths_of(text: str) -> list[int]:
-    """Return the depths of --depth. Raises UsageError for what is no list of them."""
+    """Return the depths of --depth. Raises UsageError for anything else."""
     depths = lists.numbers(text, "--depth")
     if min(depths) < 1:
         raise UsageError(f"--depth {min(depths)} is not possible; use 1 or more")
@@ -142,7 +142,7 @@ def different(
 ) -> list[Arrangement]:
     """Return the arrangements that put ranks in different places on the nodes where a choice runs.
 
-    Those that cannot be are left out; where none can, UsageError says why. Cost O(ranks log ranks) each.
+    Impossible ones are left out; without any other, UsageError has the reason. Cost O(ranks log ranks) each.
     """
     where = predict.places_of(choice, profile, setting)
     layouts: dict[bridge.Layout, Arrangement] = {}

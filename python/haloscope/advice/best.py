@@ -155,7 +155,7 @@ def _standard_app(app: int) -> str:
     except UsageError:
         raise UsageError(f"app is {shown(app)}; pass the name of an app, or the dimensions of the grid") from None
     if dims not in STANDARD:
-        raise UsageError(f"no app stands for grids of {dims} dimensions; name one: {', '.join(bridge.app_names())}")
+        raise UsageError(f"no app represents grids of {dims} dimensions; name one: {', '.join(bridge.app_names())}")
     return STANDARD[dims]
 
 

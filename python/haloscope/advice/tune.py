@@ -49,7 +49,7 @@ class Length:
 
 
 MORE = "-more-"  # in the names of launches that repeat a round
-FURTHER, FEW = 4, 3  # most further launches of the last round, and of how many candidates
+FURTHER, FEW = 4, 3  # max further launches of the last round, and of candidates in them
 ROUNDS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what `haloscope run` does
 
 
@@ -57,7 +57,7 @@ ROUNDS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what 
 class TimedCandidate:
     """One candidate: its prediction (seconds per step or None), its measurements by launch, and how it ended.
 
-    fate: why it is out, "" while it is in. rounds: how many it was measured in.
+    fate: why it is out, "" while it is in. rounds: their number, in which it was measured.
     """
 
     request: Request
@@ -73,7 +73,7 @@ class TimedCandidate:
 
     @property
     def time_s(self) -> float:
-        """Median seconds per step of its longest launches, those of the last round that it was in; infinite without
+        """Median seconds per step of its longest launches, in the last round that it was in; infinite without
         any.
         """
         if not self.launches:
@@ -219,7 +219,7 @@ class TrialRounds:
 
     @property
     def exhaustive_s(self) -> float:
-        """Seconds that one launch of every candidate, as long as those of the last round, would take."""
+        """Seconds that one launch of every candidate, as long as in the last round, would take."""
         return self._each(self.rounds[-1]) * len(self.candidates)
 
     def _each(self, length: Length) -> float:

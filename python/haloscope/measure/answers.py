@@ -42,7 +42,7 @@ def information(folder: Path | None = None) -> dict:
 
 def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:
     """Start the program with `words` on some ranks; returns mpiexec's exit code, None when it was ended after
-    `limit_s` seconds, and what was printed. Raises UnavailableError when there is no program or no mpiexec."""
+    `limit_s` seconds, and what was printed. Raises UnavailableError without a program or an mpiexec."""
     command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
     code, said, _ = ended_after(limit_s, command)
     return code, said

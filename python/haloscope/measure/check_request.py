@@ -59,21 +59,21 @@ def rules_of(options: Mapping[str, Any]) -> differences.Rules:
 def _refuse_pattern(pattern: str) -> None:
     path = Path(pattern)
     if not path.parts or path.is_absolute() or ".." in path.parts or any("**" in p and p != "**" for p in path.parts):
-        raise UsageError(f"--file '{pattern}' is no pattern below the working folder; write it as 'out/u*.npy'")
+        raise UsageError(f"--file '{pattern}' is not a pattern below the working folder; write it as 'out/u*.npy'")
 
 
 def _pattern(text: str) -> re.Pattern:
     try:
         return re.compile(text)
     except re.error as error:
-        raise UsageError(f"--ignore '{text}' is no regular expression: {error}") from None
+        raise UsageError(f"--ignore '{text}' is not a regular expression: {error}") from None
 
 
 def refuse_inputs(inputs: Sequence[Path], keep: Path | None) -> None:
     """Raise UsageError for what cannot be copied into each working folder, and for one that `keep` lies in."""
     for path in inputs:
         if not (path.is_file() or path.is_dir()) or not path.resolve().name:
-            raise UsageError(f"--input {path} is no file or folder to copy; give the path of one")
+            raise UsageError(f"--input {path} does not exist; pass a file or folder")
         if keep and keep.resolve().is_relative_to(path.resolve()):
             raise UsageError(
                 f"--keep {keep} lies in --input {path}, which would be copied into itself; keep it elsewhere"

@@ -49,7 +49,7 @@ def mpiexec(folder: Path | None = None) -> Path:
 
     $HALOSCOPE_MPIEXEC comes first; then the one beside the build's mpicxx, since a foreign mpiexec would start
     single ranks that know nothing of each other; then what CMake found. For what is installed: of those on PATH and
-    beside Python the first that is of its MPI's kind. Raises UnavailableError when there is none.
+    next to Python the first of the kind of its MPI. Raises UnavailableError without any.
     """
     chosen = os.environ.get("HALOSCOPE_MPIEXEC")
     if chosen:

@@ -66,8 +66,8 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
             f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s; its main() should call haloscope::rank_main"
         ) from None
     if ended.returncode:
-        said = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
-        raise UsageError(f"--program {path}: {said}")
+        reason = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
+        raise UsageError(f"--program {path}: {reason}")
     try:
         found = files.json_of(ended.stdout)
         return found | {"own_legality": bool(found["own_legality"])}

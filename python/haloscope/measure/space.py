@@ -63,7 +63,7 @@ def normal(choice: Choice) -> Choice:
     """Return a choice without fields that have no effect on it, so that a cross product holds each work once."""
     try:
         return bridge.normal(choice)
-    except UsageError:  # which is said where its legality is asked
+    except UsageError:  # legality() reports it
         return choice
 
 

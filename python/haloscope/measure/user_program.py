@@ -73,7 +73,7 @@ def _beside(folder: Path, suffix: str) -> Path:
 def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -> list[str]:
     """Return the command line of a program on a number of ranks, its placeholders replaced.
 
-    Raises UsageError when the program is not there or the process grid is none of so many ranks.
+    Raises UsageError when the program is not there or the process grid is of another number of ranks.
     """
     values = {"{ranks}": str(ranks), "{here}": str(Path.cwd())}
     if any(text in word for word in program for text in ("{grid}", "{px}", "{py}", "{pz}")):

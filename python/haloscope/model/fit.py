@@ -32,7 +32,7 @@ def line(
     """
     x, y = _checked(amounts, times)
     if loss not in LOSSES:
-        raise UsageError(f"'{loss}' is no loss function; choose one of {', '.join(LOSSES)}")
+        raise UsageError(f"'{loss}' is not a loss function; choose one of {', '.join(LOSSES)}")
     weights = 1 / y if relative else np.ones_like(y)
     if len(np.unique(x)) == 1:
         return (0.0, float(np.average(y / x[0], weights=weights**2))) if x[0] > 0 else (float(y.mean()), 0.0)

@@ -73,7 +73,7 @@ def _quantity(text: str, units: Mapping[str, float], what: str, examples: str) -
     match = re.fullmatch(r"\s*+(\d++\.?\d*+(?:e[-+]?\d++)?)\s*+([A-Za-z]*)(?:/s)?\s*", text)
     unit = match and (match[2].lower() if what == "time" else match[2])
     if match is None or (unit not in units and match[0].strip() != "0"):
-        raise UsageError(f"'{text}' is no {what}; write it as {examples}")
+        raise UsageError(f"'{text}' is not a {what}; write it as {examples}")
     return float(
         f"{float(match[1]) * units.get(unit or '', 0.0):.15g}"
     )  # 50 us are 5e-05 s, not 4.9999999999999996e-05
@@ -87,7 +87,7 @@ def current() -> Link | None:
     try:
         return Link(**files.json_of(given))
     except (TypeError, ValueError):
-        raise UsageError(f"{VARIABLE} is no network of an emulated cluster; unset it") from None
+        raise UsageError(f"{VARIABLE} is not a network of an emulated cluster; unset it") from None
 
 
 def over_link(profile: Profile, link: Link) -> Profile:

@@ -49,7 +49,7 @@ def fit_shared(factors: Mapping[float, float]) -> float:
     """
     use = {m: f for m, f in factors.items() if m > 1}
     if not use:
-        raise UsageError("how pairs share a link is measured with two or more pairs at once; there is none")
+        raise UsageError("sharing of a link is measured with two or more concurrent pairs; no such record exists")
     m, f = np.array(list(use)), np.array(list(use.values()))
     return float(max(0.0, np.sum((m - 1) * (f - 1) / f**2) / np.sum((m - 1) ** 2 / f**2)))
 

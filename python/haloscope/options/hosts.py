@@ -77,7 +77,7 @@ def starts_ranks(function):
         if of_lab["lab"]:
             return _run_in_lab(click.get_current_context().meta["haloscope.words"], link_of(of_lab))
         if set(of_lab.values()) != {None, "0"}:
-            raise UsageError("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
+            raise UsageError("--latency, --bandwidth and --jitter describe an emulated cluster; add --lab 2")
         with where.host_list(hosts):
             return function(*arguments, **options)
 

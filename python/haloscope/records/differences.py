@@ -202,7 +202,7 @@ def _read_text(_: Rules, path: Path) -> str:
     except files.Unfit as fault:
         raise UsageError(f"{path.name} cannot be read: {fault}; compare another file") from None
     if b"\0" in data:
-        raise UsageError(f"{path.name} is no text; say what it holds, as --type f8, or write it as .npy")
+        raise UsageError(f"{path.name} is not text; specify its content, as --type f8, or write it as .npy")
     return data.decode(errors="replace")
 
 

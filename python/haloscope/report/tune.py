@@ -81,8 +81,8 @@ def _confirmed(chosen, measured, again) -> str:
         if ratio is None:
             rows.append([name, "", "", "not measured again: see the notes"])
             continue
-        said = stats.verdict_text(ratio, "the choice is faster", "the choice is slower")
-        rows.append([name, f"{ratio.value:.3f}", tables.interval(ratio, "{:.3f}".format), said])
+        verdict = stats.verdict_text(ratio, "the choice is faster", "the choice is slower")
+        rows.append([name, f"{ratio.value:.3f}", tables.interval(ratio, "{:.3f}".format), verdict])
     if not rows:
         return "The choice is the default, and there was no other to measure it against."
     table = tables.markdown(rows, ["against", "speed-up", "95 %", "verdict"], right=("speed-up",))
@@ -107,10 +107,10 @@ def _against_all(trials, chosen, whole: Exhaustive) -> str:
         return f"## Against all candidates\n\n{words}The choice is the fastest of all: regret 1."
     if ratio is None:
         return f"## Against all candidates\n\n{words}The fastest, {_words(best)}, could not be measured again."
-    said = stats.verdict_text(ratio, "the choice is slower", "the choice is faster")
+    verdict = stats.verdict_text(ratio, "the choice is slower", "the choice is faster")
     return (
         f"## Against all candidates\n\n{words}The fastest was {_words(best)}. Both measured again, interleaved: regret "
-        f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)}), {said}."
+        f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)}), {verdict}."
     )
 
 

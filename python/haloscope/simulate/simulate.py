@@ -26,7 +26,7 @@ from haloscope.model.profile import Profile
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """Options of a simulation beyond those of a prediction.
+    """Options of a simulation that predictions do not have.
 
     steps: time steps >= 1, but at least two exchanges; the second half counts. noise_s, noise_share: mean of the delay
     of each operation, exponentially distributed, in seconds and as a part of the operation's own. seed: of the delays.
@@ -151,7 +151,7 @@ def noise_of(text: str) -> tuple[float, float]:
     except ValueError:
         mean = -1.0
     if not 0 <= mean < float("inf"):
-        raise UsageError(f"--noise '{text}' is no delay; write seconds (2e-6) or a part of each operation (1%)")
+        raise UsageError(f"--noise '{text}' is not a delay; write seconds (2e-6) or a part of each operation (1%)")
     share = text.endswith("%")
     return 0.0 if share else mean, mean / 100 if share else 0.0
 

@@ -35,7 +35,7 @@ def workloads(options: Options) -> list[str]:
     """Return the names of the workloads. Raises UsageError for numbers that none has."""
     if bad := [n for n in options.sizes if not 1 <= n <= len(blocks.WORKLOADS)]:
         names = ", ".join(f"{n} {name}" for n, name in enumerate(blocks.WORKLOADS, 1))
-        raise UsageError(f"--sizes {bad[0]} is no workload of vanecek2020; use {names}")
+        raise UsageError(f"--sizes {bad[0]} is not a workload of vanecek2020; use {names}")
     if options.sizes:
         return [blocks.WORKLOADS[n - 1] for n in options.sizes]
     return list(SMALL if options.short and device(options) == "host" else blocks.WORKLOADS)

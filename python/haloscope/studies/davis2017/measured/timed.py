@@ -127,7 +127,7 @@ class Model:
                 amount = amount_of(choice, part)
                 points[part, choice.ranks * choice.threads].append((amount, seconds))
         if not points:
-            raise UsageError("there is no timed run to fit costs to; measure some with --timers on")
+            raise UsageError("no timed run exists to fit costs to; measure some with --timers on")
         self.laws = {key: make_law(*_means(found)) for key, found in points.items()}
 
     def predict(self, row: Row) -> Prediction:

@@ -150,12 +150,12 @@ def _kind(item: Mapping) -> str:
 
 
 def evaluate_times(times: int | str, loops: int) -> int:
-    """Return how often: a number, or `n`, `n-1`, `2n`, `2n+1` ... with n = loops. Raises UsageError for another
+    """Return a count: a number, or `n`, `n-1`, `2n`, `2n+1` ... with n = loops. Raises UsageError for another
     form.
     """
     found = re.fullmatch(r"(\d*)n([+-]\d+)?|(\d+)", str(times).replace(" ", ""))
     if not found:
-        raise UsageError(f"'{times}' is not how often a term is done; write a number, n, n-1 or 2n+1")
+        raise UsageError(f"'{times}' is not a count of a term; write a number, n, n-1 or 2n+1")
     factor, offset, plain = found.groups()
     return int(plain) if plain else (int(factor) if factor else 1) * loops + int(offset or 0)
 
