@@ -30,7 +30,7 @@ _FIRST = (
 
 @dataclass(frozen=True)
 class Request:
-    """A choice, and how it is measured: the fields of measure.def.
+    """A choice, and the settings to measure it with: the fields of measure.def.
 
     steps per repetition, or as many as last `seconds` (> 0). verify: steps to compare with `reference`, 0 = none.
     trace: file for one, "" = none.
@@ -63,7 +63,7 @@ class Request:
     def request(self) -> dict:
         """Return the request as its record holds it: the fields that are not at their defaults."""
         found = self.choice.to_json()
-        return found | {name: getattr(self, name) for name in _HOW if getattr(self, name) != _HOW[name]}
+        return found | {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) != _SETTINGS[name]}
 
     def line(self) -> dict:
         """Return the line of a requests file that makes the ranks measure this."""
@@ -72,11 +72,11 @@ class Request:
     @classmethod
     def from_json(cls, request: Mapping) -> Request:
         """Return the request of a record."""
-        how = {name: request[name] for name in _HOW if request.get(name) is not None}
-        return cls(Choice.from_json(request), **how)
+        settings = {name: request[name] for name in _SETTINGS if request.get(name) is not None}
+        return cls(Choice.from_json(request), **settings)
 
 
-_HOW = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
+_SETTINGS = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
 
 
 def name_of(choice: Choice) -> str:
