@@ -91,7 +91,7 @@ class Campaign:
 
     def _refuse_measured_otherwise(self, held: Sequence[dict], launch_ids: set[str]) -> None:
         """Raise UsageError where a record that would be taken was measured in another way than is asked for now."""
-        asked = {request.id: request for request in self.space.requests}
+        asked = {request.id: request for request in self.space.requests} if held else {}
         for record in held:
             if record["kind"] not in records.MEASURED or record["launch"]["id"] not in launch_ids:
                 continue

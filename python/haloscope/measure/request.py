@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -55,7 +56,7 @@ class Request:
         """The strategies of all stages."""
         return (self.choice.strategy, *(strategy for _, strategy in self.choice.stage_strategies))
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """A readable name, the same for the same work in any launch, independent of how long it is measured."""
         return name_of(self.choice)
@@ -92,11 +93,16 @@ def name_of(choice: Choice) -> str:
     ]
     parts += [choice.substeps] * (choice.depth > 1) + [choice.real, choice.form, choice.process_grid]
     parts += [choice.sharing] * (choice.sharing != Choice.sharing) + [choice.isa]
-    for field in bridge.fields():
+    for field in _further_fields():
         value = getattr(choice, field.name)
-        if field.name not in _FIRST and value != getattr(Choice, field.name):
+        if value != getattr(Choice, field.name):
             parts.append(field.name if value is True else f"{field.name}={_text(field, value)}")
     return ",".join(filter(None, parts + [f"{name}={_text(None, value)}" for name, value in choice.set]))
+
+
+@functools.cache
+def _further_fields() -> tuple[bridge.Field, ...]:
+    return tuple(field for field in bridge.fields() if field.name not in _FIRST)
 
 
 def _text(field: bridge.Field | None, value) -> str:
