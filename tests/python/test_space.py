@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from haloscope import bridge
 from haloscope.measure import space
 from haloscope.measure.request import Request
@@ -12,6 +14,16 @@ def test_the_cross_product_holds_each_piece_of_work_once():
     found = space.expand("laplace2d", axes).requests
     assert [(r.choice.depth, r.choice.substeps) for r in found] == [(1, "full"), (2, "full"), (2, "shrink")]
     assert len({r.id for r in found}) == len(found)
+
+
+def test_a_point_of_a_product_has_no_fields_without_an_effect():
+    axes = {"cells": [(64, 48)], "ranks": [2], "depth": [1, 2], "substeps": ["full", "shrink"], "tiles": [0, 4]}
+    points = [
+        bridge.Choice("laplace2d", **dict(zip(axes, values, strict=True)))
+        for values in itertools.product(*axes.values())
+    ]
+    assert [choice for choice, _ in bridge.product("laplace2d", axes)] == list(map(bridge.normal, points))
+    assert len(set(map(bridge.normal, points))) < len(points)
 
 
 def test_illegal_combinations_are_set_aside_with_their_reason():

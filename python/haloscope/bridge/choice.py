@@ -122,11 +122,7 @@ def normal(choice: Choice) -> Choice:
     point = point_of(choice)
     if point["choice"] is None:
         raise UsageError(point["reason"])
-    return _with_effect(choice, point["choice"])
-
-
-def _with_effect(choice: Choice, effective: Mapping[str, Any]) -> Choice:
-    changes = {f.name: _DEFAULTS[f.name] for f in fields() if f.name not in effective}
+    changes = {f.name: _DEFAULTS[f.name] for f in fields() if f.name not in point["choice"]}
     return dataclasses.replace(choice, **changes)
 
 
@@ -137,6 +133,6 @@ def product(app: str, axes: Mapping[str, Sequence]) -> Iterator[tuple[Choice, st
     listed = [(name, [dict(v) if name in _PAIRS else v for v in values]) for name, values in axes.items()]
     points = capi.answer("hs_expand", {"choice": {"app": app}, "axes": listed})
     for values, point in zip(itertools.product(*axes.values()), points, strict=True):
-        choice = Choice(app=app, **dict(zip(axes, values, strict=True)))
-        effective = point["choice"]
-        yield choice if effective is None else _with_effect(choice, effective), point["reason"]
+        effective = axes if point["choice"] is None else point["choice"].keys() | {"set"}
+        given = {name: value for name, value in zip(axes, values, strict=True) if name in effective}
+        yield Choice(app=app, **given), point["reason"]
