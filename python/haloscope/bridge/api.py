@@ -24,13 +24,8 @@ PLAIN = ScheduleOptions()
 
 def illegal(choice: Choice) -> str:
     """Return why a choice cannot run and what to do about it; "" when it can. Local and cheap."""
-    return illegal_in_library(choice) or own_refusal(choice)
-
-
-def illegal_in_library(choice: Choice) -> str:
-    """Return the same without the reasons of an app of another program, which only that program has."""
     reason: str = point_of(choice)["reason"]
-    return reason
+    return reason or own_refusal(choice)
 
 
 def process_grid(rule: str, ranks: int, cells: Sequence[int]) -> tuple[int, ...]:
