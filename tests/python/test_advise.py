@@ -10,6 +10,7 @@ import pytest
 
 from haloscope import bridge
 from haloscope.advice import advise as model
+from haloscope.bridge import apps, capi
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import predict
 from toy import TOY, changed
@@ -21,11 +22,27 @@ def test_candidates_are_ranked_by_their_predictions_and_every_legal_one_is_there
     advice = model.advise(SMALL, toy, depths=(1, 2))
     times = [c.time_s for c in advice.candidates]
     assert times == sorted(times)
-    legal = [c for c in model.candidates(SMALL, (1, 2)) if not bridge.illegal(c)]
+    space = {"choice": SMALL.to_json(), "depths": [1, 2], "arrangements": [{}]}
+    legal = [one for one in capi.answer("hs_expand", space) if not one["reason"]]
     lacking = sum(n for reason, n in advice.refused.items() if "no cost of" in reason)
     assert len(advice.candidates) + lacking == len(legal)
     best = advice.best.prediction
     assert best.time_s == predict.predict(best.choice, toy, samples=0).time_s
+
+
+def test_candidates_that_the_app_itself_refuses_are_counted_by_its_reason(toy, monkeypatch):
+    plain = model.advise(SMALL, toy, depths=(1,))
+    monkeypatch.setitem(apps._declared, SMALL.app, lambda choice: "it is shallow" if choice.depth > 1 else "")
+    advice = model.advise(SMALL, toy, depths=(1, 2))
+    assert {c.choice for c in advice.candidates} == {c.choice for c in plain.candidates}
+    assert advice.refused["it is shallow"] > 1 and advice.refused.keys() > plain.refused.keys()
+    with pytest.raises(UsageError, match="it is shallow"):
+        model.advise(SMALL, toy, depths=(2,))
+
+
+def test_candidates_of_an_app_that_refuses_none_are_listed_by_the_library(monkeypatch):
+    monkeypatch.setitem(apps._declared, SMALL.app, lambda choice: "")
+    assert model.own_candidates(SMALL, (1, 2)) == (None, {})
 
 
 def test_many_small_messages_are_called_latency_bound(toy):

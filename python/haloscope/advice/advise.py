@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,27 +117,6 @@ def depths_of(text: str) -> list[int]:
     return depths
 
 
-def candidates(choice: bridge.Choice, depths: Sequence[int] = DEPTHS) -> list[bridge.Choice]:
-    """Return a choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps.
-
-    Choices that move the same data between the same ranks follow one another. `reference`, the oracle, is left out.
-    With a device: strategies for its memory; with walls: plain messages of the host.
-    """
-    return [changed(choice, one["changes"]) for one in _listed(choice, depths, [arrangement_of(choice)])]
-
-
-def arrangement_of(choice: bridge.Choice) -> Arrangement:
-    """Return how the ranks of a choice take parts of the grid."""
-    return Arrangement(choice.reorder, choice.process_grid)
-
-
-def _listed(choice: bridge.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement]) -> list[dict]:
-    """Return all candidates: what differs in each, and why it cannot run."""
-    space = {"choice": choice.to_json(), "depths": list(depths), "arrangements": list(arrangements)}
-    found: list[dict] = capi.answer("hs_expand", space)
-    return found
-
-
 def different(
     arrangements: Sequence[Arrangement], choice: bridge.Choice, profile: Profile, setting: predict.RunSettings
 ) -> list[Arrangement]:
@@ -167,21 +147,23 @@ def changed(choice: bridge.Choice, changes: Mapping[str, Any]) -> bridge.Choice:
 def own_candidates(
     choice: bridge.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
 ) -> tuple[list[dict] | None, dict[str, int]]:
-    """Return the candidates that another program's app does not refuse, as changes of the choice, and how many it
-    refuses for which reason; None for an app that refuses none. arrangements: () for that of the choice.
+    """Return the candidates that another program's app accepts, as changes of the choice, and its reasons against
+    others, each with a number of candidates. None for an app that accepts all: the library lists these itself.
+
+    arrangements: () for the choice's own. Raises UsageError where the app accepts none. Cost: a line to the program and
+    one back for each candidate.
     """
-    if not bridge.is_declared(choice.app):
+    if not bridge.refuses_itself(choice.app):
         return None, {}
-    kept, refused = [], {}
-    for found in _listed(choice, depths, arrangements or [arrangement_of(choice)]):
-        reason = "" if found["reason"] else bridge.own_refusal(changed(choice, found["changes"]))
-        if reason:
-            refused[reason] = refused.get(reason, 0) + 1
-        else:
-            kept.append(found["changes"])
-    if not kept and refused:
+    usual = [Arrangement(choice.reorder, choice.process_grid)]
+    space = {"choice": choice.to_json(), "depths": list(depths), "arrangements": list(arrangements or usual)}
+    listed = capi.answer("hs_expand", space)
+    reasons = ["" if one["reason"] else bridge.own_refusal(changed(choice, one["changes"])) for one in listed]
+    refused = dict(Counter(filter(None, reasons)))
+    others = [one for one, reason in zip(listed, reasons, strict=True) if not reason]
+    if refused and all(one["reason"] for one in others):
         raise UsageError(next(reversed(refused)))
-    return kept, refused
+    return ([one["changes"] for one in others] if refused else None), refused
 
 
 def advise(

@@ -28,6 +28,7 @@ from haloscope.bridge.apps import (
     is_declared,
     kernel_of,
     own_refusal,
+    refuses_itself,
     step_of,
     sweep_names,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "process_grid",
     "process_grid_rules",
     "product",
+    "refuses_itself",
     "schedule_names",
     "schedule_options",
     "schedules",

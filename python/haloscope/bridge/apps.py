@@ -186,6 +186,11 @@ def is_declared(name: str) -> bool:
     return name in _declared
 
 
+def refuses_itself(name: str) -> bool:
+    """Whether an app of another program refuses choices for reasons of its own."""
+    return _declared.get(name) is not None
+
+
 def own_refusal(choice: Choice) -> str:
     """Return why an app of another program refuses an otherwise legal choice, "" where it does not."""
     asked = _declared.get(choice.app)
