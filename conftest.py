@@ -176,7 +176,7 @@ def pytest_runtest_call(item):
 
 def segments() -> set[Path]:
     """Return the files of MPI libraries in shared memory."""
-    from haloscope.measure.checkup import process_view
+    from haloscope.measure.doctor import process_view
 
     return {file for pattern in process_view.SEGMENTS for file in process_view.SHARED_MEMORY.glob(pattern)}
 
@@ -195,7 +195,7 @@ def is_old(file: Path) -> bool:
 @pytest.fixture(autouse=True)
 def no_segments_of_killed_jobs(pytestconfig):
     """Removes what jobs that were killed leave in shared memory: MPICH's files alone fill it in a long run."""
-    from haloscope.measure.checkup import process_view
+    from haloscope.measure.doctor import process_view
 
     before, cores = pytestconfig.stash.setdefault(SEGMENTS, segments()), pytestconfig.stash.get(CORES, None)
     yield
@@ -243,7 +243,7 @@ def toy():
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
     """Return an installed tree made from the build under test, which is all that another project knows."""
-    from haloscope.core import build
+    from haloscope.bridge import build
 
     place = tmp_path_factory.mktemp("prefix")
     tools = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
@@ -287,7 +287,7 @@ def imitated(monkeypatch):
 @pytest.fixture
 def slow_streams(monkeypatch):
     """Return a function that has every stream sleep up to so many microseconds before each piece of its work."""
-    from haloscope.core import build
+    from haloscope.bridge import build
 
     def slow(most_us: float) -> None:
         monkeypatch.setattr(build, "_own_program", build.rank_program().parent / "tests" / "cpp" / "rank_with_faults")

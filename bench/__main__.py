@@ -22,7 +22,7 @@ from pathlib import Path
 import click
 
 from haloscope import errors
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import answers, inventory, launch
 from haloscope.records import stats
 from haloscope.report import tables
@@ -52,7 +52,7 @@ class Program:
         return ROOT / "build" / self.preset if self.preset else build.rank_program().parent
 
     def command(self) -> list[str]:
-        """The command words. Raises NotAvailable when the program is not built."""
+        """The command words. Raises UnavailableError when the program is not built."""
         if self.name.endswith(".py"):
             return [sys.executable, str(ROOT / "bench" / self.name)]
         folder = self.folder()
@@ -60,7 +60,7 @@ class Program:
         if self.preset:
             build.build_preset(self.preset, self.name, build.RANK_PROGRAM)
         if not path.exists():
-            raise errors.NotAvailable(f"{path} is not built; run 'make build'")
+            raise errors.UnavailableError(f"{path} is not built; run 'make build'")
         words = launch.launcher_words(launch.mpiexec(folder), self.ranks, self.threads) if self.ranks else []
         return [*words, str(path)]
 
@@ -240,7 +240,7 @@ def main(names, quick):
     """Measure the performance figures and append them to results/bench.jsonl."""
     for name in names:
         if name not in FIGURES:
-            raise errors.UsageProblem(errors.unknown_name("figure", name, FIGURES))
+            raise errors.UsageError(errors.unknown_name("figure", name, FIGURES))
     results, absent = [], []
     for name in names or FIGURES:
         for program in FIGURES[name]:
@@ -248,7 +248,7 @@ def main(names, quick):
                 program.command()  # says what is missing before anything runs
                 where = environment(program.folder())
                 found = [judged(case) | {"environment": where} for case in results_of(program, quick)]
-            except errors.NotAvailable as error:
+            except errors.UnavailableError as error:
                 absent.append(f"figure {name} was not measured: {error}")
                 continue
             results += found

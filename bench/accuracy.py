@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from statistic import line, resampled
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import validate
 from haloscope.measure.campaign import Campaign
 from haloscope.measure.request import Request
@@ -66,7 +66,7 @@ def held_out(quick: bool = False) -> Iterator[Request]:
     for app, form, real, sides, grid in GRIDS:
         for side in sides[:: 2 if quick else 1]:
             for strategy, schedule, depth, substeps in CHOICES:
-                choice = core.Choice(
+                choice = bridge.Choice(
                     app,
                     (side,) * len(grid.split("x")),
                     ranks=2,
@@ -78,7 +78,7 @@ def held_out(quick: bool = False) -> Iterator[Request]:
                     depth=depth,
                     substeps=substeps,
                 )
-                if not core.illegal(choice):
+                if not bridge.illegal(choice):
                     yield Request(choice, **HOW)
 
 
@@ -125,7 +125,9 @@ def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exch
     return float(np.median([abs(math.log((1 + a) / (1 + b))) for a, b in both if None not in (a, b)]))
 
 
-def again(cases: Sequence[validate.Case], file: Path, asked: Iterable[Request] = ()) -> list[stats.Estimate | None]:
+def again(
+    cases: Sequence[validate.MeasuredCase], file: Path, asked: Iterable[Request] = ()
+) -> list[stats.Estimate | None]:
     """Return the ratio of the pick to the fastest of every case, both measured again together; None where they are one.
 
     asked: requests to measure it with; with none of them what the file holds is taken, and cases that it lacks are left

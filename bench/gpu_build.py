@@ -180,7 +180,7 @@ def compressed() -> list[str]:
 
 def calibration_lines(device: str) -> dict[str, list[dict]]:
     """What a quick calibration of messages and of a device measures, by number of ranks."""
-    from haloscope.calibration import points
+    from haloscope.fit import points
 
     found: dict[str, list[dict]] = {}
     for point in points.all_points(("network", "device"), 2, 2, points.QUICK, device):

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from accuracy import Bars, Halves, again, cross_fitted, halved, keep, report_errors, report_intervals, report_regret
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import validate
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import programs
 from haloscope.measure.campaign import Campaign
 from haloscope.measure.request import Request
@@ -79,7 +79,7 @@ def of_map() -> Iterator[Request]:
     """Yield every rival of every size of block."""
     for block in BLOCKS:
         for strategy, schedule, depth in RIVALS:
-            choice = core.Choice(
+            choice = bridge.Choice(
                 "laplace2d",
                 (block, 2 * block),
                 ranks=2,
@@ -111,7 +111,7 @@ def held_out() -> Iterator[Request]:
     for app, form, sides, grid, choices in GRIDS:
         for side in sides:
             for strategy, schedule, depth in choices:
-                choice = core.Choice(
+                choice = bridge.Choice(
                     app,
                     (side,) * len(grid.split("x")),
                     ranks=2,
@@ -121,7 +121,7 @@ def held_out() -> Iterator[Request]:
                     schedule=schedule,
                     depth=depth,
                 )
-                if not core.illegal(choice):
+                if not bridge.illegal(choice):
                     yield Request(choice, seconds=0.05, repetitions=2)
 
 

@@ -17,14 +17,14 @@ def predict(ranks: int, *words: str) -> list[str]:
 
 def walltime(ranks: int) -> None:
     """Predict the longest walltime of any rank in a run of the 2017 study's application on its own cluster."""
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.model import placement, profile
     from haloscope.studies.davis2017.replay import hydra_runs
     from haloscope.studies.davis2017.replay import walltime as model
 
     cells = (5000,) * 3
     places = placement.place("fill", ranks, 2, 6)
-    run = model.Run(cells, core.process_grid("prime-factors", ranks, cells), places, hydra_runs.iterations(100))
+    run = model.Run(cells, bridge.process_grid("prime-factors", ranks, cells), places, hydra_runs.iterations(100))
     model.worst(hydra_runs.validated(), profile.load("minerva"), run)
 
 

@@ -22,7 +22,7 @@ import click
 import numpy as np
 from statistic import line, resampled
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import tune, tuning
 from haloscope.measure import isolated
 from haloscope.measure.request import Request
@@ -60,7 +60,7 @@ SPACE = {
     "substeps": "*",
     "given_set": (),
 }
-RUNGS = (tune.Length(0.02, 3), tune.Length(0.05, 3), tune.Length(0.1, 3))  # shorter than usual: all are measured too
+ROUNDS = (tune.Length(0.02, 3), tune.Length(0.05, 3), tune.Length(0.1, 3))  # shorter than usual: all are measured too
 FINALISTS = 3  # fastest of all, measured again with the pick: the fastest once may have been lucky
 CONFIRMED = tune.Length(0.1, 5), 5  # how long that is, and in how many launches
 
@@ -92,7 +92,7 @@ def calibrated(path: Path) -> Path:
 def candidates(app: str, side: int) -> list[Request]:
     """Return what there is to choose from in one case."""
     options = SPACE | {"cells": str(side)}
-    return tuning.plan(measured_space(core.find_app(app), options), options).requests
+    return tuning.plan(measured_space(bridge.find_app(app), options), options).requests
 
 
 def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:
@@ -100,13 +100,13 @@ def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:
     name = f"{app}-{side}"
     measurer = isolated.Isolated(SCRATCH / f"{name}.jsonl")
     order = tune.order(candidates(app, side), machine)
-    race = tune.Race(order.entrants, measurer.once, rungs=RUNGS).run()
-    ranking, seconds = tune.exhaustively(order.entrants, measurer.once, RUNGS[-1])
-    pick, best = race.ranking[0].request, ranking[:FINALISTS]
+    trials = tune.TrialRounds(order.candidates, measurer.once, rounds=ROUNDS).run()
+    ranking, seconds = tune.exhaustively(order.candidates, measurer.once, ROUNDS[-1])
+    pick, best = trials.ranking[0].request, ranking[:FINALISTS]
     length, launches = CONFIRMED
     tune.rerun(measurer.paired, [pick, *best], launches, "again", length)
-    print(f"tune: {name}: {race.spent_s:.1f} s for {pick.id}, {seconds:.1f} s for {best[0].id}", file=sys.stderr)
-    return Outcome(f"{app} {side}", pick.id, [c.id for c in best], len(order.entrants), race.spent_s, seconds)
+    print(f"tune: {name}: {trials.spent_s:.1f} s for {pick.id}, {seconds:.1f} s for {best[0].id}", file=sys.stderr)
+    return Outcome(f"{app} {side}", pick.id, [c.id for c in best], len(order.candidates), trials.spent_s, seconds)
 
 
 def regret(outcome: Outcome, rows: dict[str, Row]) -> float:
@@ -128,9 +128,9 @@ def report(outcomes: list[Outcome], again: list[dict]) -> None:
     mean = stats.Estimate(value, low, high, len(regrets), launches)
     line(FIGURE, "regret of what was found, geometric mean", mean, "<=", 1.02, f"2 ranks; {each}")
     counts = sorted(o.candidates for o in outcomes)
-    said = f"all: one launch of each of the {counts[0]} to {counts[-1]} candidates of a case, as long as the last rung"
+    note = f"all: one launch of each of the {counts[0]} to {counts[-1]} candidates of a case, as long as the last round"
     shares = resampled([o.share for o in outcomes], np.mean, 1)
-    line(FIGURE, "time of searching over measuring all, mean", shares, "<=", 0.1, said)
+    line(FIGURE, "time of searching over measuring all, mean", shares, "<=", 0.1, note)
 
 
 def keep() -> None:

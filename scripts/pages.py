@@ -219,10 +219,10 @@ def lab() -> str:
 
 def errors_of(pairs: Sequence) -> Iterator:
     """Errors of steps, then of exchanges that were measured."""
-    from haloscope.advice import validate
+    from haloscope.records.relative_errors import group_errors
 
-    yield validate.errors("step", [p.error for p in pairs])
-    yield validate.errors("exchange", [p.exchange_error for p in pairs if p.exchange_error is not None])
+    yield group_errors("step", [p.error for p in pairs])
+    yield group_errors("exchange", [p.exchange_error for p in pairs if p.exchange_error is not None])
 
 
 def lab_map() -> str:

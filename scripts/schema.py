@@ -11,10 +11,10 @@ import re
 import sys
 from pathlib import Path
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.model import profile
 
-CHOICE_FILE = Path(core.__file__).with_name("choice_fields.py")
+CHOICE_FILE = Path(bridge.__file__).with_name("choice_fields.py")
 TYPES = {
     "integer": {"type": "integer"},
     "flag": {"type": "boolean"},
@@ -57,7 +57,7 @@ REQUIRED = (
 def request_schema() -> dict:
     """Return the schema of a measurement's request; what does not matter to a choice may be absent."""
     fields = {}
-    for f in core.fields():
+    for f in bridge.fields():
         kind = {"enum": list(f.words)} if f.type == "word" else TYPES[f.type]
         fields[f.name] = kind | {"description": f.meaning}
     return {"type": "object", "required": list(REQUIRED), "properties": fields | SPECIAL}
@@ -75,7 +75,7 @@ def profile_text() -> str:
     """Return the schema of profiles as it should be: its numbers refer to definitions that are named after bounds."""
     schema = json.loads(profile.SCHEMA_FILE.read_text())
     for name, definition in schema["$defs"].items():
-        bound = core.bounds().get(OR_NOTHING.get(name, name.removeprefix(SIGNED)))
+        bound = bridge.bounds().get(OR_NOTHING.get(name, name.removeprefix(SIGNED)))
         if bound:
             definition.update(_range(-bound.most if name.startswith(SIGNED) else bound.least, bound.most))
     return _laid_out(schema)
@@ -92,7 +92,7 @@ def _bound_all(node: object, name: str) -> None:
             _bound_all(one, name)
     if not isinstance(node, dict):
         return
-    known = core.bounds()
+    known = bridge.bounds()
     if node.get("type") in ("integer", "number"):
         bound = known.get(name) or known["seconds" if name.endswith("_s") else "count"]
         least = node.get("minimum", bound.least if name in known else -bound.most)
@@ -133,7 +133,7 @@ PYTHON_TYPES = {
 def choice_text() -> str:
     """Return the module with the fields of a choice as it should be."""
     lines = ['"""The fields of a choice. Made from choice.def by scripts/schema.py."""', "", *HEAD]
-    for f in core.fields():
+    for f in bridge.fields():
         default = () if f.type in ("dimensions", "stage-strategies") else f.default
         if isinstance(default, str):
             default = json.dumps(default)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from haloscope import core, errors
+from haloscope import bridge, errors
 from haloscope.measure import lists, space
 from haloscope.report import tables
 from haloscope.simulate import simgrid
@@ -51,7 +51,7 @@ def main(kind, app, ranks, cells, strategy, depth, process_grid, place, write):
         click.echo(" ".join(simgrid.command(platform, place, write, app, "--cells", cells, "--verify", "3")))
         return
     axes = {
-        "cells": lists.shapes(cells, core.find_app(app).dims),
+        "cells": lists.shapes(cells, bridge.find_app(app).dims),
         "ranks": [ranks],
         "strategy": lists.strategies(strategy),
         "depth": lists.numbers(depth, "--depth"),

@@ -109,7 +109,9 @@ def line(title: str, rows: list[Row]) -> list[str]:
     base = next(row for row in rows if row.request["strategy"] == "ordered/p2p")
     best = rows[0]
     equal = [
-        r for r in rows if stats.told(stats.ratio_of_launches(r.launches, best.launches), "s", "f") == stats.NO_CHOICE
+        r
+        for r in rows
+        if stats.verdict_text(stats.ratio_of_launches(r.launches, best.launches), "s", "f") == stats.NO_CHOICE
     ]
     short = [row.request["strategy"].removeprefix("ordered/") for row in [best, *(r for r in equal if r is not best)]]
     gain = stats.ratio_of_launches(best.launches, base.launches)

@@ -1,7 +1,8 @@
 """Haloscope: runs, measures, predicts and hands over halo exchange for structured grids.
 
-`haloscope.best(app, cells, ranks, profile)` says what to use. `haloscope.Grid`, `haloscope.Field` and
-`haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`).
+`haloscope.best(app, cells, ranks, profile)` returns the fastest choice. `haloscope.Grid`, `haloscope.Field` and
+`haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`). All errors are a `HaloscopeError`:
+`UsageError` for a request that cannot work, `UnavailableError` for one that this machine, build or MPI cannot serve.
 """
 
 _PUBLIC = {
@@ -9,6 +10,9 @@ _PUBLIC = {
     "Grid": "haloscope.exchange",
     "Field": "haloscope.exchange",
     "Exchange": "haloscope.exchange",
+    "HaloscopeError": "haloscope.errors",
+    "UsageError": "haloscope.errors",
+    "UnavailableError": "haloscope.errors",
 }
 
 

@@ -1,4 +1,4 @@
-"""Arguments of calls: what is wrong with one becomes a UsageProblem that names it, whatever was raised by it."""
+"""Arguments of calls: what is wrong with one becomes a UsageError that names it, whatever was raised by it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.errors import HaloscopeError, UsageError
 
 _LONGEST = 200  # characters of a value or of another library's message
 _INT32, _INT64 = 2**31, 2**63
@@ -36,7 +36,7 @@ def as_problem(error: BaseException, what: str = "an argument") -> HaloscopeErro
     """Return an error as one of ours: itself, or what it says about `what`."""
     if isinstance(error, HaloscopeError):
         return error
-    kind = HaloscopeError if isinstance(error, _OF_THE_MACHINE) else UsageProblem
+    kind = HaloscopeError if isinstance(error, _OF_THE_MACHINE) else UsageError
     return kind(f"{what} cannot be used ({type(error).__name__}: {_safe(str, error)})")
 
 
@@ -61,19 +61,19 @@ def is_one(value: Any) -> bool:
 def each(name: str, value: Any, wanted: str) -> list[Any]:
     """Return the values of an argument that gives one for each axis, rank or side, in that order.
 
-    wanted: what to pass, for the message. Raises UsageProblem for one value, and for values that may be in another
+    wanted: what to pass, for the message. Raises UsageError for one value, and for values that may be in another
     order than they seem to be, or are read once only: mappings, sets, bytes, generators, arrays of several axes.
     """
     with named(name, value):
         if not is_one(value) and _is_list(value):
             return list(value)
-    raise UsageProblem(f"{name} is {shown(value)}, of type {type(value).__name__}; pass {wanted}, in a list or a tuple")
+    raise UsageError(f"{name} is {shown(value)}, of type {type(value).__name__}; pass {wanted}, in a list or a tuple")
 
 
 def for_axes(name: str, value: Any, axes: int, check: Callable[[str, Any], Any], wanted: str) -> list[Any]:
     """Return the values of an argument that gives one for each axis, or one for all, which is repeated.
 
-    check: returns one of the values, or raises UsageProblem. wanted: as for each(). How many a list has is not checked.
+    check: returns one of the values, or raises UsageError. wanted: as for each(). How many a list has is not checked.
     """
     return [check(name, value)] * axes if is_one(value) else [check(name, one) for one in each(name, value, wanted)]
 
@@ -86,14 +86,14 @@ def _is_list(value: Any) -> bool:
 
 
 def whole(name: str, value: Any, most: int = _INT32 - 1) -> int:
-    """Return a whole number from -most-1 to most. Raises UsageProblem for anything else. Cost: 0.1 us."""
+    """Return a whole number from -most-1 to most. Raises UsageError for anything else. Cost: 0.1 us."""
     if type(value) is not int:
         try:
             value = operator.index(value)
         except Exception:
-            raise UsageProblem(f"{name} is {shown(value)}; it is a whole number") from None
+            raise UsageError(f"{name} is {shown(value)}; it is a whole number") from None
     if not -most - 1 <= value <= most:
-        raise UsageProblem(f"{name} is {shown(value)}; it is a whole number of {most.bit_length() + 1} bits")
+        raise UsageError(f"{name} is {shown(value)}; it is a whole number of {most.bit_length() + 1} bits")
     return int(value)
 
 
@@ -103,29 +103,29 @@ def count(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number as a float. Raises UsageProblem for anything else, texts among them."""
+    """Return a number as a float. Raises UsageError for anything else, texts among them."""
     with named(name, value):
         if not isinstance(value, str | _BYTES):
             return float(value)
-    raise UsageProblem(f"{name} is {shown(value)}; it is a number")
+    raise UsageError(f"{name} is {shown(value)}; it is a number")
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False. Raises UsageProblem for what is neither they nor 1 or 0, texts among them."""
+    """Return True or False. Raises UsageError for what is neither they nor 1 or 0, texts among them."""
     with named(name, value):
         if not isinstance(value, str) and value in (True, False):
             return bool(value)
-    raise UsageProblem(f"{name} is {shown(value)}; it is True or False")
+    raise UsageError(f"{name} is {shown(value)}; it is True or False")
 
 
 def text(name: str, value: Any) -> bytes:
-    """Return a text as the C library takes it. Raises UsageProblem for what it cannot hold, as surrogates and NUL."""
+    """Return a text as the C library takes it. Raises UsageError for what it cannot hold, as surrogates and NUL."""
     if not isinstance(value, str):
-        raise UsageProblem(f"{name} is {shown(value)}; it is a text")
+        raise UsageError(f"{name} is {shown(value)}; it is a text")
     try:
         encoded = str.encode(value, "utf-8")
     except UnicodeEncodeError:
-        raise UsageProblem(f"{name} is {shown(value)}, which holds halves of characters; pass whole ones") from None
+        raise UsageError(f"{name} is {shown(value)}, which holds halves of characters; pass whole ones") from None
     if b"\0" in encoded:
-        raise UsageProblem(f"{name} is {shown(value)}, which holds the character NUL; leave it out")
+        raise UsageError(f"{name} is {shown(value)}, which holds the character NUL; leave it out")
     return encoded

@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
         """Find the subcommand; an unknown name gets its nearest neighbours."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            raise errors.UsageProblem(errors.unknown_name("command", name, self.list_commands(ctx)))
+            raise errors.UsageError(errors.unknown_name("command", name, self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
 
 

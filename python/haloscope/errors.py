@@ -17,13 +17,13 @@ class HaloscopeError(Exception):
     exit_code = FAILED
 
 
-class UsageProblem(HaloscopeError):
+class UsageError(HaloscopeError):
     """A request that can never work: wrong value, unknown name, illegal combination."""
 
     exit_code = USAGE
 
 
-class NotAvailable(HaloscopeError):
+class UnavailableError(HaloscopeError):
     """A legal request that this machine, build or MPI cannot serve."""
 
     exit_code = UNAVAILABLE

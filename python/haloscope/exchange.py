@@ -12,7 +12,7 @@
 >>> halo.free()
 
 Axes of grids are those of the arrays. All calls but properties of a grid are made by all ranks in the same order.
-Errors are `haloscope.errors.UsageProblem` and `NotAvailable`, raised on all ranks alike.
+Errors are `haloscope.errors.UsageError` and `UnavailableError`, raised on all ranks alike.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import numpy as np
 
 from haloscope import lifetimes, memory
 from haloscope.arguments import as_problem, count, each, flag, for_axes, is_one, named, shown, text, whole
-from haloscope.core import capi
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.bridge import capi
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.ranks import agree, call, checked, gather, handle_of, library, mark, member, refuse_unlike
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
             or len(set(split_ones)) != len(split_ones)
             or not all(0 <= a < 3 for a in split_ones)
         ):
-            raise UsageProblem(
+            raise UsageError(
                 f"axes is {shown(axes)}; the communicator has a Cartesian topology of {tuple(split)} ranks: pass for "
                 "each of its dimensions the axis of arrays that it splits, from 0, each once, as axes=(1, 2)"
             )
@@ -83,7 +83,7 @@ class _Unique:
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse: copy.copy(), copy.deepcopy() and pickle come here."""
         what = type(self).__name__
-        raise UsageProblem(
+        raise UsageError(
             f"{what} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on "
             "as it is, or make another one on all ranks"
         )
@@ -133,7 +133,7 @@ class Grid(_Unique):
             arrays [z, y, x] in columns. The other axes are not split, and periodic where `periodic` says so. None: a
             dimension of 1 rank that splits none.
 
-        Raises UsageProblem on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap
+        Raises UsageError on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap
         (naming the cell), a topology with other places or periods, a graph, another order on another rank; on the ranks
         that pass it, for what is no communicator of one group of ranks. Cost: five reductions; with `owned`, 48 bytes
         from each rank to all, with `reorder` 8.
@@ -167,9 +167,9 @@ class Grid(_Unique):
         ffi, lib = library()
         counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
         if not 1 <= len(counts) <= 3:
-            raise UsageProblem(f"cells are {shown(cells)}, which are {len(counts)} axes; 1 to 3 can be split")
+            raise UsageError(f"cells are {shown(cells)}, which are {len(counts)} axes; 1 to 3 can be split")
         if not isinstance(order, str) or order not in ("C", "F"):
-            raise UsageProblem(f"order is {shown(order)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
+            raise UsageError(f"order is {shown(order)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
         self.order: Literal["C", "F"] = "F" if order == "F" else "C"
         self._dims = len(counts)
         options = ffi.new("hs_grid_options*")
@@ -179,7 +179,7 @@ class Grid(_Unique):
             numbers = each("nodes", nodes, "the number of a node for each rank")
             self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in numbers])
             if len(self._nodes) != self._size:
-                raise UsageProblem(f"nodes has {len(self._nodes)} numbers for {self._size} ranks; pass one for each")
+                raise UsageError(f"nodes has {len(self._nodes)} numbers for {self._size} ranks; pass one for each")
             options.nodes = self._nodes
         for axis, (cells_of_axis, wraps) in enumerate(zip(counts, self._flags(periodic), strict=True)):
             options.cells[self._dimension(axis)] = cells_of_axis
@@ -192,7 +192,7 @@ class Grid(_Unique):
         """Return one flag for each axis."""
         flags = for_axes("periodic", periodic, self._dims, flag, "True or False for each axis")
         if len(flags) != self._dims:
-            raise UsageProblem(
+            raise UsageError(
                 f"periodic has {len(flags)} flags for {self._dims} axes; pass one for each, or one for all"
             )
         return flags
@@ -201,12 +201,12 @@ class Grid(_Unique):
         ffi, lib = library()
         cartesian = _cartesian(self.comm)
         if axes is not None and (owned is not None or cartesian is None):
-            raise UsageProblem(
+            raise UsageError(
                 "axes says which axes a communicator with a Cartesian topology splits; leave it out where owned says "
                 "what each rank has, and where the communicator has no such topology"
             )
         if process_grid is not None and (owned is not None or axes is not None):
-            raise UsageProblem("owned and axes say where each rank is; leave process_grid out")
+            raise UsageError("owned and axes say where each rank is; leave process_grid out")
         if owned is not None:
             options.split = lib.HS_SPLIT_BOXES
             self._set_owned(options, owned, cells)
@@ -216,7 +216,7 @@ class Grid(_Unique):
             self._rule = ffi.new("char[]", self._rule_of(process_grid))
             options.process_grid = self._rule
         if options.reorder and options.split != lib.HS_SPLIT_EVEN:
-            raise UsageProblem(
+            raise UsageError(
                 "owned and the Cartesian topology of a communicator say which rank has which cells; leave reorder out"
             )
 
@@ -224,7 +224,7 @@ class Grid(_Unique):
         """Split the grid as a communicator is, which has `split` processes by dimension."""
         _, lib = library()
         if process_grid is not None:
-            raise UsageProblem(
+            raise UsageError(
                 f"the communicator has a Cartesian topology of {list(split)} ranks; leave process_grid out, or pass a "
                 "communicator without topology (comm.Split())"
             )
@@ -234,7 +234,7 @@ class Grid(_Unique):
         for dimension, found in enumerate(_split_axes(axes, split)):
             if found is not None:
                 if found >= self._dims:
-                    raise UsageProblem(f"axes is {shown(axes)}; the grid has axes 0 to {self._dims - 1}")
+                    raise UsageError(f"axes is {shown(axes)}; the grid has axes 0 to {self._dims - 1}")
                 options.axes[self._dimension(found)] = dimension
 
     def _set_owned(self, options: Any, owned: Sequence[slice], cells: list[int]) -> None:
@@ -242,9 +242,9 @@ class Grid(_Unique):
             wanted = "a slice for each axis, as (slice(0, 4), slice(0, 8))"
             parts = each("owned", owned, wanted)
             if not all(isinstance(part, slice) for part in parts):
-                raise UsageProblem(f"owned is {shown(owned)}; pass {wanted}")
+                raise UsageError(f"owned is {shown(owned)}; pass {wanted}")
             if len(parts) != len(cells):
-                raise UsageProblem(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
+                raise UsageError(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
             for axis, (part, cells_of_axis) in enumerate(zip(parts, cells, strict=True)):
                 d = self._dimension(axis)
                 options.owned.lo[d], options.owned.hi[d] = _bounds(part, axis, cells_of_axis)
@@ -252,7 +252,7 @@ class Grid(_Unique):
     def _rule_of(self, process_grid: Any) -> bytes:
         if isinstance(process_grid, str):
             if any(letter.isdigit() for letter in process_grid):
-                raise UsageProblem(
+                raise UsageError(
                     f"process_grid is {shown(process_grid)}, a text that does not say for which axis a number is; pass "
                     "a number for each axis, as (2, 1), or a rule, as 'cubic'"
                 )
@@ -260,7 +260,7 @@ class Grid(_Unique):
         numbers = each("process_grid", process_grid, "a number of ranks for each axis, as (2, 1)")
         ranks = [whole("process_grid", n) for n in numbers]
         if len(ranks) != self._dims:
-            raise UsageProblem(f"process_grid is {tuple(ranks)} for {self._dims} axes; pass a number for each")
+            raise UsageError(f"process_grid is {tuple(ranks)} for {self._dims} axes; pass a number for each")
         return "x".join(str(n) for n in self._by_axis(ranks)).encode()
 
     def _dimension(self, axis: int) -> int:
@@ -289,7 +289,7 @@ class Grid(_Unique):
         found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
         steps = [whole("offset", step) for step in each("offset", offset, "-1, 0 or 1 for each axis, as (0, 1)")]
         if len(steps) != self._dims:
-            raise UsageProblem(f"offset is {tuple(steps)} for {self._dims} axes; pass -1, 0 or 1 for each")
+            raise UsageError(f"offset is {tuple(steps)} for {self._dims} axes; pass -1, 0 or 1 for each")
         for axis, step in enumerate(steps):
             by_dimension[self._dimension(axis)] = step
         call("hs_grid_neighbour", self._handle, self._rank, by_dimension, found)
@@ -333,11 +333,11 @@ class Grid(_Unique):
 def _bounds(part: slice, axis: int, cells: int) -> tuple[int, int]:
     """Return the first cell of a slice and the one after its last. The library refuses those beyond the grid."""
     if part.step is not None and whole("owned", part.step) != 1:
-        raise UsageProblem(f"owned has a step of {part.step} in axis {axis}; a rank owns every cell of its box")
+        raise UsageError(f"owned has a step of {part.step} in axis {axis}; a rank owns every cell of its box")
     first = 0 if part.start is None else count("owned", part.start)
     end = cells if part.stop is None else count("owned", part.stop)
     if first < 0 or end < 0:
-        raise UsageProblem(
+        raise UsageError(
             f"owned has {shown(part)} in axis {axis}, and cells are counted from 0, not from the end; give global "
             "cells, without halos"
         )
@@ -352,7 +352,7 @@ def _between(centring: Centring, dims: int) -> list[int]:
         if centring in (faces := [f"face-{axis}" for axis in range(dims)]):
             return [int(centring == face) for face in faces]
     names = ", ".join(f"face-{axis}" for axis in range(dims))
-    raise UsageProblem(
+    raise UsageError(
         f"centring is {shown(centring)}; it is cell, node, or by the axis that faces are normal to: {names}"
     )
 
@@ -368,9 +368,9 @@ def _sides(halo: Halo, dims: int) -> list[tuple[int, int]]:
         wanted = "a number, or a number or (low, high) for each axis"
         sides = [pair(halo)] * dims if is_one(halo) else [pair(side) for side in each("halo", halo, wanted)]
     if len(sides) != dims:
-        raise UsageProblem(f"halo is {shown(halo)} for {dims} axes; pass {wanted}")
+        raise UsageError(f"halo is {shown(halo)} for {dims} axes; pass {wanted}")
     if any(width < 0 for side in sides for width in side):
-        raise UsageProblem(f"halo is {shown(halo)}; widths are 0 or more")
+        raise UsageError(f"halo is {shown(halo)}; widths are 0 or more")
     return sides
 
 
@@ -408,7 +408,7 @@ def _slots(field: Field, name: str) -> tuple[Array, ...]:
     """Return the arrays of a field, one for each slot."""
     arrays = field.arrays if isinstance(field.arrays, tuple) else (field.arrays,)
     if not arrays:
-        raise UsageProblem(f"{name} has no arrays; pass one, or one for each slot")
+        raise UsageError(f"{name} has no arrays; pass one, or one for each slot")
     return arrays
 
 
@@ -429,7 +429,7 @@ def _type_of(array: np.ndarray, dims: int) -> str:
 
 
 def _refuse_unlike_types(comm: Any, described: list[_Described], marks: np.ndarray) -> None:
-    """Raise UsageProblem on all ranks where they have arrays of other types, of which C compares the bytes alone.
+    """Raise UsageError on all ranks where they have arrays of other types, of which C compares the bytes alone.
 
     marks: of each rank's types. Collective where they differ.
     """
@@ -456,7 +456,7 @@ class _Described:
         self.encoded = library()[0].new("char[]", text("name", self.name))
         given = _slots(field, self.name)
         if len(given) != slots:
-            raise UsageProblem(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
+            raise UsageError(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
         self.arrays = [memory.described(array, self.name) for array in given]
         self.sides = _sides(halo if field.halo is None else field.halo, grid._dims)
         self.room = self.sides if flag("outer", field.outer) else grid._inner_sides(self.sides)
@@ -470,20 +470,20 @@ class _Described:
         dims, one = grid._dims, self.arrays[0]
         wanted = tuple(n + low + high for n, (low, high) in zip(grid.points(field.centring), self.room, strict=True))
         if array.shape[:dims] != wanted:
-            raise UsageProblem(
+            raise UsageError(
                 f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} "
                 f"points and a halo of {self.room}. Make it with grid.zeros(), or give its halo"
             )
         if (array.strides, array.dtype, array.shape) != (one.strides, one.dtype, one.shape):
-            raise UsageProblem(f"{self.name} has slots of different types, shapes or strides; make them alike")
+            raise UsageError(f"{self.name} has slots of different types, shapes or strides; make them alike")
         if array.dtype.hasobject:
-            raise UsageProblem(
+            raise UsageError(
                 f"{self.name} holds Python objects; halos are moved as bytes: pass numbers or structs of them"
             )
         step = array.itemsize
         for extent, stride in reversed(list(zip(array.shape[dims:], array.strides[dims:], strict=True))):
             if extent > 1 and stride != step:
-                raise UsageProblem(
+                raise UsageError(
                     f"{self.name} has axes beyond the grid's {dims} that are not contiguous; pass each component as an "
                     "array of its own"
                 )
@@ -491,12 +491,12 @@ class _Described:
         self.element_bytes = step
 
     def replacement(self, slot: int, array: Array) -> np.ndarray:
-        """Return the memory of another array for a slot. Raises UsageProblem where it is not like the one there."""
+        """Return the memory of another array for a slot. Raises UsageError where it is not like the one there."""
         if not 0 <= slot < len(self.arrays):
-            raise UsageProblem(f"slot {slot} does not exist; {self.name} has {len(self.arrays)}")
+            raise UsageError(f"slot {slot} does not exist; {self.name} has {len(self.arrays)}")
         found, one = memory.described(array, self.name), self.arrays[slot]
         if (found.strides, found.dtype, found.shape) != (one.strides, one.dtype, one.shape):
-            raise UsageProblem(
+            raise UsageError(
                 f"{self.name} had shape {one.shape}, strides {one.strides} and type {one.dtype}, the new array has "
                 f"{found.shape}, {found.strides} and {found.dtype}; open another exchange for it"
             )
@@ -556,8 +556,8 @@ class Exchange(_Unique):
             for arrays [z, y, x] in columns, whose axis 0 has a halo too where `halo` says so, and does not wrap around
             (a Grid can). Axes after the last one named are components of a point. Default: the first axes.
 
-        Raises UsageProblem on all ranks for arrays that do not fit the grid, cannot be written to, share memory with
-        each other, are more than memory (masks, units), or are of other types on other ranks; NotAvailable for a
+        Raises UsageError on all ranks for arrays that do not fit the grid, cannot be written to, share memory with
+        each other, are more than memory (masks, units), or are of other types on other ranks; UnavailableError for a
         strategy that this MPI cannot serve. Cost: some small collective calls and what the transport opens.
         """
         if isinstance(grid, Grid):
@@ -603,9 +603,9 @@ class Exchange(_Unique):
         ffi, lib = library()
         fields = _fields(arrays)
         if not fields:
-            raise UsageProblem("an exchange of no arrays; pass at least one")
+            raise UsageError("an exchange of no arrays; pass at least one")
         if axes is not None:
-            raise UsageProblem("axes says how a communicator splits arrays; a Grid says that itself: leave axes out")
+            raise UsageError("axes splits arrays over a communicator; a Grid has a split: leave axes out")
         slots = len(_slots(fields[0], _name(fields[0], 0)))
         described = [_Described(self.grid, field, number, halo, slots) for number, field in enumerate(fields)]
         structs = ffi.new("hs_field[]", len(described))
@@ -625,7 +625,7 @@ class Exchange(_Unique):
         stream: arrays on a device: packing comes after what this stream has been given (CuPy's or PyTorch's, or its
             address).
             None: after what the default stream has been given.
-        Raises UsageProblem while another slot is under way, for a slot that there is not, and a stream for arrays of
+        Raises UsageError while another slot is in flight, for a slot that there is not, and a stream for arrays of
         the host.
         """
         if type(slot) is not int or slot >> 31:  # in place, since it is called in each step
@@ -681,7 +681,7 @@ class Exchange(_Unique):
         hold get the sum of all of them, in halos of no layers too, as the assembly of finite elements needs it.
 
         stream: arrays on a device: see start().
-        Raises UsageProblem as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
+        Raises UsageError as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
         messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.
         """
         try:
@@ -713,7 +713,7 @@ class Exchange(_Unique):
 
     def _require_addends(self) -> None:
         if one := self._not_added:
-            raise UsageProblem(
+            raise UsageError(
                 f"{one.name} has elements of type {one.arrays[0].dtype}, which cannot be added: pass integers, or "
                 "real or complex numbers of single or double precision, in this machine's order of bytes, and the "
                 "others to another exchange"
@@ -727,7 +727,7 @@ class Exchange(_Unique):
             one store for each number in the halos.
         stream: arrays on a device: after what it has been given, and the poison before what it is given next. None:
             after what the default stream has been given, and the host waits.
-        Raises UsageProblem for a slot that there is not, a negative number, and while an exchange is under way.
+        Raises UsageError for a slot that there is not, a negative number, and while an exchange is in flight.
         """
         slot, fresh = whole("slot", slot), whole("fresh", fresh)
         if stream is None:
@@ -736,7 +736,7 @@ class Exchange(_Unique):
             call("hs_exchange_changed_on", self._open(), slot, fresh, self._stream(stream))
 
     def require_fresh(self, depth: int, slot: int = 0) -> None:
-        """Raise UsageProblem, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
+        """Raise UsageError, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
 
         The text names the field, the side, the layers and the number of the last exchange. Sides that the exchange does
         not fill are not looked at.
@@ -744,7 +744,7 @@ class Exchange(_Unique):
         call("hs_exchange_require_fresh", self._open(), whole("depth", depth), whole("slot", slot))
 
     def check_clean(self, slot: int = 0, stream: Stream | None = None) -> None:
-        """Raise UsageProblem, on all ranks, where an own point was computed from a guarded halo that was stale.
+        """Raise UsageError, on all ranks, where an own point was computed from a guarded halo that was stale.
         Collective.
 
         The text names the first such point of a rank and the side. Finds reals of 4 and 8 bytes, complex numbers of two
@@ -767,7 +767,7 @@ class Exchange(_Unique):
         step.
 
         arrays: one for each field, in their order, in a list or a tuple; anything else is one array. Raises
-        UsageProblem for arrays that are not alike, and while an exchange is under way; the next start() for arrays that
+        UsageError for arrays that are not alike, and while an exchange is in flight; the next start() for arrays that
         share memory. Local and cheap, but for strategies whose neighbours know the arrays' addresses, which are opened
         again.
         """
@@ -784,7 +784,7 @@ class Exchange(_Unique):
     def _replacements(self, slot: int, arrays: Sequence[Array]) -> list[np.ndarray]:
         given = _several(arrays)
         if len(given) != len(self._described):
-            raise UsageProblem(f"rebind() got {len(given)} arrays for {len(self._described)} fields; pass one for each")
+            raise UsageError(f"rebind() got {len(given)} arrays for {len(self._described)} fields; pass one for each")
         return [one.replacement(slot, array) for one, array in zip(self._described, given, strict=True)]
 
     def _refuse(self, call: str, problem: HaloscopeError) -> NoReturn:
@@ -824,7 +824,7 @@ class Exchange(_Unique):
 
     def _open(self) -> Any:
         if self._handle is None:
-            raise UsageProblem("the exchange was freed; open another one")
+            raise UsageError("the exchange was freed; open another one")
         return self._handle
 
 
@@ -859,12 +859,12 @@ class _Block:
 def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
     cartesian, fields = _cartesian(comm), _fields(arrays)
     if cartesian is None:
-        raise UsageProblem(
+        raise UsageError(
             "the communicator has no Cartesian topology, so nothing says how its ranks are neighbours; make it with "
             "comm.Create_cart(), or pass a haloscope.Grid"
         )
     if not fields:
-        raise UsageProblem("an exchange of no arrays; pass at least one")
+        raise UsageError("an exchange of no arrays; pass at least one")
     split = _split_axes(axes, cartesian[0])
     dims = 1 + max((axis for axis in split if axis is not None), default=0)
     field = fields[0]
@@ -875,7 +875,7 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
     between = _between(field.centring, dims)
     shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, room, between, strict=False))
     if len(shape) != dims or min(shape) < 1:
-        raise UsageProblem(
+        raise UsageError(
             f"the array has shape {array.shape}, the communicator splits axes {tuple(split)} and the halo is {room}; "
             f"pass an array of {dims} axes or more, larger than its halo"
         )
@@ -904,7 +904,7 @@ def _grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     found = gather(comm, "a grid", block.numbers())
     orders, blocks, split_axes = found[:, 0], found[:, 1:4], found[:, 4:]
     if (split_axes != split_axes[0]).any():
-        raise UsageProblem(
+        raise UsageError(
             "the ranks name different axes that the communicator splits; pass the same axes on all of them"
         )
     places = np.stack(np.unravel_index(np.arange(size), block.split), axis=1)  # MPI numbers the last dimension first

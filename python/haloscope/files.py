@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 MOST_BYTES = 1 << 30  # of a file, and of what a compressed one holds
 MOST_TIMES, LEAST_UNPACKED = 100, 64 << 20  # a compressed file may hold so many times its size, or so many bytes
@@ -37,18 +37,18 @@ def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, st
     """Return the text of a file, unpacked where its name ends in .xz.
 
     what: the file in words, "the profile"; remedy: what to do, for errors. most: bytes. strict: refuse what is no
-    UTF-8, which is replaced otherwise. Raises UsageProblem for a file that is none, too large, or not readable. Cost:
+    UTF-8, which is replaced otherwise. Raises UsageError for a file that is none, too large, or not readable. Cost:
     at most three times the text's memory.
     """
     try:
         return bytes_of(Path(path), most).decode("utf-8-sig", errors="strict" if strict else "replace")
     except UnicodeDecodeError:
-        why = "it is no text"
+        why = "it is not text"
     except Unfit as fault:
         why = str(fault)
     except OSError as error:
         why = error.strerror or str(error)
-    raise UsageProblem(f"cannot read {what} {path}: {why}; {remedy}")
+    raise UsageError(f"cannot read {what} {path}: {why}; {remedy}")
 
 
 def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -103,16 +103,16 @@ def _unpacked(file: BinaryIO, most: int) -> bytes:
 
 
 def refuse_additions(path: Path) -> None:
-    """Raise UsageProblem for what records cannot be added to: a compressed file, or what is there and no regular
+    """Raise UsageError for what records cannot be added to: a compressed file, or what is there and no regular
     file.
     """
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageProblem(
+            raise UsageError(
                 f"cannot write records to {path}: it is no regular file; choose another file with --output"
             )
     if path.suffix == COMPRESSED:
-        raise UsageProblem(
+        raise UsageError(
             f"{path} would be compressed, and records are added to plain .jsonl files; unpack it with xz -d, or give "
             f"--output another name"
         )

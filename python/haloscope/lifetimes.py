@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from haloscope import ranks
-from haloscope.core.once import once
+from haloscope.bridge.once import once
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from haloscope.arguments import count, named, shown
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 # Kinds of devices of DLPack: memory that the host reads as its own, also where it is pinned, and such as it does not
 # simply read: CUDA, ROCm, another one, managed memory of CUDA.
@@ -61,13 +61,13 @@ class _Described:
 def described(array: Any, name: str) -> np.ndarray:
     """Return the same memory as one of NumPy's plain arrays. Elements of one on a device must not be touched.
 
-    Raises UsageProblem for what is more than memory (masks, units, names of axes), what cannot be written to, what
+    Raises UsageError for what is more than memory (masks, units, names of axes), what cannot be written to, what
     shows its memory in no way that is known here, and types that NumPy does not have. Cost: microseconds.
     """
     with named(name, array):
         found = _described(array, name)
     if not found.flags.writeable:
-        raise UsageProblem(
+        raise UsageError(
             f"{name} cannot be written to, and an exchange fills its halo in place: pass memory of your own, as a copy"
         )
     return found
@@ -89,7 +89,7 @@ def _described(array: Any, name: str) -> np.ndarray:
         view = memoryview(array)
     except TypeError:
         several = "" if isinstance(array, list) else ", and several arrays in a list or a tuple"
-        raise UsageProblem(
+        raise UsageError(
             f"{name} is of type {type(array).__name__}, which does not show its memory; pass {_inside(array)}{several}"
         ) from None
     return np.asarray(view)
@@ -100,7 +100,7 @@ def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
     rules.
     """
     if isinstance(array, np.ma.MaskedArray):
-        raise UsageProblem(
+        raise UsageError(
             f"{name} is a masked array, whose mask would stay as it is; pass its .data and its .mask as two arrays (a "
             "mask "
             "that is one: numpy.ma.getmaskarray)"
@@ -108,7 +108,7 @@ def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
     own = [cls for cls in type(array).__mro__ if cls.__module__.partition(".")[0] != "numpy" and cls is not object]
     carries = any(_HOOKS & vars(cls).keys() for cls in own)
     if carries or (own and not isinstance(array, np.memmap) and getattr(array, "__dict__", None)):
-        raise UsageProblem(
+        raise UsageError(
             f"{name} is of type {type(array).__name__}, which carries more than its memory, as units or a mask, that "
             "would "
             "not be exchanged; pass .view(numpy.ndarray), and what else is to be exchanged as an array of its own"
@@ -119,7 +119,7 @@ def _refuse_mask_and_units(array: Any, name: str) -> None:
     for what in ("mask", "units", "unit"):
         carried = getattr(array, what, None)
         if carried is not None and not callable(carried):
-            raise UsageProblem(
+            raise UsageError(
                 f"{name} is of type {type(array).__name__} and has a {what.rstrip('s')}, which an exchange does not "
                 "move; "
                 f"pass {_inside(array)}, and a mask as another array"
@@ -140,7 +140,7 @@ def _of_interface(interface: Any, name: str) -> dict:
     """
     shown_by = dict(interface)
     if shown_by.pop("mask", None) is not None:
-        raise UsageProblem(f"{name} has a mask, which an exchange does not move; pass an array without")
+        raise UsageError(f"{name} has a mask, which an exchange does not move; pass an array without")
     shown_by.pop("stream", None)  # nothing is read now
     if isinstance(shown_by.get("data"), tuple):
         address, read_only = shown_by["data"]
@@ -155,15 +155,15 @@ def _of_dlpack(array: Any, name: str) -> np.ndarray:
     """
     kind = int(array.__dlpack_device__()[0]) if hasattr(array, "__dlpack_device__") else 1
     if kind not in _HOSTS | _DEVICES:
-        raise UsageProblem(f"{name} is on a device of DLPack's kind {kind}, which the library does not reach")
+        raise UsageError(f"{name} is on a device of DLPack's kind {kind}, which the library does not reach")
     capsule = _capsule(array, {"stream": -1} if kind in _DEVICES else {})  # -1: no waiting, since nothing is read
     flags, tensor = _tensor_in(capsule, name)
     if flags & _COPIED:
-        raise UsageProblem(
+        raise UsageError(
             f"{name} shows a copy of its memory, and a halo filled there would not reach it; pass the array itself"
         )
     if tensor.lanes != 1 or (tensor.code not in _KINDS and tensor.code != 6) or tensor.bits % 8:
-        raise UsageProblem(f"{name} has elements of a type that NumPy does not have; view it as integers of that size")
+        raise UsageError(f"{name} has elements of a type that NumPy does not have; view it as integers of that size")
     size = tensor.bits // 8
     shape = tuple(tensor.shape[: tensor.dims])
     strides = tuple(size * step for step in tensor.strides[: tensor.dims]) if tensor.strides else None
@@ -188,22 +188,22 @@ def _tensor_in(capsule: Any, name: str) -> tuple[int, _Tensor]:
     if api.PyCapsule_IsValid(capsule, b"dltensor"):
         return 0, _Tensor.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor"))
     if not api.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
-        raise UsageProblem(f"{name} gives {shown(capsule)} by __dlpack__, which is no capsule of DLPack")
+        raise UsageError(f"{name} gives {shown(capsule)} by __dlpack__, which is not a capsule of DLPack")
     found = _Versioned.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
     if found.major > _VERSION[0]:
-        raise UsageProblem(f"{name} speaks DLPack {found.major}.{found.minor}; this library reads up to {_VERSION[0]}")
+        raise UsageError(f"{name} speaks DLPack {found.major}.{found.minor}; this library reads up to {_VERSION[0]}")
     return found.flags, found.tensor
 
 
 def stream_address(stream: Any) -> int:
     """Return the address by which the driver knows a stream: a number, or of CuPy's, PyTorch's or NVIDIA's own objects.
 
-    Raises UsageProblem for anything else.
+    Raises UsageError for anything else.
     """
     with named("stream", stream):
         address = _address_of(stream)
     if count("stream", address) < 0:
-        raise UsageProblem(f"stream is {address}; an address is 0 (the default stream) or more")
+        raise UsageError(f"stream is {address}; an address is 0 (the default stream) or more")
     return address
 
 
@@ -215,7 +215,7 @@ def _address_of(stream: Any) -> int:
         return int(stream.__cuda_stream__()[1])
     if isinstance(stream, int):
         return stream
-    raise UsageProblem(
+    raise UsageError(
         f"{shown(stream)} is no stream of a device; pass one of CuPy or PyTorch, or its address as a number (0: the "
         "default "
         "stream)"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from haloscope import files
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.terminal import printable
 
 _LOOKED_AT = 1 << 20  # bytes
@@ -39,21 +39,21 @@ TRACE = re.compile(rb'"(clock [-+][\d.]+ us|device) \+- [\d.]+ us"')  # a label:
 
 
 def refuse_foreign(path: Path, kind: Kind) -> None:
-    """Raise UsageProblem when an existing file is not of the kind that would replace it."""
+    """Raise UsageError when an existing file is not of the kind that would replace it."""
     try:
         beginning = files.beginning_of(path, _LOOKED_AT)
     except (FileNotFoundError, NotADirectoryError):
         return
     except files.Unfit:
-        raise UsageProblem(f"{path} is no regular file; choose another name") from None
+        raise UsageError(f"{path} is no regular file; choose another name") from None
     except OSError as error:
-        raise UsageProblem(f"{path} is there and cannot be read: {error.strerror}; choose another name") from None
+        raise UsageError(f"{path} is there and cannot be read: {error.strerror}; choose another name") from None
     if beginning.strip() and not kind.search(beginning):
-        raise UsageProblem(f"{path} is there and was not written by haloscope; choose another name, or move it away")
+        raise UsageError(f"{path} is there and was not written by haloscope; choose another name, or move it away")
 
 
 def refuse_foreign_figure(stem: Path) -> None:
-    """Raise UsageProblem when a figure's SVG or PNG would replace something else."""
+    """Raise UsageError when a figure's SVG or PNG would replace something else."""
     for suffix in (".svg", ".png"):
         refuse_foreign(beside(stem, suffix), FIGURE)
 
@@ -74,7 +74,7 @@ def writing(path: Path, kind: Kind) -> Iterator[TextIO]:
     """Yield a file that takes the place of `path` at the end; where anything fails, `path` is as it was.
 
     Makes the folder. A link stays, and the file that it leads to is replaced; its permissions stay.
-    Raises UsageProblem as `refuse_foreign` does, HaloscopeError when the file cannot be written.
+    Raises UsageError as `refuse_foreign` does, HaloscopeError when the file cannot be written.
     """
     refuse_foreign(path, kind)
     with _explained(path):
@@ -106,7 +106,7 @@ def write_report(path: Path, text: str) -> None:
 
 
 def move(path: Path, target: Path, kind: Kind) -> None:
-    """Give a file another name. Raises UsageProblem as `refuse_foreign` does, HaloscopeError when that cannot be
+    """Give a file another name. Raises UsageError as `refuse_foreign` does, HaloscopeError when that cannot be
     done.
     """
     refuse_foreign(target, kind)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from haloscope.arguments import as_problem, shown
-from haloscope.core import build, capi
-from haloscope.core.once import once
-from haloscope.errors import OK, HaloscopeError, NotAvailable, UsageProblem
+from haloscope.bridge import build, capi
+from haloscope.bridge.once import once
+from haloscope.errors import OK, HaloscopeError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -36,7 +36,9 @@ def library_name() -> str:
 
 @once
 def library() -> tuple:
-    """Load the library of exchanges once; return (ffi, library). Raises NotAvailable for a library of another MPI."""
+    """Load the library of exchanges once; return (ffi, library). Raises UnavailableError for a library of another
+    MPI.
+    """
     name = library_name()
     if name == build.EXCHANGE_LIBRARY:
         require_its_mpi(build.mpi())
@@ -53,7 +55,7 @@ def require_its_mpi(built_for: str) -> None:
         return
     if not built_for or (vendor == "Open MPI") == built_for.startswith("Open MPI"):
         return
-    raise NotAvailable(
+    raise UnavailableError(
         f"mpi4py ({MPI.__file__}) runs on {vendor} {'.'.join(map(str, version))}, but this Haloscope was built for "
         f"{built_for}: use an mpi4py for {built_for.rsplit(' ', 1)[0]}, or build Haloscope with mpicxx of {vendor}, "
         "or build it "
@@ -71,20 +73,20 @@ def call(function: str, *arguments: object) -> None:
 def handle_of(comm: MPI.Comm) -> int:
     """Return a communicator as an integer of Fortran, for calls of the library. Local.
 
-    Raises UsageProblem after MPI's end: Open MPI ends the job in py2f() then.
+    Raises UsageError after MPI's end: Open MPI ends the job in py2f() then.
     """
     call("hs_require_mpi")
     return int(comm.py2f())
 
 
 def member(comm: Any) -> tuple[int, int]:
-    """Return this rank's number and the number of ranks. Local. Raises UsageProblem for what no grid can be split
+    """Return this rank's number and the number of ranks. Local. Raises UsageError for what no grid can be split
     over.
     """
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):
-        raise UsageProblem(f"{shown(comm)} is no communicator; pass one of mpi4py, as MPI.COMM_WORLD")
+        raise UsageError(f"{shown(comm)} is not a communicator; pass one of mpi4py, as MPI.COMM_WORLD")
     found = library()[0].new("int32_t[2]")
     call("hs_member_f", handle_of(comm), found, found + 1)
     return found[0], found[1]
@@ -95,7 +97,7 @@ def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[]
 
     That rank raises its own error, the others its text. Cost: a reduction, with an order two.
     what: "a grid" or "an exchange", which all ranks make, for messages.
-    order: after the work, the order of axes of what this rank asks for, "C" or "F". Raises UsageProblem where ranks
+    order: after the work, the order of axes of this rank's request, "C" or "F". Raises UsageError where ranks
         differ in it.
     """
     result, problem, axes = None, None, library()[0].NULL
@@ -153,7 +155,7 @@ def mark(texts: Sequence[str]) -> int:
 
 
 def refuse_unlike(comm: MPI.Comm, what: str, aspect: str, text: str, marks: np.ndarray, remedy: str) -> None:
-    """Raise UsageProblem on all ranks where the marks of two of them differ, with the texts of both.
+    """Raise UsageError on all ranks where the marks of two of them differ, with the texts of both.
 
     what: as for agree(). aspect: of it, which is compared. text: this rank's. marks: those of all ranks, as from
     gather(). Nothing is sent where they are alike, else collective.
@@ -166,7 +168,7 @@ def refuse_unlike(comm: MPI.Comm, what: str, aspect: str, text: str, marks: np.n
     texts = gather(comm, what, np.frombuffer(padded, "i8").tolist())
     other = int(np.argmax(marks != marks[0]))
     first, unlike = (texts[rank].tobytes()[: lengths[rank]].decode("utf-8", "replace") for rank in (0, other))
-    raise UsageProblem(
+    raise UsageError(
         f"the ranks ask for different {what.split(' ', 1)[1]}s: {aspect}: {first} on rank 0, {unlike} on rank "
         f"{other}; {remedy}"
     )

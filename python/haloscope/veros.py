@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 from haloscope.exchange import Exchange, Field, Grid
 from haloscope.ranks import member
 
@@ -27,7 +27,7 @@ _exchanges: dict[tuple, Exchange] = {}
 def install() -> None:
     """Have Veros exchange halos by this library from now on, in all models of this process.
 
-    Results have the same bits. Raises NotAvailable where Veros is not installed or computes with JAX, whose arrays
+    Results have the same bits. Raises UnavailableError where Veros is not installed or computes with JAX, whose arrays
     cannot be exchanged in place.
     """
     global _original  # noqa: PLW0603 (what uninstall() puts back)
@@ -66,9 +66,9 @@ def _veros() -> tuple[Any, Any]:
     try:
         from veros import distributed, restart, runtime_settings
     except ImportError:
-        raise NotAvailable("Veros is not installed; install it with 'pip install veros mpi4py'") from None
+        raise UnavailableError("Veros is not installed; install it with 'pip install veros mpi4py'") from None
     if runtime_settings.backend != "numpy":
-        raise NotAvailable(
+        raise UnavailableError(
             f"Veros computes with {runtime_settings.backend}; set veros.runtime_settings.backend = 'numpy'"
         )
     return distributed, restart

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import validate
-from haloscope.core import build, capi
-from haloscope.core.json_values import encoded
+from haloscope.bridge import build, capi
+from haloscope.bridge.json_values import encoded
 from haloscope.errors import HaloscopeError
 from haloscope.measure import launch
 from haloscope.model import profile
@@ -58,7 +58,7 @@ PLAN = {
     },
     "schedule": "split",
     "stage": 0,
-    "step": json.loads(encoded(core.step_of(core.Choice("laplace2d", (64, 48))))),
+    "step": json.loads(encoded(bridge.step_of(bridge.Choice("laplace2d", (64, 48))))),
     "options": {"depth": 2, "steps": 1, "tiles": 3},
 }
 MOST_RANKS = 5000  # that a document is worked out for, so that many documents have their turn
@@ -118,10 +118,10 @@ def fuzz_prediction(random: Random) -> None:
 
 
 def fuzz_simulation(random: Random) -> None:
-    choice = core.Choice.from_json(random.choice(CHOICES))
+    choice = bridge.Choice.from_json(random.choice(CHOICES))
     machine = profile.Profile(PROFILES[0])
     vars(machine)["handle"] = wrong_profile(random)
-    simulate.simulate(choice, machine, how=simulate.How(steps=2))
+    simulate.simulate(choice, machine, options=simulate.SimulationOptions(steps=2))
 
 
 def fuzz_advice(random: Random) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import bridge
 
 CENTRINGS = ("cell", "node", "face_x", "face_y", "face_z")
 
@@ -20,21 +20,21 @@ class Case:
     cells: tuple[int, ...]
     ranks: tuple[int, ...]
     periodic: tuple[bool, ...]
-    spec: core.ExchangeSpec
+    spec: bridge.ExchangeSpec
 
     @property
-    def layout(self) -> core.Layout:
+    def layout(self) -> bridge.Layout:
         """The layout, made anew."""
-        return core.Layout(self.cells, self.ranks, self.periodic)
+        return bridge.Layout(self.cells, self.ranks, self.periodic)
 
-    def plans(self) -> list[core.Plan]:
+    def plans(self) -> list[bridge.Plan]:
         """The plans of all ranks."""
         layout = self.layout
-        return [core.make_plan(layout, rank, self.spec) for rank in range(layout.size)]
+        return [bridge.make_plan(layout, rank, self.spec) for rank in range(layout.size)]
 
 
 quantities = st.builds(
-    core.Quantity,
+    bridge.Quantity,
     name=st.sampled_from("abc"),
     element_bytes=st.sampled_from((1, 4, 8, 24)),
     type=st.sampled_from(("real", "integer")),
@@ -80,7 +80,7 @@ def cases(draw, dims=any_dims, most_ranks=12, **fixed):
             return st.tuples(*(st.integers(0, most) for most in (*layers, *pad)))
 
         widths = tuple(draw(st.tuples(at_most(low), at_most(high))) for _ in chosen["quantities"])
-    spec = core.ExchangeSpec(low=(*low, *pad), high=(*high, *pad), widths=widths, **chosen)
+    spec = bridge.ExchangeSpec(low=(*low, *pad), high=(*high, *pad), widths=widths, **chosen)
     periodic = draw(st.lists(st.sampled_from((True, False, True)), min_size=d, max_size=d))
     return Case(tuple(cells), tuple(ranks), tuple(periodic), spec)
 
@@ -90,7 +90,7 @@ def staggered(centring: str, d: int) -> int:
     return int(centring == "node" or centring == "face_" + "xyz"[d])
 
 
-def identity(layout: core.Layout, rank: int, point, quantity: core.Quantity) -> tuple:
+def identity(layout: bridge.Layout, rank: int, point, quantity: bridge.Quantity) -> tuple:
     """Return the global point at a rank-local one, and whether it is negated.
 
     Periodic images are the same point, and so are mirror images at edges.
@@ -109,7 +109,7 @@ def identity(layout: core.Layout, rank: int, point, quantity: core.Quantity) -> 
     return (*places, negated)
 
 
-def halo(plan: core.Plan, q: int) -> set:
+def halo(plan: bridge.Plan, q: int) -> set:
     """Return the local points that an exchange must fill: ghost points, in one dimension or several, whose every ghost
     direction has a neighbour or is mirrored."""
     owned, allocated = plan.owned[q], plan.allocated[q]
@@ -129,7 +129,7 @@ def halo(plan: core.Plan, q: int) -> set:
     return {point for point in allocated.cells() if wanted(point)}
 
 
-def exchange(layout: core.Layout, plans: list[core.Plan]) -> list[dict]:
+def exchange(layout: bridge.Layout, plans: list[bridge.Plan]) -> list[dict]:
     """Carry out one exchange, round by round; return per rank a map (quantity, local point) -> global identity."""
     fields = [
         {
@@ -168,7 +168,7 @@ def exchange(layout: core.Layout, plans: list[core.Plan]) -> list[dict]:
     return fields
 
 
-def mirror_edges(plan: core.Plan, field: dict) -> None:
+def mirror_edges(plan: bridge.Plan, field: dict) -> None:
     """Carry out the copies beyond edges, each of which may read what an earlier one wrote."""
     for c in plan.copies:
         if c.round == plan.rounds:
@@ -177,15 +177,15 @@ def mirror_edges(plan: core.Plan, field: dict) -> None:
                 field[c.quantity, to] = (*point, negated ^ c.negate)
 
 
-def without_ranks(plan: core.Plan) -> core.Plan:
+def without_ranks(plan: bridge.Plan) -> bridge.Plan:
     """The plan with every rank number taken out."""
     messages = tuple(dataclasses.replace(m, peer=-1) for m in plan.messages)
     return dataclasses.replace(plan, rank=-1, messages=messages)
 
 
-def classes_of(plans: list[core.Plan]) -> list[list[int]]:
+def classes_of(plans: list[bridge.Plan]) -> list[list[int]]:
     """Return the ranks whose plans differ in nothing but rank numbers, together."""
-    classes: dict[core.Plan, list[int]] = {}
+    classes: dict[bridge.Plan, list[int]] = {}
     for plan in plans:
         classes.setdefault(without_ranks(plan), []).append(plan.rank)
     return list(classes.values())

@@ -8,29 +8,46 @@ import re
 
 import pytest
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise as model
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.bridge import apps, capi
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import predict
 from toy import TOY, changed
 
-SMALL = core.Choice(app="laplace2d", cells=(64, 64), ranks=4)
+SMALL = bridge.Choice(app="laplace2d", cells=(64, 64), ranks=4)
 
 
 def test_candidates_are_ranked_by_their_predictions_and_every_legal_one_is_there(toy):
     advice = model.advise(SMALL, toy, depths=(1, 2))
     times = [c.time_s for c in advice.candidates]
     assert times == sorted(times)
-    legal = [c for c in model.candidates(SMALL, (1, 2)) if not core.illegal(c)]
+    space = {"choice": SMALL.to_json(), "depths": [1, 2], "arrangements": [{}]}
+    legal = [one for one in capi.answer("hs_expand", space) if not one["reason"]]
     lacking = sum(n for reason, n in advice.refused.items() if "no cost of" in reason)
     assert len(advice.candidates) + lacking == len(legal)
     best = advice.best.prediction
     assert best.time_s == predict.predict(best.choice, toy, samples=0).time_s
 
 
+def test_candidates_that_the_app_itself_refuses_are_counted_by_its_reason(toy, monkeypatch):
+    plain = model.advise(SMALL, toy, depths=(1,))
+    monkeypatch.setitem(apps._declared, SMALL.app, lambda choice: "it is shallow" if choice.depth > 1 else "")
+    advice = model.advise(SMALL, toy, depths=(1, 2))
+    assert {c.choice for c in advice.candidates} == {c.choice for c in plain.candidates}
+    assert advice.refused["it is shallow"] > 1 and advice.refused.keys() > plain.refused.keys()
+    with pytest.raises(UsageError, match="it is shallow"):
+        model.advise(SMALL, toy, depths=(2,))
+
+
+def test_candidates_of_an_app_that_refuses_none_are_listed_by_the_library(monkeypatch):
+    monkeypatch.setitem(apps._declared, SMALL.app, lambda choice: "")
+    assert model.own_candidates(SMALL, (1, 2)) == (None, {})
+
+
 def test_many_small_messages_are_called_latency_bound(toy):
     slow = changed(toy, lambda d: [r.update(latency_s=1e-4) for r in d["network"]["classes"]["socket"]["segments"]])
-    found = predict.predict(core.Choice(cells=(12, 12, 12), ranks=8, strategy="direct/p2p"), slow, samples=0)
+    found = predict.predict(bridge.Choice(cells=(12, 12, 12), ranks=8, strategy="direct/p2p"), slow, samples=0)
     text = found.reason
     assert text.startswith(f"latency-bound: {found.messages} messages of {found.message_bytes[0]} to")
     deep = model.advise(SMALL, slow, depths=(1, 8))
@@ -38,12 +55,12 @@ def test_many_small_messages_are_called_latency_bound(toy):
 
 
 def test_large_blocks_are_called_compute_bound(toy):
-    found = predict.predict(core.Choice(app="laplace2d", cells=(8192, 8192), ranks=4), toy, samples=0)
+    found = predict.predict(bridge.Choice(app="laplace2d", cells=(8192, 8192), ranks=4), toy, samples=0)
     assert found.reason.startswith("compute-bound")
 
 
 def test_there_is_no_winner_among_candidates_within_the_margin(toy):
-    advice = model.advise(core.Choice(app="laplace2d", cells=(4096, 4096), ranks=4), toy, depths=(1,))
+    advice = model.advise(bridge.Choice(app="laplace2d", cells=(4096, 4096), ranks=4), toy, depths=(1,))
     assert len(advice.equals) > 1
     assert all(c.time_s <= advice.best.prediction.time_s * 1.05 for c in advice.equals)
 
@@ -69,7 +86,7 @@ def test_intervals_decide_what_can_be_told_apart(toy):
 
 
 def test_it_says_what_would_change_the_answer_and_is_right(toy):
-    choice = core.Choice(app="laplace2d", cells=(192, 192), ranks=4)
+    choice = bridge.Choice(app="laplace2d", cells=(192, 192), ranks=4)
     advice = model.advise(choice, toy, depths=(1, 2, 4))
     assert advice.best.choice.depth == 4
     text = next(text for text in advice.changes if "twice the time to sweep" in text)
@@ -84,7 +101,7 @@ def test_it_says_what_would_change_the_answer_and_is_right(toy):
 
 
 def test_shared_memory_is_not_advised_beyond_a_node(toy):
-    advice = model.advise(core.Choice(app="laplace2d", cells=(64, 64), ranks=16), toy, depths=(1,))
+    advice = model.advise(bridge.Choice(app="laplace2d", cells=(64, 64), ranks=16), toy, depths=(1,))
     strategies = {c.choice.strategy for c in advice.candidates}
     assert "ordered/shared+p2p" in strategies
     assert "ordered/shared" not in strategies
@@ -92,10 +109,10 @@ def test_shared_memory_is_not_advised_beyond_a_node(toy):
 
 
 def test_nothing_to_advise_is_an_error_with_its_reason(toy):
-    with pytest.raises(NotAvailable, match="no cost of kernel"):
-        model.advise(core.Choice(app="laplace3d", cells=(64,) * 3), toy)
-    with pytest.raises(UsageProblem):
-        model.advise(core.Choice(app="laplace2d", cells=(8, 8), ranks=4), toy, depths=(16,))
+    with pytest.raises(UnavailableError, match="no cost of kernel"):
+        model.advise(bridge.Choice(app="laplace3d", cells=(64,) * 3), toy)
+    with pytest.raises(UsageError):
+        model.advise(bridge.Choice(app="laplace2d", cells=(8, 8), ranks=4), toy, depths=(16,))
 
 
 def test_the_command_prints_ranking_reasons_and_code(haloscope):
@@ -192,17 +209,17 @@ def test_a_row_lists_who_is_in_it_when_asked(haloscope):
 
 
 def test_process_grids_that_differ_and_can_be_are_tried_each_once(toy):
-    flat = core.Choice("laplace2d", (512, 64), ranks=8)
+    flat = bridge.Choice("laplace2d", (512, 64), ranks=8)
     rules = ("", "square", "slabs", "prime-factors")
     found = [c.choice for c in model.advise(flat, toy, depths=(1,), samples=0, grids=rules).candidates]
-    tried = {core.make_layout(choice).ranks[:2]: choice.process_grid for choice in found}
-    assert set(tried) == {core.make_layout(dataclasses.replace(flat, process_grid=rule)).ranks[:2] for rule in rules}
+    tried = {bridge.make_layout(choice).ranks[:2]: choice.process_grid for choice in found}
+    assert set(tried) == {bridge.make_layout(dataclasses.replace(flat, process_grid=rule)).ranks[:2] for rule in rules}
     assert len(tried) == len({choice.process_grid for choice in found}), "none twice"
     own = model.advise(dataclasses.replace(flat, process_grid="8x1"), toy, depths=(1,), samples=0)
     assert {c.choice.process_grid for c in own.candidates} == {"8x1"}
     two = model.advise(flat, toy, depths=(1,), samples=0, grids=("8x1", "1x8", "3x3"))
     assert {c.choice.process_grid for c in two.candidates} == {"8x1", "1x8"}
-    with pytest.raises(UsageProblem, match="3x3"):
+    with pytest.raises(UsageError, match="3x3"):
         model.advise(flat, toy, depths=(1,), samples=0, grids=("3x3",))
 
 

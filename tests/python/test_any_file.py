@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from haloscope import cli, files, records
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
-from haloscope.external import table
-from haloscope.measure import foreign, hosts, probes
+from haloscope.fit import external_table
+from haloscope.measure import hosts, importers, probes
 from haloscope.model import profile
 from haloscope.records import differences
 from haloscope.report import figures
@@ -38,7 +38,7 @@ from test_blocks import BASE, QUEUE, around
 from test_blocks import record as blocks_record
 from test_external import COLUMNS, ROW
 from test_files import FOUND
-from test_foreign import OUTPUTS
+from test_importers import OUTPUTS
 from test_records import measurement, write
 from toy import TOY
 
@@ -75,7 +75,7 @@ def emulated() -> list[dict]:
 
 
 def imported() -> list[dict]:
-    return [record for name in ("imb-2021.txt", "stream.txt") for record in foreign.read(OUTPUTS / name).records]
+    return [record for name in ("imb-2021.txt", "stream.txt") for record in importers.read(OUTPUTS / name).records]
 
 
 @functools.cache
@@ -264,10 +264,10 @@ READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] =
     "profile": (of_profile, profile.load),
     "application": (lambda random: document_of(random, APPLICATION), terms.load),
     "hosts": (lambda random: damaged(random, b"node1 slots=2\nnode2:2\n# none\n"), lambda f: hosts.read(str(f))),
-    "IMB": (of_text("imb-2021.txt"), foreign.read),
-    "SKaMPI": (of_text("skampi.txt"), foreign.read),
-    "STREAM": (of_text("stream.txt"), foreign.read),
-    "external": (lambda random: damaged(random, CSV.encode()), table.read),
+    "IMB": (of_text("imb-2021.txt"), importers.read),
+    "SKaMPI": (of_text("skampi.txt"), importers.read),
+    "STREAM": (of_text("stream.txt"), importers.read),
+    "external": (lambda random: damaged(random, CSV.encode()), external_table.read),
     "requests": (of_requests, check_requests),
     "compressed records": (of_packed, named("file.jsonl.xz", records.read)),
     "arrays": (of_array, compares("u.npy", npy(NUMBERS))),

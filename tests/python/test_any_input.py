@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haloscope import cli, core, errors
+from haloscope import bridge, cli, errors
 from haloscope.advice import advise
-from haloscope.measure import checkup, cluster, launch, user_program
+from haloscope.measure import cluster, doctor, launch, user_program
 from haloscope.model import predict, profile
 from haloscope.options.kinds import FileName
 from long_run import LONG
@@ -148,7 +148,7 @@ def nothing_starts(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(launch, "run", stop)
     monkeypatch.setattr(user_program, "run", stop)
-    monkeypatch.setattr(checkup, "carry_out", stop)
+    monkeypatch.setattr(doctor, "carry_out", stop)
     monkeypatch.setattr(cluster, "inside", stop)
     monkeypatch.setattr(advise, "advise", stop)
     return tmp_path
@@ -279,5 +279,5 @@ def test_numbers_that_do_not_fit_are_refused(words, capsys):
 @pytest.mark.parametrize("setting", [{"active": 10**12}, {"custom": [(10**12, 0)]}, {"reductions": 10**12}])
 def test_settings_that_do_not_fit_are_refused(setting):
     [name] = setting
-    with pytest.raises(errors.UsageProblem, match=f"'{name}' is 1000000000000"):
-        predict.predict(core.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.Setting(**setting))
+    with pytest.raises(errors.UsageError, match=f"'{name}' is 1000000000000"):
+        predict.predict(bridge.Choice("laplace2d", (64, 64)), profile.load(TOY), predict.RunSettings(**setting))

@@ -133,7 +133,7 @@ def test_only_cases_with_a_bar_are_counted(monkeypatch, tmp_path, capsys):
 
 
 def test_an_unknown_figure_gets_the_nearest_names():
-    with pytest.raises(errors.UsageProblem, match="did you mean exchange"):
+    with pytest.raises(errors.UsageError, match="did you mean exchange"):
         bench.main(["--figure", "exchnge"], standalone_mode=False)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import records
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import answers, launch
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import haloscope as package
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise
-from haloscope.core import build
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.bridge import build
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import launch
 from haloscope.model import predict
 from toy import TOY, changed
@@ -51,14 +51,14 @@ FEW = {"depths": (1,), "samples": 20}
 def test_it_is_what_advise_puts_first_with_its_prediction(toy):
     found = package.best("laplace2d", 64, 4, toy, depths=(1, 2), samples=20)
     advised = advise.advise(
-        core.Choice("laplace2d", cells=(64, 64), periodic=(True, True), ranks=4), toy, depths=(1, 2)
+        bridge.Choice("laplace2d", cells=(64, 64), periodic=(True, True), ranks=4), toy, depths=(1, 2)
     )
     assert found.choice == advised.best.choice
     assert found.reason == advised.best.prediction.reason
     assert found.equals == tuple(c.choice for c in advised.equals[1:])
     assert found.wins is (len(advised.equals) == 1)
     assert found.time_s == predict.predict(found.choice, toy, samples=0).time_s
-    assert core.illegal(found.choice) == ""
+    assert bridge.illegal(found.choice) == ""
     assert found.halo == found.choice.depth
     assert found.profile == "toy"
 
@@ -78,12 +78,12 @@ def test_dimensions_stand_for_an_app_and_the_answer_says_so(toy):
     assert found.choice.app == "laplace2d"
     assert any("assumed to be the sweep of laplace2d" in note for note in found.notes)
     assert not any("taken to be" in note for note in package.best("laplace2d", 64, 4, toy, **FEW).notes)
-    with pytest.raises(UsageProblem, match="no app represents grids of 1 dimensions"):
+    with pytest.raises(UsageError, match="no app represents grids of 1 dimensions"):
         package.best(1, 64, 4, toy)
 
 
 def test_seconds_per_cell_replace_the_kernel_of_the_profile(toy):
-    with pytest.raises(NotAvailable, match=r"no cost of kernel 'laplace3d/star/f64'.*seconds_per_cell"):
+    with pytest.raises(UnavailableError, match=r"no cost of kernel 'laplace3d/star/f64'.*seconds_per_cell"):
         package.best(3, 32, 4, toy)
     found = package.best(3, 32, 4, toy, seconds_per_cell=1e-6, **FEW)
     assert found.time_s == pytest.approx(32**3 / 4 * 1e-6, rel=0.1)
@@ -94,7 +94,7 @@ def test_seconds_per_cell_replace_the_kernel_of_the_profile(toy):
     bare = changed(toy, lambda data: data.pop("kernels"))
     assert package.best("laplace2d", 64, 4, bare, seconds_per_cell=1e-9, **FEW).time_s > 0
     for wrong in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(UsageProblem, match="seconds_per_cell"):
+        with pytest.raises(UsageError, match="seconds_per_cell"):
             package.best("laplace2d", 64, 4, toy, seconds_per_cell=wrong)
 
 
@@ -114,7 +114,7 @@ def test_without_shared_memory_no_strategy_reaches_into_neighbours_fields(toy):
     free, own = (package.best("laplace2d", 64, 4, toy, shared_memory=s, depths=(8,), samples=0) for s in (True, False))
     assert free.shared_memory
     assert not own.shared_memory
-    assert not any(core.needs_shared_fields(c.strategy) for c in own.equals)
+    assert not any(bridge.needs_shared_fields(c.strategy) for c in own.equals)
     assert own.time_s >= free.time_s
 
 
@@ -123,12 +123,12 @@ def test_the_depth_fits_the_halo(toy):
     assert fitting.halo == 2  # without a limit it is 8
     assert all(c.depth <= 2 for c in fitting.equals)
     assert any("deeper exchanges were skipped" in note for note in fitting.notes)
-    with pytest.raises(UsageProblem, match="no room for depth 4"):
+    with pytest.raises(UsageError, match="no room for depth 4"):
         package.best("laplace2d", 64, 4, toy, halo=2, depths=(4, 8))
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"app": "laplac2d"}, "did you mean laplace2d"),
         ({"cells": (64, 64, 64)}, "laplace2d has 2 dimensions"),
@@ -143,9 +143,9 @@ def test_the_depth_fits_the_halo(toy):
         ({"profile": "nowhere.json"}, "cannot read the profile nowhere.json"),
     ],
 )
-def test_what_cannot_be_right_is_refused(wrong, said):
+def test_what_cannot_be_right_is_refused(wrong, message):
     asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY} | wrong
-    with pytest.raises(UsageProblem, match=said):
+    with pytest.raises(UsageError, match=message):
         package.best(**asked)
 
 
@@ -174,7 +174,7 @@ WRONG = {
 def test_an_argument_that_cannot_be_right_is_named(name):
     for value in WRONG[name]:
         asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY, **FEW} | {name: value}
-        with pytest.raises(UsageProblem) as caught:
+        with pytest.raises(UsageError) as caught:
             package.best(**asked)
         assert re.search(rf"(?<!--)\b{name}\b", str(caught.value)), caught.value
 

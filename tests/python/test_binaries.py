@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import elf
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, files, records
-from haloscope.core import capi
-from haloscope.errors import NotAvailable, UsageProblem
-from haloscope.external import table
-from haloscope.measure.foreign import text as foreign_text
+from haloscope import bridge, files, records
+from haloscope.bridge import capi
+from haloscope.errors import UnavailableError, UsageError
+from haloscope.fit import external_table
+from haloscope.measure.importers import text as importers_text
 from haloscope.model import placement, profile
 from test_records import measurement, write
 from toy import TOY
@@ -82,12 +82,12 @@ def test_a_number_of_a_profile_is_refused_or_gives_finite_predictions(data):
             wrong = changed(data, path, value)
             try:
                 handle = opened(wrong)
-            except UsageProblem:
+            except UsageError:
                 assert profile.fault_of(wrong), f"only the library refuses {path} = {value}"
                 continue
             try:
                 found = capi.answer("hs_predict", {"choices": [CHOICE], "samples": 10}, handle)
-            except (UsageProblem, NotAvailable):
+            except (UsageError, UnavailableError):
                 continue
             assert finite(found), f"{path} = {value}"
 
@@ -104,7 +104,7 @@ def test_costs_of_1e308_seconds_are_refused_by_both(section):
 
     data = WHOLE[1] | {section: large(WHOLE[1][section])}
     assert profile.fault_of(data)
-    with pytest.raises(UsageProblem, match=r"at most|from"):
+    with pytest.raises(UsageError, match=r"at most|from"):
         opened(data)
 
 
@@ -118,7 +118,7 @@ def test_the_schemas_have_the_ranges_of_the_table():
 
 
 def test_bounds_of_files_are_those_of_the_library():
-    bounds = core.bounds()
+    bounds = bridge.bounds()
     assert bounds["json_depth"].most == files.MOST_DEPTH
     assert bounds["kept_bytes"].most == files.MOST_KEPT_BYTES
 
@@ -132,7 +132,11 @@ def test_bounds_of_files_are_those_of_the_library():
     ],
 )
 def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound, within, beyond, tmp_path):
-    row = dict.fromkeys(table.REQUIRED, "1") | {"node_grid": "1x1x1", "core_grid": "1x1x1", "cells": "80x80x80"}
+    row = dict.fromkeys(external_table.REQUIRED, "1") | {
+        "node_grid": "1x1x1",
+        "core_grid": "1x1x1",
+        "cells": "80x80x80",
+    }
     row |= {"element_bytes": "8", "strategy": "ordered/p2p"}
     file = tmp_path / "table.csv"
     for text in (within, beyond):
@@ -141,15 +145,15 @@ def test_a_table_of_exchanges_ends_where_the_table_of_bounds_says(column, bound,
         with (
             contextlib.nullcontext()
             if text == within
-            else pytest.raises(UsageProblem, match=f"{core.bounds()[bound].most:.0f}")
+            else pytest.raises(UsageError, match=f"{bridge.bounds()[bound].most:.0f}")
         ):
-            table.read(file)
+            external_table.read(file)
 
 
 @pytest.mark.parametrize(("word", "number"), [("1e18", 1e18), ("2e18", None), ("nan", None), ("-1", None)])
 def test_numbers_of_other_benchmarks_end_where_counts_do(word, number):
     with pytest.raises(ValueError, match="from 0 to 1e\\+18") if number is None else contextlib.nullcontext():
-        assert foreign_text.number(word, 1) == number == core.bounds()["count"].most
+        assert importers_text.number(word, 1) == number == bridge.bounds()["count"].most
 
 
 def test_every_number_of_the_schemas_has_two_ends():
@@ -192,9 +196,9 @@ def test_a_record_of_something_too_large_for_any_machine_is_left_out(request_, t
 
 @pytest.mark.parametrize("field", ["ranks", "threads", "depth", "piece", "tiles", "nodes", "walls"])
 def test_fields_of_a_choice_end_where_the_table_says(field, haloscope):
-    most = int(core.bounds()[field].most)
+    most = int(bridge.bounds()[field].most)
     fields_of(json.dumps(CHOICE | {field: most}))
-    with pytest.raises(UsageProblem, match=f"{most}"):
+    with pytest.raises(UsageError, match=f"{most}"):
         fields_of(json.dumps(CHOICE | {field: most + 1}))
     device = ("--device", "host", "--schedule", "box") if field == "walls" else ()
     result = haloscope("plan", "laplace2d", "--cells", "64", f"--{field}", most + 1, *device)
@@ -248,25 +252,25 @@ CALLS = {
 
 @pytest.mark.parametrize("what", CALLS)
 def test_json_nested_deep_is_refused_in_words(what):
-    with pytest.raises(UsageProblem, match="more than 64"):
+    with pytest.raises(UsageError, match="more than 64"):
         CALLS[what]()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", b"[1e999]"])
 def test_what_is_no_json_is_quoted_so_that_it_can_be_printed(text):
-    with pytest.raises(UsageProblem, match=r"is no JSON: column [1-6]: "):
+    with pytest.raises(UsageError, match=r"is no JSON: column [1-6]: "):
         fields_of(text)
 
 
 def test_errors_of_the_library_steer_no_terminal():
-    with pytest.raises(UsageProblem) as error:
+    with pytest.raises(UsageError) as error:
         fields_of(json.dumps(CHOICE | {"app": "\x1b[2J\x9b\u202e"}))
     assert r"\x1b[2J\x9b\u202e" in str(error.value)
 
 
 def test_reasons_why_a_choice_cannot_run_steer_no_terminal():
-    choice = core.Choice("laplace2d", (64, 64), device="\x1b[2J\x9b\u202e")
-    assert r"unknown device '\x1b[2J\x9b\u202e'" in core.illegal(choice)
+    choice = bridge.Choice("laplace2d", (64, 64), device="\x1b[2J\x9b\u202e")
+    assert r"unknown device '\x1b[2J\x9b\u202e'" in bridge.illegal(choice)
 
 
 # ---- products that do not fit ----------------------------------------------------------------------------------------
@@ -282,15 +286,15 @@ def test_reasons_why_a_choice_cannot_run_steer_no_terminal():
     ],
 )
 def test_layouts_whose_numbers_do_not_fit_are_refused(cells, ranks, words):
-    with pytest.raises(UsageProblem, match=words):
-        core.Layout(cells, ranks, (False,) * 3)
+    with pytest.raises(UsageError, match=words):
+        bridge.Layout(cells, ranks, (False,) * 3)
 
 
 def test_fields_whose_bytes_do_not_fit_are_refused():
-    spec = core.ExchangeSpec((core.Quantity("u", 2**31 - 1),), low=(1, 1, 1), high=(1, 1, 1))
-    made = core.make_layout(core.Choice("laplace3d", cells=(10**5, 10**5, 10**5), ranks=1))
-    with pytest.raises(UsageProblem, match=r"10\^18 bytes"):
-        core.make_plan(made, 0, spec)
+    spec = bridge.ExchangeSpec((bridge.Quantity("u", 2**31 - 1),), low=(1, 1, 1), high=(1, 1, 1))
+    made = bridge.make_layout(bridge.Choice("laplace3d", cells=(10**5, 10**5, 10**5), ranks=1))
+    with pytest.raises(UsageError, match=r"10\^18 bytes"):
+        bridge.make_plan(made, 0, spec)
 
 
 @pytest.mark.parametrize(
@@ -303,17 +307,17 @@ def test_fields_whose_bytes_do_not_fit_are_refused():
     ],
 )
 def test_places_of_ranks_on_machines_too_large_are_refused(numbers, words):
-    with pytest.raises(UsageProblem, match=words) if words else contextlib.nullcontext():
+    with pytest.raises(UsageError, match=words) if words else contextlib.nullcontext():
         placement.place("fill", *numbers)
 
 
 @pytest.mark.parametrize("field", ["depth", "threads", "tiles"])
 def test_questions_about_choices_that_cannot_be_are_refused(field):
-    with pytest.raises(UsageProblem, match="use 1 or more"):
+    with pytest.raises(UsageError, match="use 1 or more"):
         capi.answer("hs_best", question(choice=CHOICE | {field: -1}, halo=2, depths=[1, 2]), toy())
 
 
 @pytest.mark.parametrize("more", [{"depths": [2**31 - 1]}, {"samples": 2**31 - 1}, {"samples": 10**9}])
 def test_questions_without_bounds_are_refused_at_once(more):
-    with pytest.raises(UsageProblem, match="at most"):
+    with pytest.raises(UsageError, match="at most"):
         capi.answer("hs_best", question(**more), toy())

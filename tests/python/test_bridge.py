@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from haloscope import core
-from haloscope.core import build, capi
-from haloscope.core.json_values import decoded, encoded
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.bridge import build, capi
+from haloscope.bridge.json_values import decoded, encoded
+from haloscope.errors import UsageError
 from toy import TOY
 
 
@@ -107,8 +107,8 @@ def test_requests_that_are_none_are_refused_by_every_call(c, request_):
     ],
 )
 def test_parts_of_a_request_that_cannot_be_are_refused_by_name(parts, words):
-    with pytest.raises(UsageProblem, match=re.escape(words)):
-        capi.answer("hs_plan", core.Layout((8, 8), (2, 2)).request(**{"rank": 0} | parts))
+    with pytest.raises(UsageError, match=re.escape(words)):
+        capi.answer("hs_plan", bridge.Layout((8, 8), (2, 2)).request(**{"rank": 0} | parts))
 
 
 def test_choices_without_a_device_are_for_the_cpu():
@@ -116,9 +116,9 @@ def test_choices_without_a_device_are_for_the_cpu():
     # By default messages move the memory that a device has.
     assert point({**on_device, "strategy": None})["reason"] == ""
     assert "with --device use" in point({**on_device, "strategy": "ordered/p2p"})["reason"]
-    plain = core.Choice("advection3d", (8, 8, 8))
-    assert core.illegal(plain) == ""
-    options = core.schedule_options(plain)
+    plain = bridge.Choice("advection3d", (8, 8, 8))
+    assert bridge.illegal(plain) == ""
+    options = bridge.schedule_options(plain)
     assert not options.device
     assert not options.staged
     assert options.pack_first
@@ -140,7 +140,7 @@ def point(fields: dict) -> dict:
     ],
 )
 def test_choices_that_cannot_be_are_refused_with_the_nearest_names(text, words):
-    with pytest.raises(UsageProblem, match=words):
+    with pytest.raises(UsageError, match=words):
         capi.answer("hs_examine", text.encode(), b"fields", 0)
 
 
@@ -155,34 +155,34 @@ def test_a_space_is_the_product_of_its_axes_the_last_one_fastest():
     assert [bool(p["reason"]) for p in found] == [False, False, True] * 2
     assert "did you mean bulk" in found[2]["reason"]
     for wrong in ({"depth": [1]}, [["depth", 1]], [["depth"]], [[1, [1]]]):
-        with pytest.raises(UsageProblem, match="pairs of a field and a list of its values"):
+        with pytest.raises(UsageError, match="pairs of a field and a list of its values"):
             capi.answer("hs_expand", space | {"axes": wrong})
 
 
 def test_a_step_survives_the_way_to_python_and_back():
-    for name in core.app_names():
-        app = core.find_app(name)
+    for name in bridge.app_names():
+        app = bridge.find_app(name)
         for form in app.forms:
             cells = 23 if name == "poisson2d" else 24  # a square of 8 I + 7
-            names = core.schedule_names()
-            choices = (core.Choice(name, (cells,) * app.dims, form=form, schedule=schedule) for schedule in names)
-            choice = next(choice for choice in choices if not core.illegal(choice))
-            step = core.step_of(choice)
-            assert decoded(core.Step, json.loads(encoded(step))) == step
-            plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-            assert core.make_program(choice.schedule, step, plan, core.schedule_options(choice)).ops
+            names = bridge.schedule_names()
+            choices = (bridge.Choice(name, (cells,) * app.dims, form=form, schedule=schedule) for schedule in names)
+            choice = next(choice for choice in choices if not bridge.illegal(choice))
+            step = bridge.step_of(choice)
+            assert decoded(bridge.Step, json.loads(encoded(step))) == step
+            plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+            assert bridge.make_program(choice.schedule, step, plan, bridge.schedule_options(choice)).ops
 
 
 @pytest.mark.parametrize("stage", [-1, 1])
 def test_a_stage_that_a_step_does_not_have_is_refused(stage):
-    choice = core.Choice(app="laplace2d", cells=(16, 16))
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    choice = bridge.Choice(app="laplace2d", cells=(16, 16))
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     for call in (
-        lambda: core.exchange_spec(choice, stage),
-        lambda: core.schedule_options(choice, stage),
-        lambda: core.make_program("bulk", core.step_of(choice), plan, stage=stage),
+        lambda: bridge.exchange_spec(choice, stage),
+        lambda: bridge.schedule_options(choice, stage),
+        lambda: bridge.make_program("bulk", bridge.step_of(choice), plan, stage=stage),
     ):
-        with pytest.raises(UsageProblem, match="stage"):
+        with pytest.raises(UsageError, match="stage"):
             call()
 
 
@@ -190,8 +190,8 @@ def test_each_thread_has_its_own_error_text():
     texts = {}
 
     def ask(name):
-        with pytest.raises(UsageProblem) as error:
-            core.find_app(name)
+        with pytest.raises(UsageError) as error:
+            bridge.find_app(name)
         texts[name] = str(error.value)
 
     threads = [threading.Thread(target=ask, args=(f"app{i}",)) for i in range(8)]
@@ -204,33 +204,33 @@ def test_each_thread_has_its_own_error_text():
 
 
 def test_names_that_python_offers_are_those_of_the_core():
-    assert core.app_names() == ["advection3d", "laplace2d", "laplace3d", "poisson2d", "cg3d", "hydro3d"]
-    assert core.process_grid_rules() == ["cubic", "square", "prime-factors", "slabs"]
-    assert core.find_app("advection3d").forms[0] == "dense"
-    assert core.strategy_names()[0] == "reference"
-    assert core.device_strategy_names()[0] == "ordered/staged"
-    assert not set(core.device_strategy_names()) & set(core.strategy_names())
-    names = core.strategy_names() + core.device_strategy_names()
-    assert all(core.canonical_strategy(name) == name for name in names)
-    with pytest.raises(UsageProblem, match="colours"):
+    assert bridge.app_names() == ["advection3d", "laplace2d", "laplace3d", "poisson2d", "cg3d", "hydro3d"]
+    assert bridge.process_grid_rules() == ["cubic", "square", "prime-factors", "slabs"]
+    assert bridge.find_app("advection3d").forms[0] == "dense"
+    assert bridge.strategy_names()[0] == "reference"
+    assert bridge.device_strategy_names()[0] == "ordered/staged"
+    assert not set(bridge.device_strategy_names()) & set(bridge.strategy_names())
+    names = bridge.strategy_names() + bridge.device_strategy_names()
+    assert all(bridge.canonical_strategy(name) == name for name in names)
+    with pytest.raises(UsageError, match="colours"):
         capi.names("colours")
 
 
-@pytest.mark.parametrize("ask", [core.find_app, lambda name: core.step_of(core.Choice(name, (8, 8)))])
+@pytest.mark.parametrize("ask", [bridge.find_app, lambda name: bridge.step_of(bridge.Choice(name, (8, 8)))])
 def test_unknown_apps_get_the_nearest_names(ask):
-    with pytest.raises(UsageProblem, match="did you mean laplace2d"):
+    with pytest.raises(UsageError, match="did you mean laplace2d"):
         ask("laplace2")
 
 
 def test_choices_default_to_wrapping_everywhere():
-    assert core.make_layout(core.Choice(app="laplace2d", cells=(8, 8), ranks=2)).periodic == (True, True)
-    mixed = core.Choice(app="laplace2d", cells=(8, 8), periodic=(False, True))
-    assert core.make_layout(mixed).periodic == (False, True)
+    assert bridge.make_layout(bridge.Choice(app="laplace2d", cells=(8, 8), ranks=2)).periodic == (True, True)
+    mixed = bridge.Choice(app="laplace2d", cells=(8, 8), periodic=(False, True))
+    assert bridge.make_layout(mixed).periodic == (False, True)
 
 
 def test_strategies_say_whether_they_need_shared_fields():
-    assert core.needs_shared_fields("ordered/shared+p2p")
-    assert not core.needs_shared_fields("ordered/shared:packed")
-    assert not core.needs_shared_fields("direct/persistent")
-    with pytest.raises(UsageProblem):
-        core.needs_shared_fields("ordered/nothing")
+    assert bridge.needs_shared_fields("ordered/shared+p2p")
+    assert not bridge.needs_shared_fields("ordered/shared:packed")
+    assert not bridge.needs_shared_fields("direct/persistent")
+    with pytest.raises(UsageError):
+        bridge.needs_shared_fields("ordered/nothing")

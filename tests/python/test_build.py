@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.core import build
-from haloscope.errors import NotAvailable
+from haloscope.bridge import build
+from haloscope.errors import UnavailableError
 
 # Above the package; each is an installed tree of somebody else.
 FOLDERS = ("scratch", "scratch/home", "scratch/home/code")
@@ -67,7 +67,7 @@ def place(tmp_path, monkeypatch):
 def test_nothing_is_loaded_from_a_folder_above_the_package(kind, place):
     place(kind)
     for ask in (build.library, build.built_rank_program):
-        with pytest.raises(NotAvailable, match="was not found in"):
+        with pytest.raises(UnavailableError, match="was not found in"):
             ask()
 
 
@@ -104,7 +104,9 @@ def test_a_library_that_others_can_change_is_refused_by_name_unless_the_user_nam
     library = plant(place("a wheel"))
     SPOILS[how](library)
     spoilt = library.parent if "folder" in how else library
-    with pytest.raises(NotAvailable, match=rf"{spoilt} (belongs to another|can be changed by other).*HALOSCOPE_BUILD"):
+    with pytest.raises(
+        UnavailableError, match=rf"{spoilt} (belongs to another|can be changed by other).*HALOSCOPE_BUILD"
+    ):
         build.library()
     monkeypatch.setenv("HALOSCOPE_BUILD", str(library.parents[1]))
     assert build.library() == library
@@ -132,7 +134,7 @@ def test_a_folder_in_which_nobody_renames_what_others_own_may_be_on_the_way(plac
     (package.parents[1] / "build" / "release").symlink_to(shared / "mine")
     assert build.library().resolve() == library
     shared.chmod(0o777)
-    with pytest.raises(NotAvailable, match=rf"{shared} can be changed"):
+    with pytest.raises(UnavailableError, match=rf"{shared} can be changed"):
         build.library()
 
 
@@ -146,7 +148,7 @@ def test_the_header_is_that_of_the_sources_that_a_build_was_made_from(place, tmp
     monkeypatch.setenv("HALOSCOPE_BUILD", str(made))
     assert build.header("status.h") == tmp_path / "sources" / build.HEADERS[0] / "status.h"
     (made / "CMakeCache.txt").unlink()
-    with pytest.raises(NotAvailable, match="was not found near"):
+    with pytest.raises(UnavailableError, match="was not found near"):
         build.header("status.h")
 
 

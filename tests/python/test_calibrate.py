@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, records
-from haloscope.calibration import calibrate, laws, points, states
-from haloscope.errors import UsageProblem
+from haloscope import bridge, records
+from haloscope.errors import UsageError
+from haloscope.fit import calibrate, laws, points, states
 from haloscope.measure.request import Request
 from haloscope.model import profile, segments
 
@@ -235,7 +235,7 @@ def test_rows_that_cost_nothing_of_their_own_are_not_mentioned():
 
 def test_sweeps_that_store_around_the_cache_have_costs_of_their_own():
     """They begin at a known size, between those that were measured: 512^2 and 1024^2 cells of 8 bytes."""
-    name, limit = "laplace2d/star/f64", core.stream_from_bytes()
+    name, limit = "laplace2d/star/f64", bridge.stream_from_bytes()
     made = calibrate.fit_profile(
         Maker().kernel(name, lambda cells: (4e-10 if 8 * cells < limit else 9e-10) * cells).made
     )
@@ -429,9 +429,9 @@ def test_the_profile_satisfies_its_schema_and_survives_a_file(tmp_path):
 
 def test_records_of_two_machines_are_refused():
     both = Maker().network(protocols).made + Maker(cpu="another").network(protocols).made
-    with pytest.raises(UsageProblem, match="2 machines"):
+    with pytest.raises(UsageError, match="2 machines"):
         calibrate.fit_profile(both)
-    with pytest.raises(UsageProblem, match="no measured point"):
+    with pytest.raises(UsageError, match="no measured point"):
         calibrate.fit_profile([])
 
 
@@ -439,7 +439,7 @@ def test_failed_checks_do_not_count():
     maker = Maker().network(protocols)
     for record in maker.made:
         record["verification"]["status"] = "failed"
-    with pytest.raises(UsageProblem, match="no measured point"):
+    with pytest.raises(UsageError, match="no measured point"):
         calibrate.fit_profile(maker.made)
 
 
@@ -530,7 +530,7 @@ def test_every_point_has_a_name_of_its_own_and_is_legal():
     assert len(set(names)) == len(names)
     for p in planned:
         if isinstance(p, points.Point):
-            assert p.line()["id"] == p.id and core.illegal(p.choice) == "", p.line()
+            assert p.line()["id"] == p.id and bridge.illegal(p.choice) == "", p.line()
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

@@ -333,20 +333,20 @@ def test_the_first_run_that_ends_well_is_the_base(check):
         (("-n", "2", "--", "true"), 2, "is one number of ranks; give two or more"),
         (("-n", "0,1", "--", "true"), 2, "--ranks 0 is not possible"),
         (("--", "true"), 2, "printed no number that could be compared"),
-        (("--ignore", "[", "--", "true"), 2, "no regular expression"),
+        (("--ignore", "[", "--", "true"), 2, "not a regular expression"),
         (("--file", "u.npy", *shell("echo 1 > v.txt")), 2, "wrote no file 'u.npy' into its working folder, but v.txt"),
-        (("--file", "u", *shell("printf '\\0' > u")), 2, "u is no text; say what it holds, as --type f8"),
+        (("--file", "u", *shell("printf '\\0' > u")), 2, "u is not text; specify its content, as --type f8"),
         (("--file", "u.npy", *shell("echo 1 > u.npy")), 2, "u.npy cannot be read as .npy"),
         (("--file", "u", *shell("echo a > u")), 2, "u on 1 rank holds no number"),
-        (("--file", "/u.npy", "--", "true"), 2, "no pattern below the working folder"),
-        (("--file", "**u", "--", "true"), 2, "no pattern below the working folder"),
-        (("--file", "", "--", "true"), 2, "no pattern below the working folder"),
+        (("--file", "/u.npy", "--", "true"), 2, "not a pattern below the working folder"),
+        (("--file", "**u", "--", "true"), 2, "not a pattern below the working folder"),
+        (("--file", "", "--", "true"), 2, "not a pattern below the working folder"),
         (("--file", "u.nc", "--", "true"), 3, "HDF5 and NetCDF files are not read"),
         (("--file", "*", *shell("echo 1 > u.h5")), 3, "HDF5 and NetCDF files are not read"),
         (("--type", "f8", "--", "true"), 2, "--type goes with --file"),
         (("--file", "u", "--shape", "4x4", "--", "true"), 2, "as --type f8"),
         (("--file", "u", "--type", "f8", "--shape", "0x4", "--", "true"), 2, "not one shape"),
-        (("--input", "nope", "--", "true"), 2, "--input nope is no file"),
+        (("--input", "nope", "--", "true"), 2, "--input nope does not exist"),
         (("--input", ".", "--keep", "kept", "--", "true"), 2, "would be copied into itself"),
         (("-n", "1,100000", "--", "true"), 2, "more than the 1024"),
         (("--mpiexec", "./nope", "--", "true"), 3, "--mpiexec './nope' cannot be executed"),
@@ -406,5 +406,5 @@ def test_damaged_arrays_are_refused_in_words(data, why, tmp_path, check, recwarn
 
 def test_files_of_records_are_refused(tmp_path):
     np.save(tmp_path / "u.npy", np.zeros(3, [("a", "f8")]))
-    with pytest.raises(differences.UsageProblem, match="not numbers"):
+    with pytest.raises(differences.UsageError, match="not numbers"):
         differences.check_base(differences.Rules(printed=False, files=("*",)), tmp_path, "", "1 rank")

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from haloscope import cli, core
+from haloscope import bridge, cli
 from haloscope.commands import run as run_command
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 from haloscope.options.command import Command
 from haloscope.options.request import measured_space
@@ -33,7 +33,7 @@ def has_choice(name: str) -> bool:
 def asked(*words) -> Request:
     """What `haloscope run WORDS...` asks for."""
     options = run_command.command.make_context("run", list(words)).params
-    app = core.find_app(options.pop("app"))
+    app = bridge.find_app(options.pop("app"))
     [request] = measured_space(app, flags.translated(options)).requests
     return request
 
@@ -53,12 +53,12 @@ def test_every_command_has_help_that_starts_with_its_usage_and_fits_a_screen(hal
 def test_all_help_names_every_field_of_a_choice_and_every_parameter_of_every_app(haloscope, command):
     everyday, everything = (haloscope(command, word).out.split("Options:", 1)[1] for word in ("--help", "--help-all"))
     of_command = command_of(command).choice
-    for field in core.fields():
+    for field in bridge.fields():
         if field.name not in of_command.without:
             shown = re.compile(rf"^  (-\w, )?--{field.name.replace('_', '-')} ", re.MULTILINE)
             assert shown.search(everything)
             assert bool(shown.search(everyday)) == (field.group == "everyday")
-    for app in map(core.find_app, core.app_names()):
+    for app in map(bridge.find_app, bridge.app_names()):
         section = everything.split(f"Parameters of {app.name} ", 1)[1].split("\n\n", 1)[0]
         assert all(f"  {parameter.name} " in section for parameter in app.parameters)
         assert app.parameters and f"Parameters of {app.name}" not in everyday
@@ -258,7 +258,7 @@ def test_terse_output_is_a_line_of_names_and_a_line_of_numbers(haloscope):
 
 def test_an_error_that_a_command_raises_decides_the_exit_code(capsys, monkeypatch):
     def fail(*_):
-        raise UsageProblem("asked for nonsense; ask for something else")
+        raise UsageError("asked for nonsense; ask for something else")
 
     monkeypatch.setattr(cli.cli, "get_command", fail)
     assert cli.main(["run"]) == 2

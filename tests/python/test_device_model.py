@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise
-from haloscope.calibration import calibrate_device
-from haloscope.calibration.counts import SECTOR, touched
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
+from haloscope.fit import calibrate_device
+from haloscope.fit.counts import SECTOR, touched
 from haloscope.measure import devices
 from haloscope.model import predict
 from haloscope.simulate import goal, simulate
@@ -52,7 +52,7 @@ PLAIN = {"app": "laplace2d", "cells": (2048, 2048), "ranks": 2, "process_grid": 
 
 def ask(machine, **more) -> predict.Prediction:
     """Predict without an interval; bulk and staged unless said otherwise."""
-    return predict.predict(core.Choice(**PLAIN | {"strategy": "ordered/staged"} | more), machine, samples=0)
+    return predict.predict(bridge.Choice(**PLAIN | {"strategy": "ordered/staged"} | more), machine, samples=0)
 
 
 def test_a_bulk_step_is_what_the_profile_adds_up_to(machine):
@@ -94,7 +94,7 @@ def test_each_way_to_use_a_device_is_priced_by_its_own_program(machine):
 
 def test_a_step_of_several_sweeps_costs_a_launch_of_each(machine):
     gas = {"app": "hydro3d", "cells": (32, 32, 64), "process_grid": "1x1x2"}
-    step = core.step_of(core.Choice("hydro3d", (32, 32, 64)))
+    step = bridge.step_of(bridge.Choice("hydro3d", (32, 32, 64)))
     names = {f"{stage.name}/{sweep.name}" for stage in step.stages for sweep in stage.sweeps}
     laws = {f"hydro3d/fused/f64:{name}": {"1": line(1e-5, 1e-9, True)} for name in names}
     swept = changed(machine, lambda data: data["device"]["kernels"].update(laws))
@@ -103,7 +103,7 @@ def test_a_step_of_several_sweeps_costs_a_launch_of_each(machine):
     least = sweeps * (1e-5 + 32**3 * 1e-9)
     assert least <= found.terms["compute"] <= 1.2 * least  # some sweeps also compute ghost points
     assert found.terms["reduction"] > 0
-    with pytest.raises(NotAvailable, match="no cost of kernel 'hydro3d/fused/f64:limits/limits' on toy device"):
+    with pytest.raises(UnavailableError, match="no cost of kernel 'hydro3d/fused/f64:limits/limits' on toy device"):
         ask(machine, **gas)
 
 
@@ -174,8 +174,8 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_simulated_device_takes_as_long_as_predicted(machine, way):
-    choice = core.Choice(**PLAIN | {"strategy": "ordered/staged"} | WAYS[way])
-    found = simulate.simulate(choice, machine, how=simulate.How(steps=20 * choice.depth))
+    choice = bridge.Choice(**PLAIN | {"strategy": "ordered/staged"} | WAYS[way])
+    found = simulate.simulate(choice, machine, options=simulate.SimulationOptions(steps=20 * choice.depth))
     assert found.time_s == pytest.approx(ask(machine, **WAYS[way]).time_s, rel=1e-3)
     kinds = {kind for kind, seconds in found.by_operation.items() if seconds > 0}
     assert ("d2h" in kinds) == ("staged" in choice.strategy and choice.ranks > 1)
@@ -183,24 +183,26 @@ def test_a_simulated_device_takes_as_long_as_predicted(machine, way):
 
 
 def test_noise_on_a_device_makes_steps_longer_and_a_seed_repeats_it(machine):
-    choice = core.Choice(**PLAIN | {"strategy": "ordered/staged", "schedule": "streams"})
+    choice = bridge.Choice(**PLAIN | {"strategy": "ordered/staged", "schedule": "streams"})
     calm, noisy, again = (
-        simulate.simulate(choice, machine, how=simulate.How(steps=40, noise_share=share, seed=3)).time_s
+        simulate.simulate(
+            choice, machine, options=simulate.SimulationOptions(steps=40, noise_share=share, seed=3)
+        ).time_s
         for share in (0.0, 0.1, 0.1)
     )
     assert calm < noisy == again
 
 
 def test_goal_has_no_streams_and_says_so(machine, tmp_path):
-    programs = simulate.programs_of(core.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
-    with (tmp_path / "x.goal").open("w") as file, pytest.raises(NotAvailable, match="GOAL has no streams"):
+    programs = simulate.programs_of(bridge.Choice(**PLAIN | {"strategy": "ordered/staged"}), machine)
+    with (tmp_path / "x.goal").open("w") as file, pytest.raises(UnavailableError, match="GOAL has no streams"):
         goal.write(programs, 2, file)
 
 
 def test_one_rank_needs_no_network(machine):
     alone = changed(machine, lambda data: data.pop("network"))
     assert ask(alone, ranks=1, process_grid="1x1", schedule="resident").time_s > 0
-    with pytest.raises(NotAvailable, match="no section 'network'"):
+    with pytest.raises(UnavailableError, match="no section 'network'"):
         ask(alone)
 
 
@@ -238,12 +240,12 @@ def test_what_a_profile_does_not_know_is_refused(machine, toy):
         ),
         (machine, {"real": "f32", "depth": 4, "substeps": "blocked"}, "no cost of kernel 'laplace2d/star/f32'"),
     ):
-        with pytest.raises(NotAvailable, match=reason):
+        with pytest.raises(UnavailableError, match=reason):
             ask(profile, **choice)
 
 
 def test_advice_ranks_the_ways_of_a_device_only(machine):
-    advice = advise.advise(core.Choice(**PLAIN, strategy="ordered/staged"), machine, depths=(1, 4), samples=10)
+    advice = advise.advise(bridge.Choice(**PLAIN, strategy="ordered/staged"), machine, depths=(1, 4), samples=10)
     assert {c.choice.device for c in advice.candidates} == {"host"}
     used = {c.choice.strategy.partition("/")[2] for c in advice.candidates}
     assert {

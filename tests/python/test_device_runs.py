@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, records
-from haloscope.errors import NotAvailable
+from haloscope import bridge, records
+from haloscope.errors import UnavailableError
 from haloscope.measure import devices, lists
 from haloscope.records.rows import group_rows
 from haloscope.report import tables
@@ -72,11 +72,11 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
         strategies,
     )
     assert passed(found)
-    plain = core.Choice(app=app, cells=tuple(map(int, cells.split("x"))), device="host")
+    plain = bridge.Choice(app=app, cells=tuple(map(int, cells.split("x"))), device="host")
     wanted = {
         (n, schedule, strategy)
         for n, schedule, strategy in itertools.product(ranks, schedules, lists.strategies(strategies, "host"))
-        if not core.illegal(dataclasses.replace(plain, ranks=n, schedule=schedule, strategy=strategy))
+        if not bridge.illegal(dataclasses.replace(plain, ranks=n, schedule=schedule, strategy=strategy))
     }
     assert {schedule for _, schedule, _ in wanted} == set(schedules)
     found = [r for r in found if r["kind"] == "measurement"]
@@ -111,25 +111,27 @@ def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, slo
     assert all(found["counts"][name] == 0 for name in ("exchanges", "messages", "copied_bytes"))
     idle = {name for name, spread in found["phases_s"].items() if spread["max"] == 0}
     assert idle >= {"pack", "d2h", "send", "wait", "h2d", "unpack", "copy"} and "compute" not in idle
-    choice = core.Choice(
+    choice = bridge.Choice(
         app=app, cells=tuple(found["request"]["cells"]), schedule="resident", device="host", strategy="ordered/staged"
     )
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     assert [
-        op.kind for op in core.make_program("resident", core.step_of(choice), plan, core.schedule_options(choice)).ops
+        op.kind
+        for op in bridge.make_program("resident", bridge.step_of(choice), plan, bridge.schedule_options(choice)).ops
     ] == ["sweep"]
 
 
 @pytest.mark.ids("W15")
 @pytest.mark.parametrize("schedule", ["bulk", "streams"])
 def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule):
-    choice = core.Choice(
+    choice = bridge.Choice(
         app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host", strategy="ordered/staged"
     )
-    layout = core.make_layout(choice)
-    plan = core.make_plan(layout, 0, core.exchange_spec(choice))
+    layout = bridge.make_layout(choice)
+    plan = bridge.make_plan(layout, 0, bridge.exchange_spec(choice))
     kinds = [
-        op.kind for op in core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice)).ops
+        op.kind
+        for op in bridge.make_program(schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice)).ops
     ]
     assert kinds.count("d2h") == kinds.count("h2d") == 3  # both faces of a dimension at once
 
@@ -137,12 +139,12 @@ def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule
 @pytest.mark.ids("W15")
 @pytest.mark.parametrize(("schedule", "first"), [("faces", "outer"), ("faces-overlap", "inner")])
 def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first):
-    choice = core.Choice(
+    choice = bridge.Choice(
         app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host", strategy="direct/staged"
     )
-    assert core.illegal(choice) == ""
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    program = core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice))
+    assert bridge.illegal(choice) == ""
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    program = bridge.make_program(schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice))
     kinds = [op.kind for op in program.ops]
     assert kinds.count("d2h") == kinds.count("h2d") == 1 and "unpack" not in kinds
     assert [s.part for s in program.sweeps].count("outer") == 3
@@ -216,9 +218,9 @@ def test_kernels_in_three_dimensions_take_blocks_of_other_shapes(measured):
 # ---- a block of the device in a box of the CPU -----------------------------------------------------------------------
 
 
-def boxed(schedule: str, thickness: int, ranks: int = 8) -> core.Choice:
+def boxed(schedule: str, thickness: int, ranks: int = 8) -> bridge.Choice:
     """A choice of blocks of 12^3 cells a rank."""
-    return core.Choice(
+    return bridge.Choice(
         app="advection3d", cells=(24, 24, 24), ranks=ranks, schedule=schedule, device="host", walls=thickness
     )
 
@@ -251,8 +253,8 @@ def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(mea
 @pytest.mark.parametrize("thickness", [1, 2, 3])
 def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickness):
     choice = boxed(schedule, thickness)
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    program = core.make_program(schedule, core.step_of(choice), plan, core.schedule_options(choice))
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    program = bridge.make_program(schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice))
     on_cpu = [op.lane in ("main", "comm") for op in program.ops]
     swept = {
         cpu: sum(
@@ -269,8 +271,8 @@ def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickne
 @pytest.mark.ids("W18")
 def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
     choice = boxed("box-overlap", 1)
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    ops = core.make_program("box-overlap", core.step_of(choice), plan, core.schedule_options(choice)).ops
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    ops = bridge.make_program("box-overlap", bridge.step_of(choice), plan, bridge.schedule_options(choice)).ops
     todo = [i for i, op in enumerate(ops) if op.kind == "sweep" and op.lane != "main"]
     assert {ops[i].lane for i in todo} == {"sweep_stream", "halo_stream"}
     needed: set[int] = set()
@@ -369,10 +371,10 @@ def test_auto_is_the_first_back_end_that_is_here(monkeypatch):
     assert devices.resolve("auto") == "hip"
     assert devices.resolve("none,auto,hip") == "none,hip"
     assert devices.resolve("none") == "none"
-    with pytest.raises(NotAvailable, match="'cuda' is not available here: no driver"):
+    with pytest.raises(UnavailableError, match="'cuda' is not available here: no driver"):
         devices.resolve("none,cuda")
     here |= dict.fromkeys(here, "no driver")
-    with pytest.raises(NotAvailable, match="no device is available"):
+    with pytest.raises(UnavailableError, match="no device is available"):
         devices.resolve("auto")
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.errors import HaloscopeError, NotAvailable
-from haloscope.measure import answers, checkup, launch
-from haloscope.measure.checkup import (
+from haloscope.errors import HaloscopeError, UnavailableError
+from haloscope.measure import answers, doctor, launch
+from haloscope.measure.doctor import (
     BROKEN,
     NOT_HERE,
     OK,
@@ -315,7 +315,7 @@ def fail() -> Check:
 
 
 def lack() -> Check:
-    raise NotAvailable("there is none")
+    raise UnavailableError("there is none")
 
 
 def stop() -> Check:
@@ -324,7 +324,7 @@ def stop() -> Check:
 
 def test_what_an_examination_raises_is_its_result_and_the_others_go_on(haloscope, monkeypatch):
     planned = {"first": fail, "second": lack, "third": lambda: Check("third", OK, "all well"), "fourth": stop}
-    monkeypatch.setattr(checkup, "plan", lambda ranks, device: planned)
+    monkeypatch.setattr(doctor, "plan", lambda ranks, device: planned)
     result = haloscope("doctor")
     assert result.code == 1
     assert re.search(r"\| first +\| broken +\|.*no such luck", result.out)
@@ -336,7 +336,7 @@ def test_what_an_examination_raises_is_its_result_and_the_others_go_on(haloscope
 
 def test_warnings_alone_end_with_code_0(haloscope, monkeypatch):
     slow = Check("pinning", WARNING, "slow", "do something")
-    monkeypatch.setattr(checkup, "plan", lambda ranks, device: {"pinning": lambda: slow})
+    monkeypatch.setattr(doctor, "plan", lambda ranks, device: {"pinning": lambda: slow})
     assert json.loads(haloscope("doctor", "--json").out) == [dataclasses.asdict(slow)]
     assert haloscope("doctor").code == 0
 

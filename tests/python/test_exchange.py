@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import haloscope
+from haloscope import errors
 from haloscope.measure import launch
 
 RANKS = Path(__file__).with_name("ranks")
@@ -112,3 +114,8 @@ def test_a_later_program_knows_what_an_earlier_one_chose(tmp_path, monkeypatch):
 
 def test_examples_in_docstrings_hold():
     assert on_ranks(1, "-m", "doctest", RANKS.parents[2] / "python" / "haloscope" / "exchange.py") == []
+
+
+def test_errors_of_the_package_are_found_without_their_module():
+    assert haloscope.UsageError is errors.UsageError and haloscope.UnavailableError is errors.UnavailableError
+    assert issubclass(haloscope.UsageError, haloscope.HaloscopeError)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from haloscope import cli
-from haloscope.errors import UsageProblem
-from haloscope.external import fit as fits
-from haloscope.external import ghexbench, judge, table
+from haloscope.errors import UsageError
+from haloscope.fit import external_fit as fits
+from haloscope.fit import external_judge, external_table, ghexbench
 from haloscope.model import profile as profiles
 
 COLUMNS = "node_grid,socket_grid,core_grid,cells,halo,fields,element_bytes,strategy,median_s,cache_bytes"
@@ -47,8 +47,8 @@ def file_of(folder, *lines: str, columns=COLUMNS):
     return path
 
 
-def rows_of(path) -> list[table.Measured]:
-    return list(table.read(path).rows)
+def rows_of(path) -> list[external_table.Measured]:
+    return list(external_table.read(path).rows)
 
 
 def true_values(rows) -> dict[str, float]:
@@ -103,25 +103,25 @@ def test_a_program_may_have_any_name(tmp_path):
     ],
 )
 def test_what_is_wrong_with_a_row_is_said_with_its_line(tmp_path, change, complaint):
-    with pytest.raises(UsageProblem, match="line 3") as raised:
-        table.read(file_of(tmp_path, ROW.replace("16x16x16", "32x32x32"), ROW.replace(*change)))
+    with pytest.raises(UsageError, match="line 3") as raised:
+        external_table.read(file_of(tmp_path, ROW.replace("16x16x16", "32x32x32"), ROW.replace(*change)))
     assert complaint in str(raised.value)
 
 
 def test_a_file_that_is_no_table_is_refused(tmp_path):
-    with pytest.raises(UsageProblem, match="cannot read"):
-        table.read(tmp_path / "absent.csv")
-    with pytest.raises(UsageProblem, match=r"unknown column 'medians'; did you mean median_s"):
-        table.read(file_of(tmp_path, ROW, columns=COLUMNS.replace("median_s", "medians")))
-    with pytest.raises(UsageProblem, match="lacks the column strategy"):
-        table.read(file_of(tmp_path, columns=COLUMNS.replace("strategy,", "")))
-    with pytest.raises(UsageProblem, match="holds no exchanges"):
-        table.read(file_of(tmp_path))
-    with pytest.raises(UsageProblem, match="lines 2 and 3 are the same exchange"):
-        table.read(file_of(tmp_path, ROW, ROW))
+    with pytest.raises(UsageError, match="cannot read"):
+        external_table.read(tmp_path / "absent.csv")
+    with pytest.raises(UsageError, match=r"unknown column 'medians'; did you mean median_s"):
+        external_table.read(file_of(tmp_path, ROW, columns=COLUMNS.replace("median_s", "medians")))
+    with pytest.raises(UsageError, match="lacks the column strategy"):
+        external_table.read(file_of(tmp_path, columns=COLUMNS.replace("strategy,", "")))
+    with pytest.raises(UsageError, match="holds no exchanges"):
+        external_table.read(file_of(tmp_path))
+    with pytest.raises(UsageError, match="lines 2 and 3 are the same exchange"):
+        external_table.read(file_of(tmp_path, ROW, ROW))
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageProblem, match="it is no text"):
-        table.read(tmp_path / "binary.csv")
+    with pytest.raises(UsageError, match="it is not text"):
+        external_table.read(tmp_path / "binary.csv")
 
 
 GHEXBENCH = ",".join((*ghexbench.COLUMNS, "bytes_both_ways_all_ranks"))
@@ -140,37 +140,37 @@ def test_columns_of_ghexbench_are_read_too(tmp_path):
 
 
 def test_the_bytes_that_a_row_counts_decide_what_its_values_are(tmp_path):
-    found = table.read(file_of(tmp_path, "1,64,float,threads,1,1,mpi_comm,2e-3,14602752", columns=GHEXBENCH))
+    found = external_table.read(file_of(tmp_path, "1,64,float,threads,1,1,mpi_comm,2e-3,14602752", columns=GHEXBENCH))
     assert found.rows[0].element_bytes == 8
     assert found.rows[0].threads == 18
     assert "real=float, mode=threads count 8 B" in found.notes[0]
-    with pytest.raises(UsageProblem, match="values have 4 or 8"):
-        table.read(file_of(tmp_path, "1,64,float,threads,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
-    with pytest.raises(UsageProblem, match="no cube of nodes"):
-        table.read(file_of(tmp_path, "2,64,float,ranks,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
-    with pytest.raises(UsageProblem, match="unknown executable 'mpi_com'; did you mean mpi_comm"):
-        table.read(file_of(tmp_path, "1,64,float,ranks,1,1,mpi_com,2e-3,14602", columns=GHEXBENCH))
+    with pytest.raises(UsageError, match="values have 4 or 8"):
+        external_table.read(file_of(tmp_path, "1,64,float,threads,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
+    with pytest.raises(UsageError, match="no cube of nodes"):
+        external_table.read(file_of(tmp_path, "2,64,float,ranks,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
+    with pytest.raises(UsageError, match="unknown executable 'mpi_com'; did you mean mpi_comm"):
+        external_table.read(file_of(tmp_path, "1,64,float,ranks,1,1,mpi_com,2e-3,14602", columns=GHEXBENCH))
 
 
 # ---- the fit ----
 
 
 def test_blocks_are_on_the_nodes_and_sockets_whose_boxes_they_are_in():
-    from haloscope.external import predictions
+    from haloscope.fit import external_predictions
 
-    custom = predictions.setting_of((2, 1, 1), (1, 1, 2), (2, 1, 1)).custom
+    custom = external_predictions.setting_of((2, 1, 1), (1, 1, 2), (2, 1, 1)).custom
     assert custom == ((0, 0), (0, 0), (1, 0), (1, 0), (0, 1), (0, 1), (1, 1), (1, 1))
 
 
 def test_a_fit_to_some_exchanges_predicts_the_others(made):
     """The times are the model's own, of costs that the fit does not know."""
     rows = rows_of(made)
-    seen = judge.half_of_cases(rows)
+    seen = external_judge.half_of_cases(rows)
     assert 0 < len(seen) < len(rows)
     fitted = fits.fit(seen, "made up")
     assert fitted.residual < 0.03
     rest = [row for row in rows if row not in seen]
-    errors = [abs(p.error) for p in judge.judge(rest, fitted).pairs]
+    errors = [abs(p.error) for p in external_judge.judge(rest, fitted).pairs]
     assert len(errors) == len(rest)
     assert np.median(errors) < 0.03
     assert max(errors) < 0.2
@@ -191,11 +191,11 @@ def test_what_a_row_does_not_depend_on_changes_nothing(made):
 
 def test_too_few_rows_and_programs_without_any_are_refused(tmp_path):
     rows = rows_of(file_of(tmp_path, *(ROW.replace("16x16x16", f"{n}x16x16") for n in range(8, 16))))
-    with pytest.raises(UsageProblem, match="7 exchanges are too few"):
+    with pytest.raises(UsageError, match="7 exchanges are too few"):
         fits.fit(rows[:7], "")
     fitted = fits.fit(rows, "")
     other = dataclasses.replace(rows[0], program="another")
-    found = judge.judge([other], fitted)
+    found = external_judge.judge([other], fitted)
     assert found.pairs == ()
     [(reason, count)] = found.left_out.items()
     assert count == 1
@@ -205,7 +205,7 @@ def test_too_few_rows_and_programs_without_any_are_refused(tmp_path):
 def test_a_strategy_that_the_model_has_no_costs_of_is_counted_with_the_reason(tmp_path):
     rows = rows_of(file_of(tmp_path, *(ROW.replace("16x16x16", f"{n}x16x16") for n in range(8, 16))))
     other = dataclasses.replace(rows[0], strategy="ordered/rma-fence")
-    found = judge.judge([other], fits.fit(rows, ""))
+    found = external_judge.judge([other], fits.fit(rows, ""))
     assert "rma-fence" in next(iter(found.left_out))
 
 
@@ -221,32 +221,36 @@ def pairs_of(tmp_path, *times):
     ]
     rows = rows_of(file_of(tmp_path, *lines))
     predicted = [t[k] for t in times for k in (1, 3)]
-    return [judge.Pair(row, s, {}, "") for row, s in zip(rows, predicted, strict=True)]
+    return [external_judge.Pair(row, s, {}, "") for row, s in zip(rows, predicted, strict=True)]
 
 
 def test_regret_is_the_measured_time_of_the_pick_over_the_best(tmp_path):
-    found = judge.regret(judge.cases(pairs_of(tmp_path, (1.0, 9.0, 2.0, 3.0), (1.0, 1.0, 8.0, 2.0))))
+    found = external_judge.summarize_regret(
+        external_judge.cases(pairs_of(tmp_path, (1.0, 9.0, 2.0, 3.0), (1.0, 1.0, 8.0, 2.0)))
+    )
     assert (found.count, found.mean, found.worst) == (2, pytest.approx(2**0.5), 2.0)
     assert found.constant == ("program", "direct/p2p")
     assert (found.constant_mean, found.constant_worst) == (1.0, 1.0)
-    assert judge.regret([]) is None
+    assert external_judge.summarize_regret([]) is None
 
 
 def test_conditions_choose_rows_and_misspellings_are_told(made):
     rows = rows_of(made)
-    chosen = judge.select(rows, [judge.parse_condition("nodes=1"), judge.parse_condition("fields=1,3")])
+    chosen = external_judge.select(
+        rows, [external_judge.parse_condition("nodes=1"), external_judge.parse_condition("fields=1,3")]
+    )
     assert {(r.nodes, r.fields) for r in chosen} == {(1, 1), (1, 3)}
-    with pytest.raises(UsageProblem, match="no row has nodes=3; there are 1, 2"):
-        judge.select(rows, [judge.parse_condition("nodes=3")])
+    with pytest.raises(UsageError, match="no row has nodes=3; there are 1, 2"):
+        external_judge.select(rows, [external_judge.parse_condition("nodes=3")])
     for text, complaint in (
         ("nodes", "is no condition"),
         ("node=1", "did you mean nodes"),
         ("nodes=", "is no condition"),
     ):
-        with pytest.raises(UsageProblem, match=complaint):
-            judge.parse_condition(text)
-    with pytest.raises(UsageProblem, match="all rows have threads=1"):
-        judge.cross_validate(rows, "threads")
+        with pytest.raises(UsageError, match=complaint):
+            external_judge.parse_condition(text)
+    with pytest.raises(UsageError, match="all rows have threads=1"):
+        external_judge.cross_validate(rows, "threads")
 
 
 # ---- the command ----

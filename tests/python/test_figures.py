@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from haloscope import records, terminal
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.report import figures
 from test_any_file import emulated, imported, kept, measured
 from test_any_input import time_limit

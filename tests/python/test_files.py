@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from haloscope import files, records
-from haloscope.errors import UsageProblem
-from haloscope.external import table
-from haloscope.measure import foreign, hosts, probes
+from haloscope.errors import UsageError
+from haloscope.fit import external_table
+from haloscope.measure import hosts, importers, probes
 from haloscope.model import profile
 from haloscope.studies.davis2017.replay import terms
 from test_records import measurement, write
@@ -26,8 +26,8 @@ from test_records import measurement, write
 READERS = {
     "records": records.read,
     "profile": profile.load,
-    "table": table.read,
-    "output": foreign.read,
+    "table": external_table.read,
+    "output": importers.read,
     "application": terms.load,
 }
 RECORD = json.dumps(measurement()) + "\n"
@@ -44,7 +44,7 @@ def test_what_is_no_regular_file_is_refused_at_once(reader, tmp_path):
     os.mkfifo(pipe)
     for path in (pipe, tmp_path, Path("/dev/zero"), Path("/dev/tty0")):
         if path.exists():
-            with pytest.raises(UsageProblem, match="cannot read"):
+            with pytest.raises(UsageError, match="cannot read"):
                 READERS[reader](path)
 
 
@@ -52,10 +52,10 @@ def test_what_is_no_regular_file_is_refused_at_once(reader, tmp_path):
 def test_a_file_of_more_bytes_than_are_read_is_refused(reader, tmp_path, monkeypatch):
     monkeypatch.setattr(files.bytes_of, "__defaults__", (100,))
     monkeypatch.setattr(files.text_of, "__defaults__", (100, False))
-    monkeypatch.setattr(foreign, "MOST_BYTES", 100)
+    monkeypatch.setattr(importers, "MOST_BYTES", 100)
     path = tmp_path / "long.json"
     path.write_text(" " * 101)
-    with pytest.raises(UsageProblem, match="more than 100 bytes"):
+    with pytest.raises(UsageError, match="more than 100 bytes"):
         READERS[reader](path)
 
 
@@ -63,7 +63,7 @@ def test_a_file_of_hosts_is_bounded_too(tmp_path):
     path = tmp_path / "hosts"
     with path.open("wb") as file:
         file.truncate(hosts.MOST_BYTES + 1)
-    with pytest.raises(UsageProblem, match="more than"):
+    with pytest.raises(UsageError, match="more than"):
         hosts.read(str(path))
 
 
@@ -84,7 +84,7 @@ def test_a_small_file_that_unpacks_to_much_is_refused_before_it_fills_the_memory
         for _ in range(130):
             file.write(b" " * (1 << 20))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(UsageProblem, match="unpacked"):
+    with pytest.raises(UsageError, match="unpacked"):
         records.read(bomb)
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < 2 * files.LEAST_UNPACKED
 
@@ -95,7 +95,7 @@ def test_a_small_file_that_unpacks_to_much_is_refused_before_it_fills_the_memory
 def test_a_damaged_compressed_file_is_refused_with_the_reason(damage, tmp_path):
     path = packed(tmp_path / "a.jsonl.xz", RECORD)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UsageProblem, match="xz file"):
+    with pytest.raises(UsageError, match="xz file"):
         records.read(path)
 
 
@@ -151,7 +151,7 @@ def test_no_command_adds_records_to_what_is_no_regular_file_or_waits_for_it(comm
 )
 def test_nothing_that_writes_records_waits_for_the_reader_of_a_pipe(write_to, tmp_path):
     os.mkfifo(tmp_path / "r.jsonl")
-    with pytest.raises(UsageProblem, match=r"r\.jsonl: it is no regular file; choose another file with --output"):
+    with pytest.raises(UsageError, match=r"r\.jsonl: it is no regular file; choose another file with --output"):
         write_to(tmp_path / "r.jsonl")
 
 
@@ -168,7 +168,7 @@ def test_no_command_begins_a_file_whose_name_says_that_it_is_compressed(command,
 def test_nothing_that_writes_records_takes_a_compressed_file(write_to, tmp_path):
     path = packed(tmp_path / "a.jsonl.xz", RECORD)
     before = path.read_bytes()
-    with pytest.raises(UsageProblem, match="xz -d"):
+    with pytest.raises(UsageError, match="xz -d"):
         write_to(path)
     assert path.read_bytes() == before
 
@@ -223,7 +223,7 @@ def test_every_value_of_usual_depth_is_read_as_it_was_written(value):
 def test_a_line_or_a_profile_of_such_json_is_an_error_that_names_the_file(text, tmp_path):
     path = tmp_path / "deep.json"
     path.write_text(text)
-    with pytest.raises(UsageProblem, match=r"deep\.json"):
+    with pytest.raises(UsageError, match=r"deep\.json"):
         profile.load(path)
     [(number, _)] = records.read(path).bad_lines
     assert number == 1

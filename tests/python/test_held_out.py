@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import validate
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import held_out, predict, profile
 from test_validate import record
 from toy import TOY, changed
@@ -56,7 +56,7 @@ def test_a_regime_with_too_few_cases_counts_among_all_only():
     assert found["all"]["high"] == 0.5
 
 
-CHOICE = core.Choice("laplace2d", (256, 256), ranks=4)
+CHOICE = bridge.Choice("laplace2d", (256, 256), ranks=4)
 
 
 def holding(toy, **residuals):
@@ -82,7 +82,7 @@ def cases(toy, factors) -> list[dict]:
     found = []
     for number, factor in enumerate(factors):
         cells = (64 + 2 * number, 64)
-        seconds = predict.predict(core.Choice("laplace2d", cells, ranks=4), toy, samples=0).time_s
+        seconds = predict.predict(bridge.Choice("laplace2d", cells, ranks=4), toy, samples=0).time_s
         one = record(factor * seconds, cells=cells, exchange=seconds / 2)
         one["launch"]["time_utc"] = f"2026-01-01T00:00:{number:02d}Z"
         found.append(one)
@@ -140,5 +140,5 @@ def test_too_few_measurements_or_a_shipped_profile_are_refused(files, haloscope)
 
 
 def test_residuals_that_are_none_are_refused_with_their_place():
-    with pytest.raises(UsageProblem, match="held_out/step/all"):
+    with pytest.raises(UsageError, match="held_out/step/all"):
         holding(profile.load(TOY), all=("low", 1))

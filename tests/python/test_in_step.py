@@ -11,8 +11,8 @@ import zlib
 import numpy as np
 import pytest
 
-from haloscope import core
-from haloscope.calibration import in_step, overlap, points, scaling
+from haloscope import bridge
+from haloscope.fit import in_step, overlap, points, scaling
 from haloscope.model import predict, profile
 from toy import changed
 
@@ -28,9 +28,9 @@ def truth(toy: profile.Profile) -> profile.Profile:
     return changed(toy, lambda d: d.update(steps=dict(STEPS), transports={"p2p": dict(PLAIN), "slow": dict(SLOW)}))
 
 
-def choice(app: str, side: int, grid: str, schedule: str = "bulk", transport: str = "p2p") -> core.Choice:
+def choice(app: str, side: int, grid: str, schedule: str = "bulk", transport: str = "p2p") -> bridge.Choice:
     """Two blocks side by side. A transport that this library does not have passes for a known one in plans."""
-    return core.Choice(
+    return bridge.Choice(
         app=app,
         form="star",
         cells=(side, side),
@@ -42,7 +42,7 @@ def choice(app: str, side: int, grid: str, schedule: str = "bulk", transport: st
     )
 
 
-def measured(machine: profile.Profile, c: core.Choice, launch: int, noise: float = 0.0) -> dict:
+def measured(machine: profile.Profile, c: bridge.Choice, launch: int, noise: float = 0.0) -> dict:
     """The record of a step that costs what a profile says."""
     found = predict.predict(c, machine, samples=0)
     factor = math.exp(np.random.default_rng([launch, zlib.crc32(str(c).encode())]).normal(0, noise)) if noise else 1.0
@@ -66,7 +66,7 @@ def records(machine: profile.Profile, choices, noise: float = 0.0) -> list[dict]
     return [measured(machine, c, launch, noise) for launch in range(LAUNCHES) for c in choices]
 
 
-def bulk(transport: str = "p2p") -> list[core.Choice]:
+def bulk(transport: str = "p2p") -> list[bridge.Choice]:
     return [choice(*block, transport=transport) for block in BLOCKS]
 
 
@@ -148,7 +148,7 @@ def test_a_step_like_one_that_was_measured_takes_what_that_took(toy):
     made = profile.Profile(data)
     alone = changed(made, lambda d: [costs.pop("corrections", None) for costs in d["transports"].values()])
 
-    def off(profile: profile.Profile, c: core.Choice) -> float:
+    def off(profile: profile.Profile, c: bridge.Choice) -> float:
         wanted = predict.predict(c, machine, samples=0).exchange_s * (1.6 if c == odd else 1)
         return abs(math.log(predict.predict(c, profile, samples=0).exchange_s / wanted))
 
@@ -191,7 +191,7 @@ def test_sweeps_packing_and_copies_take_what_steps_show_and_not_what_they_take_a
     factors = {"kernels": 1.25, "pack": 1.5, "copy": 0.5}
 
     def in_steps(record: dict) -> dict:
-        terms = predict.predict(core.Choice.from_json(record["request"]), toy, samples=0).terms
+        terms = predict.predict(bridge.Choice.from_json(record["request"]), toy, samples=0).terms
         spent = {
             "compute": factors["kernels"] * terms["compute"],
             "copy": factors["copy"] * terms["copy"],
@@ -271,7 +271,7 @@ def test_a_block_counts_once_for_sweeps_however_many_transports_it_was_measured_
     """One block is 20 % off in its sweeps, one right; one of three exchanges is 20 % off in the middle of its
     launches.
     """
-    small, large = (core.Choice(app="laplace2d", cells=(n, n), ranks=2) for n in (64, 256))
+    small, large = (bridge.Choice(app="laplace2d", cells=(n, n), ranks=2) for n in (64, 256))
     other = dataclasses.replace(small, strategy="ordered/persistent")
     off = math.log(1.2)
     measured = [(small, 1.0, 1.2), (other, 1.2, 1.2), (other, 1.2, 1.2), (other, 3.0, 1.2), (large, 1.0, 1.0)]
@@ -297,7 +297,7 @@ def test_the_part_of_a_flight_that_overlap_cannot_hide_is_found_from_steps(toy):
     machine = changed(toy, lambda data: data.update(overlap={"held_of": {"p2p": {"socket": 0.7}}}))
     steps = []
     for side, schedule, launch in itertools.product((64, 256, 1024), ("bulk", "split"), (1, 2)):
-        choice = core.Choice(
+        choice = bridge.Choice(
             app="laplace2d", cells=(side, side), ranks=2, process_grid="1x2", schedule=schedule, periodic=(False, True)
         )
         found = predict.predict(choice, machine, samples=0)

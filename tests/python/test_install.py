@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.core import build
+from haloscope.bridge import build
 from long_run import LONG
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -265,8 +265,8 @@ def test_examples_of_the_exchange_have_60_lines_at_most():
 
 def test_python_works_on_an_installed_tree(prefix):
     code = (
-        "from haloscope import core; from haloscope.core import build; "
-        "print(build.library(), build.header('bridge.h'), len(core.strategy_names()))"
+        "from haloscope import bridge; from haloscope.bridge import build; "
+        "print(build.library(), build.header('bridge.h'), len(bridge.strategy_names()))"
     )
     environment = {**ENVIRONMENT, "HALOSCOPE_BUILD": str(prefix)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
@@ -310,12 +310,12 @@ def test_the_rank_program_is_installed_and_starts(prefix):
 
 
 def test_a_missing_build_says_what_to_do(monkeypatch, tmp_path):
-    from haloscope.errors import NotAvailable
+    from haloscope.errors import UnavailableError
 
     monkeypatch.setenv("HALOSCOPE_BUILD", str(tmp_path))
-    with pytest.raises(NotAvailable, match="make build"):
+    with pytest.raises(UnavailableError, match="make build"):
         build.library()
-    with pytest.raises(NotAvailable, match="make build"):
+    with pytest.raises(UnavailableError, match="make build"):
         build.rank_program()
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haloscope import records, scratch
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import cluster, hosts, launch
 from haloscope.model import link
 from haloscope.options.hosts import options_without
@@ -49,19 +49,19 @@ def test_a_rate_is_read_as_it_is_written_bits_and_bytes_apart(number, unit):
 
 @pytest.mark.parametrize("text", ["", "fast", "5", "-5us", "5 parsec", "1e", "us", "..us"])
 def test_what_is_no_time_is_refused_with_an_example(text):
-    with pytest.raises(UsageProblem, match="is no time; write it as 50us"):
+    with pytest.raises(UsageError, match="is not a time; write it as 50us"):
         link.time_of(text)
 
 
 @pytest.mark.parametrize("text", ["1", "1gb", "1GBIT", "-1Gbit"])
 def test_what_is_no_rate_is_refused_with_an_example(text):
-    with pytest.raises(UsageProblem, match="is no bandwidth; write it as 1Gbit"):
+    with pytest.raises(UsageError, match="is not a bandwidth; write it as 1Gbit"):
         link.rate_of(text)
 
 
 @pytest.mark.parametrize("count", [-1, 0, 1, 201])
 def test_a_cluster_has_two_hosts_or_more(count):
-    with pytest.raises(UsageProblem, match="use 2 to 200"):
+    with pytest.raises(UsageError, match="use 2 to 200"):
         link.Link(count)
 
 
@@ -90,15 +90,15 @@ def test_hosts_come_from_a_list_or_from_a_file_as_that_of_mpiexec(tmp_path):
     file.write_text("# the cluster\nnode1 slots=2\n\nnode2:4\nnode1\n")
     assert hosts.read(str(file)) == hosts.read("node1,node2") == ["node1", "node2"]
     for wrong in ("node one", "node1,,node2", "1,2", "-1", ""):  # ssh takes 1 for the address 0.0.0.1, -1 for an option
-        with pytest.raises(UsageProblem, match="names no hosts"):
+        with pytest.raises(UsageError, match="names no hosts"):
             hosts.read(wrong)
 
 
 def test_hosts_of_a_command_are_those_of_its_ranks_alone(monkeypatch):
     monkeypatch.delenv(hosts.VARIABLE, raising=False)
-    with hosts.used("a,b"):
+    with hosts.host_list("a,b"):
         assert hosts.names() == ["a", "b"]
-        with hosts.used(None):
+        with hosts.host_list(None):
             assert hosts.names() == ["a", "b"]
     assert hosts.names() == []
 
@@ -137,7 +137,7 @@ def test_ranks_are_spread_over_hosts_in_blocks_each_pinned_there(monkeypatch, tm
 
 def test_a_machine_without_the_tools_says_what_to_install(monkeypatch):
     monkeypatch.setattr(cluster.shutil, "which", lambda tool: None if tool == "ip" else f"/bin/{tool}")
-    with pytest.raises(NotAvailable, match="needs iproute2"):
+    with pytest.raises(UnavailableError, match="needs iproute2"):
         cluster.Cluster(link.Link()).__enter__()
 
 

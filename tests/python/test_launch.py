@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, records
-from haloscope.errors import NotAvailable
+from haloscope import bridge, records
+from haloscope.errors import UnavailableError
 from haloscope.measure import campaign, launch
 from haloscope.measure.request import Request
 from test_records import measurement, write
@@ -71,7 +71,7 @@ def test_an_mpiexec_of_the_users_choice_comes_first_and_must_exist(monkeypatch, 
     monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(mine))
     assert launch.mpiexec() == mine
     monkeypatch.setenv("HALOSCOPE_MPIEXEC", str(tmp_path / "none"))
-    with pytest.raises(NotAvailable, match="HALOSCOPE_MPIEXEC"):
+    with pytest.raises(UnavailableError, match="HALOSCOPE_MPIEXEC"):
         launch.mpiexec()
 
 
@@ -270,8 +270,10 @@ def test_counted_messages_and_bytes_are_the_plans(haloscope):
     )
     for record in read(Path("r.jsonl")):
         asked = record["request"]
-        choice = core.Choice(app="laplace2d", cells=tuple(asked["cells"]), ranks=2, strategy=asked["strategy"], depth=2)
-        totals = core.plan_totals(core.make_layout(choice), core.exchange_spec(choice))
+        choice = bridge.Choice(
+            app="laplace2d", cells=tuple(asked["cells"]), ranks=2, strategy=asked["strategy"], depth=2
+        )
+        totals = bridge.plan_totals(bridge.make_layout(choice), bridge.exchange_spec(choice))
         counts = record["counts"]
         assert counts["exchanges"] == asked["steps"] / 2
         assert counts["messages"] == totals.messages * counts["exchanges"]
@@ -457,7 +459,7 @@ def test_info_names_mpi_compiler_transports_and_why_others_are_absent(haloscope)
 
 
 def test_the_exit_code_says_whether_anything_could_be_measured():
-    asked = Request(core.Choice("laplace2d", (8, 8)))
+    asked = Request(bridge.Choice("laplace2d", (8, 8)))
     lacking, wrong = (records.skipped(asked, "reason", code, "launch-1") for code in (3, 2))
     good, bad = measurement(), measurement()
     bad["verification"]["status"] = "failed"

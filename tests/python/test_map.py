@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import map as model
 from haloscope.model import predict, profile
 from haloscope.model.link import Link, over_link
@@ -69,14 +69,14 @@ def test_the_network_in_which_a_profile_was_measured_is_replaced():
     st.sampled_from([1, 4]),
 )
 def test_no_step_gets_shorter_by_a_slower_network(latency, more, strategy, depth):
-    choice = core.Choice("laplace2d", (128, 64), ranks=2, nodes=2, strategy=strategy, depth=depth)
+    choice = bridge.Choice("laplace2d", (128, 64), ranks=2, nodes=2, strategy=strategy, depth=depth)
     near, far = (predict.predict(choice, over_link(MACHINE, Link(2, s)), samples=0) for s in (latency, latency + more))
     assert far.time_s >= near.time_s * (1 - 1e-9)
 
 
 def test_deep_halos_win_where_latency_is_long_and_blocks_are_small():
     links = [Link(2, seconds) for seconds in (0.0, 1e-2)]
-    spots = model.predicted(core.Choice("laplace2d", ranks=2), MACHINE, links, [16, 1024])
+    spots = model.predicted(bridge.Choice("laplace2d", ranks=2), MACHINE, links, [16, 1024])
     by_place = {(spot.latency_s, spot.block): spot for spot in spots}
     assert len(by_place) == 4
     assert by_place[1e-2, 16].choice.depth > 1
@@ -88,19 +88,19 @@ def test_deep_halos_win_where_latency_is_long_and_blocks_are_small():
 
 def test_every_rank_has_the_cells_that_were_asked_for():
     for ranks in (1, 2, 6, 7, 12):
-        choice = model.with_blocks(core.Choice("laplace3d", ranks=ranks), 20)
+        choice = model.with_blocks(bridge.Choice("laplace3d", ranks=ranks), 20)
         assert {
             (box.hi[d] - box.lo[d])
             for rank in range(ranks)
-            for d, box in [(d, core.make_layout(choice).owned(rank)) for d in range(3)]
+            for d, box in [(d, bridge.make_layout(choice).owned(rank)) for d in range(3)]
         } == {20}
 
 
 def test_techniques_are_what_sets_a_choice_apart():
-    plain = core.Choice("laplace2d", (64, 64), ranks=2)
+    plain = bridge.Choice("laplace2d", (64, 64), ranks=2)
     assert model.techniques(plain) == ()
-    assert model.techniques(model.plain(core.Choice("laplace2d", (64, 64), depth=4, schedule="split"))) == ()
-    rich = core.Choice("laplace2d", (64, 64), ranks=2, depth=4, schedule="split", strategy="direct:merged/persistent")
+    assert model.techniques(model.plain(bridge.Choice("laplace2d", (64, 64), depth=4, schedule="split"))) == ()
+    rich = bridge.Choice("laplace2d", (64, 64), ranks=2, depth=4, schedule="split", strategy="direct:merged/persistent")
     assert model.techniques(rich) == ("depth 4", "split", "merged", "persistent")
 
 
@@ -149,8 +149,8 @@ def test_maps_are_tables_figures_and_json(haloscope, tmp_path):
     ("words", "said"),
     [
         (("--blocks", "0"), "--blocks 0"),
-        (("--latency", "fast"), "'fast' is no time"),
-        (("--bandwidth", "1 lightyear"), "is no bandwidth"),
+        (("--latency", "fast"), "'fast' is not a time"),
+        (("--bandwidth", "1 lightyear"), "is not a bandwidth"),
         (("--blocks", "1..300+1", "--latency", "1us,2us"), "600 places"),
         (("--depth", "0"), "not possible"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from haloscope import records
-from haloscope.core.choice import Choice
+from haloscope.bridge.choice import Choice
 from haloscope.measure import campaign, memory
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, records
-from haloscope.errors import UsageProblem
+from haloscope import bridge, records
+from haloscope.errors import UsageError
 from haloscope.measure import microbench as requests
 from haloscope.records import patterns
 from haloscope.records.curves import Curve, group_curves
@@ -203,7 +203,7 @@ def test_without_sizes_memory_is_measured_from_4_kibibytes_to_far_beyond_its_cac
     monkeypatch.setattr(requests.memory, "free_bytes", lambda: 1 << 20)
     [cache] = requests.plan(requests.Wanted(names=["cache"]), 0.1, 1).requests
     assert cache.sizes[-1] == 512 << 10  # half of what is free
-    with pytest.raises(UsageProblem, match="are free"):
+    with pytest.raises(UsageError, match="are free"):
         requests.plan(requests.Wanted(names=["stream"], sizes=[1 << 20]), 0.1, 1)
 
 
@@ -243,8 +243,8 @@ def test_wrong_input_is_refused_with_what_to_do(haloscope):
 def test_option_words_stay_with_their_transport():
     assert requests.transports("p2p:testany,datatype,persistent") == ["p2p:testany,datatype", "persistent"]
     assert set(requests.transports("p2p*")) == {n for n in requests.transport_names() if n.startswith("p2p")}
-    with pytest.raises(UsageProblem):
+    with pytest.raises(UsageError):
         requests.transports("p2p:nonsense")
     assert set(requests.transports("*")) == {
-        n.removeprefix("direct/") for n in core.strategy_names() if n.startswith("direct/")
+        n.removeprefix("direct/") for n in bridge.strategy_names() if n.startswith("direct/")
     }

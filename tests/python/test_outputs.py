@@ -25,7 +25,7 @@ from test_any_file import GRID, PRICED, ROOT, measured, time_limit
 from test_blocks import BASE, EVENTS, QUEUE, around
 from test_blocks import record as blocks_record
 from test_calibrate import Maker, cached
-from test_foreign import OUTPUTS
+from test_importers import OUTPUTS
 from test_records import write
 from test_schroeter import made_up
 from toy import TOY
@@ -278,14 +278,14 @@ def test_an_exception_in_the_middle_leaves_the_old_file_and_no_draft(tmp_path):
 
 @pytest.mark.parametrize("place", [".", "/dev/null", "/dev/zero"])
 def test_a_folder_or_device_is_refused(place):
-    with pytest.raises(outputs.UsageProblem, match="no regular file"):
+    with pytest.raises(outputs.UsageError, match="no regular file"):
         outputs.write_report(Path(place), "text")
 
 
 def test_links_in_a_circle_are_refused(tmp_path):
     (tmp_path / "a.md").symlink_to("b.md")
     (tmp_path / "b.md").symlink_to("a.md")
-    with pytest.raises(outputs.UsageProblem, match=r"a\.md is there and cannot be read"):
+    with pytest.raises(outputs.UsageError, match=r"a\.md is there and cannot be read"):
         outputs.write_report(tmp_path / "a.md", "text")
 
 
@@ -305,7 +305,7 @@ def test_stems_that_differ_after_a_dot_are_different_files(tmp_path):
 def test_a_figure_that_may_not_be_saved_is_closed(tmp_path):
     drawn_by_another(tmp_path / "f.png")
     drawn = plt.figure()
-    with pytest.raises(outputs.UsageProblem, match=r"f\.png"):
+    with pytest.raises(outputs.UsageError, match=r"f\.png"):
         figures.save(drawn, tmp_path / "f")
     assert not plt.fignum_exists(drawn.number) and not (tmp_path / "f.svg").exists()
 
@@ -337,6 +337,6 @@ def test_records_of_conjugate_gradients_are_added_to_no_file_of_others(tmp_path)
     from haloscope.studies.davis2017.measured import cg
 
     (tmp_path / "r-cg.jsonl").write_text('{"mine": 1}\n')
-    with pytest.raises(outputs.UsageProblem, match="was not written by haloscope"):
+    with pytest.raises(outputs.UsageError, match="was not written by haloscope"):
         cg.run(tmp_path / "r-cg.jsonl", quick=True)
     outputs.refuse_foreign(ROOT / "results" / "davis2017-cg.jsonl", cg.SOLVES)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import tune, validate
 from haloscope.cli import main
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import pace as measuring
 from haloscope.measure.request import Request
 from haloscope.model import pace, predict, profile
@@ -40,7 +40,7 @@ def toy():
 
 
 def predicted(machine, **choice):
-    return predict.predict(core.Choice("laplace2d", (256, 256), ranks=4, **choice), machine, samples=20)
+    return predict.predict(bridge.Choice("laplace2d", (256, 256), ranks=4, **choice), machine, samples=20)
 
 
 @settings(max_examples=25, deadline=None)
@@ -55,7 +55,7 @@ def test_a_machine_slower_in_everything_takes_as_much_longer(factor, strategy, s
     choice = {"strategy": strategy, "schedule": schedule, "depth": depth}
     try:
         before = predicted(toy, **choice)
-    except NotAvailable:  # a transport that the profile does not know
+    except UnavailableError:  # a transport that the profile does not know
         return
     after = predicted(toy.at_pace(paced(**dict.fromkeys(pace.KINDS, factor * 1e-6))), **choice)
     assert after.time_s == pytest.approx(factor * before.time_s, rel=1e-9)
@@ -77,7 +77,7 @@ def test_a_prediction_says_for_which_pace_it_is(toy):
 
 
 def test_a_pace_of_other_ranks_is_refused_with_those_known(toy):
-    with pytest.raises(NotAvailable, match=r"no pace of 3 ranks \(it has: 4\)"):
+    with pytest.raises(UnavailableError, match=r"no pace of 3 ranks \(it has: 4\)"):
         toy.at_pace(paced() | {"ranks": 3})
 
 
@@ -132,7 +132,7 @@ def test_validation_compares_at_equal_pace(toy):
 
 
 def test_tuning_brings_launches_to_the_pace_of_the_first(toy):
-    request = Request(core.Choice("laplace2d", (256, 256), ranks=4))
+    request = Request(bridge.Choice("laplace2d", (256, 256), ranks=4))
     level = tune.Levelling(toy)
     assert level.factor(request, {}) == 1
     assert level.factor(request, {"pace": paced()}) == 1
@@ -176,14 +176,14 @@ def test_a_pace_is_refreshed_on_the_same_machine_only(toy, monkeypatch):
     environment = {"cpu": "another", "mpi_library": "none"}
     monkeypatch.setattr(measuring.launch, "cores", lambda: 4)
     monkeypatch.setattr(measuring, "measure", lambda ranks: {"pace": paced(), "environment": environment})
-    with pytest.raises(UsageProblem, match="another CPU"):
+    with pytest.raises(UsageError, match="another CPU"):
         measuring.now(toy)
     environment["cpu"] = "toy"
     assert measuring.now(toy)["ranks"] == 4
     monkeypatch.setattr(measuring.launch, "cores", lambda: 2)
-    with pytest.raises(UsageProblem, match="pace of 4 ranks, and there are 2 cores"):
+    with pytest.raises(UsageError, match="pace of 4 ranks, and there are 2 cores"):
         measuring.now(toy)
-    with pytest.raises(UsageProblem, match="has no pace"):
+    with pytest.raises(UsageError, match="has no pace"):
         measuring.now(profile.load(TOY))
 
 

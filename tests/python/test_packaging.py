@@ -227,7 +227,7 @@ def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, pre
         [str(site), sysconfig.get_path("purelib")]
     )  # without site: the checkout's package is set up there
     code = (
-        "import haloscope; from haloscope.core import build; "
+        "import haloscope; from haloscope.bridge import build; "
         "print(haloscope.__file__, build.library(), build.rank_program())"
     )
     found = run(sys.executable, "-S", "-c", code, PYTHONPATH=path).split()

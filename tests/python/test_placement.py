@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.errors import UsageError
 from haloscope.model import placement
 from haloscope.studies import published as table
 from haloscope.studies.davis2017.replay import results as davis2017_results
@@ -23,7 +23,7 @@ grids = st.tuples(*[st.integers(1, 5)] * 3)
 def test_ranks_on_a_socket_and_local_cells_are_those_of_the_study():
     assert placement.place("fill", 8, 2, 6).active().tolist() == [6] * 6 + [2] * 2
     assert placement.place("fill", 16, 2, 6).active().tolist() == [6] * 12 + [4] * 4
-    layout = core.Layout((53, 4, 4), (3, 1, 1), (False,) * 3)
+    layout = bridge.Layout((53, 4, 4), (3, 1, 1), (False,) * 3)
     assert [layout.owned(rank).shape[0] for rank in range(3)] == [18, 18, 17]
 
 
@@ -31,7 +31,7 @@ def test_ranks_on_a_socket_and_local_cells_are_those_of_the_study():
 @given(grids, st.tuples(*[st.booleans()] * 3))
 @settings(max_examples=40, deadline=None)
 def test_neighbours_are_those_of_the_core_and_symmetric(grid, periodic):
-    layout = core.Layout(tuple(4 * p for p in grid), grid, periodic)
+    layout = bridge.Layout(tuple(4 * p for p in grid), grid, periodic)
     rank = np.arange(math.prod(grid))
     for d in range(3):
         offset = [int(d == e) for e in range(3)]
@@ -47,7 +47,7 @@ def test_neighbours_are_those_of_the_core_and_symmetric(grid, periodic):
 @settings(max_examples=40, deadline=None)
 def test_blocks_of_a_row_of_ranks_sum_to_the_grid(grid, extra):
     cells = tuple(p + extra for p in grid)
-    layout = core.Layout(cells, grid, (False,) * 3)
+    layout = bridge.Layout(cells, grid, (False,) * 3)
     for d, stride in enumerate((1, grid[0], grid[0] * grid[1])):
         assert sum(layout.owned(i * stride).shape[d] for i in range(grid[d])) == cells[d]
 
@@ -95,18 +95,18 @@ def test_locality_says_how_near_two_ranks_are():
 def test_a_custom_placement_is_taken_as_given_and_checked():
     where = placement.place("custom", 3, 2, 6, custom=[(0, 1), (5, 0), (0, 1)])
     assert where.node.tolist() == [0, 5, 0] and where.locality(0, 2) == "socket" and where.nodes == 2
-    with pytest.raises(UsageProblem, match="4 ranks, 1 places"):
+    with pytest.raises(UsageError, match="4 ranks, 1 places"):
         placement.place("custom", 4, 2, 6, custom=[(0, 0)])
-    with pytest.raises(UsageProblem, match="from 0 to 1"):
+    with pytest.raises(UsageError, match="from 0 to 1"):
         placement.place("custom", 1, 2, 6, custom=[(0, 2)])
 
 
 def test_wrong_requests_say_what_is_wrong():
-    with pytest.raises(UsageProblem, match="did you mean round-robin"):
+    with pytest.raises(UsageError, match="did you mean round-robin"):
         placement.place("round", 4, 2, 6)
-    with pytest.raises(UsageProblem, match="7 of 6 cores"):
+    with pytest.raises(UsageError, match="7 of 6 cores"):
         placement.place("fill", 4, 2, 6, active=7)
-    with pytest.raises(UsageProblem, match="has 8 ranks, the placement 4"):
+    with pytest.raises(UsageError, match="has 8 ranks, the placement 4"):
         placement.pair_counts((2, 2, 2), placement.place("fill", 4, 2, 6))
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 from hypothesis import given, settings
 
-from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.errors import UsageError
 from plan_cases import cases, classes_of
 
 
@@ -17,7 +17,7 @@ from plan_cases import cases, classes_of
 def test_ranks_with_equal_plans_have_their_peers_in_the_same_order(case):
     plans = case.plans()
     for members in classes_of(plans):
-        found = core.peers(case.layout, plans[members[0]], members)
+        found = bridge.peers(case.layout, plans[members[0]], members)
         for rank, peers in zip(members, found.tolist(), strict=True):
             assert peers == [m.peer for m in plans[rank].messages]
 
@@ -34,9 +34,9 @@ def test_traffic_of_a_message_has_its_bytes_in_whole_stretches(case):
 
 
 def test_faces_lie_in_memory_as_x_y_and_z_order_has_it():
-    layout = core.Layout((24, 24, 24), (2, 2, 2), (False,) * 3)
-    spec = core.ExchangeSpec(pattern="direct", corners=False)
-    plan = core.make_plan(layout, 0, spec)
+    layout = bridge.Layout((24, 24, 24), (2, 2, 2), (False,) * 3)
+    spec = bridge.ExchangeSpec(pattern="direct", corners=False)
+    plan = bridge.make_plan(layout, 0, spec)
     by_face = {m.regions[0].box.shape: t for m, t in zip(plan.messages, plan.traffic, strict=True) if m.out}
     assert by_face[(1, 12, 12)].run_bytes == 8
     assert by_face[(12, 1, 12)].run_bytes == by_face[(12, 12, 1)].run_bytes == 96
@@ -44,34 +44,34 @@ def test_faces_lie_in_memory_as_x_y_and_z_order_has_it():
 
 
 def test_a_face_with_all_its_halos_is_one_stretch_and_needs_no_packing():
-    choice = core.Choice(app="advection3d", cells=(10, 10, 40), ranks=2, process_grid="1x1x2")
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
+    choice = bridge.Choice(app="advection3d", cells=(10, 10, 40), ranks=2, process_grid="1x1x2")
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     assert plan.messages and all(traffic.in_place for traffic in plan.traffic)
 
 
 def test_ranks_and_nodes_that_there_are_not_are_refused():
-    choice = core.Choice(app="laplace2d", cells=(16, 16), ranks=4)
-    layout, spec = core.make_layout(choice), core.exchange_spec(choice)
-    plan = core.make_plan(layout, 0, spec)
+    choice = bridge.Choice(app="laplace2d", cells=(16, 16), ranks=4)
+    layout, spec = bridge.make_layout(choice), bridge.exchange_spec(choice)
+    plan = bridge.make_plan(layout, 0, spec)
     for call in (
-        lambda: core.make_plan(layout, 4, spec),
-        lambda: core.make_plan(layout, -1, spec),
-        lambda: core.peers(layout, plan, [4]),
-        lambda: core.choice_nodes(dataclasses.replace(choice, nodes=5)),
+        lambda: bridge.make_plan(layout, 4, spec),
+        lambda: bridge.make_plan(layout, -1, spec),
+        lambda: bridge.peers(layout, plan, [4]),
+        lambda: bridge.choice_nodes(dataclasses.replace(choice, nodes=5)),
     ):
-        with pytest.raises(UsageProblem):
+        with pytest.raises(UsageError):
             call()
 
 
 def test_nodes_of_a_choice_are_blocks_or_dealt_in_turn():
-    choice = core.Choice(app="laplace2d", cells=(16, 16), ranks=5, nodes=2, process_grid="1x5")
-    assert core.choice_nodes(choice).tolist() == [0, 0, 0, 1, 1]
-    assert core.choice_nodes(dataclasses.replace(choice, placement="round-robin")).tolist() == [0, 1, 0, 1, 0]
-    assert core.choice_nodes(dataclasses.replace(choice, nodes=0)).tolist() == [0] * 5
+    choice = bridge.Choice(app="laplace2d", cells=(16, 16), ranks=5, nodes=2, process_grid="1x5")
+    assert bridge.choice_nodes(choice).tolist() == [0, 0, 0, 1, 1]
+    assert bridge.choice_nodes(dataclasses.replace(choice, placement="round-robin")).tolist() == [0, 1, 0, 1, 0]
+    assert bridge.choice_nodes(dataclasses.replace(choice, nodes=0)).tolist() == [0] * 5
 
 
 def test_a_pipeline_comes_in_programs_of_its_own():
-    choice = core.Choice(
+    choice = bridge.Choice(
         app="poisson2d",
         form="gauss-seidel",
         cells=(31, 31),
@@ -80,10 +80,12 @@ def test_a_pipeline_comes_in_programs_of_its_own():
         schedule="pipeline",
         process_grid="slabs",
     )
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    options = core.schedule_options(choice)
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    options = bridge.schedule_options(choice)
     made = {
-        series: core.make_program("pipeline", core.step_of(choice), plan, dataclasses.replace(options, series=series))
+        series: bridge.make_program(
+            "pipeline", bridge.step_of(choice), plan, dataclasses.replace(options, series=series)
+        )
         for series in ("opening", "entry", "body", "closing")
     }
     assert [program.steps for program in made.values()] == [0, 0, 1, 0]

@@ -93,7 +93,7 @@ def test_a_rank_alone_copies_and_sends_nothing():
 )
 def test_bad_input_names_the_fault_and_the_remedy(words, said):
     result = run(*words)
-    assert isinstance(result.exception, errors.UsageProblem)
+    assert isinstance(result.exception, errors.UsageError)
     assert said in str(result.exception)
     assert result.exception.exit_code == 2
 
@@ -109,7 +109,7 @@ def test_one_exchange_of_2048_ranks_is_added_up():
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys, haloscope.commands.plan, haloscope.core;"
+        "import sys, haloscope.commands.plan, haloscope.bridge;"
         "print([m for m in ('numpy', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import bridge
 from plan_cases import cases, exchange, halo, identity, quantities, staggered
 
 thorough = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def filled_boxes(plan: core.Plan):
+def filled_boxes(plan: bridge.Plan):
     """Yield (quantity, box) of everything that the exchange writes on this rank."""
     for m in plan.messages:
         if not m.out:
@@ -84,7 +84,7 @@ def test_bytes_are_those_of_the_regions(case):
 @thorough
 def test_totals_are_the_sums_over_the_plans_of_all_ranks(case):
     plans = case.plans()
-    totals = core.plan_totals(case.layout, case.spec)
+    totals = bridge.plan_totals(case.layout, case.spec)
     sent = [p.sent() for p in plans]
     size = [sum(m.bytes for m in s) for s in sent]
     assert (totals.ranks, totals.messages, totals.bytes) == (len(plans), sum(map(len, sent)), sum(size))
@@ -109,8 +109,8 @@ def test_totals_are_the_sums_over_the_plans_of_all_ranks(case):
 def test_ordered_and_direct_fill_the_same_points_and_move_the_same_bytes_in_2d(case):
     both = []
     for pattern in ("ordered", "direct"):
-        spec = core.ExchangeSpec(**{**vars(case.spec), "pattern": pattern})
-        both.append([core.make_plan(case.layout, r, spec) for r in range(case.layout.size)])
+        spec = bridge.ExchangeSpec(**{**vars(case.spec), "pattern": pattern})
+        both.append([bridge.make_plan(case.layout, r, spec) for r in range(case.layout.size)])
     for ordered, direct in zip(*both, strict=True):
         points = [{(q, p) for q, box in filled_boxes(plan) for p in box.cells()} for plan in (ordered, direct)]
         assert points[0] == points[1]
@@ -156,10 +156,10 @@ def davis_bytes(cells, neighbours, h, direction, group) -> int:
 @thorough
 def test_bytes_follow_the_closed_formula_of_the_2017_study(case, h, fields):
     cells = tuple(n + 3 * p for n, p in zip(case.cells, case.ranks, strict=True))
-    layout = core.Layout(cells, case.ranks, (False,) * 3)
-    spec = core.ExchangeSpec(**{**vars(case.spec), "low": (h,) * 3, "high": (h,) * 3, "quantities": tuple(fields)})
+    layout = bridge.Layout(cells, case.ranks, (False,) * 3)
+    spec = bridge.ExchangeSpec(**{**vars(case.spec), "low": (h,) * 3, "high": (h,) * 3, "quantities": tuple(fields)})
     for rank in range(layout.size):
-        plan = core.make_plan(layout, rank, spec)
+        plan = bridge.make_plan(layout, rank, spec)
         for m in plan.sent():
             kind = fields[m.regions[0].quantity].type
             group = [q for q in fields if q.type == kind]
@@ -171,7 +171,7 @@ def test_bytes_follow_the_closed_formula_of_the_2017_study(case, h, fields):
 def test_every_cell_has_one_owner(case):
     layout = case.layout
     owned = [cell for rank in range(layout.size) for cell in layout.owned(rank).cells()]
-    assert sorted(owned) == sorted(core.Box((0, 0, 0), _three(case.cells)).cells())
+    assert sorted(owned) == sorted(bridge.Box((0, 0, 0), _three(case.cells)).cells())
 
 
 def _three(cells):

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
-from haloscope.calibration import counts
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope import bridge
+from haloscope.errors import UnavailableError, UsageError
+from haloscope.fit import counts
 from haloscope.model import predict as model
 from toy import changed
 
-PLAINLY = model.Setting()
+DEFAULTS = model.RunSettings()
 
 
-def ask(toy, setting=PLAINLY, singly=False, **choice) -> model.Prediction:
+def ask(toy, setting=DEFAULTS, singly=False, **choice) -> model.Prediction:
     """Predict a choice without an interval."""
-    return model.predict(core.Choice(**choice), toy, setting, samples=0, singly=singly)
+    return model.predict(bridge.Choice(**choice), toy, setting, samples=0, singly=singly)
 
 
 PLAIN = {"app": "laplace2d", "cells": (256, 256), "ranks": 4, "process_grid": "2x2"}
@@ -95,7 +95,7 @@ PAIR = {"app": "laplace2d", "cells": (256, 512), "ranks": 2, "process_grid": "1x
 
 def seen(**changes):
     """A change of a profile: a step exactly like PAIR was measured, and took 2 and 1.5 times what costs say."""
-    plan = core.make_plan(core.make_layout(core.Choice(**PAIR)), 0, core.exchange_spec(core.Choice(**PAIR)))
+    plan = bridge.make_plan(bridge.make_layout(bridge.Choice(**PAIR)), 0, bridge.exchange_spec(bridge.Choice(**PAIR)))
     row = {
         "message_bytes": 2048,
         "run_bytes": 2048,
@@ -156,7 +156,7 @@ def test_measured_steps_of_unequal_numbers_are_refused(toy):
         seen()(data)
         data["transports"]["p2p"]["corrections"]["sweeps"] = []
 
-    with pytest.raises(UsageProblem, match="sweeps: this must be a list of 1 numbers"):
+    with pytest.raises(UsageError, match="sweeps: this must be a list of 1 numbers"):
         ask(changed(toy, shorten), **PAIR)
 
 
@@ -216,7 +216,7 @@ def test_own_neighbours_are_copied_and_hidden_behind_messages_in_flight(toy):
 
 
 def test_reductions_are_added_per_step(toy):
-    plain, reduced = ask(toy, **PLAIN), ask(toy, model.Setting(reductions=2), **PLAIN)
+    plain, reduced = ask(toy, **PLAIN), ask(toy, model.RunSettings(reductions=2), **PLAIN)
     assert reduced.terms["reduction"] == pytest.approx(2 * (2e-6 + 1.8e-5 / 9))
     assert reduced.time_s - plain.time_s == pytest.approx(reduced.terms["reduction"])
 
@@ -256,7 +256,7 @@ choices = st.builds(
 @settings(max_examples=60, deadline=None)
 def test_classes_of_ranks_give_what_all_ranks_priced_singly_give(toy, choice, schedule, rule):
     choice = choice | {"schedule": schedule, "threads": 2 if schedule == "comm-thread" else 1}
-    setting = model.Setting(rule)
+    setting = model.RunSettings(rule)
     classes, singly = (ask(toy, setting, singly=one, **choice) for one in (False, True))
     assert singly.classes == choice["ranks"]
     # Whether a call for progress comes just before or after a message has arrived is decided anew in every round.
@@ -272,7 +272,7 @@ def test_classes_of_ranks_give_what_all_ranks_priced_singly_give(toy, choice, sc
     ],
 )
 def test_what_no_profile_has_a_price_for_is_refused(toy, changes):
-    with pytest.raises(NotAvailable, match="freed temporaries, nor of pieces"):
+    with pytest.raises(UnavailableError, match="freed temporaries, nor of pieces"):
         ask(toy, **PLAIN | changes)
 
 
@@ -297,7 +297,7 @@ def test_classes_that_are_left_out_would_not_change_the_time(toy, schedule, tole
 @settings(max_examples=60, deadline=None)
 def test_terms_add_up_and_are_not_negative(toy, choice, schedule):
     choice = choice | {"schedule": schedule, "threads": 2}
-    if core.illegal(core.Choice(**choice)):
+    if bridge.illegal(bridge.Choice(**choice)):
         return
     found = ask(toy, **choice)
     assert sum(found.terms.values()) == pytest.approx(found.time_s)
@@ -316,7 +316,7 @@ def test_overlap_that_costs_nothing_is_never_slower_than_bulk(toy, choice, sched
 
     machine = changed(toy, free)
     choice = choice | {"schedule": schedule}
-    if core.illegal(core.Choice(**choice)):
+    if bridge.illegal(bridge.Choice(**choice)):
         return
     overlapped, bulk = ask(machine, **choice), ask(machine, **(choice | {"schedule": "bulk"}))
     assert overlapped.time_s <= bulk.time_s * (1 + 1e-9)
@@ -345,7 +345,7 @@ def test_more_latency_or_less_bandwidth_never_makes_a_step_shorter(toy, choice, 
 @pytest.mark.parametrize(("ranks", "grid"), [(2048, "8x16x16"), (100_000, "40x50x50")])
 def test_many_ranks_are_few_classes(toy, ranks, grid, strategy):
     """Which is what makes their prediction quick: figure `predict`."""
-    choice = core.Choice(
+    choice = bridge.Choice(
         cells=(1111, 1001, 999), periodic=(False, True, False), ranks=ranks, process_grid=grid, strategy=strategy
     )
     found = model.predict(choice, toy)
@@ -365,13 +365,13 @@ def uncertain(data):
 
 
 def test_the_interval_follows_from_those_of_the_parameters(toy):
-    found = model.predict(core.Choice(**PLAIN), changed(toy, uncertain), samples=400)
+    found = model.predict(bridge.Choice(**PLAIN), changed(toy, uncertain), samples=400)
     assert found.interval[0] < found.time_s < found.interval[1]
     alone = 0.1 * found.terms["compute"]  # the latency adds a little
     assert (found.interval[1] - found.interval[0]) / 2 == pytest.approx(alone, rel=0.25)
-    again = model.predict(core.Choice(**PLAIN), changed(toy, uncertain), samples=400)
+    again = model.predict(bridge.Choice(**PLAIN), changed(toy, uncertain), samples=400)
     assert again.interval == found.interval
-    assert model.predict(core.Choice(**PLAIN), toy).interval is None
+    assert model.predict(bridge.Choice(**PLAIN), toy).interval is None
 
 
 def test_a_pipeline_has_an_interval_too(toy):
@@ -379,7 +379,7 @@ def test_a_pipeline_has_an_interval_too(toy):
         row = data["kernels"]["poisson2d/gauss-seidel/f64"]["4"][0]
         row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
 
-    choice = core.Choice(
+    choice = bridge.Choice(
         app="poisson2d",
         form="gauss-seidel",
         cells=(519, 519),
@@ -452,9 +452,9 @@ def test_large_messages_advance_only_in_calls_where_the_profile_says_so(toy):
 @pytest.mark.parametrize(
     ("error", "words", "choice"),
     [
-        (NotAvailable, "no cost of kernel 'laplace3d/star/f64'", {"app": "laplace3d", "cells": (64,) * 3}),
-        (NotAvailable, "no cost of transport 'neighbor'", {"strategy": "ordered/neighbor"}),
-        (UsageProblem, "interleaved", {"strategy": "direct/p2p", "schedule": "interleaved"}),
+        (UnavailableError, "no cost of kernel 'laplace3d/star/f64'", {"app": "laplace3d", "cells": (64,) * 3}),
+        (UnavailableError, "no cost of transport 'neighbor'", {"strategy": "ordered/neighbor"}),
+        (UsageError, "interleaved", {"strategy": "direct/p2p", "schedule": "interleaved"}),
     ],
 )
 def test_what_cannot_be_predicted_is_refused_with_the_reason(toy, error, words, choice):
@@ -464,7 +464,7 @@ def test_what_cannot_be_predicted_is_refused_with_the_reason(toy, error, words, 
 
 def test_a_profile_without_packing_is_named_once_something_is_packed(toy):
     bare = changed(toy, lambda d: d.pop("pack"))
-    with pytest.raises(NotAvailable, match="no section 'pack'"):
+    with pytest.raises(UnavailableError, match="no section 'pack'"):
         ask(bare, **PLAIN)
 
 
@@ -497,7 +497,9 @@ def test_of_a_block_that_is_partly_beyond_the_cache_a_part_costs_more(toy, side,
     tables = [{"pack": {"strided": {"1": [law | {"per_row_s": row_s}]}}} for row_s in (1e-9, 5e-9)]
     choice = {"cells": (2 * side, side), "process_grid": "2x1", "ranks": 2, "periodic": (True, False)}
     block = counts.slot_bytes(
-        core.make_plan(core.make_layout(chosen := core.Choice(**(PLAIN | choice))), 0, core.exchange_spec(chosen))
+        bridge.make_plan(
+            bridge.make_layout(chosen := bridge.Choice(**(PLAIN | choice))), 0, bridge.exchange_spec(chosen)
+        )
     )
     limits = {0: (2 * block, 3 * block), 0.5: (block / 2, 2 * block), 1: (block / 4, block)}[beyond]
     far = tables[1] | {"from_block_bytes": limits[0], "to_block_bytes": limits[1]}
@@ -508,10 +510,10 @@ def test_of_a_block_that_is_partly_beyond_the_cache_a_part_costs_more(toy, side,
 
 
 def test_settings_reach_the_prediction(toy):
-    spread = ask(toy, model.Setting("by-socket"), **PLAIN)
+    spread = ask(toy, model.RunSettings("by-socket"), **PLAIN)
     filled = ask(toy, **PLAIN)
-    fewer = ask(toy, model.Setting(active=1), **PLAIN)
+    fewer = ask(toy, model.RunSettings(active=1), **PLAIN)
     assert filled.terms["compute"] > spread.terms["compute"] > fewer.terms["compute"]
-    custom = ask(toy, model.Setting("custom", custom=[(r, 0) for r in range(4)]), **PLAIN)
+    custom = ask(toy, model.RunSettings("custom", custom=[(r, 0) for r in range(4)]), **PLAIN)
     assert custom.nodes == 4
     assert dataclasses.replace(custom, notes=()).terms["compute"] == pytest.approx(1e-7 + 128 * 128 * 1e-9)

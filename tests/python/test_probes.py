@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import other_mpi
-from haloscope import core, records
-from haloscope.core import build
-from haloscope.errors import NotAvailable
+from haloscope import bridge, records
+from haloscope.bridge import build
+from haloscope.errors import UnavailableError
 from haloscope.measure import answers, launch, probes
 from test_launch import SMALL, executable
 
@@ -202,13 +202,13 @@ def test_nothing_is_concluded_and_kept_where_ranks_do_not_start(cache, monkeypat
     ],
 )
 def test_a_strategy_needs_the_probes_of_what_it_calls(strategy, expected):
-    assert list(core.find_strategy(strategy).probes) == expected
+    assert list(bridge.find_strategy(strategy).probes) == expected
 
 
 def test_every_probe_that_a_strategy_names_exists():
     known = set(probes._names("all"))
-    strategies = core.strategy_names() + core.device_strategy_names()
-    needed = {name for strategy in strategies for name in core.find_strategy(strategy).probes}
+    strategies = bridge.strategy_names() + bridge.device_strategy_names()
+    needed = {name for strategy in strategies for name in bridge.find_strategy(strategy).probes}
     assert needed and needed <= known
 
 
@@ -229,8 +229,8 @@ def test_a_strategy_that_fails_its_probe_is_not_available_by_name(haloscope, fen
     assert result.code == 3
     assert "numbers were lost" in result.err
     assert not list(Path("results").rglob("*.jsonl"))
-    with pytest.raises(NotAvailable, match="rma-fence"):
-        raise NotAvailable(probes.lacking("direct/rma-fence"))
+    with pytest.raises(UnavailableError, match="rma-fence"):
+        raise UnavailableError(probes.lacking("direct/rma-fence"))
 
 
 def test_a_glob_leaves_out_the_strategies_that_fail_their_probe_and_counts_them(haloscope, fence_fails):

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import network, profile, segments
 from haloscope.studies.davis2017.replay import profiles as published
 
@@ -59,17 +59,17 @@ def test_shipped_profiles_are_what_the_published_tables_give(machine):
 def test_only_minerva_has_kernel_costs_and_the_others_say_so():
     assert "hydra.Madvmz1/A/f64" in profile.load("minerva").section("kernels")
     for name in ("hector", "hera", "dawndev"):
-        with pytest.raises(NotAvailable, match=f"profile '{name}' has no section 'kernels'"):
+        with pytest.raises(UnavailableError, match=f"profile '{name}' has no section 'kernels'"):
             profile.load(name).section("kernels")
 
 
 def test_unknown_names_and_unreadable_files_are_refused_with_a_remedy(tmp_path):
-    with pytest.raises(UsageProblem, match="did you mean minerva"):
+    with pytest.raises(UsageError, match="did you mean minerva"):
         profile.load("minrva")
-    with pytest.raises(UsageProblem, match=r"cannot read the profile .*No such file"):
+    with pytest.raises(UsageError, match=r"cannot read the profile .*No such file"):
         profile.load(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text('{"schema": ')
-    with pytest.raises(UsageProblem, match=r"bad.json is no JSON"):
+    with pytest.raises(UsageError, match=r"bad.json is no JSON"):
         profile.load(tmp_path / "bad.json")
 
 
@@ -94,17 +94,17 @@ def test_unknown_names_and_unreadable_files_are_refused_with_a_remedy(tmp_path):
 )
 def test_profiles_that_are_not_valid_say_where_and_why(data, fault, tmp_path):
     (tmp_path / "p.json").write_text(json.dumps(data))
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         profile.load(tmp_path / "p.json")
     assert fault in str(caught.value)
-    with pytest.raises(UsageProblem):
+    with pytest.raises(UsageError):
         profile.save(data, tmp_path / "q.json")
     assert not (tmp_path / "q.json").exists()
 
 
 @pytest.mark.parametrize("section", ["network", "pack", "kernels", "reductions", "transports"])
 def test_a_section_that_is_not_there_is_named(section):
-    with pytest.raises(NotAvailable, match=f"profile 'least' has no section '{section}'"):
+    with pytest.raises(UnavailableError, match=f"profile 'least' has no section '{section}'"):
         profile.checked(LEAST).section(section)
 
 
@@ -116,7 +116,7 @@ def test_the_nearest_locality_class_is_used_and_of_two_the_farther_one():
     p = profile.checked(with_part("network.classes", law))
     latency = {c: p.network_class(c)["segments"][0].fixed for c in profile.CLASSES}
     assert latency == {"self": 2e-6, "socket": 1e-6, "node": 1e-6, "network": 1e-6}
-    with pytest.raises(UsageProblem, match="unknown locality class"):
+    with pytest.raises(UsageError, match="unknown locality class"):
         p.network_class("rack")
 
 
@@ -124,11 +124,11 @@ def test_kernels_and_packing_are_read_by_name_and_count():
     row = {"from_cells": 0, "to_cells": None, "fixed_s": 0, "per_cell_s": 1e-9}
     p = profile.checked(with_part("kernels", {"a/b/f64": {"1": [row], "6": [row]}}))
     assert set(p.kernel("a/b/f64")) == {1, 6}
-    with pytest.raises(NotAvailable, match="no cost of kernel 'a/c/f64'"):
+    with pytest.raises(UnavailableError, match="no cost of kernel 'a/c/f64'"):
         p.kernel("a/c/f64")
     q = profile.checked(with_part("pack", {"lines": {"2": [SEGMENT]}}))
     assert segments.evaluate(q.packing("lines")[2], 1000) == pytest.approx(2e-6)
-    with pytest.raises(NotAvailable, match="packing strided data"):
+    with pytest.raises(UnavailableError, match="packing strided data"):
         q.packing("strided")
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import other_mpi
-from haloscope.core import build
-from haloscope.errors import NotAvailable
+from haloscope.bridge import build
+from haloscope.errors import UnavailableError
 from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +103,7 @@ def test_python_refuses_an_mpi4py_for_another_mpi():
 
     ranks.require_its_mpi(build.mpi())
     another = "MPICH 4.2.0" if build.mpi().startswith("Open MPI") else "Open MPI 4.1.4"
-    with pytest.raises(NotAvailable, match="HALOSCOPE_MPI_ABI") as found:
+    with pytest.raises(UnavailableError, match="HALOSCOPE_MPI_ABI") as found:
         ranks.require_its_mpi(another)
     assert f"built for {another}" in str(found.value)
     assert build.mpi().rsplit(" ", 1)[0] in str(found.value)

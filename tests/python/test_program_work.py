@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import bridge
 
 
-def sweeps(schedule: str, substeps: str, h: int, w: int, depth: int) -> list[core.Sweep]:
+def sweeps(schedule: str, substeps: str, h: int, w: int, depth: int) -> list[bridge.Sweep]:
     """Sweeps of one rank of 2x2 that owns h x w points."""
-    choice = core.Choice(
+    choice = bridge.Choice(
         app="laplace2d", cells=(2 * w, 2 * h), ranks=4, threads=2, schedule=schedule, substeps=substeps, depth=depth
     )
-    assert core.illegal(choice) == ""
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    options = dataclasses.replace(core.schedule_options(choice), tiles=3)
-    return list(core.make_program(schedule, core.step_of(choice), plan, options).sweeps)
+    assert bridge.illegal(choice) == ""
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    options = dataclasses.replace(bridge.schedule_options(choice), tiles=3)
+    return list(bridge.make_program(schedule, bridge.step_of(choice), plan, options).sweeps)
 
 
 sizes = st.tuples(st.integers(3, 60), st.integers(3, 60), st.integers(1, 9)).filter(lambda s: s[2] <= min(s[0], s[1]))
 
 
-def points_by_step(found: list[core.Sweep], depth: int) -> list[int]:
+def points_by_step(found: list[bridge.Sweep], depth: int) -> list[int]:
     """Points written in each sub-step."""
     return [sum(s.region.volume for s in found if s.step == step) for step in range(depth)]
 

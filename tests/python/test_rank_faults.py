@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import test_mpi_faults as mpi_faults
-from haloscope.core import build
+from haloscope.bridge import build
 
 pytestmark = pytest.mark.sleeps
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]

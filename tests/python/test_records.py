@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, files, records
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope import bridge, files, records
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.measure import campaign, space
 from haloscope.measure.request import Request
 from haloscope.report import figures
@@ -121,7 +121,7 @@ def test_good_lines_are_kept_and_bad_ones_reported_with_their_number(tmp_path):
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "."])
 def test_a_file_that_cannot_be_read_is_a_clear_error(tmp_path, name):
-    with pytest.raises(UsageProblem, match="cannot read the record file"):
+    with pytest.raises(UsageError, match="cannot read the record file"):
         records.read(tmp_path / name)
 
 
@@ -168,7 +168,7 @@ def test_an_output_that_cannot_be_written_is_said_before_measuring(tmp_path):
 
 
 def test_what_is_measured_or_impossible_is_done_and_what_failed_is_not():
-    asked = Request(core.Choice("laplace2d", (8, 8)))
+    asked = Request(bridge.Choice("laplace2d", (8, 8)))
     from haloscope.measure.faults import Fault
 
     found = [

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope.external import predictions
-from haloscope.external.table import Measured
+from haloscope.fit import external_predictions
+from haloscope.fit.external_table import Measured
 from haloscope.model import predict
 from toy import changed
 
@@ -49,8 +49,8 @@ def predicted(toy, row: Measured, cache_bytes: float | None = None, transport="p
         if cache_bytes is not None:
             data["memory"] = {"cache_bytes": cache_bytes, "bytes_per_s": 1e10}
 
-    predictions.declare([row])
-    return predictions.predict_row(row, predictions.with_kernels(changed(toy, change).data, [row]))
+    external_predictions.declare([row])
+    return external_predictions.predict_row(row, external_predictions.with_kernels(changed(toy, change).data, [row]))
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,10 @@ def test_small_pages_fill_the_cache_sooner(toy):
         data["machine"] |= {"sockets_per_node": 1, "cores_per_socket": 8}
         data["memory"] = {"cache_bytes": 1e6, "bytes_per_s": 1e10, "large_page_bytes": 2**21, "scatter": 2.0}
 
-    predictions.declare([row])
-    scattered = predictions.predict_row(row, predictions.with_kernels(changed(toy, with_pages).data, [row]))
+    external_predictions.declare([row])
+    scattered = external_predictions.predict_row(
+        row, external_predictions.with_kernels(changed(toy, with_pages).data, [row])
+    )
     assert scattered.terms[REFETCH] > predicted(toy, row, 1e6).terms[REFETCH]
 
 

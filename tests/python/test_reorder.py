@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise
 from haloscope.measure import launch
 from haloscope.measure.request import Request
@@ -23,10 +23,10 @@ from plan_cases import classes_of
 from toy import TOY
 
 # The best that 9 nodes can do with 6x6 blocks is a square of 2x2 each, with 8 sides.
-DEALT = core.Choice(app="laplace2d", cells=(192, 192), ranks=36, process_grid="6x6", nodes=9, placement="round-robin")
+DEALT = bridge.Choice(app="laplace2d", cells=(192, 192), ranks=36, process_grid="6x6", nodes=9, placement="round-robin")
 
 
-def reordered(choice: core.Choice) -> core.Choice:
+def reordered(choice: bridge.Choice) -> bridge.Choice:
     return dataclasses.replace(choice, reorder="nodes")
 
 
@@ -35,7 +35,7 @@ def choices(draw):
     """A choice of up to 24 ranks that reorders them on emulated nodes."""
     grid = draw(st.lists(st.integers(1, 4), min_size=2, max_size=2).filter(lambda p: math.prod(p) > 1))
     ranks = math.prod(grid)
-    return core.Choice(
+    return bridge.Choice(
         app="laplace2d",
         cells=tuple(n * draw(st.integers(3, 6)) + draw(st.integers(0, n - 1)) for n in grid),
         ranks=ranks,
@@ -51,35 +51,35 @@ def choices(draw):
 @given(choices())
 @settings(max_examples=100, deadline=None)
 def test_any_reordered_plans_fit_together_and_send_as_many_bytes_fewer_of_them_between_nodes(choice):
-    layout, spec = core.make_layout(choice), core.exchange_spec(choice)
-    plain = core.make_layout(dataclasses.replace(choice, reorder="none"))
+    layout, spec = bridge.make_layout(choice), bridge.exchange_spec(choice)
+    plain = bridge.make_layout(dataclasses.replace(choice, reorder="none"))
     assert sorted(layout.places().tolist()) == list(range(choice.ranks))
-    plans = [core.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
+    plans = [bridge.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
     sent = sorted((p.rank, m.peer, m.tag, m.round, m.bytes) for p in plans for m in p.messages if m.out)
     assert sent == sorted((m.peer, p.rank, m.tag, m.round, m.bytes) for p in plans for m in p.messages if not m.out)
-    assert core.plan_totals(layout, spec).bytes == core.plan_totals(plain, spec).bytes
-    node = core.choice_nodes(choice)
+    assert bridge.plan_totals(layout, spec).bytes == bridge.plan_totals(plain, spec).bytes
+    node = bridge.choice_nodes(choice)
     apart = sum(m.bytes for p in plans for m in p.messages if m.out and node[p.rank] != node[m.peer])
-    assert core.bytes_between(layout, spec, node) == apart
+    assert bridge.bytes_between(layout, spec, node) == apart
     for members in classes_of(plans):
-        for rank, peers in zip(members, core.peers(layout, plans[members[0]], members).tolist(), strict=True):
+        for rank, peers in zip(members, bridge.peers(layout, plans[members[0]], members).tolist(), strict=True):
             assert peers == [m.peer for m in plans[rank].messages]
 
 
 @given(choices())
 @settings(max_examples=100, deadline=None)
 def test_programs_of_any_reordered_ranks_read_nothing_too_early(choice):
-    assert core.check(dataclasses.replace(choice, schedule="split")) == ""
+    assert bridge.check(dataclasses.replace(choice, schedule="split")) == ""
 
 
 def test_layouts_are_equal_where_ranks_are_in_the_same_places():
     in_turn = dataclasses.replace(DEALT, process_grid="1x36", placement="block")
-    assert core.make_layout(reordered(in_turn)) == core.make_layout(in_turn)
-    assert core.make_layout(reordered(DEALT)) != core.make_layout(DEALT)
-    node = core.choice_nodes(DEALT)
+    assert bridge.make_layout(reordered(in_turn)) == bridge.make_layout(in_turn)
+    assert bridge.make_layout(reordered(DEALT)) != bridge.make_layout(DEALT)
+    node = bridge.choice_nodes(DEALT)
     free = dataclasses.replace(DEALT, nodes=0)
-    assert core.make_layout(reordered(free), node, node) == core.make_layout(reordered(DEALT))
-    assert core.make_layout(reordered(free)) == core.make_layout(free), "no nodes are known"
+    assert bridge.make_layout(reordered(free), node, node) == bridge.make_layout(reordered(DEALT))
+    assert bridge.make_layout(reordered(free)) == bridge.make_layout(free), "no nodes are known"
 
 
 def test_a_plan_says_how_many_bytes_go_between_nodes(haloscope):
@@ -95,7 +95,7 @@ def test_a_plan_says_how_many_bytes_go_between_nodes(haloscope):
 @pytest.mark.parametrize("app", ["laplace2d", "advection3d", "cg3d"])
 def test_results_have_the_same_bits_and_records_say_what_is_left_between_nodes(app, tmp_path):
     cells, grid = ((18, 24), "2x2") if app == "laplace2d" else ((10, 16, 8), "2x2x1")  # x is the short way
-    plain = core.Choice(app=app, cells=cells, process_grid=grid, ranks=4, nodes=2, placement="round-robin")
+    plain = bridge.Choice(app=app, cells=cells, process_grid=grid, ranks=4, nodes=2, placement="round-robin")
     strategies = ("ordered/p2p", "direct/shared:packed+p2p")
     requests = [
         Request(
@@ -109,12 +109,12 @@ def test_results_have_the_same_bits_and_records_say_what_is_left_between_nodes(a
     assert len({r["verification"]["checksum"] for r in records}) == 1
     for request, record in zip(requests, records, strict=True):
         choice, counts = request.choice, record["counts"]
-        stages = range(len(core.step_of(choice).stages))
+        stages = range(len(bridge.step_of(choice).stages))
         assert record["request"]["reorder"] == choice.reorder
         for name, order in (("between_nodes_bytes", choice.reorder), ("between_nodes_bytes_by_number", "none")):
-            layout = core.make_layout(dataclasses.replace(choice, reorder=order))
-            specs = [core.exchange_spec(choice, stage) for stage in stages]
-            assert counts[name] == sum(core.bytes_between(layout, s, core.choice_nodes(choice)) for s in specs)
+            layout = bridge.make_layout(dataclasses.replace(choice, reorder=order))
+            specs = [bridge.exchange_spec(choice, stage) for stage in stages]
+            assert counts[name] == sum(bridge.bytes_between(layout, s, bridge.choice_nodes(choice)) for s in specs)
         fewer = counts["between_nodes_bytes"] < counts["between_nodes_bytes_by_number"]
         assert fewer == (choice.reorder == "nodes")
 
@@ -128,8 +128,8 @@ def test_a_pipeline_keeps_the_order_of_its_ranks(haloscope):
 
 def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_placed_well(toy):
     good = dataclasses.replace(DEALT, nodes=0, placement="block")
-    placed = predict.Setting("custom", custom=tuple((r % 6 // 2 + 3 * (r // 12), 0) for r in range(36)))
-    dealt = predict.Setting("custom", custom=tuple((r % 9, 0) for r in range(36)))
+    placed = predict.RunSettings("custom", custom=tuple((r % 6 // 2 + 3 * (r // 12), 0) for r in range(36)))
+    dealt = predict.RunSettings("custom", custom=tuple((r % 9, 0) for r in range(36)))
     for price in (
         lambda choice, setting: predict.predict(choice, toy, setting, samples=0).time_s,
         lambda choice, setting: predict.predict(choice, toy, setting, samples=0, singly=True).time_s,
@@ -140,9 +140,9 @@ def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_pl
 
 
 def test_orders_that_differ_are_tried_and_others_once(toy):
-    def tried(choice: core.Choice) -> tuple[str, ...]:
+    def tried(choice: bridge.Choice) -> tuple[str, ...]:
         asked = [advise.Arrangement(order, choice.process_grid) for order in advise.ORDERS]
-        return tuple(one.reorder for one in advise.different(asked, choice, toy, predict.PLAINLY))
+        return tuple(one.reorder for one in advise.different(asked, choice, toy, predict.DEFAULTS))
 
     assert tried(DEALT) == ("none", "nodes")
     assert tried(dataclasses.replace(DEALT, nodes=1, placement="block", ranks=4, process_grid="2x2")) == ("none",)

@@ -15,33 +15,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, records
+from haloscope import bridge, records
+from haloscope.bridge import build
 from haloscope.commands import run as run_command
-from haloscope.core import build
 from haloscope.measure import space
 from haloscope.measure.request import Request, name_of, words_of
 from haloscope.options.kinds import GROUPS
 from haloscope.options.request import READERS, space_of
 
 ROOT = Path(__file__).resolve().parents[2]
-HOW = ROOT / "src" / "haloscope" / "rank" / "measure" / "measure.def"
+MEASURE = ROOT / "src" / "haloscope" / "rank" / "measure" / "measure.def"
 TEXTS = {"isa": ("avx2", "baseline"), "device_kernel": ("naive", "shared"), "device": ("host", "cuda")}
 
 
-def values(field: core.Field, app: core.App) -> st.SearchStrategy:
+def values(field: bridge.Field, app: bridge.App) -> st.SearchStrategy:
     """Values of a field that can be written down, legal or not, beside its default."""
     dims = app.dims
     by_name = {
         "form": st.sampled_from(app.forms),
         "real": st.sampled_from(app.reals),
-        "process_grid": st.sampled_from(core.process_grid_rules()) | shapes(dims, dims),
+        "process_grid": st.sampled_from(bridge.process_grid_rules()) | shapes(dims, dims),
         "stage_strategies": strategies().map(lambda s: (("step", s),)),
     } | {name: st.sampled_from(words) for name, words in TEXTS.items()}
     by_type = {
         "integer": st.integers(1, 99),
         "flag": st.just(True),
         "word": st.sampled_from(field.words or ("",)),
-        "schedule": st.sampled_from(core.schedule_names()),
+        "schedule": st.sampled_from(bridge.schedule_names()),
         "strategy": strategies(),
         "dimensions": st.tuples(*[st.booleans()] * dims),
         "shape": shapes(1, 3),
@@ -54,13 +54,13 @@ def shapes(least: int, most: int) -> st.SearchStrategy:
 
 
 def strategies() -> st.SearchStrategy:
-    return st.sampled_from(core.strategy_names() + core.device_strategy_names()).map(core.canonical_strategy)
+    return st.sampled_from(bridge.strategy_names() + bridge.device_strategy_names()).map(bridge.canonical_strategy)
 
 
-def parameters(app: core.App) -> st.SearchStrategy:
+def parameters(app: bridge.App) -> st.SearchStrategy:
     """Some of an app's parameters, as a command line writes them."""
 
-    def one(p: core.Parameter) -> st.SearchStrategy:
+    def one(p: bridge.Parameter) -> st.SearchStrategy:
         least = max(1, math.ceil(1000 * (p.least or 0)))
         most = min(2000, math.floor(1000 * (2 if p.most is None else p.most)))
         numbers = st.integers(least, most).map(lambda v: f"{v / 1000:g}")
@@ -74,22 +74,22 @@ def parameters(app: core.App) -> st.SearchStrategy:
 
 
 @st.composite
-def choices(draw) -> core.Choice:
+def choices(draw) -> bridge.Choice:
     """Draw a choice, legal or not, some of whose fields are not at their defaults."""
-    app = core.find_app(draw(st.sampled_from(core.app_names())))
-    known = {f.name: values(f, app) for f in core.fields() if f.name != "cells"}
+    app = bridge.find_app(draw(st.sampled_from(bridge.app_names())))
+    known = {f.name: values(f, app) for f in bridge.fields() if f.name != "cells"}
     cells = draw(st.tuples(*[st.integers(1, 200)] * app.dims))
     changes = draw(st.fixed_dictionaries({}, optional=known))
-    return core.Choice(app=app.name, cells=cells, **changes, set=draw(parameters(app)))
+    return bridge.Choice(app=app.name, cells=cells, **changes, set=draw(parameters(app)))
 
 
 # ---- one table of fields ---------------------------------------------------------------------------------------------
 
 
 def test_a_choice_has_the_fields_and_defaults_of_the_table():
-    mine = {f.name: f.default for f in dataclasses.fields(core.Choice)}
-    assert list(mine) == ["app", *(f.name for f in core.fields()), "set"]
-    for field in core.fields():
+    mine = {f.name: f.default for f in dataclasses.fields(bridge.Choice)}
+    assert list(mine) == ["app", *(f.name for f in bridge.fields()), "set"]
+    for field in bridge.fields():
         usual = tuple(field.default) if isinstance(field.default, list | dict) else field.default
         if field.name == "periodic":  # as the app has it, which a table cannot say
             usual = ()
@@ -97,16 +97,16 @@ def test_a_choice_has_the_fields_and_defaults_of_the_table():
 
 
 def test_the_table_has_a_meaning_a_group_and_a_way_to_read_each_field():
-    for field in core.fields():
+    for field in bridge.fields():
         assert field.meaning.endswith((".", "...")) and field.group in GROUPS
         assert field.name in ("schedule", "strategy") or {field.name, field.type} & set(READERS)
         assert (field.type == "word") == bool(field.words) and (not field.words or field.default in field.words)
 
 
 def test_a_request_has_the_fields_and_defaults_of_the_rank_program():
-    said = re.findall(r"^HOW_FIELD\(([\w:]+), (\w+), (.*?),\s+\"", HOW.read_text(), re.MULTILINE)
+    declared = re.findall(r"^MEASURE_FIELD\(([\w:]+), (\w+), (.*?),\s+\"", MEASURE.read_text(), re.MULTILINE)
     read = {"bool": lambda t: t == "true", "double": float, "std::int64_t": int, "std::string": json.loads}
-    theirs = {name: read[kind](value) for kind, name, value in said}
+    theirs = {name: read[kind](value) for kind, name, value in declared}
     mine = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
     assert mine == theirs and list(mine) == list(theirs)
     assert all(type(mine[name]) is type(theirs[name]) for name in mine)
@@ -150,7 +150,7 @@ def test_a_field_that_nobody_has_is_refused_by_the_rank_program_with_the_nearest
 @given(choices())
 def test_a_choice_comes_back_from_its_json(choice):
     text = json.dumps(choice.to_json())
-    assert core.Choice.from_json(json.loads(text)) == choice
+    assert bridge.Choice.from_json(json.loads(text)) == choice
     assert set(json.loads(text)) >= {"app", "cells", "strategy"}
 
 
@@ -165,7 +165,7 @@ def test_a_request_comes_back_from_its_json(choice, steps, seconds, timers):
 
 def test_the_line_for_the_ranks_says_everything_that_differs_from_their_defaults():
     asked = Request(
-        core.Choice("laplace2d", (64, 32), ranks=4, depth=2, substeps="shrink", barrier=True), steps=10, verify=5
+        bridge.Choice("laplace2d", (64, 32), ranks=4, depth=2, substeps="shrink", barrier=True), steps=10, verify=5
     )
     assert asked.line() == {
         "kind": "measurement",
@@ -191,17 +191,17 @@ def test_the_request_of_a_record_asks_for_the_same_again(haloscope):
     assert len(found) == 4
     for record in found:
         asked = Request.from_json(record["request"])
-        assert core.illegal(asked.choice) == "" and asked.steps == 4
+        assert bridge.illegal(asked.choice) == "" and asked.steps == 4
         assert asked.choice.set == (("seed", 3),)
-        again = core.Choice.from_json(asked.request())
-        assert core.normal(again) == again
+        again = bridge.Choice.from_json(asked.request())
+        assert bridge.normal(again) == again
 
 
 # ---- names and words -------------------------------------------------------------------------------------------------
 
 
 def test_a_name_says_what_everybody_asks_for_and_then_what_is_not_usual():
-    plain = core.Choice("laplace2d", (64, 32), ranks=2)
+    plain = bridge.Choice("laplace2d", (64, 32), ranks=2)
     assert name_of(plain) == "laplace2d,64x32,r2,t1,bulk,ordered/p2p,d1,f64"
     other = dataclasses.replace(
         plain, depth=4, substeps="shrink", barrier=True, periodic=(True, False), set=(("weights", "1,1,-4,1,1"),)
@@ -212,9 +212,9 @@ def test_a_name_says_what_everybody_asks_for_and_then_what_is_not_usual():
 
 
 def test_how_long_something_is_measured_is_no_part_of_its_name():
-    short, long = (Request(core.Choice("laplace2d", (8, 8)), steps=n) for n in (1, 9))
+    short, long = (Request(bridge.Choice("laplace2d", (8, 8)), steps=n) for n in (1, 9))
     assert short.id == long.id
-    other = Request(core.Choice("laplace2d", (8, 8), set=(("weights", "1,1,-4,1,1"),)))
+    other = Request(bridge.Choice("laplace2d", (8, 8), set=(("weights", "1,1,-4,1,1"),)))
     assert other.id != short.id
 
 
@@ -231,15 +231,15 @@ def test_the_words_of_a_choice_ask_for_it_on_the_command_line(choice):
     choice = space.normal(choice)
     app, *words = words_of(choice)
     parsed = run_command.command.make_context("run", [app, *words]).params
-    found = space_of(core.find_app(parsed.pop("app")), parsed, {})
+    found = space_of(bridge.find_app(parsed.pop("app")), parsed, {})
     [asked] = found.requests + [request for request, _ in found.refused]
     assert asked.choice == choice and name_of(asked.choice) == name_of(choice)
-    assert [reason for _, reason in found.refused] == [core.illegal(choice)] * (core.illegal(choice) != "")
+    assert [reason for _, reason in found.refused] == [bridge.illegal(choice)] * (bridge.illegal(choice) != "")
 
 
 @pytest.mark.parametrize(("value", "text"), [(2, "2"), (0.25, "0.25"), (True, "on"), ((1.0, -2.5), "1.0,-2.5")])
 def test_values_of_parameters_are_words_as_a_command_line_writes_them(value, text):
-    assert words_of(core.Choice("laplace2d", (8, 8), set=(("any", value),)))[-2:] == ["--set", f"any={text}"]
+    assert words_of(bridge.Choice("laplace2d", (8, 8), set=(("any", value),)))[-2:] == ["--set", f"any={text}"]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_program_reads_requests_from_regular_files_within_bounds_only(option, 
     pipe, large = tmp_path / "pipe", tmp_path / "large"
     os.mkfifo(pipe)
     with large.open("wb") as file:
-        file.truncate(int(core.bounds()["json_bytes"].most) + 1)
+        file.truncate(int(bridge.bounds()["json_bytes"].most) + 1)
     faults = dict.fromkeys((pipe, tmp_path, Path("/dev/zero")), "no regular file")
     faults |= {large: "more than 67108864 bytes", tmp_path / "none": "No such file"}
     for path, why in faults.items():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import fit, segments
 from haloscope.model.segments import Segment
 from haloscope.studies import published as table
@@ -46,7 +46,7 @@ def test_segments_survive_the_way_through_json():
 
 def test_a_gap_between_segments_is_an_error_that_names_both_ends():
     rows = segments.to_json([Segment(0, 64, 0, 1e-9), Segment(65, math.inf, 0, 1e-9)])
-    with pytest.raises(UsageProblem, match=r"ends at 64 bytes, the next starts at 65"):
+    with pytest.raises(UsageError, match=r"ends at 64 bytes, the next starts at 65"):
         segments.from_json(rows)
 
 
@@ -72,7 +72,7 @@ def test_a_robust_loss_forgives_an_outlier():
     times[20] /= 10  # least relative error follows times that are too short
     assert fit.line(sizes, times, loss="soft_l1")[1] == pytest.approx(2, rel=0.03)
     assert fit.line(sizes, times, loss="linear")[1] != pytest.approx(2, rel=0.03)
-    with pytest.raises(UsageProblem, match="no loss function"):
+    with pytest.raises(UsageError, match="not a loss function"):
         fit.line(sizes, times, loss="square")
 
 
@@ -106,7 +106,7 @@ def test_automatic_breaks_find_jumps_of_twenty_percent_that_the_rule_misses():
 
 @pytest.mark.parametrize("bad", [([], []), ([1, 2], [1]), ([1, 2], [1, 0]), ([-1, 2], [1, 2])])
 def test_data_that_no_fit_can_use_are_refused(bad):
-    with pytest.raises(UsageProblem, match="a fit needs"):
+    with pytest.raises(UsageError, match="a fit needs"):
         fit.line(*bad)
 
 

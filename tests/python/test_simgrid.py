@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 import other_mpi
-from haloscope import core, errors
+from haloscope import bridge, errors
 from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.simulate import simgrid, simulate
@@ -51,7 +51,7 @@ def test_a_platform_has_as_many_hosts_as_asked(kind, hosts, tmp_path):
 
 @pytest.mark.parametrize(("kind", "hosts"), [("torus", 100), ("fat-tree", 1), ("hypercube", 64)])
 def test_a_platform_that_cannot_be_is_refused(kind, hosts):
-    with pytest.raises(errors.UsageProblem, match=r"possible|unknown"):
+    with pytest.raises(errors.UsageError, match=r"possible|unknown"):
         simgrid.Platform(kind, hosts)
 
 
@@ -60,14 +60,16 @@ def test_a_message_costs_by_the_profile_what_its_route_does():
     platform = simgrid.Platform("fat-tree", 512)
     assert platform.latency_s == pytest.approx(6 * 5e-7 + 2 * 1e-7)
     (one,) = requests("laplace2d", (4096, 4096), 2, ["ordered/p2p"], process_grid="1x2")
-    own = simulate.simulate(one.choice, platform.profile(), how=simulate.How(overhead_s=platform.overhead_s))
+    own = simulate.simulate(
+        one.choice, platform.profile(), options=simulate.SimulationOptions(overhead_s=platform.overhead_s)
+    )
     sizes = 2 * 4096 * 8  # two neighbours: the other rank twice
     assert own.time_s == pytest.approx(6 * 5e-7 + 4 * 1e-7 + sizes / 1e10, rel=0.05)
 
 
 def pair(smpi_s: float, own_s: float) -> simgrid.Pair:
     """Return a pair of times; the rest does not matter."""
-    return simgrid.Pair(Request(core.Choice("laplace2d", (8, 8))), smpi_s, own_s, (0, 0), (0, 0))
+    return simgrid.Pair(Request(bridge.Choice("laplace2d", (8, 8))), smpi_s, own_s, (0, 0), (0, 0))
 
 
 def test_agreement_counts_pairs_of_a_case_that_have_an_order():
@@ -80,7 +82,7 @@ def test_agreement_counts_pairs_of_a_case_that_have_an_order():
 
 
 def test_without_a_build_on_simgrid_the_remedy_is_named(tmp_path):
-    with pytest.raises(errors.NotAvailable, match=r"scripts/other_mpi.sh simgrid"):
+    with pytest.raises(errors.UnavailableError, match=r"scripts/other_mpi.sh simgrid"):
         simgrid.command(simgrid.Platform("torus", 8), tmp_path, tmp_path)
 
 
@@ -150,7 +152,7 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
 )
 def test_what_smpi_lacks_is_refused_with_the_reason(place, strategy):
     chosen = requests("laplace2d", (32, 32), 8, [strategy])
-    with pytest.raises(errors.NotAvailable, match=r"SMPI|simulated|lacks"):
+    with pytest.raises(errors.UnavailableError, match=r"SMPI|simulated|lacks"):
         simgrid.run(simgrid.Platform("torus", 8), place, [checked(r, 0) for r in chosen])
 
 

@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.cli import main
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import network
 from haloscope.model import predict as predicting
 from haloscope.simulate import simulate as model
@@ -23,10 +23,10 @@ SCHEDULES = ("bulk", "split", "interleaved", "comm-thread")
 PLAIN = {"app": "laplace2d", "cells": (256, 256), "ranks": 4, "process_grid": "2x2"}
 
 
-def both(toy, how=model.CALMLY, setting=predicting.PLAINLY, **choice):
+def both(toy, options=model.NO_NOISE, setting=predicting.DEFAULTS, **choice):
     """Return a simulation and the prediction of the same choice."""
-    choice = core.Choice(**choice)
-    return model.simulate(choice, toy, setting, how), predicting.predict(choice, toy, setting, samples=0)
+    choice = bridge.Choice(**choice)
+    return model.simulate(choice, toy, setting, options), predicting.predict(choice, toy, setting, samples=0)
 
 
 # ---- agreement with predictions: the same priced programs by the same rules ------------------------------------------
@@ -130,7 +130,7 @@ def test_ranks_that_queue_take_turns_and_so_at_most_the_predicted_time(toy, sche
 
     choice = PLAIN | {"schedule": schedule, "threads": 2 if schedule == "comm-thread" else 1}
     simulated, predicted = both(changed(toy, contend), **choice)
-    free = predicting.predict(core.Choice(**choice), toy, samples=0)
+    free = predicting.predict(bridge.Choice(**choice), toy, samples=0)
     assert free.time_s * (1 - 1e-9) <= simulated.time_s <= predicted.time_s * (1 + 1e-9)
 
 
@@ -144,13 +144,13 @@ def test_a_pipeline_agrees_with_its_prediction(toy):
         "schedule": "pipeline",
         "process_grid": "slabs",
     }
-    simulated, predicted = both(toy, model.How(steps=40), **choice)
+    simulated, predicted = both(toy, model.SimulationOptions(steps=40), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=0.01)
 
 
 def test_reductions_make_all_ranks_meet(toy):
-    plain = model.simulate(core.Choice(**PLAIN), toy)
-    simulated, predicted = both(toy, setting=predicting.Setting(reductions=2), **PLAIN)
+    plain = model.simulate(bridge.Choice(**PLAIN), toy)
+    simulated, predicted = both(toy, setting=predicting.RunSettings(reductions=2), **PLAIN)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
     assert simulated.time_s > plain.time_s
     assert simulated.by_operation["barrier"] > 0
@@ -161,11 +161,11 @@ def test_reductions_of_an_app_cost_their_calls_as_predicted(toy, collectives):
     choice = {"app": "hydro3d", "cells": (24,) * 3, "ranks": 2, "set": (("collectives", collectives),)}
 
     def with_kernels(data):
-        names = [name for stage in core.sweep_names(core.Choice(**choice)) for name in stage]
+        names = [name for stage in bridge.sweep_names(bridge.Choice(**choice)) for name in stage]
         data["kernels"] |= dict.fromkeys(names, data["kernels"]["advection3d/dense/f64"])
 
     profile = changed(toy, with_kernels)
-    simulated, predicted = both(profile, setting=predicting.Setting(repeats=2), **choice)
+    simulated, predicted = both(profile, setting=predicting.RunSettings(repeats=2), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
     integer, number, text = (network.allgather_time(toy, size, 2, 8) for size in (4, 8, 32))
     faults = 2 * 3  # of a first sub-cycle and two more
@@ -185,12 +185,12 @@ def test_reductions_come_on_top_of_those_of_an_app(toy, schedule):
     }
 
     def with_kernels(data):
-        names = [name for stage in core.sweep_names(core.Choice(**choice)) for name in stage]
+        names = [name for stage in bridge.sweep_names(bridge.Choice(**choice)) for name in stage]
         data["kernels"] |= dict.fromkeys(names, data["kernels"]["advection3d/dense/f64"])
 
     profile = changed(toy, with_kernels)
-    plain = predicting.predict(core.Choice(**choice), profile, samples=0)
-    simulated, predicted = both(profile, setting=predicting.Setting(reductions=2), **choice)
+    plain = predicting.predict(bridge.Choice(**choice), profile, samples=0)
+    simulated, predicted = both(profile, setting=predicting.RunSettings(reductions=2), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
     assert predicted.time_s > plain.time_s
 
@@ -200,34 +200,38 @@ def test_reductions_come_on_top_of_those_of_an_app(toy, schedule):
 
 @pytest.mark.parametrize("strategy", ["ordered/p2p", "direct/p2p", "direct:merged/p2p"])
 def test_messages_and_bytes_are_those_of_the_plans(toy, strategy):
-    choice = core.Choice(
+    choice = bridge.Choice(
         app="advection3d", cells=(37, 29, 23), ranks=12, strategy=strategy, periodic=(True, False, True)
     )
-    found = model.simulate(choice, toy, how=model.How(steps=3))
-    totals = core.plan_totals(core.make_layout(choice), core.exchange_spec(choice))
+    found = model.simulate(choice, toy, options=model.SimulationOptions(steps=3))
+    totals = bridge.plan_totals(bridge.make_layout(choice), bridge.exchange_spec(choice))
     assert (found.messages, found.bytes) == (3 * totals.messages, 3 * totals.bytes)
 
 
 def test_the_seed_decides_and_noise_costs_more_than_its_mean(toy):
     """Of many ranks that wait for each other the slowest counts, so delays of 5 % on the mean cost more than 5 %."""
-    choice = core.Choice(app="laplace2d", cells=(1024, 1024), ranks=64)
+    choice = bridge.Choice(app="laplace2d", cells=(1024, 1024), ranks=64)
     noise = {"noise_share": 0.05, "steps": 20}
-    calm = model.simulate(choice, toy, how=model.How(steps=20))
-    first, again, other = (model.simulate(choice, toy, how=model.How(**noise, seed=s)) for s in (1, 1, 2))
+    calm = model.simulate(choice, toy, options=model.SimulationOptions(steps=20))
+    first, again, other = (
+        model.simulate(choice, toy, options=model.SimulationOptions(**noise, seed=s)) for s in (1, 1, 2)
+    )
     assert first.time_s == again.time_s != other.time_s
     assert first.time_s > calm.time_s + 0.05 * calm.by_operation["sweep"]
     assert first.percentiles[5] < first.percentiles[95]
 
 
 def test_overheads_are_part_of_the_latency_of_a_single_message(toy):
-    choice = core.Choice(app="laplace2d", cells=(256, 256), ranks=2, periodic=(False, False))  # one message each way
-    plain, busy = (model.simulate(choice, toy, how=model.How(overhead_s=o)) for o in (0.0, 2e-7))
+    choice = bridge.Choice(app="laplace2d", cells=(256, 256), ranks=2, periodic=(False, False))  # one message each way
+    plain, busy = (model.simulate(choice, toy, options=model.SimulationOptions(overhead_s=o)) for o in (0.0, 2e-7))
     assert busy.time_s == pytest.approx(plain.time_s)
     assert busy.by_operation["send"] == pytest.approx(plain.by_operation["send"] + 2e-7)
 
 
 def test_ranks_of_one_place_and_price_share_a_script(toy):
-    found = model.simulate(core.Choice(app="laplace2d", cells=(4096, 4096), ranks=1024), toy, how=model.How(steps=2))
+    found = model.simulate(
+        bridge.Choice(app="laplace2d", cells=(4096, 4096), ranks=1024), toy, options=model.SimulationOptions(steps=2)
+    )
     assert found.classes == 1
     assert found.events == 2 * found.messages  # bulk: nothing but messages that leave and are received
 
@@ -235,12 +239,13 @@ def test_ranks_of_one_place_and_price_share_a_script(toy):
 LARGE = """
 import re, sys
 from pathlib import Path
-from haloscope import core
+from haloscope import bridge
 from haloscope.model import profile
 from haloscope.simulate import simulate
-choice = core.Choice(app="advection3d", cells=(1600, 1600, 1280), ranks=100_000, process_grid="50x50x40")
-found = simulate.simulate(choice, profile.load(sys.argv[1]), how=simulate.How(steps=2, noise_share=0.01))
-# Not getrusage: what it says holds for the process that started this one too.
+choice = bridge.Choice(app="advection3d", cells=(1600, 1600, 1280), ranks=100_000, process_grid="50x50x40")
+options = simulate.SimulationOptions(steps=2, noise_share=0.01)
+found = simulate.simulate(choice, profile.load(sys.argv[1]), options=options)
+# Not getrusage: its peak holds for the process that started this one too.
 print(found.messages, re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 """
 
@@ -298,8 +303,8 @@ def test_a_goal_schedule_has_every_message_at_both_ends_and_no_cycle(toy, tmp_pa
                     (rank, peer, tag, size) if match[1] == "send" else (peer, rank, tag, size)
                 )
         graphlib.TopologicalSorter(known).prepare()  # raises where operations wait for each other
-    choice = core.Choice(app="laplace2d", cells=(96, 96), ranks=6)
-    totals = core.plan_totals(core.make_layout(choice), core.exchange_spec(choice))
+    choice = bridge.Choice(app="laplace2d", cells=(96, 96), ranks=6)
+    totals = bridge.plan_totals(bridge.make_layout(choice), bridge.exchange_spec(choice))
     assert sorted(sent) == sorted(received)
     assert (len(sent), sum(s[3] for s in sent)) == (2 * totals.messages, 2 * totals.bytes)
 
@@ -356,15 +361,19 @@ def test_requests_that_cannot_work_say_what_to_do(capsys, tmp_path, monkeypatch,
 
 
 def test_a_profile_without_the_cost_is_an_error(toy):
-    with pytest.raises(NotAvailable, match="kernel"):
-        model.simulate(core.Choice(app="laplace3d", cells=(64, 64, 64)), toy)
-    with pytest.raises(UsageProblem, match="steps"):
-        model.simulate(core.Choice(**PLAIN), toy, how=model.How(steps=0))
+    with pytest.raises(UnavailableError, match="kernel"):
+        model.simulate(bridge.Choice(app="laplace3d", cells=(64, 64, 64)), toy)
+    with pytest.raises(UsageError, match="steps"):
+        model.simulate(bridge.Choice(**PLAIN), toy, options=model.SimulationOptions(steps=0))
 
 
 def test_times_that_do_not_fit_into_memory_are_refused(toy):
-    with pytest.raises(UsageProblem, match=r"rounds of 2 ranks take .* GiB of memory, and .* GiB are free"):
-        model.simulate(core.Choice(app="laplace2d", cells=(64, 64), ranks=2), toy, how=model.How(steps=2**31 - 1))
+    with pytest.raises(UsageError, match=r"rounds of 2 ranks take .* GiB of memory, and .* GiB are free"):
+        model.simulate(
+            bridge.Choice(app="laplace2d", cells=(64, 64), ranks=2),
+            toy,
+            options=model.SimulationOptions(steps=2**31 - 1),
+        )
 
 
 def test_a_weak_scaling_may_have_many_ranks():

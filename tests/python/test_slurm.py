@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.measure import slurm, space
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -84,7 +84,7 @@ def test_without_the_program_s_path_a_job_ends_with_what_to_set(tmp_path):
 
 
 def test_ranks_that_do_not_fill_the_nodes_evenly_are_refused():
-    with pytest.raises(UsageProblem, match="8 ranks cannot be spread evenly over 3 nodes"):
+    with pytest.raises(UsageError, match="8 ranks cannot be spread evenly over 3 nodes"):
         job(nodes=3).script()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from haloscope import core
+import itertools
+
+from haloscope import bridge
 from haloscope.measure import space
 from haloscope.measure.request import Request
 
@@ -12,6 +14,16 @@ def test_the_cross_product_holds_each_piece_of_work_once():
     found = space.expand("laplace2d", axes).requests
     assert [(r.choice.depth, r.choice.substeps) for r in found] == [(1, "full"), (2, "full"), (2, "shrink")]
     assert len({r.id for r in found}) == len(found)
+
+
+def test_a_point_of_a_product_has_no_fields_without_an_effect():
+    axes = {"cells": [(64, 48)], "ranks": [2], "depth": [1, 2], "substeps": ["full", "shrink"], "tiles": [0, 4]}
+    points = [
+        bridge.Choice("laplace2d", **dict(zip(axes, values, strict=True)))
+        for values in itertools.product(*axes.values())
+    ]
+    assert [choice for choice, _ in bridge.product("laplace2d", axes)] == list(map(bridge.normal, points))
+    assert len(set(map(bridge.normal, points))) < len(points)
 
 
 def test_illegal_combinations_are_set_aside_with_their_reason():
@@ -40,7 +52,7 @@ def test_spaces_add_up_and_fall_into_groups_of_one_rank_count():
 
 
 def test_the_order_is_random_differs_between_launches_and_can_be_repeated():
-    requests = [Request(core.Choice("laplace2d", (n, n))) for n in range(8, 40)]
+    requests = [Request(bridge.Choice("laplace2d", (n, n))) for n in range(8, 40)]
     first, second = space.shuffled(requests, 7, 0), space.shuffled(requests, 7, 1)
     assert sorted(r.id for r in first) == sorted(r.id for r in requests)
     assert first not in (requests, second)

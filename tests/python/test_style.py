@@ -100,7 +100,7 @@ def test_no_interpreter_is_started_where_the_current_folder_counts():
         for line in source.read_text().splitlines()
         if "sys.executable" in line and source.name not in ("build.py", "launch.py")  # the latter looks beside it
     ]
-    assert not found, f"start it by python() of core/build.py: {found}"
+    assert not found, f"start it by python() of bridge/build.py: {found}"
 
 
 def test_temporary_folders_are_made_where_a_later_run_finds_them():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.records.rows import group_rows
 from haloscope.report import tables
 from test_records import measurement, spread
@@ -33,7 +33,7 @@ def test_the_baseline_is_plain_bulk_or_the_one_named():
     table = group_rows(three_configurations())
     assert tables.baseline(table).id == "base"
     assert tables.baseline(table, "fast").id == "fast"
-    with pytest.raises(UsageProblem, match="did you mean fast"):
+    with pytest.raises(UsageError, match="did you mean fast"):
         tables.baseline(table, "fats")
 
 

@@ -20,11 +20,11 @@ from markdown_it.token import Token
 from rich.console import Console
 
 from haloscope import cli, outputs, terminal
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import probes, progress
 from haloscope.report import tables
 from test_external import COLUMNS, ROW, file_of
-from test_foreign import OUTPUTS
+from test_importers import OUTPUTS
 from test_records import measurement, write
 from toy import TOY
 
@@ -213,7 +213,7 @@ def test_a_fault_of_the_program_is_one_line_that_says_how_to_see_more(fault, mon
 
 def test_an_error_is_one_line_whatever_it_quotes(monkeypatch, capsys):
     def fail(*_, **__):
-        raise UsageProblem("a\nhaloscope: b\x1b[2J")
+        raise UsageError("a\nhaloscope: b\x1b[2J")
 
     monkeypatch.setattr(cli.cli, "main", fail)
     assert cli.main(["info"]) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.report import timeline
 from test_records import measurement
 
@@ -144,11 +144,11 @@ def test_the_trace_has_one_named_process_per_rank_with_operations_steps_and_mpi_
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert sorted(names) == [0, 1, 2] and all(name.startswith(f"rank {pid} on ") for pid, name in names.items())
     assert all("clock" in e["args"]["labels"] for e in events if e["name"] == "process_labels")
-    choice = core.Choice(app="laplace2d", cells=(32, 32), ranks=3, process_grid="3x1", strategy="direct/p2p")
-    layout = core.make_layout(choice)
+    choice = bridge.Choice(app="laplace2d", cells=(32, 32), ranks=3, process_grid="3x1", strategy="direct/p2p")
+    layout = bridge.make_layout(choice)
     for rank in names:
-        plan = core.make_plan(layout, rank, core.exchange_spec(choice))
-        program = core.make_program("bulk", core.step_of(choice), plan, core.schedule_options(choice))
+        plan = bridge.make_plan(layout, rank, bridge.exchange_spec(choice))
+        program = bridge.make_program("bulk", bridge.step_of(choice), plan, bridge.schedule_options(choice))
         mine = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
         operations = [e for e in mine if "op" in e["args"]]
         steps = sorted({e["args"]["step"] for e in operations})

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import core
+from haloscope import bridge
 from test_timeline import clock_tolerance_us
 
 CELLS = (16, 16, 16)
 
 
-def traced(haloscope, schedule: str, *words, threads: int = 1, depth: int = 1) -> tuple[list[list[dict]], core.Program]:
+def traced(
+    haloscope, schedule: str, *words, threads: int = 1, depth: int = 1
+) -> tuple[list[list[dict]], bridge.Program]:
     """Trace a run on 2 ranks; return the events of each program execution of rank 0, in time order, and its program."""
     result = haloscope(
         "run",
@@ -45,14 +47,14 @@ def traced(haloscope, schedule: str, *words, threads: int = 1, depth: int = 1) -
     executions: dict[int, list[dict]] = {}
     for event in sorted(events, key=lambda e: e["ts"]):
         executions.setdefault(event["args"]["step"], []).append(event)
-    choice = core.Choice(cells=CELLS, ranks=2, process_grid="2x1x1", schedule=schedule, threads=threads, depth=depth)
-    plan = core.make_plan(core.make_layout(choice), 0, core.exchange_spec(choice))
-    return list(executions.values()), core.make_program(
-        schedule, core.step_of(choice), plan, core.schedule_options(choice)
+    choice = bridge.Choice(cells=CELLS, ranks=2, process_grid="2x1x1", schedule=schedule, threads=threads, depth=depth)
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    return list(executions.values()), bridge.make_program(
+        schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice)
     )
 
 
-def part(event: dict, program: core.Program) -> str:
+def part(event: dict, program: bridge.Program) -> str:
     """pack, send, ...; for sweeps full, inner or outer."""
     op = program.ops[event["args"]["op"]]
     return program.sweeps[op.target].part if op.kind == "sweep" else op.kind

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, errors, records
+from haloscope import bridge, errors, records
 from haloscope.advice import tune as model
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
@@ -28,8 +28,8 @@ SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
 
 
 def candidates(count: int) -> list[Request]:
-    """Distinct requests; which ones does not matter to a race."""
-    return [Request(core.Choice("laplace2d", (64, 64), ranks=2, depth=1 + n)) for n in range(count)]
+    """Distinct requests; the trials treat all alike."""
+    return [Request(bridge.Choice("laplace2d", (64, 64), ranks=2, depth=1 + n)) for n in range(count)]
 
 
 class Machine:
@@ -65,12 +65,12 @@ class Machine:
         }
 
 
-def race(machine, count, **options) -> model.Race:
-    entrants = [model.Entrant(r) for r in candidates(count)]
-    return model.Race(entrants, machine, **{"budget_s": 1e9, "rungs": SHORT, **options}).run()
+def trials(machine, count, **options) -> model.TrialRounds:
+    timed = [model.TimedCandidate(r) for r in candidates(count)]
+    return model.TrialRounds(timed, machine, **{"budget_s": 1e9, "rounds": SHORT, **options}).run()
 
 
-# ---- rules of the race -----------------------------------------------------------------------------------------------
+# ---- rules of the trials ---------------------------------------------------------------------------------------------
 
 times = st.lists(st.floats(1e-4, 2e-4), min_size=1, max_size=12)
 
@@ -78,8 +78,8 @@ times = st.lists(st.floats(1e-4, 2e-4), min_size=1, max_size=12)
 @given(times, st.floats(0.0, 0.1), st.integers(0, 1000))
 @settings(max_examples=40, deadline=None)
 def test_the_true_best_is_never_dropped_while_the_noise_is_bounded(times, noise, seed):
-    found = race(Machine(times, noise, seed), len(times), noise=max(noise, 0.001))
-    best = found.entrants[min(range(len(times)), key=times.__getitem__)]
+    found = trials(Machine(times, noise, seed), len(times), noise=max(noise, 0.001))
+    best = found.candidates[min(range(len(times)), key=times.__getitem__)]
     assert best.fate == ""
     winner = times[found.ranking[0].request.choice.depth - 1]
     assert winner <= min(times) * (1 + noise) / (1 - noise) * (1 + 1e-9)
@@ -88,11 +88,11 @@ def test_the_true_best_is_never_dropped_while_the_noise_is_bounded(times, noise,
 @given(times, st.integers(0, 1000), st.floats(0.5, 20.0))
 @settings(max_examples=30, deadline=None)
 def test_every_candidate_ends_in_the_ranking_with_a_reason_or_as_a_survivor(times, seed, budget):
-    found = race(Machine(times, 0.05, seed), len(times), budget_s=budget)
-    assert sorted(e.id for e in found.ranking) == sorted(e.id for e in found.entrants)
+    found = trials(Machine(times, 0.05, seed), len(times), budget_s=budget)
+    assert sorted(e.id for e in found.ranking) == sorted(e.id for e in found.candidates)
     assert found.ranking[0].fate == "" and found.ranking[0].launches
-    for entrant in found.entrants:
-        assert entrant.fate or entrant.rungs
+    for candidate in found.candidates:
+        assert candidate.fate or candidate.rounds
 
 
 @given(times, st.sets(st.integers(0, 11)), st.sets(st.integers(0, 11)))
@@ -102,48 +102,48 @@ def test_failing_candidates_are_reported_and_never_chosen(times, failing, wrong)
     bad = {n for n in failing | wrong if n < len(times)}
     if len(bad) == len(times):
         with pytest.raises(errors.HaloscopeError, match="no candidate could be measured"):
-            race(machine, len(times))
+            trials(machine, len(times))
         return
-    found = race(machine, len(times))
+    found = trials(machine, len(times))
     assert found.ranking[0].request.choice.depth - 1 not in bad
     for place in bad:
         reason = "rank 1 died" if place in failing else "differs from `reference`"
-        assert found.entrants[place].fate == f"failed: {reason}" or reason in found.entrants[place].fate
+        assert found.candidates[place].fate == f"failed: {reason}" or reason in found.candidates[place].fate
 
 
 def test_what_is_clearly_slower_goes_first_and_is_not_measured_for_long():
     machine = Machine([3e-4, 1e-4, 2e-4, 1.01e-4])
-    found = race(machine, 4)
-    assert [e.rungs for e in found.entrants] == [1, 3, 1, 3]
-    assert found.entrants[0].fate.startswith("3.00 times the best")
+    found = trials(machine, 4)
+    assert [e.rounds for e in found.candidates] == [1, 3, 1, 3]
+    assert found.candidates[0].fate.startswith("3.00 times the best")
     assert found.ranking[0].request.choice.depth == 2
 
 
 def test_without_time_only_the_first_few_are_tried_and_the_rest_says_so():
-    found = race(Machine([1e-4] * 40), 40, budget_s=1.0)
-    measured = [e for e in found.entrants if e.launches]
+    found = trials(Machine([1e-4] * 40), 40, budget_s=1.0)
+    measured = [e for e in found.candidates if e.launches]
     assert len(measured) == model.LEAST
-    assert measured == list(found.entrants[: model.LEAST])
-    assert all("not measured: time was up" in e.fate for e in found.entrants[model.LEAST :])
+    assert measured == list(found.candidates[: model.LEAST])
+    assert all("not measured: time was up" in e.fate for e in found.candidates[model.LEAST :])
 
 
 def test_a_tenth_of_measuring_everything_is_what_it_takes_unless_told_otherwise():
     machine = Machine([1e-4 * (1 + n / 100) for n in range(150)])
-    found = race(machine, 150, budget_s=None, rungs=model.RUNGS)
-    assert found.exhaustive_s == pytest.approx(150 * (0.3 + model.RUNGS[-1].total))
+    found = trials(machine, 150, budget_s=None, rounds=model.ROUNDS)
+    assert found.exhaustive_s == pytest.approx(150 * (0.3 + model.ROUNDS[-1].total))
     assert 0.08 * found.exhaustive_s < found.spent_s <= model.SHARE * found.exhaustive_s
 
 
 def test_one_lucky_launch_does_not_win_where_there_is_time_for_more():
     class Lucky(Machine):
         def __call__(self, r, launch_id):
-            lucky = launch_id == f"rung-{len(SHORT)}" and r.choice.depth == 2
+            lucky = launch_id == f"round-{len(SHORT)}" and r.choice.depth == 2
             self.times = [1e-4, 1.03e-4 * (0.95 if lucky else 1)]
             return super().__call__(r, launch_id)
 
-    assert race(Lucky([0, 0]), 2).ranking[0].request.choice.depth == 1
-    enough = sum(length.total + 0.3 for length in SHORT) * 3  # for the rungs and no more
-    assert race(Lucky([0, 0]), 2, budget_s=enough).ranking[0].request.choice.depth == 2
+    assert trials(Lucky([0, 0]), 2).ranking[0].request.choice.depth == 1
+    enough = sum(length.total + 0.3 for length in SHORT) * 3  # for the rounds and no more
+    assert trials(Lucky([0, 0]), 2, budget_s=enough).ranking[0].request.choice.depth == 2
 
 
 def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
@@ -152,9 +152,9 @@ def test_a_machine_that_drifts_raises_the_noise_and_drops_less():
             self.times = [t * 1.1 for t in self.times]
             return super().__call__(r, launch_id)
 
-    calm, drifting = race(Machine([1e-4, 1.2e-4, 1.3e-4]), 3), race(Drifting([1e-4, 1.2e-4, 1.3e-4]), 3)
+    calm, drifting = trials(Machine([1e-4, 1.2e-4, 1.3e-4]), 3), trials(Drifting([1e-4, 1.2e-4, 1.3e-4]), 3)
     assert calm.seen_noise[0] == model.NOISE and drifting.seen_noise[0] > 0.3
-    assert calm.entrants[1].fate and not drifting.entrants[1].fate
+    assert calm.candidates[1].fate and not drifting.candidates[1].fate
 
 
 # ---- the order -------------------------------------------------------------------------------------------------------
@@ -173,11 +173,11 @@ def small_space() -> list[Request]:
 
 def test_the_model_says_what_is_tried_first_after_the_default():
     order = model.order(small_space(), profile.load(TOY))
-    assert model.is_default(order.entrants[0].request)
-    priced = [e.predicted_s for e in order.entrants[1:] if e.predicted_s]
-    assert len(priced) == 11 and len(order.entrants) == 16
+    assert model.is_default(order.candidates[0].request)
+    priced = [e.predicted_s for e in order.candidates[1:] if e.predicted_s]
+    assert len(priced) == 11 and len(order.candidates) == 16
     assert all(b > a / (1 + 11 * model.ALIKE) for a, b in itertools.pairwise(priced))
-    assert [e.predicted_s for e in order.entrants[12:]] == [None] * 4
+    assert [e.predicted_s for e in order.candidates[12:]] == [None] * 4
     [(reason, count)] = order.unpriced.items()
     assert "rma-pscw" in reason and count == 4
 
@@ -187,7 +187,7 @@ def test_of_candidates_that_are_predicted_alike_the_second_waits():
 
 
 def test_without_a_profile_the_order_is_random_and_can_be_repeated():
-    first, again, other = (model.order(small_space(), None, seed=seed).entrants for seed in (1, 1, 2))
+    first, again, other = (model.order(small_space(), None, seed=seed).candidates for seed in (1, 1, 2))
     assert [e.id for e in first] == [e.id for e in again] != [e.id for e in other]
     assert {e.id for e in first} == {e.id for e in other}
 
@@ -216,7 +216,7 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(isolated, "_measured", ended)
             patch.setattr(records, "fault_of", lambda *_: "")  # records made here hold only what tuning reads
-            return race(measurer.once, len(times)), measurer
+            return trials(measurer.once, len(times)), measurer
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "fault_of", lambda *_: "")
@@ -228,7 +228,7 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
         found, measurer = tuning(one, resume=True)
     assert len(one.asked) == len(set(one.asked))
     assert measurer.complaints == [] or "line" in measurer.complaints[0]
-    straight = race(whole, len(times))
+    straight = trials(whole, len(times))
     assert [e.id for e in found.ranking] == [e.id for e in straight.ranking]
     assert one.asked == whole.asked
 
@@ -236,7 +236,7 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
 def test_a_file_is_not_overwritten_without_being_told_to_resume(tmp_path):
     file = tmp_path / "t.jsonl"
     file.write_text("\n")
-    with pytest.raises(errors.UsageProblem, match="--resume"):
+    with pytest.raises(errors.UsageError, match="--resume"):
         isolated.Isolated(file)
 
 
@@ -245,8 +245,8 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 
     command = launch.Job.command
     monkeypatch.setattr(launch.Job, "command", lambda job, folder: [*command(job, folder)[:-2], *stuck(job, folder)])
-    request = Request(core.Choice("laplace2d", (64, 64), ranks=2), seconds=0.01, repetitions=2)
-    record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(request, "rung-1")
+    request = Request(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.01, repetitions=2)
+    record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(request, "round-1")
     assert record["kind"] == "failed" and "1.5 s" in record["reason"]
     assert record["tuning"]["wall_s"] > 1.5
     assert records.read(tmp_path / "t.jsonl").records == [record]
@@ -255,10 +255,10 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_a_launch_that_takes_long_is_reported_and_not_ended_by_default(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")  # it lasts longer than one look at the ranks
-    request = Request(core.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
+    request = Request(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
     measurer = isolated.Isolated(tmp_path / "t.jsonl")
     assert measurer.timeout_s == math.inf
-    assert measurer.once(request, "rung-1")["kind"] == "measurement"
+    assert measurer.once(request, "round-1")["kind"] == "measurement"
     reports = re.findall(
         r"^haloscope: (.*) after \d+ s; the wait goes on; (.*)$", capsys.readouterr().err, re.MULTILINE
     )
@@ -277,7 +277,7 @@ def test_tuning_ends_no_launch_by_default(haloscope, monkeypatch):
 
     def refuse(output, timeout_s, resume):
         limits.append(timeout_s)
-        raise errors.UsageProblem("enough")
+        raise errors.UsageError("enough")
 
     monkeypatch.setattr(isolated, "Isolated", refuse)
     for words in ((), ("--timeout", 0), ("--timeout", 7)):
@@ -311,7 +311,7 @@ def test_the_re_run_has_the_last_word_but_only_beyond_its_interval():
 
 
 def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
-    choice = core.Choice(
+    choice = bridge.Choice(
         "laplace2d",
         (64, 64),
         ranks=2,
@@ -323,8 +323,12 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
     )
     plain = model.default_of(Request(choice, verify=9))
     assert model.is_default(plain) and plain.verify == 3
-    assert (plain.choice.substeps, plain.choice.tiles, plain.choice.cells) == ("full", core.Choice.tiles, choice.cells)
-    pipeline = core.Choice(
+    assert (plain.choice.substeps, plain.choice.tiles, plain.choice.cells) == (
+        "full",
+        bridge.Choice.tiles,
+        choice.cells,
+    )
+    pipeline = bridge.Choice(
         "poisson2d", (64, 64), form="gauss-seidel", ranks=2, schedule="pipeline", process_grid="slabs"
     )
     assert model.default_of(Request(pipeline)) is None
@@ -332,9 +336,9 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
 
 def test_all_candidates_are_measured_once_when_asked():
     machine = Machine([3e-4, 1e-4, 2e-4], failing={2})
-    ranking, seconds = model.exhaustively([model.Entrant(r) for r in candidates(3)], machine)
+    ranking, seconds = model.exhaustively([model.TimedCandidate(r) for r in candidates(3)], machine)
     assert [r.choice.depth for r in ranking] == [2, 1] and len(machine.asked) == 3
-    assert seconds == pytest.approx(3 * (0.3 + model.RUNGS[-1].total))
+    assert seconds == pytest.approx(3 * (0.3 + model.ROUNDS[-1].total))
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
@@ -359,7 +363,7 @@ def test_bad_input_is_a_clear_error(haloscope, words, expected):
 
 
 def test_the_command_to_measure_the_choice_says_all_that_was_varied():
-    choice = core.Choice("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
+    choice = bridge.Choice("laplace2d", (64, 64), ranks=4, process_grid="4x1", real="f32", tiles=4, schedule="split")
     code = code_for(choice)
     last = code.splitlines()[-1]
     for words in ("haloscope run laplace2d", "--process-grid 4x1", "--tiles 4", "--real f32", "--schedule split"):
@@ -368,7 +372,7 @@ def test_the_command_to_measure_the_choice_says_all_that_was_varied():
 
 
 def test_a_real_tuning_on_two_ranks_chooses_confirms_and_resumes(haloscope, tmp_path, monkeypatch):
-    monkeypatch.setattr(model, "RUNGS", SHORT)
+    monkeypatch.setattr(model, "ROUNDS", SHORT)
     file = tmp_path / "t.jsonl"
     words = (
         "tune",

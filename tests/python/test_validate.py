@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import validate as model
 from haloscope.measure.request import Request
 from haloscope.model import predict, profile
+from haloscope.records.regret import mean_regret
 from toy import TOY, changed
 
 CHOICES = (
@@ -27,14 +28,14 @@ CHOICES = (
 
 
 def predicted(toy, **choice) -> predict.Prediction:
-    return predict.predict(core.Choice("laplace2d", (256, 256), ranks=4, **choice), toy, samples=0)
+    return predict.predict(bridge.Choice("laplace2d", (256, 256), ranks=4, **choice), toy, samples=0)
 
 
 def record(
     seconds: float, launch="launch-1", exchange=None, status="passed", crowded=False, cells=(256, 256), **choice
 ) -> dict:
     """A record of three equal repetitions, `seconds` per step; exchange: seconds in its phases, on average."""
-    c = core.Choice("laplace2d", cells, ranks=4, **choice)
+    c = bridge.Choice("laplace2d", cells, ranks=4, **choice)
     request = {
         "app": "laplace2d",
         "cells": list(cells),
@@ -105,7 +106,7 @@ def test_a_machine_in_two_states_is_predicted_launch_by_launch(toy):
         for name, time in (("launch-1", 4e-5), ("launch-2", 1e-5), ("launch-3", 4e-5))
     }
     slow, quick = (
-        predict.predict(core.Choice("laplace2d", (256, 256), ranks=4), machine.at_pace(paces[name]), samples=0)
+        predict.predict(bridge.Choice("laplace2d", (256, 256), ranks=4), machine.at_pace(paces[name]), samples=0)
         for name in ("launch-1", "launch-2")
     )
     assert quick.terms["compute"] < 0.7 * slow.terms["compute"]
@@ -233,7 +234,7 @@ def test_order_and_regret_by_hand(toy):
     wrong = model.cases(model.validate(upside_down, toy, samples=0).pairs)[0]
     assert wrong.order == pytest.approx(-1.0)
     assert wrong.regret.value == pytest.approx(max(guess.values()) / min(guess.values()))
-    assert model.mean_regret([right, wrong]) == pytest.approx(wrong.regret.value**0.5)
+    assert mean_regret([right.regret.value, wrong.regret.value]) == pytest.approx(wrong.regret.value**0.5)
 
 
 def test_grids_are_cases_of_their_own(toy):

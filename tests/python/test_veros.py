@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from haloscope import veros
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import launch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,7 @@ class Exchange:
     def free(self) -> None:
         self.tries += 1
         if self.tries == 1:
-            raise UsageProblem("another thread")
+            raise UsageError("another thread")
 
 
 def test_what_cannot_be_freed_is_freed_by_a_later_uninstall(monkeypatch):
@@ -73,7 +73,7 @@ def test_what_cannot_be_freed_is_freed_by_a_later_uninstall(monkeypatch):
     monkeypatch.setattr(veros, "_exchange_overlap", "replaced")
     veros.install()
     for _ in tried:
-        with pytest.raises(UsageProblem):
+        with pytest.raises(UsageError):
             veros.uninstall()
         assert distributed.exchange_overlap == list("replaced")
     veros.uninstall()

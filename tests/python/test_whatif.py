@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import anomalies, whatif
 from haloscope.model import predict, profile
 from haloscope.report import validate
@@ -47,9 +47,9 @@ def test_fewer_cores_of_a_socket_take_more_nodes_and_cost_node_hours(haloscope):
     assert (full["speedup"], full["node_hours"]) == (1, 1)
     for v in found:
         alone = predict.predict(
-            core.Choice("laplace2d", (256, 256), ranks=16),
+            bridge.Choice("laplace2d", (256, 256), ranks=16),
             profile.load(TOY),
-            predict.Setting(active=v["active"]),
+            predict.RunSettings(active=v["active"]),
             samples=0,
         )
         assert v["time_s"] == alone.time_s

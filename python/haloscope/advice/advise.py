@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from haloscope import core
-from haloscope.core import capi
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.bridge import capi
+from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model import predict
 from haloscope.model.profile import Profile
@@ -41,14 +42,14 @@ class Candidate:
     as JSON, None where it was not requested.
     """
 
-    asked: core.Choice
+    asked: bridge.Choice
     changes: Mapping[str, Any] = field(hash=False)
     time_s: float
     group: int
     described: str | None = field(default=None, repr=False, compare=False)
 
     @functools.cached_property
-    def choice(self) -> core.Choice:
+    def choice(self) -> bridge.Choice:
         """The choice: the one that was asked about, with the candidate's changes."""
         return changed(self.asked, self.changes)
 
@@ -85,7 +86,7 @@ class Advice:
     costs alike. by_depth: the fastest of each depth.
     """
 
-    asked: core.Choice
+    asked: bridge.Choice
     candidates: tuple[Candidate, ...]
     groups: tuple[Group, ...]
     changes: tuple[str, ...]
@@ -109,48 +110,27 @@ class Advice:
 
 
 def depths_of(text: str) -> list[int]:
-    """Return the depths of --depth. Raises UsageProblem for what is no list of them."""
+    """Return the depths of --depth. Raises UsageError for anything else."""
     depths = lists.numbers(text, "--depth")
     if min(depths) < 1:
-        raise UsageProblem(f"--depth {min(depths)} is not possible; use 1 or more")
+        raise UsageError(f"--depth {min(depths)} is not possible; use 1 or more")
     return depths
 
 
-def candidates(choice: core.Choice, depths: Sequence[int] = DEPTHS) -> list[core.Choice]:
-    """Return a choice with every strategy, schedule and depth, legal or not; deep ones with every kind of substeps.
-
-    Choices that move the same data between the same ranks follow one another. `reference`, the oracle, is left out.
-    With a device: strategies for its memory; with walls: plain messages of the host.
-    """
-    return [changed(choice, one["changes"]) for one in _listed(choice, depths, [arrangement_of(choice)])]
-
-
-def arrangement_of(choice: core.Choice) -> Arrangement:
-    """Return how the ranks of a choice take parts of the grid."""
-    return Arrangement(choice.reorder, choice.process_grid)
-
-
-def _listed(choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement]) -> list[dict]:
-    """Return all candidates: what differs in each, and why it cannot run."""
-    space = {"choice": choice.to_json(), "depths": list(depths), "arrangements": list(arrangements)}
-    found: list[dict] = capi.answer("hs_expand", space)
-    return found
-
-
 def different(
-    arrangements: Sequence[Arrangement], choice: core.Choice, profile: Profile, setting: predict.Setting
+    arrangements: Sequence[Arrangement], choice: bridge.Choice, profile: Profile, setting: predict.RunSettings
 ) -> list[Arrangement]:
     """Return the arrangements that put ranks in different places on the nodes where a choice runs.
 
-    Those that cannot be are left out; where none can, UsageProblem says why. Cost O(ranks log ranks) each.
+    Impossible ones are left out; without any other, UsageError has the reason. Cost O(ranks log ranks) each.
     """
     where = predict.places_of(choice, profile, setting)
-    layouts: dict[core.Layout, Arrangement] = {}
+    layouts: dict[bridge.Layout, Arrangement] = {}
     problem = None
     for one in arrangements:
         try:
             layout = predict.layout_on(where, dataclasses.replace(choice, **dataclasses.asdict(one)))
-        except UsageProblem as error:
+        except UsageError as error:
             problem = problem or error
         else:
             layouts.setdefault(layout, one)
@@ -159,35 +139,37 @@ def different(
     return list(layouts.values())
 
 
-def changed(choice: core.Choice, changes: Mapping[str, Any]) -> core.Choice:
+def changed(choice: bridge.Choice, changes: Mapping[str, Any]) -> bridge.Choice:
     """Return a choice with the fields that the core says differ."""
     return dataclasses.replace(choice, **{k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()})
 
 
 def own_candidates(
-    choice: core.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
+    choice: bridge.Choice, depths: Sequence[int], arrangements: Sequence[Arrangement] = ()
 ) -> tuple[list[dict] | None, dict[str, int]]:
-    """Return the candidates that another program's app does not refuse, as changes of the choice, and how many it
-    refuses for which reason; None for an app that refuses none. arrangements: () for that of the choice.
+    """Return the candidates that another program's app accepts, as changes of the choice, and its reasons against
+    others, each with a number of candidates. None for an app that accepts all: the library lists these itself.
+
+    arrangements: () for the choice's own. Raises UsageError where the app accepts none. Cost: a line to the program and
+    one back for each candidate.
     """
-    if not core.is_declared(choice.app):
+    if not bridge.refuses_itself(choice.app):
         return None, {}
-    kept, refused = [], {}
-    for found in _listed(choice, depths, arrangements or [arrangement_of(choice)]):
-        reason = "" if found["reason"] else core.own_refusal(changed(choice, found["changes"]))
-        if reason:
-            refused[reason] = refused.get(reason, 0) + 1
-        else:
-            kept.append(found["changes"])
-    if not kept and refused:
-        raise UsageProblem(next(reversed(refused)))
-    return kept, refused
+    usual = [Arrangement(choice.reorder, choice.process_grid)]
+    space = {"choice": choice.to_json(), "depths": list(depths), "arrangements": list(arrangements or usual)}
+    listed = capi.answer("hs_expand", space)
+    reasons = ["" if one["reason"] else bridge.own_refusal(changed(choice, one["changes"])) for one in listed]
+    refused = dict(Counter(filter(None, reasons)))
+    others = [one for one, reason in zip(listed, reasons, strict=True) if not reason]
+    if refused and all(one["reason"] for one in others):
+        raise UsageError(next(reversed(refused)))
+    return ([one["changes"] for one in others] if refused else None), refused
 
 
 def advise(
-    choice: core.Choice,
+    choice: bridge.Choice,
     profile: Profile,
-    setting: predict.Setting = predict.PLAINLY,
+    setting: predict.RunSettings = predict.DEFAULTS,
     depths: Sequence[int] = DEPTHS,
     samples: int = predict.SAMPLES,
     orders: Sequence[str] = ORDERS,
@@ -200,7 +182,7 @@ def advise(
     parameters.
     orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and
     can be; (): that of the choice. every: with the predictions of all candidates.
-    Raises UsageProblem when none is legal, NotAvailable when the profile lacks what all need. Cost: one prediction
+    Raises UsageError when none is legal, UnavailableError when the profile lacks what all need. Cost: one prediction
     each.
     """
     arrangements = [Arrangement(order, grid) for grid in grids or (choice.process_grid,) for order in orders]
@@ -222,7 +204,7 @@ def advise(
     return Advice(choice, ranked, groups, tuple(found["changes"]), dict(found["refused"]) | refused, by_depth)
 
 
-def name(choice: core.Choice) -> str:
+def name(choice: bridge.Choice) -> str:
     """Return a candidate's distinguishing fields, in words of the command line."""
     substeps = f" {choice.substeps}" if choice.depth > 1 else ""
     order = f", reorder {choice.reorder}" * (choice.reorder != "none")

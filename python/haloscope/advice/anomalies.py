@@ -38,7 +38,7 @@ def leaving(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: float = THR
     """Return where measured times leave the line through those of smaller amounts; None where one line holds them all.
 
     amounts (> 0), times (> 0, seconds): equally long. threshold: relative deviation that counts.
-    Raises UsageProblem as `fit.line` does. Source: section 5.4, the 30 % rule.
+    Raises UsageError as `fit.line` does. Source: section 5.4, the 30 % rule.
     """
     breaks = fit.breaks_by_rule(amounts, times, threshold, positive=False)
     if not breaks:

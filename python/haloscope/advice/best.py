@@ -11,11 +11,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.advice import advise
 from haloscope.arguments import count, each, flag, for_axes, named, number, shown, text, whole
-from haloscope.core import capi
-from haloscope.errors import UsageProblem
+from haloscope.bridge import capi
+from haloscope.errors import UsageError
 from haloscope.model import predict
 from haloscope.model import profile as profiles
 
@@ -30,12 +30,12 @@ class Best:
     this profile cannot tell from it, fastest first; () when it is a clear winner. notes: what a reader must know.
     """
 
-    choice: core.Choice
+    choice: bridge.Choice
     profile: str
     time_s: float
     interval: tuple[float, float] | None
     reason: str
-    equals: tuple[core.Choice, ...]
+    equals: tuple[bridge.Choice, ...]
     notes: tuple[str, ...]
 
     @property
@@ -51,7 +51,7 @@ class Best:
     @property
     def shared_memory(self) -> bool:
         """Whether it needs fields in memory that the ranks of a node share."""
-        return core.needs_shared_fields(self.choice.strategy)
+        return bridge.needs_shared_fields(self.choice.strategy)
 
 
 def best(
@@ -86,7 +86,7 @@ def best(
     blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory:
     whether fields may lie in memory that the ranks of a node share. samples: draws of the profile's parameters. here:
     "cpu" and "mpi_library" of the program that asks; where the profile has others, a note says so.
-    Raises UsageProblem for a request or profile that cannot be right, NotAvailable when the profile lacks what all
+    Raises UsageError for a request or profile that cannot be right, UnavailableError when the profile lacks what all
     choices need. Cost: a prediction of every legal choice: a fraction of a second, or seconds for thousands of ranks.
     """
     machine = _machine(profile)
@@ -101,7 +101,7 @@ def best(
     )
     steps = [whole("depths", depth) for depth in each("depths", depths, "time steps per exchange, as (1, 2)")]
     if not steps:
-        raise UsageProblem("depths [] are not possible; give time steps per exchange, each >= 1")
+        raise UsageError("depths [] are not possible; give time steps per exchange, each >= 1")
     among, _ = advise.own_candidates(choice, steps)
     question = {
         "choice": choice.to_json(),
@@ -131,39 +131,39 @@ def _machine(profile: str | os.PathLike | profiles.Profile) -> profiles.Profile:
     if isinstance(profile, profiles.Profile):
         return profile
     if not isinstance(profile, str | os.PathLike):
-        raise UsageProblem(f"profile is {shown(profile)}; pass a name, the path of a JSON file, or a loaded profile")
+        raise UsageError(f"profile is {shown(profile)}; pass a name, the path of a JSON file, or a loaded profile")
     with named("profile", profile):
         return profiles.load(profile)
 
 
-def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence[bool]) -> core.Choice:
+def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence[bool]) -> bridge.Choice:
     """Return a choice for the requested app and grid."""
     app = _text("app", app) if isinstance(app, str) else _standard_app(app)
-    dims = core.find_app(app).dims
+    dims = bridge.find_app(app).dims
     shape = for_axes("cells", cells, dims, _whole, "a number for each dimension, as (512, 512)")
     wraps = for_axes("periodic", periodic, dims, flag, "True or False for each dimension") or [True] * dims
     for what, given in (("cells", shape), ("periodic", wraps)):
         if len(given) != dims:
-            raise UsageProblem(f"{app} has {dims} dimensions, {what} {given} has {len(given)}; give {dims} values")
-    return core.Choice(app=app, cells=tuple(shape), periodic=tuple(wraps))
+            raise UsageError(f"{app} has {dims} dimensions, {what} {given} has {len(given)}; give {dims} values")
+    return bridge.Choice(app=app, cells=tuple(shape), periodic=tuple(wraps))
 
 
 def _standard_app(app: int) -> str:
     """Return the app that represents grids of `app` dimensions."""
     try:
         dims = whole("app", app)
-    except UsageProblem:
-        raise UsageProblem(f"app is {shown(app)}; pass the name of an app, or the dimensions of the grid") from None
+    except UsageError:
+        raise UsageError(f"app is {shown(app)}; pass the name of an app, or the dimensions of the grid") from None
     if dims not in STANDARD:
-        raise UsageProblem(f"no app represents grids of {dims} dimensions; name one: {', '.join(core.app_names())}")
+        raise UsageError(f"no app represents grids of {dims} dimensions; name one: {', '.join(bridge.app_names())}")
     return STANDARD[dims]
 
 
 def _whole(name: str, value: int, bound: str = "") -> int:
     """Return a whole number within a range of the library's, by default that of the argument's name."""
-    found, limits = count(name, value), core.bounds()[bound or name]
+    found, limits = count(name, value), bridge.bounds()[bound or name]
     if not limits.least <= found <= limits.most:
-        raise UsageProblem(f"{name} is {found}; it is a whole number from {limits.least:.0f} to {limits.most:.0f}")
+        raise UsageError(f"{name} is {found}; it is a whole number from {limits.least:.0f} to {limits.most:.0f}")
     return found
 
 
@@ -181,18 +181,18 @@ def _process_grid(value: str | Sequence[int]) -> str:
 def _seconds(value: float) -> float:
     seconds = number("seconds_per_cell", value)
     if not 0 < seconds < math.inf:
-        raise UsageProblem(f"seconds_per_cell {seconds} is not possible; give the seconds of one cell, > 0")
+        raise UsageError(f"seconds_per_cell {seconds} is not possible; give the seconds of one cell, > 0")
     return seconds
 
 
 def _asking(here: Mapping[str, str] | None) -> dict[str, str]:
     """Return the names to compare with the profile's; "" where one is missing."""
     if here is not None and not isinstance(here, Mapping):
-        raise UsageProblem(f"here is {shown(here)}; pass a mapping of 'cpu' and 'mpi_library' to their names")
+        raise UsageError(f"here is {shown(here)}; pass a mapping of 'cpu' and 'mpi_library' to their names")
     return {key: _text("here", (here or {}).get(key) or "") for key in ("cpu", "mpi_library")}
 
 
-def _layers(choice: core.Choice) -> int:
+def _layers(choice: bridge.Choice) -> int:
     """Return the ghost layers that the stencils of a choice's app need, the widest of them, for its depth."""
-    layers = (read.layers for stage in core.step_of(choice).stages for sweep in stage.sweeps for read in sweep.reads)
+    layers = (read.layers for stage in bridge.step_of(choice).stages for sweep in stage.sweeps for read in sweep.reads)
     return choice.depth * max(layers, default=0)

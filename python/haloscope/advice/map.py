@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from haloscope import core, records
+from haloscope import bridge, records
 from haloscope.advice import advise
 from haloscope.advice.best import best
 from haloscope.advice.tune import DEFAULT
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model import predict
 from haloscope.model.link import Link, over_link, rate_of, time_of
@@ -36,24 +36,24 @@ class Spot:
 
     latency_s: float
     block: int
-    choice: core.Choice
+    choice: bridge.Choice
     time_s: float
     gain: float
     equals: int
     interval: tuple[float, float] | None = None
 
 
-def plain(choice: core.Choice) -> core.Choice:
+def plain(choice: bridge.Choice) -> bridge.Choice:
     """Return the choice with the plain exchange."""
     return dataclasses.replace(choice, **DEFAULT)
 
 
-def techniques(choice: core.Choice) -> tuple[str, ...]:
+def techniques(choice: bridge.Choice) -> tuple[str, ...]:
     """Return what sets a choice apart from the plain one, in a few words each; () when it is like it."""
     strategy = choice.strategy
     pattern, _, transport = strategy.partition("/")
     words = [f"depth {choice.depth}"] * (choice.depth > 1)
-    words += [choice.schedule] * (not core.find_schedule(choice.schedule).plain)
+    words += [choice.schedule] * (not bridge.find_schedule(choice.schedule).plain)
     words += [
         word
         for word in ("direct", "merged", "serial", "pipelined")
@@ -64,10 +64,10 @@ def techniques(choice: core.Choice) -> tuple[str, ...]:
 
 
 def sizes_of(blocks: str) -> list[int]:
-    """Return the sizes of blocks that a list names. Raises UsageProblem for one below 1."""
+    """Return the sizes of blocks that a list names. Raises UsageError for one below 1."""
     sizes = lists.numbers(blocks, "--blocks")
     if min(sizes) < 1:
-        raise UsageProblem(f"--blocks {min(sizes)} is not possible; use 1 or more")
+        raise UsageError(f"--blocks {min(sizes)} is not possible; use 1 or more")
     return sizes
 
 
@@ -78,7 +78,7 @@ def links_of(ranks: int, latency: str, bandwidth: str) -> list[Link]:
 
 
 def maps(
-    choice: core.Choice,
+    choice: bridge.Choice,
     profile: Profile,
     links: Sequence[Link],
     blocks: Sequence[int],
@@ -88,17 +88,17 @@ def maps(
 ) -> dict[str, list[Spot]]:
     """Return the map that is predicted, and where files of records are given that of what was measured, by name.
 
-    bandwidth: of the lines, as the user wrote it. Raises UsageProblem for more than MOST places, and for files without
+    bandwidth: of the lines, as the user wrote it. Raises UsageError for more than MOST places, and for files without
     a plain exchange to compare with; as `predicted` does.
     """
     if len(links) * len(blocks) > MOST:
-        raise UsageProblem(f"these lists ask for {len(links) * len(blocks)} places, more than {MOST}; shorten them")
+        raise UsageError(f"these lists ask for {len(links) * len(blocks)} places, more than {MOST}; shorten them")
     found = {"predicted": predicted(choice, profile, links, blocks, depths)}
     if files:
         held = (record for file in files for record in records.read_aloud(file).records)
         found["measured"] = measured(held, choice.app, rate_of(bandwidth))
         if not found["measured"]:
-            raise UsageProblem(
+            raise UsageError(
                 f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated "
                 "cluster with "
                 f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
@@ -107,7 +107,7 @@ def maps(
 
 
 def predicted(
-    choice: core.Choice,
+    choice: bridge.Choice,
     profile: Profile,
     links: Sequence[Link],
     blocks: Sequence[int],
@@ -154,17 +154,17 @@ def predicted(
     return spots
 
 
-def with_blocks(choice: core.Choice, block: int) -> core.Choice:
+def with_blocks(choice: bridge.Choice, block: int) -> bridge.Choice:
     """Return the choice on a grid in which every rank has `block` cells in each dimension."""
-    dims = core.find_app(choice.app).dims
+    dims = bridge.find_app(choice.app).dims
     some = dataclasses.replace(choice, cells=(choice.ranks,) * dims)  # any that can be split
-    grid = core.make_layout(some).ranks[:dims]
+    grid = bridge.make_layout(some).ranks[:dims]
     return dataclasses.replace(
         choice, cells=tuple(block * ranks for ranks in grid), process_grid="x".join(map(str, grid))
     )
 
 
-def _simplest(choices: Sequence[core.Choice]) -> core.Choice:
+def _simplest(choices: Sequence[bridge.Choice]) -> bridge.Choice:
     """Return that of some choices, fastest first, which has the fewest techniques; of several the fastest."""
     return min(choices, key=lambda choice: len(techniques(choice)))
 
@@ -187,7 +187,7 @@ def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> l
     spots = []
     for (latency_s, block), here in sorted(places.items()):
         rows = group_rows(here)
-        choices = {row.id: core.Choice.from_json(row.request) for row in rows}
+        choices = {row.id: bridge.Choice.from_json(row.request) for row in rows}
         usual = [row for row in rows if choices[row.id] == plain(choices[row.id])]
         if not usual:
             continue
@@ -200,5 +200,5 @@ def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> l
 
 def block_of(request: Mapping[str, Any]) -> int:
     """Return the cells of a rank in each dimension, of the longest one, of a record's request."""
-    ranks = core.make_layout(core.Choice.from_json(request)).ranks
+    ranks = bridge.make_layout(bridge.Choice.from_json(request)).ranks
     return max(math.ceil(cells / n) for cells, n in zip(request["cells"], ranks, strict=False))

@@ -1,7 +1,7 @@
 """Tuning: the model orders the candidates, short measurements sort out the slow ones, longer ones decide.
 
-Successive halving (Jamieson, Talwalkar 2016, algorithm 1) in rungs of equal time: each rung measures longer and
-therefore fewer candidates, the fastest of the rung before first. A candidate is dropped for one of three reasons, which
+Successive halving (Jamieson, Talwalkar 2016, algorithm 1) in rounds of equal time: each round measures longer and
+therefore fewer candidates, the fastest of the last round first. A candidate is dropped for one of three reasons, which
 is kept: it is slower than the best by more than the noise, it failed, or the time was up before its turn.
 """
 
@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from haloscope import core, records
-from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope import bridge, records
+from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 from haloscope.measure import isolated, space
 from haloscope.measure.request import Request
 from haloscope.model import predict
@@ -25,7 +25,7 @@ from haloscope.records.rows import Row, group_rows
 SHARE, MOST_S = 0.1, 60.0  # default limits of tuning: a share of the exhaustive time, and seconds
 NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree
 ALIKE = 0.1  # delay of the turn of each further candidate with the same prediction: they may be the same thing
-LEAST = 4  # candidates that the first rung measures even when its time is up; later ones half as many
+LEAST = 4  # candidates that the first round measures even when its time is up; later ones half as many
 DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "reorder": "none"}
 
 Once = Callable[[Request, str], dict]  # measure a request in a launch of that name -> its record
@@ -48,22 +48,22 @@ class Length:
         return dataclasses.replace(request, seconds=self.seconds, repetitions=self.repetitions, warmup=1)
 
 
-MORE = "-more-"  # in the names of launches that repeat a rung
-FURTHER, FEW = 4, 3  # most further launches of the last rung, and of how many candidates
-RUNGS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what `haloscope run` does
+MORE = "-more-"  # in the names of launches that repeat a round
+FURTHER, FEW = 4, 3  # max further launches of the last round, and of candidates in them
+ROUNDS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what `haloscope run` does
 
 
 @dataclass
-class Entrant:
+class TimedCandidate:
     """One candidate: its prediction (seconds per step or None), its measurements by launch, and how it ended.
 
-    fate: why it is out, "" while it is in. rungs: how many it was measured in.
+    fate: why it is out, "" while it is in. rounds: their number, in which it was measured.
     """
 
     request: Request
     predicted_s: float | None = None
     launches: dict[str, list[float]] = field(default_factory=dict)
-    rungs: int = 0
+    rounds: int = 0
     fate: str = ""
 
     @property
@@ -73,17 +73,17 @@ class Entrant:
 
     @property
     def time_s(self) -> float:
-        """Median seconds per step of its longest launches, those of the last rung that it was in; infinite without
+        """Median seconds per step of its longest launches, in the last round that it was in; infinite without
         any.
         """
         if not self.launches:
             return float("inf")
-        last = rung_of(list(self.launches)[-1])
-        return statistics.median(statistics.median(t) for name, t in self.launches.items() if rung_of(name) == last)
+        last = round_of(list(self.launches)[-1])
+        return statistics.median(statistics.median(t) for name, t in self.launches.items() if round_of(name) == last)
 
 
-def rung_of(launch: str) -> str:
-    """Return the rung that a launch belongs to, by its name."""
+def round_of(launch: str) -> str:
+    """Return the round that a launch belongs to, by its name."""
     return launch.partition(MORE)[0]
 
 
@@ -94,14 +94,14 @@ def rung_of(launch: str) -> str:
 class Order:
     """Candidates in the order in which they are tried, and why some of them have no prediction, with their numbers."""
 
-    entrants: tuple[Entrant, ...]
+    candidates: tuple[TimedCandidate, ...]
     unpriced: dict[str, int]
 
 
 def order(
     requests: Sequence[Request],
     profile: Profile | None,
-    setting: predict.Setting = predict.PLAINLY,
+    setting: predict.RunSettings = predict.DEFAULTS,
     seed: int = 0,
 ) -> Order:
     """Put candidates in order: DEFAULT, then by predicted time with equal ones spread out, then at random those without
@@ -110,17 +110,17 @@ def order(
     profile: None orders all at random. Cost: one prediction each, milliseconds.
     """
     unpriced: Counter[str] = Counter()
-    entrants = []
+    candidates = []
     for request in space.shuffled(requests, seed, 0):
         try:
             seconds = _predicted(request, profile, setting) if profile else None
-        except (NotAvailable, UsageProblem) as problem:
+        except (UnavailableError, UsageError) as problem:
             seconds = None
             unpriced[str(problem)] += 1
-        entrants.append(Entrant(request, seconds))
-    turns = {e.id: turn for e, turn in zip(entrants, _turns([e.predicted_s for e in entrants]), strict=True)}
-    entrants.sort(key=lambda e: (not is_default(e.request), turns[e.id]))
-    return Order(tuple(entrants), dict(unpriced.most_common()))
+        candidates.append(TimedCandidate(request, seconds))
+    turns = {e.id: turn for e, turn in zip(candidates, _turns([e.predicted_s for e in candidates]), strict=True)}
+    candidates.sort(key=lambda e: (not is_default(e.request), turns[e.id]))
+    return Order(tuple(candidates), dict(unpriced.most_common()))
 
 
 def _turns(predicted: Sequence[float | None]) -> list[float]:
@@ -134,7 +134,7 @@ def _turns(predicted: Sequence[float | None]) -> list[float]:
     return turns
 
 
-def _predicted(request: Request, profile: Profile, setting: predict.Setting) -> float:
+def _predicted(request: Request, profile: Profile, setting: predict.RunSettings) -> float:
     return predict.predict(request.choice, profile, setting, samples=0).time_s
 
 
@@ -144,7 +144,7 @@ class Levelling:
     Without a profile, or without paces that can be compared, times stay as they are.
     """
 
-    def __init__(self, profile: Profile | None, setting: predict.Setting = predict.PLAINLY):
+    def __init__(self, profile: Profile | None, setting: predict.RunSettings = predict.DEFAULTS):
         """Nothing is predicted yet."""
         self._profile, self._setting = profile, setting
         self._first: Profile | None = None
@@ -164,7 +164,7 @@ class Levelling:
             self._first = there
         try:
             return _predicted(request, self._first, self._setting) / _predicted(request, there, self._setting)
-        except (NotAvailable, UsageProblem):
+        except (UnavailableError, UsageError):
             return 1.0
 
 
@@ -173,35 +173,35 @@ def is_default(request: Request) -> bool:
     return all(getattr(request.choice, name) == value for name, value in DEFAULT.items())
 
 
-# ---- the race --------------------------------------------------------------------------------------------------------
+# ---- the trials ------------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class Race:
+class TrialRounds:
     """Successive halving over candidates in the order given.
 
     once: measures a request in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
-    budget_s: seconds for all rungs, None: SHARE of the time to measure every candidate as long as the last rung does,
+    budget_s: seconds for all rounds, None: SHARE of the time to measure every candidate as long as the last round does,
     at most MOST_S. level: brings the times of different launches to one pace. noise: least relative difference that
-    counts; larger noise is found from launches of the same request at both ends of a rung.
+    counts; larger noise is found from launches of the same request at both ends of a round.
     """
 
-    entrants: Sequence[Entrant]
+    candidates: Sequence[TimedCandidate]
     once: Once
     budget_s: float | None = None
-    rungs: Sequence[Length] = RUNGS
+    rounds: Sequence[Length] = ROUNDS
     noise: float = NOISE
     level: Levelling = field(default_factory=lambda: Levelling(None))
     on_step: Callable[[str], None] = lambda text: None
     spent_s: float = 0.0
-    seen_noise: list[float] = field(default_factory=list)  # by rung
+    seen_noise: list[float] = field(default_factory=list)  # by round
     starting_s: list[float] = field(default_factory=list)  # wall time of launches beyond their time steps
 
-    def run(self) -> Race:
-        """Carry out all rungs. Raises HaloscopeError when every candidate that was tried failed."""
-        alive = list(self.entrants)
-        for number, length in enumerate(self.rungs, 1):
-            tried = self._rung(number, length, alive)
+    def run(self) -> TrialRounds:
+        """Run all rounds. Raises HaloscopeError when every candidate that was tried failed."""
+        alive = list(self.candidates)
+        for number, length in enumerate(self.rounds, 1):
+            tried = self._round(number, length, alive)
             good = [e for e in tried if not e.fate]
             if not good:
                 raise HaloscopeError(self._nothing())
@@ -213,47 +213,47 @@ class Race:
         return self
 
     @property
-    def ranking(self) -> list[Entrant]:
+    def ranking(self) -> list[TimedCandidate]:
         """Candidates still in, fastest first; then dropped ones, the latest first; last the unmeasured ones."""
-        return sorted(self.entrants, key=lambda e: (bool(e.fate), -e.rungs, e.time_s))
+        return sorted(self.candidates, key=lambda e: (bool(e.fate), -e.rounds, e.time_s))
 
     @property
     def exhaustive_s(self) -> float:
-        """Seconds that one launch of every candidate, as long as those of the last rung, would take."""
-        return self._each(self.rungs[-1]) * len(self.entrants)
+        """Seconds that one launch of every candidate, as long as in the last round, would take."""
+        return self._each(self.rounds[-1]) * len(self.candidates)
 
     def _each(self, length: Length) -> float:
         """Seconds that one launch of that length takes, start included; 0 before the first has ended."""
         return statistics.mean(self.starting_s) + length.total if self.starting_s else 0.0
 
-    def _rung(self, number: int, length: Length, alive: Sequence[Entrant]) -> list[Entrant]:
+    def _round(self, number: int, length: Length, alive: Sequence[TimedCandidate]) -> list[TimedCandidate]:
         """Measure as many as time allows, then the first one again; the rest are out. Returns those tried."""
-        name, tried, least = f"rung-{number}", [], LEAST if number == 1 else LEAST // 2
-        for entrant in alive:
+        name, tried, least = f"round-{number}", [], LEAST if number == 1 else LEAST // 2
+        for candidate in alive:
             needed = 2 * self._each(length)  # for it, and for the first one again
             if len(tried) >= least and self.spent_s + needed > self._until(number):
-                entrant.fate = (
+                candidate.fate = (
                     "time was up before its turn" if number > 1 else "not measured: time was up before its turn"
                 )
                 continue
-            self._measure(entrant, length, name)
-            tried.append(entrant)
+            self._measure(candidate, length, name)
+            tried.append(candidate)
         self.seen_noise.append(self._repeat(tried, length, name))
         return tried
 
-    def _again(self, alive: Sequence[Entrant]) -> None:
+    def _again(self, alive: Sequence[TimedCandidate]) -> None:
         """Spend the rest of the budget on the fastest few in turn: a single launch may have been lucky."""
-        length, rung = self.rungs[-1], f"rung-{len(self.rungs)}"
+        length, last = self.rounds[-1], f"round-{len(self.rounds)}"
         for number in range(1, FURTHER + 1):
             few = sorted((e for e in alive if not e.fate), key=lambda e: e.time_s)[:FEW]
             if len(few) < 2 or self.spent_s + len(few) * self._each(length) > self._budget:
                 return
-            for entrant in few:
-                self._measure(entrant, length, f"{rung}{MORE}{number}")
+            for candidate in few:
+                self._measure(candidate, length, f"{last}{MORE}{number}")
 
     def _until(self, number: int) -> float:
-        """Seconds that may be spent by the end of a rung; the next rung may use what one leaves over."""
-        return self._budget * number / len(self.rungs)
+        """Seconds that may be spent by the end of a round; the next round may use what one leaves over."""
+        return self._budget * number / len(self.rounds)
 
     @property
     def _budget(self) -> float:
@@ -264,30 +264,30 @@ class Race:
         """Spent time over the budget, 0 to 1."""
         return min(1.0, self.spent_s / self._budget) if self._budget else 0.0
 
-    def _measure(self, entrant: Entrant, length: Length, name: str) -> None:
-        record = self._shot(entrant, length, name)
+    def _measure(self, candidate: TimedCandidate, length: Length, name: str) -> None:
+        record = self._shot(candidate, length, name)
         if isolated.ended_well(record):
-            entrant.launches[name] = self._times(entrant, record)
-            entrant.rungs += MORE not in name
+            candidate.launches[name] = self._times(candidate, record)
+            candidate.rounds += MORE not in name
         else:
-            entrant.fate = f"failed: {isolated.reason(record)}"
+            candidate.fate = f"failed: {isolated.reason(record)}"
 
-    def _times(self, entrant: Entrant, record: dict) -> list[float]:
-        """Return seconds per step of each repetition, at the pace of the race."""
-        factor = self.level.factor(entrant.request, record)
+    def _times(self, candidate: TimedCandidate, record: dict) -> list[float]:
+        """Return seconds per step of each repetition, at the pace of the trials."""
+        factor = self.level.factor(candidate.request, record)
         return [seconds * factor for seconds in records.step_times(record)]
 
-    def _shot(self, entrant: Entrant, length: Length, name: str) -> dict:
-        record = self.once(length.of(entrant.request), name)
+    def _shot(self, candidate: TimedCandidate, length: Length, name: str) -> dict:
+        record = self.once(length.of(candidate.request), name)
         wall = record["tuning"]["wall_s"]
         self.spent_s += wall
         if isolated.ended_well(record):
             self.starting_s.append(max(0.0, wall - length.total))
-        self.on_step(entrant.id)
+        self.on_step(candidate.id)
         return record
 
-    def _repeat(self, tried: Sequence[Entrant], length: Length, name: str) -> float:
-        """Return by how much two launches of the same request differ, one at each end of the rung; at least `noise`."""
+    def _repeat(self, tried: Sequence[TimedCandidate], length: Length, name: str) -> float:
+        """Return the difference of two launches of the same request, at both ends of the round; at least `noise`."""
         first = next((e for e in tried if not e.fate), None)
         if first is None or len(tried) == 1:
             return self.noise
@@ -298,15 +298,15 @@ class Race:
         ratio = statistics.median(self._times(first, record)) / first.time_s
         return min(0.9, max(self.noise, abs(ratio - 1), abs(1 / ratio - 1)))
 
-    def _drop(self, best: Entrant, good: Sequence[Entrant], noise: float) -> None:
+    def _drop(self, best: TimedCandidate, good: Sequence[TimedCandidate], noise: float) -> None:
         """Drop candidates that are slower than the best even if their launches were unlucky and the best's lucky."""
-        for entrant in good:
-            ratio = stats.ratio_of_launches(entrant.launches, best.launches)
-            if entrant is not best and ratio.low > (1 + noise) / (1 - noise):
-                entrant.fate = f"{ratio.value:.2f} times the best, noise {noise:.0%}"
+        for candidate in good:
+            ratio = stats.ratio_of_launches(candidate.launches, best.launches)
+            if candidate is not best and ratio.low > (1 + noise) / (1 - noise):
+                candidate.fate = f"{ratio.value:.2f} times the best, noise {noise:.0%}"
 
     def _nothing(self) -> str:
-        reasons = Counter(e.fate for e in self.entrants if e.fate.startswith("failed"))
+        reasons = Counter(e.fate for e in self.candidates if e.fate.startswith("failed"))
         text, count = reasons.most_common(1)[0]
         return f"no candidate could be measured; {count} {text}"
 
@@ -330,7 +330,9 @@ class Rerun:
         return stats.ratio_of_launches(self.rows[other.id].launches, self.rows[choice.id].launches)
 
 
-def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: str, length: Length = RUNGS[-1]) -> Rerun:
+def rerun(
+    paired: Callable, requests: Sequence[Request], launches: int, name: str, length: Length = ROUNDS[-1]
+) -> Rerun:
     """Measure some requests afresh, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
     distinct = list({r.id: length.of(r) for r in requests}.values())
     found, wall = paired(distinct, launches, name)
@@ -340,21 +342,23 @@ def rerun(paired: Callable, requests: Sequence[Request], launches: int, name: st
 def decide(winner: Request, others: Sequence[Request], again: Rerun) -> Request:
     """Return the winner, or the fastest of the others if the re-run shows that one to be faster."""
     ratios = [(other, again.ratio(winner, other)) for other in others if other.id != winner.id]
-    faster = [(r.value, other) for other, r in ratios if r and stats.told(r, "faster", "slower", 3) == "faster"]
+    faster = [(r.value, other) for other, r in ratios if r and stats.verdict_text(r, "faster", "slower", 3) == "faster"]
     return max(faster, key=lambda pair: pair[0])[1] if faster else winner
 
 
-def exhaustively(entrants: Sequence[Entrant], once: Once, length: Length = RUNGS[-1]) -> tuple[list[Request], float]:
+def exhaustively(
+    candidates: Sequence[TimedCandidate], once: Once, length: Length = ROUNDS[-1]
+) -> tuple[list[Request], float]:
     """Measure every candidate once, at full length. Returns the requests, fastest first, and the seconds that all took.
 
     Raises HaloscopeError when none could be measured.
     """
     times, spent = {}, 0.0
-    for entrant in entrants:
-        record = once(length.of(entrant.request), "exhaustive")
+    for candidate in candidates:
+        record = once(length.of(candidate.request), "exhaustive")
         spent += record["tuning"]["wall_s"]
         if isolated.ended_well(record):
-            times[entrant.id] = (statistics.median(records.step_times(record)), entrant.request)
+            times[candidate.id] = (statistics.median(records.step_times(record)), candidate.request)
     if not times:
         raise HaloscopeError("no candidate could be measured")
     return [request for _, request in sorted(times.values(), key=lambda pair: pair[0])], spent
@@ -363,8 +367,8 @@ def exhaustively(entrants: Sequence[Entrant], once: Once, length: Length = RUNGS
 def default_of(request: Request) -> Request | None:
     """Return the plain exchange of the same grid, ranks and threads; None where it is not legal."""
     choice = request.choice
-    strategy = core.device_strategy_names()[0] if choice.device else DEFAULT["strategy"]
+    strategy = bridge.device_strategy_names()[0] if choice.device else DEFAULT["strategy"]
     plain = dataclasses.replace(choice, **DEFAULT | {"strategy": strategy}, stage_strategies=(), memory="own")
     plain = space.normal(plain)
     verify = min(request.verify, 3)  # two whole exchanges and one more step, as for all others
-    return None if core.illegal(plain) else dataclasses.replace(request, choice=plain, verify=verify)
+    return None if bridge.illegal(plain) else dataclasses.replace(request, choice=plain, verify=verify)

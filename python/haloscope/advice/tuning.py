@@ -1,4 +1,4 @@
-"""One tuning from its candidates to its end: the race, the winner measured again, and all candidates where asked."""
+"""One tuning from its candidates to its end: the trials, the winner measured again, and all candidates where asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from haloscope.advice import advise
 from haloscope.advice import tune as model
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import launch, lists, progress
 from haloscope.measure.isolated import Isolated
 from haloscope.measure.request import Request
@@ -28,7 +28,7 @@ def usual_orders(nodes: str | None) -> str:
 def plan(planned: Space, options: Mapping[str, Any]) -> Space:
     """Return the candidates of a space, with the reasons of illegal ones.
 
-    Raises UsageProblem when there are none, or for several grids.
+    Raises UsageError when there are none, or for several grids.
     """
     found = _candidates(planned, options)
     refuse_if_none_can_run(found)
@@ -36,12 +36,12 @@ def plan(planned: Space, options: Mapping[str, Any]) -> Space:
 
 
 def _candidates(planned: Space, options: Mapping[str, Any]) -> Space:
-    """Return the requests that are for one grid, without the oracle. Raises UsageProblem for several grids, and when
+    """Return the requests that are for one grid, without the oracle. Raises UsageError for several grids, and when
     only the oracle is there.
     """
     for field in ("cells", "ranks"):
         if len({getattr(r.choice, field) for r in planned.requests}) > 1:
-            raise UsageProblem(f"tuning is for one grid, --{field} '{options[field]}' names several; give one value")
+            raise UsageError(f"tuning is for one grid, --{field} '{options[field]}' names several; give one value")
     return _without_oracle(planned)
 
 
@@ -49,21 +49,21 @@ def _without_oracle(planned: Space) -> Space:
     """`reference` exists to be right and is never ranked."""
     kept = [r for r in planned.requests if "/" in r.choice.strategy]
     if not kept and planned.requests:
-        raise UsageProblem("`reference` is what results are compared with, not a candidate; give other strategies")
+        raise UsageError("`reference` is what results are compared with, not a candidate; give other strategies")
     return Space(kept, [pair for pair in planned.refused if "/" in pair[0].choice.strategy])
 
 
 def _on_own_cores(planned: Space) -> Space:
     """Set aside requests with more threads than cores, unless the ranks alone are too many.
 
-    Raises UsageProblem when that leaves none.
+    Raises UsageError when that leaves none.
     """
     cores = launch.cores()
     crowded = [r for r in planned.requests if r.ranks <= cores < r.ranks * r.threads]
     kept = [r for r in planned.requests if r not in crowded]
     reasons = [(r, f"{r.ranks} ranks of {r.threads} threads are more than the {cores} cores here") for r in crowded]
     if not kept:
-        raise UsageProblem(f"{reasons[0][1]}; use fewer --threads")
+        raise UsageError(f"{reasons[0][1]}; use fewer --threads")
     return Space(kept, [*planned.refused, *reasons])
 
 
@@ -89,7 +89,7 @@ class Tuned:
     space: Space
     profile: Profile | None
     order: model.Order
-    race: model.Race
+    trials: model.TrialRounds
     measured: Sequence[Request]
     again: model.Rerun | None
     chosen: Request
@@ -108,27 +108,29 @@ def tune(
 ) -> Tuned:
     """Find the fastest of some candidates; shows a line of progress.
 
-    budget: seconds for the race, as `model.Race` has it. confirm: launches to measure the winner and its rivals again.
-    exhaustive: all candidates are measured too. seed: of the random order. Raises HaloscopeError when none could be
-    measured.
+    budget: seconds for the trials, as in `model.TrialRounds`. confirm: launches to measure the winner and its rivals
+    again. exhaustive: all candidates are measured too. seed: of the random order. Raises HaloscopeError when none could
+    be measured.
     """
     order = model.order(planned.requests, profile, seed=seed)
     app = planned.requests[0].choice.app
     with progress.Line(100, f"tuning {app} (% of the time)") as line:
-        race = model.Race(order.entrants, measurer.once, budget, model.RUNGS, level=model.Levelling(profile))
-        race.on_step = lambda text: line.reach(100 * race.part, text)
-        race.run()
-    winner, length = race.ranking[0].request, race.rungs[-1]
-    rivals = [c for c in (model.default_of(winner), *(e.request for e in race.ranking[1:2] if e.launches)) if c]
+        trials = model.TrialRounds(
+            order.candidates, measurer.once, budget, model.ROUNDS, level=model.Levelling(profile)
+        )
+        trials.on_step = lambda text: line.reach(100 * trials.part, text)
+        trials.run()
+    winner, length = trials.ranking[0].request, trials.rounds[-1]
+    rivals = [c for c in (model.default_of(winner), *(e.request for e in trials.ranking[1:2] if e.launches)) if c]
     again = model.rerun(measurer.paired, [winner, *rivals], confirm, "confirm", length) if confirm else None
     chosen = model.decide(winner, rivals, again) if again else winner
-    whole = _against_all(race, chosen, measurer, max(confirm, 5)) if exhaustive else None
-    return Tuned(planned, profile, order, race, [winner, *rivals], again, chosen, whole, measurer.complaints)
+    whole = _against_all(trials, chosen, measurer, max(confirm, 5)) if exhaustive else None
+    return Tuned(planned, profile, order, trials, [winner, *rivals], again, chosen, whole, measurer.complaints)
 
 
-def _against_all(race: model.Race, chosen: Request, measurer: Isolated, launches: int) -> Exhaustive:
-    (best, *_), seconds = model.exhaustively(race.entrants, measurer.once, race.rungs[-1])
+def _against_all(trials: model.TrialRounds, chosen: Request, measurer: Isolated, launches: int) -> Exhaustive:
+    (best, *_), seconds = model.exhaustively(trials.candidates, measurer.once, trials.rounds[-1])
     if best.id == chosen.id:
         return Exhaustive(best, seconds, None)
-    again = model.rerun(measurer.paired, [chosen, best], launches, "regret", race.rungs[-1])
+    again = model.rerun(measurer.paired, [chosen, best], launches, "regret", trials.rounds[-1])
     return Exhaustive(best, seconds, again.ratio(chosen, best))

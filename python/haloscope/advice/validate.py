@@ -14,13 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope import core
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope import bridge
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.model import held_out, pace, predict
 from haloscope.model import profile as profiles
 from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.records import stats
+from haloscope.records.regret import group_cases
+from haloscope.records.relative_errors import Errors, group_errors
 from haloscope.records.rows import Row, group_rows
 from haloscope.records.text import cell
 
@@ -85,19 +87,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Relative errors of one group: the median with its sign, and median, 90th percentile and largest without."""
-
-    group: str
-    count: int
-    signed: float
-    median: float
-    p90: float
-    worst: float
-
-
-@dataclass(frozen=True)
-class Case:
+class MeasuredCase:
     """All choices measured for one case: what the model picks, what was fastest, and what the pick costs.
 
     order: rank correlation (Kendall's tau) of predicted and measured times, NaN where all are equal. regret: measured
@@ -152,7 +142,7 @@ def _pair(row: Row, profile: Profile, samples: int) -> Pair:
         raise HaloscopeError("its result differs from `reference`, so its time means nothing")
     if row.step.value <= 0:
         raise HaloscopeError("its measured time is 0")
-    choice, setting = core.Choice.from_json(row.request), setting_of(row)
+    choice, setting = bridge.Choice.from_json(row.request), setting_of(row)
     there = at_paces_of(row, profile)
     found = [predict.predict(choice, one, setting, samples) for one in there]
     return Pair(row, predict.median(found), exchange_of(row), there[0] is not profile)
@@ -173,12 +163,12 @@ def at_paces_of(row: Row, profile: Profile) -> list[Profile]:
     return [profile.at_pace(found) for found in known] or [profile]
 
 
-def setting_of(row: Row) -> predict.Setting:
+def setting_of(row: Row) -> predict.RunSettings:
     """Return the setting of a measurement for its prediction: how often its loops were carried out."""
     record = row.records[0]
-    counts, step = record["counts"].get("stages", {}), core.step_of(core.Choice.from_json(row.request))
+    counts, step = record["counts"].get("stages", {}), bridge.step_of(bridge.Choice.from_json(row.request))
     loops = [counts[step.stages[loop[0]].name] for loop in step.loops]
-    return predict.Setting(repeats=round(max(loops) / record["request"]["steps"]) if loops else 1)
+    return predict.RunSettings(repeats=round(max(loops) / record["request"]["steps"]) if loops else 1)
 
 
 def exchange_of(row: Row) -> float | None:
@@ -204,14 +194,6 @@ def foreign(table: Sequence[Row], profile: Profile) -> list[str]:
 # ---- summaries of the pairs ------------------------------------------------------------------------------------------
 
 
-def errors(group: str, values: Sequence[float]) -> Errors:
-    """Return the figures of some relative errors, at least one."""
-    size = np.abs(values)
-    return Errors(
-        group, len(size), *map(float, (np.median(values), np.median(size), np.percentile(size, 90), size.max()))
-    )
-
-
 def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
     """Return the errors of all, then per strategy, then per regime; of the exchange itself when asked."""
     values = [(p, p.exchange_error if exchange else p.error) for p in pairs]
@@ -219,10 +201,10 @@ def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
     if not values:
         return []
     keys = (lambda p: p.prediction.choice.strategy, lambda p: p.exchange_regime if exchange else p.regime)
-    found = [errors("all", [e for _, e in values])]
+    found = [group_errors("all", [e for _, e in values])]
     for key in keys:
         names = sorted({key(p) for p, _ in values})
-        found += [errors(name, [e for p, e in values if key(p) == name]) for name in names]
+        found += [group_errors(name, [e for p, e in values if key(p) == name]) for name in names]
     return found
 
 
@@ -251,9 +233,9 @@ def residuals(pairs: Sequence[Pair]) -> dict:
 
 
 def refuse_shipped(profile: str) -> None:
-    """Raise UsageProblem when intervals cannot be kept in a profile, as it comes with the package."""
+    """Raise UsageError when intervals cannot be kept in a profile, as it comes with the package."""
     if profile in profiles.names():
-        raise UsageProblem(
+        raise UsageError(
             f"--keep-intervals writes into the profile, and '{profile}' comes with the package; give a file of yours"
         )
 
@@ -261,11 +243,11 @@ def refuse_shipped(profile: str) -> None:
 def keep(pairs: Sequence[Pair], profile: Profile, file: str) -> dict:
     """Write a profile with the residuals of some pairs to a file; return them.
 
-    Raises UsageProblem when the pairs are too few for intervals.
+    Raises UsageError when the pairs are too few for intervals.
     """
     found = residuals(pairs)
     if not found["step"]:
-        raise UsageProblem(
+        raise UsageError(
             f"{len(pairs)} choices are too few for intervals of 90 %; give records of 19 or more, better of hundreds"
         )
     profiles.save(profile.data | {"held_out": found}, file)
@@ -307,18 +289,16 @@ def coverage(pairs: Sequence[Pair], exchange: bool = False) -> Coverage | None:
     return Coverage(inside, len(states), float(binomtest(inside, len(states), NOMINAL).pvalue), from_held_out)
 
 
-def cases(pairs: Sequence[Pair]) -> list[Case]:
+def cases(pairs: Sequence[Pair]) -> list[MeasuredCase]:
     """Return for each case with at least two choices the order, the pick and its regret, the largest regret first.
 
     The fastest by measurement was also lucky, so a regret from records tends to be too large.
     """
-    groups: dict[tuple, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(tuple(str(pair.row.request.get(axis)) for axis in CASE), []).append(pair)
-    return sorted((_case(group) for group in groups.values() if len(group) > 1), key=lambda c: -c.regret.value)
+    groups = group_cases(pairs, lambda pair: tuple(str(pair.row.request.get(axis)) for axis in CASE))
+    return sorted(map(_case, groups), key=lambda case: -case.regret.value)
 
 
-def _case(group: Sequence[Pair]) -> Case:
+def _case(group: Sequence[Pair]) -> MeasuredCase:
     from scipy.stats import kendalltau
 
     pick = min(group, key=lambda p: p.prediction.time_s)
@@ -334,11 +314,4 @@ def _case(group: Sequence[Pair]) -> Case:
         regret = stats.ratio_of_launches(pick.row.launches, best.row.launches)
     constant = len(set(predicted)) == 1 or len(set(measured)) == 1
     order = math.nan if constant else float(kendalltau(predicted, measured).statistic)
-    return Case(name, len(group), order, pick, best, regret)
-
-
-def mean_regret(found: Sequence[Case]) -> float:
-    """Return the geometric mean of the regrets of some cases, at least one."""
-    from scipy.stats import gmean
-
-    return float(gmean([case.regret.value for case in found]))
+    return MeasuredCase(name, len(group), order, pick, best, regret)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope import core
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.measure.request import Request
 from haloscope.model import placement
-from haloscope.model.predict import PLAINLY, Prediction, Setting, layout_on, places_of, predict
+from haloscope.model.predict import DEFAULTS, Prediction, RunSettings, layout_on, places_of, predict
 from haloscope.model.profile import Profile
 
 MOST = 2000  # predictions of one command
@@ -32,8 +32,8 @@ class Variant:
     busiest: most ranks on a socket. pairs: neighbour pairs inside the worst node and across its border, all dimensions.
     """
 
-    choice: core.Choice
-    setting: Setting
+    choice: bridge.Choice
+    setting: RunSettings
     prediction: Prediction
     busiest: int
     pairs: tuple[int, int]
@@ -44,7 +44,7 @@ class Variant:
         return self.prediction.time_s * self.prediction.nodes
 
 
-def variant(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Variant:
+def variant(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Variant:
     """Return a choice under a setting, predicted without interval. Raises and costs as `predict` does."""
     where = places_of(choice, profile, setting)
     layout = layout_on(where, choice)
@@ -69,14 +69,14 @@ def process_grids(ranks: int, dims: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def scaled(choice: core.Choice, ranks: int) -> core.Choice:
+def scaled(choice: bridge.Choice, ranks: int) -> bridge.Choice:
     """Return a choice for other ranks whose cells are those of one rank: the grid grows with the process grid.
 
-    Its process grid is what its rule gives a cube that is large enough for any. Raises UsageProblem where there is
+    Its process grid is what its rule gives a cube that is large enough for any. Raises UsageError where there is
     none.
     """
     cube = (ranks,) * len(choice.cells)
-    grid = core.make_layout(dataclasses.replace(choice, cells=cube, ranks=ranks)).ranks
+    grid = bridge.make_layout(dataclasses.replace(choice, cells=cube, ranks=ranks)).ranks
     cells = tuple(n * p for n, p in zip(choice.cells, grid, strict=False))
     return dataclasses.replace(choice, cells=cells, ranks=ranks, process_grid="x".join(map(str, grid)))
 
@@ -119,11 +119,11 @@ def relative(variants: Sequence[Variant]) -> list[tuple[float, float]]:
 # ---- what is asked for -----------------------------------------------------------------------------------------------
 
 
-def space_asked(app: core.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
+def space_asked(app: bridge.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
     """Return the options of the choices' space, and in weak scaling the numbers of ranks that `choices_of` takes.
 
     options: --process-grid `all` stands for every grid of --ranks. weak: --cells are those of one rank.
-    Raises UsageProblem for a process grid that does not go with --ranks or with weak scaling.
+    Raises UsageError for a process grid that does not go with --ranks or with weak scaling.
     """
     if weak:  # one rank has all --cells; the others follow from it
         asked = lists.numbers(options["ranks"], "--ranks")
@@ -134,55 +134,55 @@ def space_asked(app: core.App, options: dict, weak: bool) -> tuple[dict, list[in
     return options, []
 
 
-def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[core.Choice]:
+def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[bridge.Choice]:
     """Return the choices of some requests, in their order; in weak scaling for each number of ranks asked for.
 
-    Raises UsageProblem when one of them cannot run or they are too many.
+    Raises UsageError when one of them cannot run or they are too many.
     """
     choices = [request.choice for request in requests]
     if asked:
         _refuse_too_many(len(choices) * len(asked))
         choices = [scaled(choice, ranks) for choice in choices for ranks in asked]
-        for reason in filter(None, map(core.illegal, choices)):
-            raise UsageProblem(reason)
+        for reason in filter(None, map(bridge.illegal, choices)):
+            raise UsageError(reason)
     return choices
 
 
 def _refuse_fixed_grid(process_grid: str) -> None:
     if process_grid == ALL or any(letter.isdigit() for letter in process_grid):
-        raise UsageProblem(
+        raise UsageError(
             f"--weak needs a process grid for any number of ranks, not --process-grid {process_grid}; name a rule, or "
             "leave it out"
         )
 
 
-def _all_grids(app: core.App, ranks: str) -> str:
-    """Return every process grid of a number of ranks as a list. Raises UsageProblem for several numbers of ranks."""
+def _all_grids(app: bridge.App, ranks: str) -> str:
+    """Return every process grid of a number of ranks as a list. Raises UsageError for several numbers of ranks."""
     counts = lists.numbers(ranks, "--ranks")
     if len(counts) != 1 or not 1 <= counts[0] <= 10**6:
-        raise UsageProblem(
+        raise UsageError(
             f"--process-grid all needs one number of ranks up to 1000000, not --ranks {ranks}; give one, or name the "
             "grids"
         )
     return ",".join("x".join(map(str, grid)) for grid in process_grids(counts[0], app.dims))
 
 
-def settings(active: str | None, mapping: str) -> list[Setting]:
-    """Return the settings of two lists. Raises UsageProblem for words that they cannot have."""
+def settings(active: str | None, mapping: str) -> list[RunSettings]:
+    """Return the settings of two lists. Raises UsageError for words that they cannot have."""
     rules = [rule for rule in placement.rules() if rule != "custom"]
     counts: list[int | None] = list(lists.numbers(active, "--active")) if active else [None]
-    return [Setting(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
+    return [RunSettings(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
 
 
-def variants(choices: Sequence[core.Choice], machine: Profile, asked: Sequence[Setting]) -> list[Variant]:
-    """Return every choice under every setting, predicted. Raises UsageProblem when they are too many."""
+def variants(choices: Sequence[bridge.Choice], machine: Profile, asked: Sequence[RunSettings]) -> list[Variant]:
+    """Return every choice under every setting, predicted. Raises UsageError when they are too many."""
     _refuse_too_many(len(choices) * len(asked))
     return [variant(choice, machine, setting) for choice in choices for setting in asked]
 
 
 def _refuse_too_many(count: int) -> None:
     if count > MOST:
-        raise UsageProblem(f"these lists ask for {count} predictions, more than {MOST}; shorten them")
+        raise UsageError(f"these lists ask for {count} predictions, more than {MOST}; shorten them")
 
 
 # ---- two machines ----------------------------------------------------------------------------------------------------
@@ -197,11 +197,11 @@ class Compared:
     crossing: tuple[int, int] | None
 
 
-def compared(choices: Sequence[core.Choice], machines: Sequence[Profile], asked: Sequence[Setting]) -> Compared:
-    """Return two machines over all numbers of ranks. Raises UsageProblem when more than the ranks differ."""
+def compared(choices: Sequence[bridge.Choice], machines: Sequence[Profile], asked: Sequence[RunSettings]) -> Compared:
+    """Return two machines over all numbers of ranks. Raises UsageError when more than the ranks differ."""
     counts = [choice.ranks for choice in choices]
     if len(set(counts)) != len(choices) or len(asked) != 1:
-        raise UsageProblem("--against compares two machines over numbers of ranks; give one value of everything else")
+        raise UsageError("--against compares two machines over numbers of ranks; give one value of everything else")
     _refuse_too_many(2 * len(choices))
     ordered = sorted(choices, key=lambda choice: choice.ranks)
     found = {c.ranks: tuple(variant(c, machine, asked[0]) for machine in machines) for c in ordered}

@@ -29,13 +29,13 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     on where it ended when the same command is given again; one that is complete starts anew.
     """
     from haloscope import records
-    from haloscope.calibration import calibrate, measuring, points
+    from haloscope.fit import calibrate, measuring, points
     from haloscope.measure import devices, lists
     from haloscope.model import profile
     from haloscope.report import calibrate as report
 
     if (app is None) != (program["program"] is None):
-        raise errors.UsageProblem("--program and --app belong together: the program, and which of its apps is measured")
+        raise errors.UsageError("--program and --app belong together: the program, and which of its apps is measured")
     if app:
         app_of(app, program)
     measuring.refuse_output(output)
@@ -45,7 +45,7 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
         found, source = records.read_aloud(recorded).records, str(recorded)
     else:
         effort = measuring.effort_of(quick, launches, apps)
-        found, notes = measuring.measure(output, wanted, ranks, effort, devices.pick(device))
+        found, notes = measuring.measure(output, wanted, ranks, effort, devices.default_device(device))
         source = output.with_suffix(".jsonl").name
     made = calibrate.fit_profile(found, name, source, notes)
     profile.save(made.data, output)

@@ -26,7 +26,7 @@ def command(a, b, ignore):
     left, right = (_by_configuration(file, ignored) for file in files)
     common = [key for key in left if key in right]
     if not common:
-        raise errors.UsageProblem(
+        raise errors.UsageError(
             f"{a} and {b} share no configuration ({len(left)} and {len(right)} in all); "
             "measure the same ones, or leave out what differs with --ignore, e.g. --ignore strategy"
         )
@@ -38,20 +38,20 @@ def command(a, b, ignore):
 
 
 def _by_configuration(file, ignored: list[str]) -> dict:
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.records.rows import group_rows
     from haloscope.report import tables
 
     axes = tables.axes()
     unknown = [name for name in ignored if name not in axes]
     if unknown:
-        raise errors.UsageProblem(errors.unknown_name("field for --ignore", unknown[0], axes))
+        raise errors.UsageError(errors.unknown_name("field for --ignore", unknown[0], axes))
     found: dict = {}
     for row in group_rows(file.records):
-        choice = core.Choice.from_json(row.request)  # a field that has no effect on a row is not in its request
+        choice = bridge.Choice.from_json(row.request)  # a field that has no effect on a row is not in its request
         key = row.id if not ignored else tuple(str(getattr(choice, axis)) for axis in axes if axis not in ignored)
         if key in found:
-            raise errors.UsageProblem(
+            raise errors.UsageError(
                 f"{file.path} holds several configurations that are the same without {', '.join(ignored)}, such as "
                 f"{found[key].id} and {row.id}; ignore fewer fields or split the file"
             )

@@ -29,19 +29,19 @@ def command(ranks, device, as_json):
     Every row says what was found and what to do about it. Exit code 1 when something is broken. All about it:
     docs/doctor.md.
     """
-    from haloscope.core import build
-    from haloscope.measure import checkup, devices, launch, progress
+    from haloscope.bridge import build
+    from haloscope.measure import devices, doctor, launch, progress
     from haloscope.report import doctor as report
 
     build.rank_program()  # is it there? and mpiexec? nothing can be tried without them
     launch.mpiexec()
     if device:
-        devices.pick(device)
-    planned = checkup.plan(ranks or min(launch.cores(), MOST_RANKS), device or "")
-    checks: list[checkup.Check] = []
+        devices.default_device(device)
+    planned = doctor.plan(ranks or min(launch.cores(), MOST_RANKS), device or "")
+    checks: list[doctor.Check] = []
     with progress.Line(len(planned), "doctor") as line:
         for name, examination in planned.items():
-            checks += checkup.carry_out(name, examination)
+            checks += doctor.carry_out(name, examination)
             line.step(name)
     terminal.echo(terminal.json_text(report.document(checks)) if as_json else report.markdown(checks))
-    return errors.FAILED if any(check.verdict == checkup.BROKEN for check in checks) else errors.OK
+    return errors.FAILED if any(check.verdict == doctor.BROKEN for check in checks) else errors.OK

@@ -32,17 +32,17 @@ def command(output, resume, stem, recorded, imported, launches, **wanted):
     is measured too, a table says how much longer several at once take.
     """
     from haloscope import records
-    from haloscope.measure import campaign, foreign, microbench
+    from haloscope.measure import campaign, importers, microbench
     from haloscope.records.curves import group_curves
     from haloscope.report import microbench_report as report
 
     if recorded and imported:
-        raise errors.UsageProblem("--from and --import both say what to show; give one of them")
+        raise errors.UsageError("--from and --import both say what to show; give one of them")
     file = recorded or output or records.scratch("microbench")
     stem = stem or outputs.stem_of(file)
     outputs.refuse_foreign_figure(stem)
     if recorded or imported:
-        found = records.read_aloud(recorded).records if recorded else foreign.import_files(imported, file)
+        found = records.read_aloud(recorded).records if recorded else importers.import_files(imported, file)
     else:
         space = microbench.plan(microbench.wanted_of(wanted), wanted["seconds"], wanted["repetitions"])
         launches = launches or (2 if wanted["quick"] else 3)

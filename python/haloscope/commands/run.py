@@ -38,7 +38,6 @@ def command(context, app, **options):
     """
     from haloscope import records
     from haloscope.measure import campaign, devices, run_request
-    from haloscope.report import run as report
 
     known = app_of(app, options)
     options = run_flags.translated(app, options, named_options(context))
@@ -47,6 +46,8 @@ def command(context, app, **options):
     output = options["output"] or records.scratch(app)
 
     def show(found: list[dict]) -> None:
+        from haloscope.report import run as report  # with NumPy, which takes long and which measuring does not need
+
         if own := run_flags.report(found, options, output):
             return terminal.echo(own)
         for text in (*report.texts(found, options), *run_flags.tables(found, options)):

@@ -10,7 +10,7 @@ from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.machine import HERE, PLACED, setting_of
 from haloscope.options.output import JSON
 from haloscope.options.request import app_of
-from haloscope.options.simulation import SIMULATED, WRITTEN, refuse_foreign, settings_of, simulated_space
+from haloscope.options.simulation import SIMULATED, WRITTEN, refuse_foreign, simulated_space, simulation_options
 
 
 @subcommand(
@@ -38,12 +38,12 @@ def command(app, profile, as_json, **options):
     from haloscope.simulate import goal as schedules
     from haloscope.simulate.simulate import simulate_all
 
-    machine, settings, setting = profiles.load(profile), settings_of(options), setting_of(options)
+    machine, simulation, setting = profiles.load(profile), simulation_options(options), setting_of(options)
     found, options["device"] = app_of(app, options), device_of(options["device"], machine)
     requests = simulated_space(found, options).requests
     refuse_foreign(options, requests)
     goal, extrap, plot, weak = (options[name] for name in ("goal", "extrap", "plot", "weak"))
-    made = simulate_all(requests, machine, setting, settings)
+    made = simulate_all(requests, machine, setting, simulation)
     if goal:
         [(request, simulated)] = made
         lines = schedules.write_file(goal, request.choice, machine, setting, simulated.rounds)

@@ -38,7 +38,7 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     """
     from haloscope import records
     from haloscope.advice import tuning
-    from haloscope.core import build
+    from haloscope.bridge import build
     from haloscope.measure import devices, isolated
     from haloscope.model import profile as profiles
     from haloscope.report import tune as report

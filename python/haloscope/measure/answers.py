@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from haloscope import patience
-from haloscope.core import build
-from haloscope.errors import USAGE, HaloscopeError, NotAvailable, UsageProblem
+from haloscope.bridge import build
+from haloscope.errors import USAGE, HaloscopeError, UnavailableError, UsageError
 from haloscope.measure import hosts
 from haloscope.measure.launch import GRACE_S, end_with_parent, launcher_words, mpiexec
 from haloscope.terminal import shown
@@ -33,7 +33,7 @@ def information(folder: Path | None = None) -> dict:
         doubt = f"; is {hosts.names()[0]} a host that is up?" if hosts.names() else ""
         raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s{doubt}")
     if code == USAGE and (mark := complaint.rfind("haloscope: ")) >= 0:
-        raise UsageProblem(complaint[mark:].removeprefix("haloscope: ").strip())
+        raise UsageError(complaint[mark:].removeprefix("haloscope: ").strip())
     if code:
         why = shown(" / ".join(complaint.split("\n")))
         raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {why}")
@@ -42,7 +42,7 @@ def information(folder: Path | None = None) -> dict:
 
 def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:
     """Start the program with `words` on some ranks; returns mpiexec's exit code, None when it was ended after
-    `limit_s` seconds, and what was printed. Raises NotAvailable when there is no program or no mpiexec."""
+    `limit_s` seconds, and what was printed. Raises UnavailableError without a program or an mpiexec."""
     command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
     code, said, _ = ended_after(limit_s, command)
     return code, said
@@ -51,8 +51,8 @@ def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | Non
 def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
     """Run a command; return its exit code (None: it was ended after `limit_s` seconds), output and error output.
 
-    Until then `patience.ended` reports one that takes long. Leaves none of its processes behind. Raises NotAvailable
-    when it cannot be started.
+    Until then `patience.ended` reports one that takes long. Leaves none of its processes behind. Raises
+    UnavailableError when it cannot be started.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
         try:
@@ -65,7 +65,7 @@ def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str
                 preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
             )
         except OSError as error:
-            raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
+            raise UnavailableError(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
         try:
             done = patience.ended(process, f"'{' '.join(command)}'", limit_s)
         finally:

@@ -90,14 +90,14 @@ class Campaign:
         return jobs
 
     def _refuse_measured_otherwise(self, held: Sequence[dict], launch_ids: set[str]) -> None:
-        """Raise UsageProblem where a record that would be taken was measured in another way than is asked for now."""
-        asked = {request.id: request for request in self.space.requests}
+        """Raise UsageError where a record that would be taken was measured in another way than is asked for now."""
+        asked = {request.id: request for request in self.space.requests} if held else {}
         for record in held:
             if record["kind"] not in records.MEASURED or record["launch"]["id"] not in launch_ids:
                 continue
-            if record["id"] in asked and (how := _measured_otherwise(record, asked[record["id"]])):
-                raise errors.UsageProblem(
-                    f"{self.output} holds {record['id']} with {how}; resume it with the same, or choose another "
+            if record["id"] in asked and (other := _measured_otherwise(record, asked[record["id"]])):
+                raise errors.UsageError(
+                    f"{self.output} holds {record['id']} with {other}; resume it with the same, or choose another "
                     "--output"
                 )
 

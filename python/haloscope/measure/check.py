@@ -64,7 +64,7 @@ class Check:
         return next((run for run in self.runs if run.differences), None)
 
     def run(self) -> Check:
-        """Run and compare all; a base with nothing to compare raises UsageProblem."""
+        """Run and compare all; a base with nothing to compare raises UsageError."""
         base = None
         with progress.Line(len(self.commands), "check") as line:
             for ranks in self.commands:
@@ -105,7 +105,7 @@ class Check:
 def check(program: Sequence[str], options: Mapping[str, Any]) -> Check:
     """Run a program on several numbers of ranks and compare what it gives, as the options of `haloscope check` ask.
 
-    Raises UsageProblem and NotAvailable for what cannot be done, before the first run.
+    Raises UsageError and UnavailableError for what cannot be done, before the first run.
     """
     rules, counts = check_request.rules_of(options), check_request.counts_of(options["ranks"])
     rule, dims = options["process_grid"], options["dims"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import launch, lists
 from haloscope.records import differences
 
@@ -15,33 +15,31 @@ MOST_RANKS = 1024
 
 
 def counts_of(ranks: str) -> list[int]:
-    """Return the numbers of ranks of a list. Raises UsageProblem for too many ranks, and for less than two numbers."""
+    """Return the numbers of ranks of a list. Raises UsageError for too many ranks, and for less than two numbers."""
     counts = lists.numbers(ranks, "--ranks")
     for count in counts:
         launch.require_ranks(count)
         if count > MOST_RANKS:
-            raise UsageProblem(
-                f"--ranks {count} is more than the {MOST_RANKS} that a check starts; fewer show the same"
-            )
+            raise UsageError(f"--ranks {count} is more than the {MOST_RANKS} that a check starts; fewer show the same")
     if len(counts) < 2:
-        raise UsageProblem(f"--ranks {ranks} is one number of ranks; give two or more to compare, as 1,2,3")
+        raise UsageError(f"--ranks {ranks} is one number of ranks; give two or more to compare, as 1,2,3")
     return counts
 
 
 def rules_of(options: Mapping[str, Any]) -> differences.Rules:
-    """Return the rules of comparison of options. Raises UsageProblem and NotAvailable for those that cannot be
+    """Return the rules of comparison of options. Raises UsageError and UnavailableError for those that cannot be
     followed.
     """
     shape = options["shape"] or ""
     shapes = lists.shapes(shape, 1, "--shape") if shape else [()]
     if len(shapes) != 1 or any(points < 1 for points in shapes[0]):
-        raise UsageProblem(f"--shape {shape} is not one shape; write up to three numbers as 64x64x32")
+        raise UsageError(f"--shape {shape} is not one shape; write up to three numbers as 64x64x32")
     if shape and not options["type"]:
-        raise UsageProblem("--shape is for raw binary files; say what they hold, as --type f8")
+        raise UsageError("--shape is for raw binary files; say what they hold, as --type f8")
     if not options["files"]:
         for name in ("type", "printed"):
             if options[name]:
-                raise UsageProblem(f"--{name} goes with --file; name the files, as --file 'u*.dat'")
+                raise UsageError(f"--{name} goes with --file; name the files, as --file 'u*.dat'")
     for pattern in options["files"]:
         _refuse_pattern(pattern)
         if pattern.endswith(differences.UNSUPPORTED):
@@ -61,30 +59,30 @@ def rules_of(options: Mapping[str, Any]) -> differences.Rules:
 def _refuse_pattern(pattern: str) -> None:
     path = Path(pattern)
     if not path.parts or path.is_absolute() or ".." in path.parts or any("**" in p and p != "**" for p in path.parts):
-        raise UsageProblem(f"--file '{pattern}' is no pattern below the working folder; write it as 'out/u*.npy'")
+        raise UsageError(f"--file '{pattern}' is not a pattern below the working folder; write it as 'out/u*.npy'")
 
 
 def _pattern(text: str) -> re.Pattern:
     try:
         return re.compile(text)
     except re.error as error:
-        raise UsageProblem(f"--ignore '{text}' is no regular expression: {error}") from None
+        raise UsageError(f"--ignore '{text}' is not a regular expression: {error}") from None
 
 
 def refuse_inputs(inputs: Sequence[Path], keep: Path | None) -> None:
-    """Raise UsageProblem for what cannot be copied into each working folder, and for one that `keep` lies in."""
+    """Raise UsageError for what cannot be copied into each working folder, and for one that `keep` lies in."""
     for path in inputs:
         if not (path.is_file() or path.is_dir()) or not path.resolve().name:
-            raise UsageProblem(f"--input {path} is no file or folder to copy; give the path of one")
+            raise UsageError(f"--input {path} does not exist; pass a file or folder")
         if keep and keep.resolve().is_relative_to(path.resolve()):
-            raise UsageProblem(
+            raise UsageError(
                 f"--keep {keep} lies in --input {path}, which would be copied into itself; keep it elsewhere"
             )
 
 
 def prepare_folder(folder: Path) -> Path:
-    """Return the folder to keep everything in, made. Raises UsageProblem for one that holds something."""
+    """Return the folder to keep everything in, made. Raises UsageError for one that holds something."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageProblem(f"--keep {folder} is there and not an empty folder; name a new one")
+        raise UsageError(f"--keep {folder} is there and not an empty folder; name a new one")
     folder.mkdir(parents=True, exist_ok=True)
     return folder

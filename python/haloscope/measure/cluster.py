@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import scratch
-from haloscope.core import build
-from haloscope.errors import HaloscopeError, NotAvailable
+from haloscope.bridge import build
+from haloscope.errors import HaloscopeError, UnavailableError
 from haloscope.model.link import VARIABLE, Link
 
 TOOLS = {
@@ -105,8 +105,8 @@ def _as_root() -> list[str]:
 class Cluster:
     """An emulated cluster, there while the context lasts.
 
-    Raises NotAvailable where the machine cannot emulate one. Cost: a tenth of a second, and of the cores what it takes
-    to hand frames on.
+    Raises UnavailableError where the machine cannot emulate one. Cost: a tenth of a second, and of the cores what it
+    takes to hand frames on.
     """
 
     def __init__(self, link: Link):
@@ -116,7 +116,7 @@ class Cluster:
 
     def __enter__(self) -> Cluster:
         if reason := missing():
-            raise NotAvailable(reason)
+            raise UnavailableError(reason)
         program = build.delay_line()
         with self._all as stack:
             self.folder = stack.enter_context(scratch.folder(scratch.LAB))
@@ -219,7 +219,9 @@ class Cluster:
         answer: str = process.stdout.readline().strip()
         if answer not in answers:
             process.kill()
-            raise NotAvailable(f"cannot emulate a cluster here: {process.stderr.read().strip() or 'no reason given'}")
+            raise UnavailableError(
+                f"cannot emulate a cluster here: {process.stderr.read().strip() or 'no reason given'}"
+            )
         return answer
 
     def _of_switch(self, namespaces: Sequence[str], words: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import lists, space
 
 RANKS = 2
@@ -76,16 +76,16 @@ def threads(group: Group, cores: int) -> int:
 
 
 def refuse_few_cores(cores: int) -> None:
-    """Raise NotAvailable where the ranks do not have a core each."""
+    """Raise UnavailableError where the ranks do not have a core each."""
     if cores < RANKS:
-        raise NotAvailable(f"the demo gives each of {RANKS} ranks a core, and this process may use {cores}")
+        raise UnavailableError(f"the demo gives each of {RANKS} ranks a core, and this process may use {cores}")
 
 
 def sizes_of(cells: str) -> list[str]:
-    """Return the grids of a list, one for each group; none of "". Raises UsageProblem for another number of them."""
+    """Return the grids of a list, one for each group; none of "". Raises UsageError for another number of them."""
     sizes = cells.split(",") if cells else []
     if sizes and len(sizes) != len(GROUPS):
-        raise UsageProblem(f"--cells '{cells}' is not one grid for each of the {len(GROUPS)} comparisons")
+        raise UsageError(f"--cells '{cells}' is not one grid for each of the {len(GROUPS)} comparisons")
     return sizes
 
 

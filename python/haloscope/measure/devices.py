@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from haloscope.errors import NotAvailable, UsageProblem, unknown_name
+from haloscope.errors import UnavailableError, UsageError, unknown_name
 
 NONE, AUTO = "none", "auto"  # words for --device beside the names of back ends: the CPU; the first that is here
 
 
-def words(text: str) -> list[str]:
+def parse_devices(text: str) -> list[str]:
     """Return the items of --device, each once: names of back ends, `auto`, and "" for the CPU."""
     items = [item.strip() for item in text.split(",")]
     return list(dict.fromkeys("" if item == NONE else item for item in items))
@@ -17,7 +17,7 @@ def words(text: str) -> list[str]:
 def backends() -> list[dict]:
     """Return {"name", "absent": reason or "", "devices": [{"name", "total_bytes"}]} of each back end, real ones first.
 
-    Starts the rank program. Raises NotAvailable when it is not there.
+    Starts the rank program. Raises UnavailableError when it is not there.
     """
     from haloscope.measure import answers
 
@@ -29,41 +29,41 @@ def card() -> str:
     return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
 
 
-def pick(asked: str) -> str:
+def default_device(asked: str) -> str:
     """Return the back end that --device names or, where it names none, that of a card found here; "" for the CPU.
 
-    Raises UsageProblem for several, and as `resolve` does.
+    Raises UsageError for several, and as `resolve` does.
     """
     if not asked:
         return card()
     word = resolve(asked)
     if "," in word:
-        raise UsageProblem(f"--device '{asked}' names several; give one")
+        raise UsageError(f"--device '{asked}' names several; give one")
     return "" if word == NONE else word
 
 
 def resolve(text: str | None) -> str:
     """Return --device with `auto` replaced by the first back end that is here.
 
-    Raises UsageProblem for an unknown name, NotAvailable with the reason for a back end that is not here.
+    Raises UsageError for an unknown name, UnavailableError with the reason for a back end that is not here.
     """
-    asked = words(text or NONE)
+    asked = parse_devices(text or NONE)
     known = {b["name"]: b["absent"] for b in backends()} if any(asked) else {}
     for word in filter(None, asked):
         if word not in (AUTO, *known):
-            raise UsageProblem(unknown_name("device", word, [NONE, AUTO, *known]))
+            raise UsageError(unknown_name("device", word, [NONE, AUTO, *known]))
         if known.get(word):
-            raise NotAvailable(f"device back end '{word}' is not available here: {known[word]}")
+            raise UnavailableError(f"device back end '{word}' is not available here: {known[word]}")
     first = next((name for name, absent in known.items() if not absent), "")
     if AUTO in asked and not first:
-        raise NotAvailable(f"no device is available here: {'; '.join(known.values())}")
+        raise UnavailableError(f"no device is available here: {'; '.join(known.values())}")
     return ",".join(dict.fromkeys(first if word == AUTO else word or NONE for word in asked))
 
 
 def device_of(asked: str | None, machine) -> str:
     """Return --device with `auto` replaced by the back end that a profile has a device of, and `none` alone by nothing.
 
-    Raises NotAvailable for `auto` where the profile has no device.
+    Raises UnavailableError for `auto` where the profile has no device.
     """
-    items = [machine.section("device")["backend"] if word == AUTO else word for word in words(asked or "")]
+    items = [machine.section("device")["backend"] if word == AUTO else word for word in parse_devices(asked or "")]
     return ",".join(word or NONE for word in items) if any(items) else ""

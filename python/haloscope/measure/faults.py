@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from haloscope.core import capi
+from haloscope.bridge import capi
 
 MAGIC = b"HSBOARD1"
 HEADER = struct.Struct("<8sii")

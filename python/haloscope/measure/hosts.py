@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from haloscope import files
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.terminal import shown
 
 VARIABLE = "HALOSCOPE_HOSTS"  # their names, separated by commas
@@ -21,12 +21,12 @@ _NAME = re.compile(r"(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]*")
 def names() -> list[str]:
     """Return the names of the hosts, none where ranks run on this machine, or where a batch system says.
 
-    Raises UsageProblem where the variable has something else.
+    Raises UsageError where the variable has something else.
     """
     given = os.environ.get(VARIABLE, "")
     found = [name for name in given.split(",") if name]
     if any(not _NAME.fullmatch(name) for name in found):
-        raise UsageProblem(f"{VARIABLE}={shown(given)} names no hosts; set it to node1,node2")
+        raise UsageError(f"{VARIABLE}={shown(given)} names no hosts; set it to node1,node2")
     return found
 
 
@@ -38,7 +38,7 @@ def count() -> int:
 def read(given: str) -> list[str]:
     """Return the hosts of a list NAME,NAME,... or of a file that has one on each line, as those of mpiexec.
 
-    What follows a name in a file (slots=2, :2) is not looked at, nor are empty lines. Raises UsageProblem when there is
+    What follows a name in a file (slots=2, :2) is not looked at, nor are empty lines. Raises UsageError when there is
     none, or when one is no name of a host: a bare number would be taken for an address (1 is 0.0.0.1).
     """
     path = Path(given)
@@ -49,15 +49,15 @@ def read(given: str) -> list[str]:
     else:
         found = given.split(",")
     if not found or any(not _NAME.fullmatch(name) for name in found):
-        raise UsageProblem(
+        raise UsageError(
             f"--hosts {shown(given)} names no hosts; give node1,node2 or a file with one name on each line"
         )
     return list(dict.fromkeys(found))
 
 
 @contextlib.contextmanager
-def used(given: str | None) -> Iterator[None]:
-    """Have all ranks that this process starts meanwhile run on the hosts of `read`; None: as it would without."""
+def host_list(given: str | None) -> Iterator[None]:
+    """Run all ranks that this process starts in the block on the hosts of `read`; None: on its present hosts."""
     before = os.environ.get(VARIABLE)
     if given is not None:
         os.environ[VARIABLE] = ",".join(read(given))

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from haloscope import core
-from haloscope.core import build
+from haloscope import bridge
+from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
 from haloscope.measure import answers, launch, lists, probes
 
@@ -17,35 +17,35 @@ from haloscope.measure import answers, launch, lists, probes
 def gather() -> dict:
     """Collect everything `haloscope info` shows, as a plain value; where no rank starts, the reason in place of what is
     unknown."""
-    said, silent = _tried(answers.information)
+    answer, silent = _tried(answers.information)
     path, no_path = _tried(launch.mpiexec)
     program, no_program = _tried(build.rank_program)
-    said = said or {}
+    answer = answer or {}
     unknown = f"unknown: {silent}"
     machine = {
-        "Haloscope": f"{said.get('version') or core.version()}, commit {said.get('commit') or '?'}",
+        "Haloscope": f"{answer.get('version') or bridge.version()}, commit {answer.get('commit') or '?'}",
         "program": str(program or no_program),
         "built for": build.mpi() or "an MPI that is not known",
-        "MPI": f"{' '.join(said['mpi_library'].split())} (standard {said.get('mpi_standard', '?')})"
-        if said
+        "MPI": f"{' '.join(answer['mpi_library'].split())} (standard {answer.get('mpi_standard', '?')})"
+        if answer
         else unknown,
-        "mpicxx": (program and launch.cmake_cache("MPI_CXX_COMPILER")) or said.get("mpi_compiler", "unknown"),
+        "mpicxx": (program and launch.cmake_cache("MPI_CXX_COMPILER")) or answer.get("mpi_compiler", "unknown"),
         "mpiexec": f"{path} ({launch.flavour(path)})" if path else no_path,
-        "compiler": f"{said['compiler']} {said.get('compiler_flags', '')} ({said.get('build_type', '?')})".strip()
-        if said
+        "compiler": f"{answer['compiler']} {answer.get('compiler_flags', '')} ({answer.get('build_type', '?')})".strip()
+        if answer
         else unknown,
         "other compilers": ", ".join(other_compilers()) or "none on PATH (nvcc, hipcc, clang++ looked for)",
         "CPU": f"{cpu()}, {launch.cores()} of {os.cpu_count()} cores usable",
-        "kernels": ", ".join(said.get("isas", [])) + " (best first)" if said else unknown,
+        "kernels": ", ".join(answer.get("isas", [])) + " (best first)" if answer else unknown,
         "GPUs": ", ".join(gpus()) or "none (nvidia-smi and rocm-smi name no device)",
     }
     return {
         "machine": machine,
-        "probes": probes.table(probes.findings()) if said else [],
-        "devices": [_back_end(entry) for entry in said.get("devices", [])],
-        "transports": [_transport(transport, ranks_start=bool(said)) for transport in core.transports()],
-        "schedules": [_present(schedule) for schedule in core.schedules()],
-        "apps": [_present(core.find_app(name)) for name in core.app_names()],
+        "probes": probes.table(probes.findings()) if answer else [],
+        "devices": [_back_end(entry) for entry in answer.get("devices", [])],
+        "transports": [_transport(transport, ranks_start=bool(answer)) for transport in bridge.transports()],
+        "schedules": [_present(schedule) for schedule in bridge.schedules()],
+        "apps": [_present(bridge.find_app(name)) for name in bridge.app_names()],
     }
 
 

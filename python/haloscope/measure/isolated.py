@@ -38,10 +38,10 @@ class Isolated:
     _done: dict[tuple[str, str], dict] = field(default_factory=dict)
 
     def __post_init__(self):
-        """Read existing records. Raises UsageProblem for a file not to be resumed, HaloscopeError if not writable."""
+        """Read existing records. Raises UsageError for a file not to be resumed, HaloscopeError if not writable."""
         files.refuse_additions(self.output)
         if self.output.is_file() and self.output.stat().st_size and not self.resume:
-            raise errors.UsageProblem(f"{self.output} exists; continue it with --resume, or choose another --output")
+            raise errors.UsageError(f"{self.output} exists; continue it with --resume, or choose another --output")
         records.refuse_foreign(self.output)
         records.prepare(self.output)
         file = records.read(self.output)

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haloscope import patience, records, scratch
-from haloscope.core import build
-from haloscope.errors import FAILED, UNAVAILABLE, USAGE, NotAvailable, UsageProblem
+from haloscope.bridge import build
+from haloscope.errors import FAILED, UNAVAILABLE, USAGE, UnavailableError, UsageError
 from haloscope.measure import faults, hosts
 from haloscope.measure.request import Request
 from haloscope.model import link
@@ -49,13 +49,13 @@ def mpiexec(folder: Path | None = None) -> Path:
 
     $HALOSCOPE_MPIEXEC comes first; then the one beside the build's mpicxx, since a foreign mpiexec would start
     single ranks that know nothing of each other; then what CMake found. For what is installed: of those on PATH and
-    beside Python the first that is of its MPI's kind. Raises NotAvailable when there is none.
+    next to Python the first of the kind of its MPI. Raises UnavailableError without any.
     """
     chosen = os.environ.get("HALOSCOPE_MPIEXEC")
     if chosen:
         found = shutil.which(chosen)
         if not found:
-            raise NotAvailable(
+            raise UnavailableError(
                 f"HALOSCOPE_MPIEXEC is '{chosen}', which cannot be executed; give the path of an mpiexec"
             )
         return Path(found)
@@ -65,7 +65,7 @@ def mpiexec(folder: Path | None = None) -> Path:
     candidates.append(Path(sys.executable).parent / "mpiexec")  # MPICH's wheel puts it there
     candidates = [path for path in candidates if os.access(path, os.X_OK)]
     if not candidates:
-        raise NotAvailable(
+        raise UnavailableError(
             f"no mpiexec of {build.mpi() or 'an MPI'} found beside the mpicxx of the build, on PATH or beside "
             f"{sys.executable}; install one, or set HALOSCOPE_MPIEXEC to its path"
         )
@@ -300,7 +300,7 @@ class _Watched:
                 preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
             )
         except OSError as error:
-            raise NotAvailable(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
+            raise UnavailableError(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
         self._reader = threading.Thread(target=self._gather, daemon=True)
         self._reader.start()
         self._started = time.monotonic()
@@ -430,6 +430,6 @@ def _messages(log: Sequence[str]) -> list[str]:
 
 
 def require_ranks(ranks: int) -> None:
-    """Refuse a rank count below 1. Raises UsageProblem."""
+    """Refuse a rank count below 1. Raises UsageError."""
     if ranks < 1:
-        raise UsageProblem(f"--ranks {ranks} is not possible; use 1 or more")
+        raise UsageError(f"--ranks {ranks} is not possible; use 1 or more")

@@ -6,8 +6,8 @@ import fnmatch
 import re
 from collections.abc import Iterable, Sequence
 
-from haloscope import core
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope import bridge
+from haloscope.errors import UsageError, unknown_name
 
 MOST_VALUES = 1000  # of one range: a longer one is a typing error
 SINGLE = ("reference", "auto")  # strategies of one word
@@ -33,7 +33,7 @@ def shapes(text: str, dims: int, option: str = "--cells") -> list[tuple[int, ...
 def _values(text: str, option: str, widths: Sequence[int]) -> list[tuple[int, ...]]:
     values = [v for item in text.split(",") for v in _range(item.strip(), option)]
     if any(len(v) not in widths for v in values):
-        raise UsageProblem(
+        raise UsageError(
             f"{option} '{text}': write {'up to three numbers as 64x64x32' if 3 in widths else 'plain integers'}"
         )
     return values
@@ -43,7 +43,7 @@ def _integers(word: str, option: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in word.split("x"))
     except ValueError:
-        raise UsageProblem(
+        raise UsageError(
             f"{option} '{word}' is no number; write a list (1,2,4) or a range (1..8, 64..512*2, 64..256+64)"
         ) from None
 
@@ -57,14 +57,12 @@ def _range(item: str, option: str) -> Iterable[tuple[int, ...]]:
     by, factor = int(step[1:]), step[0] == "*"
     grows = by > 0 if not factor else by > 1 and min(first) > 0
     if not grows or len(first) != len(last) or any(a > b for a, b in zip(first, last, strict=False)):
-        raise UsageProblem(
-            f"{option} '{item}' goes nowhere; write FIRST..LAST*FACTOR or FIRST..LAST+STEP, FIRST <= LAST"
-        )
+        raise UsageError(f"{option} '{item}' goes nowhere; write FIRST..LAST*FACTOR or FIRST..LAST+STEP, FIRST <= LAST")
     values, value = [], first
     while all(v <= end for v, end in zip(value, last, strict=True)):
         values.append(value)
         if len(values) > MOST_VALUES:
-            raise UsageProblem(f"{option} '{item}' has more than {MOST_VALUES} values; use a larger step")
+            raise UsageError(f"{option} '{item}' has more than {MOST_VALUES} values; use a larger step")
         value = tuple(v * by if factor else v + by for v in value)
     return values
 
@@ -81,7 +79,7 @@ def _is_glob(text: str) -> bool:
 def _matching(item: str, valid: Sequence[str], kind: str) -> list[str]:
     found = fnmatch.filter(valid, item) if _is_glob(item) else [item] * (item in valid)
     if not found:
-        raise UsageProblem(unknown_name(kind, item, valid))
+        raise UsageError(unknown_name(kind, item, valid))
     return found
 
 
@@ -90,16 +88,16 @@ def strategies(text: str, device: str = "") -> list[str]:
 
     device: where the fields live; globs are matched against the strategies for that, device memory or the host's.
     """
-    valid = core.device_strategy_names() if device else core.strategy_names()
+    valid = bridge.device_strategy_names() if device else bridge.strategy_names()
     found = []
     for item in _strategy_items(text):
-        found += _matching(item, valid, "strategy") if _is_glob(item) else [core.canonical_strategy(item)]
+        found += _matching(item, valid, "strategy") if _is_glob(item) else [bridge.canonical_strategy(item)]
     return list(dict.fromkeys(found))
 
 
 def named_strategies(text: str) -> list[str]:
     """Return those strategies of a comma list that are written out, not matched by a glob."""
-    return [core.canonical_strategy(item) for item in _strategy_items(text) if not _is_glob(item)]
+    return [bridge.canonical_strategy(item) for item in _strategy_items(text) if not _is_glob(item)]
 
 
 def _strategy_items(text: str) -> list[str]:

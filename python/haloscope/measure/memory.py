@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from haloscope import core
-from haloscope.core.choice import Choice
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
+from haloscope.bridge.layout import SPLIT_BY
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
 
@@ -15,6 +18,9 @@ _LIMITS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+
+# Fields of a choice that the bytes of its fields depend on: its step, the split of the grid, the depth of halos.
+STORED_BY = (*SPLIT_BY, "form", "real", "set", "depth")
 
 
 def free_bytes() -> int:
@@ -32,23 +38,27 @@ def free_bytes() -> int:
 
 def field_bytes(choice: Choice) -> int:
     """Return the bytes of the fields of all ranks, halos and slots included."""
-    step, layout = core.step_of(choice), core.make_layout(choice)
-    specs = [core.exchange_spec(choice, stage) for stage in range(len(step.stages))]
+    step, layout = bridge.step_of(choice), bridge.make_layout(choice)
+    specs = [bridge.exchange_spec(choice, stage) for stage in range(len(step.stages))]
     halo = [max(s.low[d] + s.high[d] for s in specs) for d in range(len(choice.cells))]
     extents = zip(choice.cells, layout.ranks, halo, strict=False)
     points = math.prod(cells + ranks * layers for cells, ranks, layers in extents)
     return points * sum(q.element_bytes * q.slots for q in step.quantities)
 
 
-def needed_bytes(request: Request) -> int:
-    """Return the bytes of the host's memory that the fields of a request's ranks take at once.
+def copies(request: Request) -> int:
+    """Return the number of times that the host's memory holds the fields of a request's ranks.
 
     Fields on a card take none, but where the host computes walls around them; memory of an imitated device is the
-    host's. What verifies a result has fields of its own, in the host's memory.
+    host's. Verification of a result has separate fields, in the host's memory.
     """
     choice = request.choice
-    copies = (not core.messages_on_device(choice)) + (choice.device == "host") + bool(request.verify)
-    return field_bytes(choice) * copies
+    return (not bridge.messages_on_device(choice)) + (choice.device == "host") + bool(request.verify)
+
+
+def needed_bytes(request: Request) -> int:
+    """Return the bytes of the host's memory that the fields of a request's ranks take together."""
+    return field_bytes(request.choice) * copies(request)
 
 
 def refusal(request: Request, free: int) -> str:
@@ -76,11 +86,21 @@ def _unverified(request: Request, free: int) -> str:
 
 def set_aside(space: Space) -> Space:
     """Return the space with requests that do not fit into free memory set aside, each with its reason."""
-    free = free_bytes()
-    reasons = [(request, refusal(request, free)) for request in space.requests]
-    return Space(
-        [r for r, why in reasons if not why], space.refused + [(r, why) for r, why in reasons if why], space.lacking
-    )
+    free, large = free_bytes(), []
+    for group in _stored_alike(space.requests):
+        most = field_bytes(group[0].choice) * max(map(copies, group))
+        large += group if most > free else []
+    reasons = {id(request): why for request in large if (why := refusal(request, free))}
+    refused = [(r, reasons[id(r)]) for r in space.requests if id(r) in reasons]
+    return Space([r for r in space.requests if id(r) not in reasons], space.refused + refused, space.lacking)
+
+
+def _stored_alike(requests: Iterable[Request]) -> Iterable[list[Request]]:
+    """Return requests in groups whose fields take equally many bytes."""
+    groups: dict[tuple, list[Request]] = defaultdict(list)
+    for request in requests:
+        groups[tuple(getattr(request.choice, name) for name in STORED_BY)].append(request)
+    return groups.values()
 
 
 def _rounded(cells: float) -> int:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from haloscope import core
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope import bridge
+from haloscope.errors import UsageError, unknown_name
 from haloscope.measure import launch, lists, memory
 from haloscope.measure.space import Space
 from haloscope.records import patterns
@@ -89,7 +89,7 @@ class Wanted:
 
 
 def wanted_of(options: Mapping[str, Any]) -> Wanted:
-    """Return what options of `haloscope microbench` ask for. Raises UsageProblem for lists that cannot be read."""
+    """Return what options of `haloscope microbench` ask for. Raises UsageError for lists that cannot be read."""
     names, threads, sizes = options["names"], options["threads"], options["sizes"]
     return Wanted(
         names=lists.names(names, NAMES, "pattern") if names else Wanted.names,
@@ -107,7 +107,7 @@ def plan(wanted: Wanted, seconds: float | None = None, repetitions: int | None =
     """Return the micro-benchmarks of some patterns.
 
     seconds: length of a sample, repetitions: their number; None: the usual, less where `wanted` is quick. Raises
-    UsageProblem for ranks that cannot be paired, for nodes or threads that are not there, and for sizes that a pattern
+    UsageError for ranks that cannot be paired, for nodes or threads that are not there, and for sizes that a pattern
     does not have or memory does not hold, with what is possible.
     """
     seconds = seconds or (0.002 if wanted.quick else 0.01)
@@ -126,7 +126,7 @@ def _messages(wanted: Wanted) -> list[Micro]:
     if not (paired or ring or several):
         return []
     if several and max(wanted.ranks) < 4:
-        raise UsageProblem(f"pattern {SEVERAL} needs two pairs or more; use --ranks 4 or more")
+        raise UsageError(f"pattern {SEVERAL} needs two pairs or more; use --ranks 4 or more")
     sizes = tuple(wanted.sizes) or (QUICK_SIZES if wanted.quick else ALL_SIZES)
     found = []
     for ranks in wanted.ranks:
@@ -151,15 +151,15 @@ def _counts_of_pairs(ranks: int, all_measured: bool) -> list[int]:
 def _check_ranks(ranks: int, wanted: Wanted, paired: bool) -> None:
     if ranks < 2 or (paired and ranks % 2):
         needs = "ranks work in pairs; use 2, 4, ..." if paired else "messages need 2 ranks or more"
-        raise UsageProblem(f"--ranks {ranks} is not possible: {needs}")
+        raise UsageError(f"--ranks {ranks} is not possible: {needs}")
     if paired and wanted.gap and ranks % (2 * wanted.gap):
-        raise UsageProblem(
+        raise UsageError(
             f"--gap {wanted.gap} does not pair {ranks} ranks: i goes with i + gap in each {2 * wanted.gap} of them; "
             f"use a gap of which twice divides {ranks}, as {ranks // 2}"
         )
     for nodes in wanted.nodes:
         if not 0 <= nodes <= ranks:
-            raise UsageProblem(f"--nodes {nodes} is not possible with {ranks} ranks; use 0 to {ranks}")
+            raise UsageError(f"--nodes {nodes} is not possible with {ranks} ranks; use 0 to {ranks}")
 
 
 def _collectives(wanted: Wanted) -> list[Micro]:
@@ -169,9 +169,7 @@ def _collectives(wanted: Wanted) -> list[Micro]:
         if name == "allreduce":
             whole = tuple(size for size in sizes if size % REDUCED_BYTES == 0)
             if wanted.sizes and whole != sizes:
-                raise UsageProblem(
-                    f"allreduce adds numbers of {REDUCED_BYTES} bytes; give --bytes in multiples of them"
-                )
+                raise UsageError(f"allreduce adds numbers of {REDUCED_BYTES} bytes; give --bytes in multiples of them")
             sizes = whole
         found += [Micro(ranks=ranks, sizes=sizes, patterns=(name,)) for ranks in wanted.ranks]
     return found
@@ -187,7 +185,7 @@ def _memory(wanted: Wanted) -> list[Micro]:
             if threads < 1 or needed > free:
                 what = f"--threads {threads}" if threads < 1 else f"pattern {name} with {max(sizes)} bytes"
                 why = "use 1 or more" if threads < 1 else f"{needed} bytes are needed, {free} are free; use fewer"
-                raise UsageProblem(f"{what} is not possible: {why}")
+                raise UsageError(f"{what} is not possible: {why}")
             found.append(Micro(ranks=1, sizes=sizes, threads=threads, patterns=(name,)))
     return found
 
@@ -217,11 +215,11 @@ def largest_cache() -> int:
 
 def transport_names() -> list[str]:
     """Return every transport with every option list that strategies are matched against."""
-    return [name.removeprefix("direct/") for name in core.strategy_names() if name.startswith("direct/")]
+    return [name.removeprefix("direct/") for name in bridge.strategy_names() if name.startswith("direct/")]
 
 
 def transports(text: str) -> list[str]:
-    """Parse a list of transports and globs, options included: `p2p,rma-*`. Raises UsageProblem with the nearest
+    """Parse a list of transports and globs, options included: `p2p,rma-*`. Raises UsageError with the nearest
     names.
     """
     found: list[str] = []
@@ -229,10 +227,10 @@ def transports(text: str) -> list[str]:
         if any(c in word for c in "*?["):
             matching = fnmatch.filter(transport_names(), word)
             if not matching:
-                raise UsageProblem(unknown_name("transport", word, transport_names()))
+                raise UsageError(unknown_name("transport", word, transport_names()))
             found += matching
         else:
-            found.append(core.canonical_strategy(f"direct/{word}").removeprefix("direct/"))
+            found.append(bridge.canonical_strategy(f"direct/{word}").removeprefix("direct/"))
     return list(dict.fromkeys(found))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from haloscope import scratch
-from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 from haloscope.measure import launch
 from haloscope.model import pace
 from haloscope.model.profile import Profile
@@ -42,7 +42,7 @@ class PaceRequest:
 def measure(ranks: int, seconds: float = SECONDS) -> dict:
     """Start ranks, time the pace alone and return its record.
 
-    Raises NotAvailable where ranks share cores, HaloscopeError when the ranks fail or take longer than LIMIT_S.
+    Raises UnavailableError where ranks share cores, HaloscopeError when the ranks fail or take longer than LIMIT_S.
     Cost: seconds, and the start of the ranks.
     """
     with scratch.folder() as folder:
@@ -53,20 +53,20 @@ def measure(ranks: int, seconds: float = SECONDS) -> dict:
     for record in outcome.records:
         if record["kind"] == KIND:
             return record
-    raise NotAvailable("; ".join(outcome.messages) or f"mpiexec ended without a record: {outcome.last_words}")
+    raise UnavailableError("; ".join(outcome.messages) or f"mpiexec ended without a record: {outcome.last_words}")
 
 
 def now(profile: Profile) -> dict:
     """Measure the pace of this machine as the profile has it: with the most ranks that it knows and cores suffice for.
 
-    Raises UsageProblem for a profile without a pace, of another machine, or of more ranks than there are cores.
+    Raises UsageError for a profile without a pace, of another machine, or of more ranks than there are cores.
     """
     ranks = _ranks_for(profile.paces, profile.name)
     record = measure(ranks)
     environment = record["environment"]
     others = profile.foreign([environment["cpu"]], [environment["mpi_library"]], "this machine")
     if others:
-        raise UsageProblem(f"{'; '.join(others)}; its pace cannot be measured here")
+        raise UsageError(f"{'; '.join(others)}; its pace cannot be measured here")
     pace: dict = record["pace"]
     return pace
 
@@ -79,7 +79,7 @@ def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
     """
     if refresh:
         machine = machine.at_pace(now(machine))
-        away = pace.said(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
+        away = pace.describe(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
         known = (
             " Of the machine's states that the profile knows, the nearest counts." if "states" in machine.data else ""
         )
@@ -104,10 +104,10 @@ def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
 def _ranks_for(paces: Iterable[str], name: str) -> int:
     known = sorted(map(int, paces))
     if not known:
-        raise UsageProblem(f"profile '{name}' has no pace to compare with; calibrate the machine again")
+        raise UsageError(f"profile '{name}' has no pace to compare with; calibrate the machine again")
     possible = [ranks for ranks in known if ranks <= launch.cores()]
     if not possible:
-        raise UsageProblem(
+        raise UsageError(
             f"profile '{name}' has the pace of {known[0]} ranks, and there are {launch.cores()} cores here; ask on a "
             "machine "
             f"like the calibrated one"

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from haloscope import core, files
-from haloscope.core import build
-from haloscope.errors import USAGE, HaloscopeError, NotAvailable
+from haloscope import bridge, files
+from haloscope.bridge import build
+from haloscope.errors import USAGE, HaloscopeError, UnavailableError
 from haloscope.measure import answers, launch, lists
 
 RANKS = (1, 2, 4)  # defects show at process grids of extent 1 and 2
@@ -38,7 +38,7 @@ CROWDED = (
 def lacking(*strategies: str) -> str:
     """Return why this MPI cannot run some strategies, "" when it can or when nothing is known. May start the probes."""
     for strategy in dict.fromkeys(strategies):
-        wanted = core.find_strategy(strategy).probes
+        wanted = bridge.find_strategy(strategy).probes
         failed = findings()["failed"] if wanted else {}
         if reasons := [f"{name}: {failed[name]}" for name in wanted if name in failed]:
             return f"this MPI does not do what strategy '{strategy}' relies on ({'; '.join(reasons)})"
@@ -46,14 +46,14 @@ def lacking(*strategies: str) -> str:
 
 
 def refuse_lacking(strategies: str) -> None:
-    """Raise NotAvailable for a strategy of a comma list that this MPI cannot run; "" names none.
+    """Raise UnavailableError for a strategy of a comma list that this MPI cannot run; "" names none.
 
     Strategies that a glob found are left to the campaign, which skips them.
     """
     for strategy in lists.named_strategies(strategies) if strategies else ():
         reason = lacking(strategy)
         if reason:
-            raise NotAvailable(f"{reason}; 'haloscope info' shows what works here")
+            raise UnavailableError(f"{reason}; 'haloscope info' shows what works here")
 
 
 def findings(names: str = "all") -> dict:

@@ -12,26 +12,26 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from haloscope import core, files
-from haloscope.core import build
-from haloscope.errors import HaloscopeError, NotAvailable, UsageProblem
+from haloscope import bridge, files
+from haloscope.bridge import build
+from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 
 LIMIT_S = 20.0  # for a description, which computes nothing
 
 
-def use(path: Path, app: str, parameters: Mapping[str, str]) -> core.App:
+def use(path: Path, app: str, parameters: Mapping[str, str]) -> bridge.App:
     """Have ranks run `path` from now on, and make its app known.
 
-    parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageProblem
-    when the program does not describe the app, NotAvailable when it cannot be started.
+    parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageError
+    when the program does not describe the app, UnavailableError when it cannot be started.
     """
     words = [word for name, value in parameters.items() for word in ("--set", f"{name}={value}")]
     description = _describe(path.absolute(), app, words)
     build.use_rank_program(path.absolute())
-    if core.is_declared(app) or app not in core.app_names():
-        core.declare_app(description, _Legality(path.absolute()).reason if description["own_legality"] else None)
+    if bridge.is_declared(app) or app not in bridge.app_names():
+        bridge.declare_app(description, _Legality(path.absolute()).reason if description["own_legality"] else None)
         _programs[app] = path
-    return core.find_app(app)
+    return bridge.find_app(app)
 
 
 def use_for(measured: Iterable[dict], path: Path | None) -> None:
@@ -41,7 +41,7 @@ def use_for(measured: Iterable[dict], path: Path | None) -> None:
     """
     if path is None:
         return
-    for app in {r["request"]["app"] for r in measured if "app" in r["request"]} - set(core.app_names()):
+    for app in {r["request"]["app"] for r in measured if "app" in r["request"]} - set(bridge.app_names()):
         use(path, app, {})
 
 
@@ -58,7 +58,7 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
     try:
         ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
     except OSError as error:
-        raise NotAvailable(
+        raise UnavailableError(
             f"--program {path} cannot be started: {error.strerror}; build it, or give its path"
         ) from None
     except subprocess.TimeoutExpired:
@@ -66,13 +66,13 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
             f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s; its main() should call haloscope::rank_main"
         ) from None
     if ended.returncode:
-        said = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
-        raise UsageProblem(f"--program {path}: {said}")
+        reason = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
+        raise UsageError(f"--program {path}: {reason}")
     try:
         found = files.json_of(ended.stdout)
         return found | {"own_legality": bool(found["own_legality"])}
     except (ValueError, KeyError, TypeError):
-        raise UsageProblem(
+        raise UsageError(
             f"--program {path} does not describe its app; its main() should call haloscope::rank_main"
         ) from None
 
@@ -93,7 +93,7 @@ class _Legality:
             text=True,
         )
 
-    def reason(self, choice: core.Choice) -> str:
+    def reason(self, choice: bridge.Choice) -> str:
         """Return why a choice cannot run, "" when it can."""
         try:
             self._process.stdin.write(json.dumps({"request": choice.to_json()}) + "\n")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from haloscope import core
-from haloscope.core.choice import Choice
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
 from haloscope.measure import programs
 
 KIND = "measurement"
@@ -30,7 +31,7 @@ _FIRST = (
 
 @dataclass(frozen=True)
 class Request:
-    """A choice, and how it is measured: the fields of measure.def.
+    """A choice, and the settings to measure it with: the fields of measure.def.
 
     steps per repetition, or as many as last `seconds` (> 0). verify: steps to compare with `reference`, 0 = none.
     trace: file for one, "" = none.
@@ -55,7 +56,7 @@ class Request:
         """The strategies of all stages."""
         return (self.choice.strategy, *(strategy for _, strategy in self.choice.stage_strategies))
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """A readable name, the same for the same work in any launch, independent of how long it is measured."""
         return name_of(self.choice)
@@ -63,7 +64,7 @@ class Request:
     def request(self) -> dict:
         """Return the request as its record holds it: the fields that are not at their defaults."""
         found = self.choice.to_json()
-        return found | {name: getattr(self, name) for name in _HOW if getattr(self, name) != _HOW[name]}
+        return found | {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) != _SETTINGS[name]}
 
     def line(self) -> dict:
         """Return the line of a requests file that makes the ranks measure this."""
@@ -72,11 +73,11 @@ class Request:
     @classmethod
     def from_json(cls, request: Mapping) -> Request:
         """Return the request of a record."""
-        how = {name: request[name] for name in _HOW if request.get(name) is not None}
-        return cls(Choice.from_json(request), **how)
+        settings = {name: request[name] for name in _SETTINGS if request.get(name) is not None}
+        return cls(Choice.from_json(request), **settings)
 
 
-_HOW = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
+_SETTINGS = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
 
 
 def name_of(choice: Choice) -> str:
@@ -92,14 +93,19 @@ def name_of(choice: Choice) -> str:
     ]
     parts += [choice.substeps] * (choice.depth > 1) + [choice.real, choice.form, choice.process_grid]
     parts += [choice.sharing] * (choice.sharing != Choice.sharing) + [choice.isa]
-    for field in core.fields():
+    for field in _further_fields():
         value = getattr(choice, field.name)
-        if field.name not in _FIRST and value != getattr(Choice, field.name):
+        if value != getattr(Choice, field.name):
             parts.append(field.name if value is True else f"{field.name}={_text(field, value)}")
     return ",".join(filter(None, parts + [f"{name}={_text(None, value)}" for name, value in choice.set]))
 
 
-def _text(field: core.Field | None, value) -> str:
+@functools.cache
+def _further_fields() -> tuple[bridge.Field, ...]:
+    return tuple(field for field in bridge.fields() if field.name not in _FIRST)
+
+
+def _text(field: bridge.Field | None, value) -> str:
     if field and field.type == "dimensions":
         return letters(value)
     if field and field.type == "stage-strategies":
@@ -119,7 +125,7 @@ def words_of(choice: Choice) -> list[str]:
     defaults.
     """
     words = [choice.app, "--cells", choice.shape]
-    for field in core.fields():
+    for field in bridge.fields():
         value = getattr(choice, field.name)
         wanted = field.name in ("ranks", "strategy") or value != getattr(Choice, field.name)
         if wanted and field.name != "cells":

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from haloscope import outputs
-from haloscope.core import build
-from haloscope.errors import UsageProblem
+from haloscope.bridge import build
+from haloscope.errors import UsageError
 from haloscope.measure import probes
 from haloscope.measure.campaign import Campaign
 from haloscope.measure.space import Space, refuse_if_none_can_run
 
 
 def refuse_unfit(planned: Space, options: Mapping[str, Any]) -> None:
-    """Raise UsageProblem for a space that cannot run, and for a trace or fault that it cannot have.
+    """Raise UsageError for a space that cannot run, and for a trace or fault that it cannot have.
 
-    Raises NotAvailable where the rank program is not there, or this MPI cannot run a strategy that is named.
+    Raises UnavailableError where the rank program is not there, or this MPI cannot run a strategy that is named.
     """
     if options["trace"] and len(planned.requests) > 1:
-        raise UsageProblem("--trace writes one file, and this is a space; ask for one choice")
+        raise UsageError("--trace writes one file, and this is a space; ask for one choice")
     if options["trace"]:
         outputs.refuse_foreign(options["trace"], outputs.TRACE)
     refuse_if_none_can_run(planned)
@@ -31,11 +31,11 @@ def refuse_unfit(planned: Space, options: Mapping[str, Any]) -> None:
 
 
 def _refuse_injection(inject: str, planned: Space) -> None:
-    """Raise UsageProblem for a fault in a rank that some request does not have."""
+    """Raise UsageError for a fault in a rank that some request does not have."""
     rank = re.search(r"\brank=(\d+)", inject)
     fewest = min(request.ranks for request in planned.requests)
     if rank and int(rank[1]) >= fewest:
-        raise UsageProblem(f"--inject names rank {rank[1]}, and ranks are 0 to {fewest - 1}; name one of these")
+        raise UsageError(f"--inject names rank {rank[1]}, and ranks are 0 to {fewest - 1}; name one of these")
 
 
 def campaign_of(planned: Space, output: Path, options: Mapping[str, Any], name: str) -> Campaign:

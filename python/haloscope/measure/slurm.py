@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import outputs
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 
 REPEATS = 3  # three runs in one job, as the thesis has them (Schroeter 2021, chapter 5)
@@ -62,13 +62,13 @@ class Job:
         return self.requests[0].ranks
 
     def script(self) -> str:
-        """Return the text of the job script. Raises UsageProblem when the ranks do not fill the nodes evenly."""
+        """Return the text of the job script. Raises UsageError when the ranks do not fill the nodes evenly."""
         if self.nodes < 1 or self.ranks % self.nodes:
-            raise UsageProblem(
+            raise UsageError(
                 f"{self.name}: {self.ranks} ranks cannot be spread evenly over {self.nodes} nodes; choose a divisor"
             )
         if any(r.ranks != self.ranks for r in self.requests):
-            raise UsageProblem(f"{self.name}: a job holds requests for one rank count")
+            raise UsageError(f"{self.name}: a job holds requests for one rank count")
         extra = [f"#SBATCH --partition={self.partition}"] * bool(self.partition)
         extra += [f"#SBATCH --account={self.account}"] * bool(self.account)
         return TEMPLATE.format(

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from haloscope import core
-from haloscope.core.choice import Choice
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
+from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 
 
@@ -33,26 +33,26 @@ class Space:
 
 
 def refuse_if_none_can_run(planned: Space) -> None:
-    """Raise UsageProblem with the reasons when no request can run, instead of writing a file of refusals."""
+    """Raise UsageError with the reasons when no request can run, instead of writing a file of refusals."""
     if planned.requests:
         return
     reasons = list(dict.fromkeys(reason for _, reason in planned.refused))
-    raise UsageProblem(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
+    raise UsageError(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
 
 
-def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None = None) -> Space:
+def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] | None = None) -> Space:
     """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their
     reason.
 
-    axes maps fields of Choice to the values to try; how: fields of Request.
+    axes maps fields of Choice to the values to try; settings: fields of Request.
     """
     space, seen = Space(), set()
-    for choice, refused in core.product(app, axes):
+    for choice, refused in bridge.product(app, axes):
         if choice in seen:
             continue
         seen.add(choice)
-        request = Request(choice, **(how or {}))
-        if reason := refused or core.own_refusal(choice):
+        request = Request(choice, **(settings or {}))
+        if reason := refused or bridge.own_refusal(choice):
             space.refused.append((request, reason))
         else:
             space.requests.append(request)
@@ -62,8 +62,8 @@ def expand(app: str, axes: Mapping[str, Sequence], how: Mapping[str, Any] | None
 def normal(choice: Choice) -> Choice:
     """Return a choice without fields that have no effect on it, so that a cross product holds each work once."""
     try:
-        return core.normal(choice)
-    except UsageProblem:  # which is said where its legality is asked
+        return bridge.normal(choice)
+    except UsageError:  # legality() reports it
         return choice
 
 

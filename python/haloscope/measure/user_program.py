@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from haloscope import core, patience
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope import bridge, patience
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import launch
 from haloscope.records.text import count_of
 
@@ -73,11 +73,11 @@ def _beside(folder: Path, suffix: str) -> Path:
 def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -> list[str]:
     """Return the command line of a program on a number of ranks, its placeholders replaced.
 
-    Raises UsageProblem when the program is not there or the process grid is none of so many ranks.
+    Raises UsageError when the program is not there or the process grid is of another number of ranks.
     """
     values = {"{ranks}": str(ranks), "{here}": str(Path.cwd())}
     if any(text in word for word in program for text in ("{grid}", "{px}", "{py}", "{pz}")):
-        grid = core.process_grid(process_grid, ranks, [ranks] * dims)
+        grid = bridge.process_grid(process_grid, ranks, [ranks] * dims)
         values["{grid}"] = "x".join(map(str, grid))
         values |= {f"{{p{axis}}}": str(blocks) for axis, blocks in zip("xyz", [*grid, 1, 1], strict=False)}
     words = []
@@ -89,25 +89,25 @@ def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -
 
 
 def mpiexec_of(path: str | None) -> Path:
-    """Return the mpiexec at a path, or the one that Haloscope uses. Raises NotAvailable when there is none."""
+    """Return the mpiexec at a path, or the one that Haloscope uses. Raises UnavailableError when there is none."""
     if path is None:
         return launch.mpiexec()
     found = shutil.which(path)
     if not found:
-        raise NotAvailable(f"--mpiexec '{path}' cannot be executed; give the path of an mpiexec")
+        raise UnavailableError(f"--mpiexec '{path}' cannot be executed; give the path of an mpiexec")
     return Path(found).absolute()
 
 
 def find_program(word: str) -> str:
     """Return the absolute path of a program, found as a shell finds it.
 
-    Raises UsageProblem when there is none, and for a launcher: the ranks are started here.
+    Raises UsageError when there is none, and for a launcher: the ranks are started here.
     """
     if Path(word).name in LAUNCHERS:
-        raise UsageProblem(f"'{word}' starts ranks, and so does this command; write the program alone")
+        raise UsageError(f"'{word}' starts ranks, and so does this command; write the program alone")
     found = shutil.which(word)
     if not found:
-        raise UsageProblem(f"cannot find the program '{word}', or it is not executable; give its path, as ./app")
+        raise UsageError(f"cannot find the program '{word}', or it is not executable; give its path, as ./app")
     return str(Path(found).absolute())
 
 
@@ -115,7 +115,7 @@ def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s
     """Run a program on `ranks` ranks in `folder`, which exists; nothing of it is left running.
 
     Each rank has an equal share of the cores. What it prints goes to files beside the folder. limit_s: wall time after
-    which all of it is ended. Until then `patience.ended` reports a run that takes long. Raises NotAvailable when
+    which all of it is ended. Until then `patience.ended` reports a run that takes long. Raises UnavailableError when
     mpiexec cannot be started.
     """
     words = [*launch.launcher_words(mpiexec, ranks, launch.cores()), *command]
@@ -136,7 +136,7 @@ def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s
                 preexec_fn=launch.end_with_parent,  # noqa: PLW1509
             )
         except OSError as error:
-            raise NotAvailable(f"cannot start {mpiexec}: {error.strerror}; give another by --mpiexec") from None
+            raise UnavailableError(f"cannot start {mpiexec}: {error.strerror}; give another by --mpiexec") from None
         try:
             name = f"{Path(command[0]).name} on {count_of(ranks, 'rank')}"
             if not patience.ended(process, name, limit_s, "--timeout ends runs that take longer"):

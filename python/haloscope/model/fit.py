@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model.segments import Segment
 
 Array = npt.NDArray[np.float64]
@@ -28,11 +28,11 @@ def line(
     amounts (>= 0), times (> 0, seconds): equally long. relative: weigh by 1/time, else plain least squares. positive:
     neither parameter below 0, and one that the data do not determine (standard error above the value, or a single
     amount) is dropped, that is 0. loss: one of LOSSES, with outliers starting at 10 % (relative) of deviation.
-    Raises UsageProblem for no data, times <= 0, an unknown loss.
+    Raises UsageError for no data, times <= 0, an unknown loss.
     """
     x, y = _checked(amounts, times)
     if loss not in LOSSES:
-        raise UsageProblem(f"'{loss}' is no loss function; choose one of {', '.join(LOSSES)}")
+        raise UsageError(f"'{loss}' is not a loss function; choose one of {', '.join(LOSSES)}")
     weights = 1 / y if relative else np.ones_like(y)
     if len(np.unique(x)) == 1:
         return (0.0, float(np.average(y / x[0], weights=weights**2))) if x[0] > 0 else (float(y.mean()), 0.0)
@@ -50,7 +50,7 @@ def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positi
     """Return what `line` returns for many samples of the same measurements, by relative errors, all at once.
 
     amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), how often a choice has each
-    measurement, at least one of them. Returns fixed time and time per unit, shape (choices, 2). Raises UsageProblem as
+    measurement, at least one of them. Returns fixed time and time per unit, shape (choices, 2). Raises UsageError as
     `line` does.
     """
     x, y = _checked(amounts, times)
@@ -77,9 +77,9 @@ def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positi
 def _checked(amounts: npt.ArrayLike, times: npt.ArrayLike) -> tuple[Array, Array]:
     x, y = np.asarray(amounts, float), np.asarray(times, float)
     if not len(x) or len(x) != len(y):
-        raise UsageProblem(f"a fit needs as many times as amounts, at least one; here are {len(y)} and {len(x)}")
+        raise UsageError(f"a fit needs as many times as amounts, at least one; here are {len(y)} and {len(x)}")
     if (y <= 0).any() or (x < 0).any():
-        raise UsageProblem("a fit needs times above 0 and amounts of at least 0; leave the others out")
+        raise UsageError("a fit needs times above 0 and amounts of at least 0; leave the others out")
     return x, y
 
 
@@ -118,7 +118,7 @@ def pieces(amounts: npt.ArrayLike, times: npt.ArrayLike, breaks: Sequence[float]
     """Fit one line per range between `breaks` (amounts at which a range begins); ranges are [lower, upper).
 
     how: relative, positive, loss of `line`. The first segment starts at 0, the last has no end; ranges without data are
-    merged into the one before. Returns segments. Raises UsageProblem as `line` does.
+    merged into the one before. Returns segments. Raises UsageError as `line` does.
     """
     x, y = _checked(amounts, times)
     order = np.argsort(x, kind="stable")

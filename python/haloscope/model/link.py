@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from haloscope import files
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 if TYPE_CHECKING:
     from haloscope.model.profile import Profile
@@ -41,7 +41,7 @@ class Link:
 
     def __post_init__(self) -> None:
         if not 2 <= self.hosts <= MOST_HOSTS:
-            raise UsageProblem(f"an emulated cluster of {self.hosts} hosts is not possible; use 2 to {MOST_HOSTS}")
+            raise UsageError(f"an emulated cluster of {self.hosts} hosts is not possible; use 2 to {MOST_HOSTS}")
 
     @property
     def text(self) -> str:
@@ -58,12 +58,12 @@ class Link:
 
 
 def time_of(text: str) -> float:
-    """Return the seconds of a time such as 50us or 1ms. Raises UsageProblem for anything else."""
+    """Return the seconds of a time such as 50us or 1ms. Raises UsageError for anything else."""
     return _quantity(text, SECONDS, "time", "50us, 1.5ms")
 
 
 def rate_of(text: str) -> float:
-    """Return the bytes per second of a rate such as 1Gbit (a second) or 100MB. Raises UsageProblem for anything
+    """Return the bytes per second of a rate such as 1Gbit (a second) or 100MB. Raises UsageError for anything
     else.
     """
     return _quantity(text, BYTES_PER_S, "bandwidth", "1Gbit, 100Mbit, 500MB")
@@ -73,7 +73,7 @@ def _quantity(text: str, units: Mapping[str, float], what: str, examples: str) -
     match = re.fullmatch(r"\s*+(\d++\.?\d*+(?:e[-+]?\d++)?)\s*+([A-Za-z]*)(?:/s)?\s*", text)
     unit = match and (match[2].lower() if what == "time" else match[2])
     if match is None or (unit not in units and match[0].strip() != "0"):
-        raise UsageProblem(f"'{text}' is no {what}; write it as {examples}")
+        raise UsageError(f"'{text}' is not a {what}; write it as {examples}")
     return float(
         f"{float(match[1]) * units.get(unit or '', 0.0):.15g}"
     )  # 50 us are 5e-05 s, not 4.9999999999999996e-05
@@ -87,7 +87,7 @@ def current() -> Link | None:
     try:
         return Link(**files.json_of(given))
     except (TypeError, ValueError):
-        raise UsageProblem(f"{VARIABLE} is no network of an emulated cluster; unset it") from None
+        raise UsageError(f"{VARIABLE} is not a network of an emulated cluster; unset it") from None
 
 
 def over_link(profile: Profile, link: Link) -> Profile:
@@ -96,7 +96,7 @@ def over_link(profile: Profile, link: Link) -> Profile:
     What the profile knows of messages between nodes, else of those that go farthest, is taken without the network that
     it was measured in, if that was an emulated one, and `link` put on top: its latency once for each crossing, its
     bandwidth as time per byte. Packing, sweeps and messages inside nodes stay. Jitter is not looked at.
-    Raises NotAvailable for a profile without messages.
+    Raises UnavailableError for a profile without messages.
     """
     from haloscope.model.profile import CLASSES, Profile
 

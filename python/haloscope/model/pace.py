@@ -76,8 +76,8 @@ def difference(then: Mapping, now: Mapping) -> dict[str, float]:
     return {k: now[f"{k}_s"] / then[f"{k}_s"] for k in KINDS if f"{k}_s" in then and f"{k}_s" in now}
 
 
-def said(ratios: Mapping[str, float]) -> str:
-    """Say what takes longer or less long by TELLING or more: "memory +12 %"; "" where nothing does."""
+def describe(ratios: Mapping[str, float]) -> str:
+    """Return differences of TELLING or more as text: "memory +12 %"; "" without any."""
     away = [(kind, ratio - 1) for kind, ratio in ratios.items() if abs(ratio - 1) >= TELLING]
     return ", ".join(f"{WORDS[kind]} {change:+.0%}".replace("%", " %") for kind, change in away)
 
@@ -105,7 +105,7 @@ def changes(found: Iterable[Mapping]) -> list[str]:
             }
             if moved:
                 texts.append(
-                    f"the machine changed while it was calibrated: {said(moved)} in {name} with {ranks} "
+                    f"the machine changed while it was calibrated: {describe(moved)} in {name} with {ranks} "
                     f"rank{'s' * (ranks > 1)}, against all launches"
                 )
     return texts

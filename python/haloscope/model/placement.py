@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.core import capi
-from haloscope.core.json_values import encoded
-from haloscope.errors import UsageProblem
+from haloscope.bridge import capi
+from haloscope.bridge.json_values import encoded
+from haloscope.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def place(
     in turn), `round-robin` (ranks dealt to those nodes in turn, each node's sockets in turn), `custom` (a node and a
     socket of that node for each rank, in `custom`). ranks >= 1; sockets_per_node, cores_per_socket >= 1; active: most
     ranks on a socket, 1..cores_per_socket (default: all cores).
-    Raises UsageProblem for an unknown rule, numbers out of range, and a custom list that does not fit.
+    Raises UsageError for an unknown rule, numbers out of range, and a custom list that does not fit.
     """
     machine = {"ranks": ranks, "sockets_per_node": sockets_per_node, "cores_per_socket": cores_per_socket}
     found = mapped(ranks, machine | {"setting": setting_of(rule, active, custom)})
@@ -133,11 +133,11 @@ def pair_counts(process_grid: Sequence[int], placement: Placement, periodic: Seq
 
     A pair is one link between two ranks, used in both directions; a rank that is its own neighbour has none. With a
     periodic dimension of extent 2 the same two ranks form two pairs. Cost O(ranks).
-    Raises UsageProblem when the placement has another number of ranks. Source: Davis 2017, section 5.3.3, table 5.8.
+    Raises UsageError when the placement has another number of ranks. Source: Davis 2017, section 5.3.3, table 5.8.
     """
     ranks = math.prod(process_grid)
     if placement.ranks != ranks:
-        raise UsageProblem(
+        raise UsageError(
             f"process grid {'x'.join(map(str, process_grid))} has {ranks} ranks, the placement {placement.ranks}"
         )
     _, node = np.unique(placement.node, return_inverse=True)

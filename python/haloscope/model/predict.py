@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from haloscope import core
-from haloscope.core import capi
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.bridge import capi
+from haloscope.errors import UsageError
 from haloscope.model import placement
 from haloscope.model.profile import Profile
 
@@ -35,7 +35,7 @@ class Prediction:
     the exchange, in one clause. outside: costs needed beyond the calibrated range.
     """
 
-    choice: core.Choice
+    choice: bridge.Choice
     profile: str
     pace: Mapping[str, float]
     time_s: float
@@ -66,7 +66,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSettings:
     """What a choice leaves open about how it is run.
 
     placement: a rule of `placement.rules`; active: most cores in use per socket (None: all); custom: node and socket of
@@ -86,35 +86,39 @@ class Setting:
         return placed | {"reductions": self.reductions, "repeats": self.repeats}
 
 
-PLAINLY = Setting()
+DEFAULTS = RunSettings()
 
 
 def predict(
-    choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, samples: int = SAMPLES, singly: bool = False
+    choice: bridge.Choice,
+    profile: Profile,
+    setting: RunSettings = DEFAULTS,
+    samples: int = SAMPLES,
+    singly: bool = False,
 ) -> Prediction:
     """Return the predicted time of a step, in step with all other ranks, long after the start.
 
     samples: draws of the profile's parameters for the interval, 0 = none. singly: price every rank instead of one per
-    class (slow; for checks). Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost
-    that it needs. Cost: about a millisecond, a second for 10^5 ranks.
+    class (slow; for checks). Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a
+    cost that it needs. Cost: about a millisecond, a second for 10^5 ranks.
     """
     [found] = _predictions([choice], profile, setting, samples, singly)
     return found
 
 
 def _predictions(
-    choices: Sequence[core.Choice], profile: Profile, setting: Setting, samples: int, singly: bool = False
+    choices: Sequence[bridge.Choice], profile: Profile, setting: RunSettings, samples: int, singly: bool = False
 ) -> list[Prediction]:
     for choice in choices:
-        if reason := core.own_refusal(choice):
-            raise UsageProblem(reason)
+        if reason := bridge.own_refusal(choice):
+            raise UsageError(reason)
     given = {"choices": [c.to_json() for c in choices], "setting": setting.to_json(), "samples": samples}
     found = capi.answer("hs_predict", given | {"singly": singly}, profile.handle)
     return [from_json(choice, one) for choice, one in zip(choices, found, strict=True)]
 
 
 def predict_all(
-    requests: Iterable[Any], profile: Profile, setting: Setting, samples: int
+    requests: Iterable[Any], profile: Profile, setting: RunSettings, samples: int
 ) -> list[tuple[Any, Prediction]]:
     """Return requests, each with the prediction of its choice, fastest first. Raises as `predict` does."""
     asked = list(requests)
@@ -124,7 +128,7 @@ def predict_all(
     return made
 
 
-def from_json(choice: core.Choice, found: Mapping[str, Any]) -> Prediction:
+def from_json(choice: bridge.Choice, found: Mapping[str, Any]) -> Prediction:
     """Return the prediction of a choice that the core has described."""
     given = {name: found[name] for name in Prediction.__dataclass_fields__ if name != "choice"}
     lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
@@ -156,14 +160,14 @@ def terms() -> tuple[str, ...]:
     return capi.names("terms")
 
 
-def places_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> placement.Placement:
-    """Return where the ranks of a choice run on the profile's machine. Raises UsageProblem for a setting that cannot
+def places_of(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> placement.Placement:
+    """Return where the ranks of a choice run on the profile's machine. Raises UsageError for a setting that cannot
     be.
     """
     request = {"choice": choice.to_json(), "setting": setting.to_json()}
     return placement.mapped(choice.ranks, request, profile.handle)
 
 
-def layout_on(where: placement.Placement, choice: core.Choice) -> core.Layout:
+def layout_on(where: placement.Placement, choice: bridge.Choice) -> bridge.Layout:
     """Return the layout of a choice on the places of its ranks, or on the nodes that it is split over."""
-    return core.make_layout(choice, core.choice_nodes(choice) if choice.nodes else where.node, where.socket)
+    return bridge.make_layout(choice, bridge.choice_nodes(choice) if choice.nodes else where.node, where.socket)

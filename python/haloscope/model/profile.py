@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from haloscope import files, outputs
-from haloscope.core import capi
-from haloscope.core.json_values import encoded
+from haloscope.bridge import capi
+from haloscope.bridge.json_values import encoded
 from haloscope.data import DATA
-from haloscope.errors import NotAvailable, UsageProblem, unknown_name
+from haloscope.errors import UnavailableError, UsageError, unknown_name
 from haloscope.model import segments
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class Profile:
         return paces
 
     def at_pace(self, pace: Mapping[str, Any]) -> Profile:
-        """Return the profile whose predictions are for another pace. Raises NotAvailable without a pace of as many
+        """Return the profile whose predictions are for another pace. Raises UnavailableError without a pace of as many
         ranks.
         """
         if str(pace["ranks"]) not in self.paces:
             known = ", ".join(self.paces) or "none"
-            raise NotAvailable(f"profile '{self.name}' has no pace of {pace['ranks']} ranks (it has: {known})")
+            raise UnavailableError(f"profile '{self.name}' has no pace of {pace['ranks']} ranks (it has: {known})")
         return Profile(self.data, pace, self.calibrated or self)
 
     @property
@@ -97,10 +97,10 @@ class Profile:
     def section(self, name: str) -> Any:
         """Return one part of the profile ("network", "pack", "transports", "kernels", "reductions", "overlap").
 
-        Raises NotAvailable, naming the part, when the profile lacks it.
+        Raises UnavailableError, naming the part, when the profile lacks it.
         """
         if name not in self.data:
-            raise NotAvailable(
+            raise UnavailableError(
                 f"profile '{self.name}' has no section '{name}', which this needs; calibrate the machine, or choose "
                 f"another profile with --profile"
             )
@@ -111,10 +111,10 @@ class Profile:
         absent.
 
         Of two equally near classes the one farther apart counts, so that a message is too dear rather than too cheap.
-        Raises NotAvailable without a network section, UsageProblem for an unknown class.
+        Raises UnavailableError without a network section, UsageError for an unknown class.
         """
         if wanted not in CLASSES:
-            raise UsageProblem(unknown_name("locality class", wanted, CLASSES))
+            raise UsageError(unknown_name("locality class", wanted, CLASSES))
         return self._classes[wanted]
 
     @functools.cached_property
@@ -132,12 +132,12 @@ class Profile:
     def kernel(self, name: str) -> dict[int, list[segments.Segment]]:
         """Return a kernel's segments over cells by active cores per socket; `name` is APP/FORM/REAL.
 
-        Raises NotAvailable when the profile has no cost of this kernel.
+        Raises UnavailableError when the profile has no cost of this kernel.
         """
         known = self.section("kernels")
         if name not in known:
             apps = sorted({kernel.split("/")[0].split(".")[0] for kernel in known})
-            raise NotAvailable(
+            raise UnavailableError(
                 f"profile '{self.name}' has no cost of kernel '{name}' (it has kernels of "
                 f"{', '.join(apps) or 'none'}); "
                 f"calibrate with this kernel (--apps), or choose another profile"
@@ -157,7 +157,7 @@ class Profile:
 
         stride: contiguous, lines, strided, scattered. what: "pack", or "copy" between two sides of one block (as
         packing where the profile does not tell it apart). block_bytes: of one slot of the block, halos included.
-        Raises NotAvailable when the profile does not say.
+        Raises UnavailableError when the profile does not say.
         """
         places = [self.data["beyond_cache"], self.data] if block_bytes >= self.cache_limits[1] else [self.data]
         self.section("pack")
@@ -165,7 +165,7 @@ class Profile:
             for part in dict.fromkeys((what, "pack")):
                 if table := place.get(part, {}).get(stride):
                     return segments.by_count(table)
-        raise NotAvailable(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
+        raise UnavailableError(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
 
 
 def _handle(function: str, *arguments: object) -> capi.CData:
@@ -202,7 +202,7 @@ def _fault_in_library(data: dict) -> str:
     """Return what the C library has against a profile: gaps between segments, numbers out of their range."""
     try:
         _handle("hs_open_profile", encoded(data))
-    except UsageProblem as problem:
+    except UsageError as problem:
         return str(problem).partition(" is not valid: ")[2].rpartition("; ")[0]
     return ""
 
@@ -216,26 +216,26 @@ def load(profile: str | Path) -> Profile:
     """Read a profile.
 
     profile: the name of a shipped one (`names()`) or the path of a JSON file.
-    Raises UsageProblem for an unknown name, an unreadable file, text that is no JSON, and a profile that is not valid.
+    Raises UsageError for an unknown name, an unreadable file, text that is no JSON, and a profile that is not valid.
     """
     path = Path(profile)
     if str(profile) in names():
         path = DATA / "profiles" / f"{profile}.json"
     elif path.suffix != ".json" and not path.exists():
-        raise UsageProblem(unknown_name("profile", str(profile), names()) + "; a path ends in .json")
+        raise UsageError(unknown_name("profile", str(profile), names()) + "; a path ends in .json")
     text = files.text_of(path, "the profile", "give the path of a .json file")
     try:
         data = files.json_of(text)
     except ValueError as error:
-        raise UsageProblem(f"the profile {path} is no JSON ({error}); make it anew with haloscope calibrate") from None
+        raise UsageError(f"the profile {path} is no JSON ({error}); make it anew with haloscope calibrate") from None
     return checked(data, f"the profile {path}")
 
 
 def checked(data: dict, what: str = "this profile") -> Profile:
-    """Return the profile when it is valid. Raises UsageProblem with what is wrong and where."""
+    """Return the profile when it is valid. Raises UsageError with what is wrong and where."""
     fault = fault_of(data)
     if fault:
-        raise UsageProblem(f"{what} is not valid: {fault}; correct it, or make it anew with haloscope calibrate")
+        raise UsageError(f"{what} is not valid: {fault}; correct it, or make it anew with haloscope calibrate")
     return Profile(data)
 
 
@@ -246,6 +246,6 @@ def text(data: dict) -> str:
 
 
 def save(profile: Profile | dict, path: str | Path) -> None:
-    """Write a profile after checking it. Raises UsageProblem when it is not valid; else as `outputs.writing`."""
+    """Write a profile after checking it. Raises UsageError when it is not valid; else as `outputs.writing`."""
     data = checked(profile.data if isinstance(profile, Profile) else profile, "the profile to be written").data
     outputs.write(Path(path), outputs.PROFILE, text(data))

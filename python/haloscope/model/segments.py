@@ -11,7 +11,7 @@ from typing import overload
 
 import numpy as np
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 # JSON names of start, end, fixed time and time per unit, by what is counted.
 KEYS = {
@@ -44,7 +44,7 @@ def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
     """Read segments as a profile holds them.
 
     rows: objects with the keys of `unit` ("bytes" or "cells"). Returns segments in rising order.
-    Raises UsageProblem when they overlap or leave a gap.
+    Raises UsageError when they overlap or leave a gap.
     """
     start, end, fixed, slope = KEYS[unit]
     named = {name: parameter for parameter, name in parameters(unit).items()}
@@ -55,7 +55,7 @@ def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
         made.append(Segment(r[start], last, r[fixed], r[slope], interval, r.get(PER_ROW, 0.0)))
     for left, right in itertools.pairwise(made):
         if left.end != right.start:
-            raise UsageProblem(
+            raise UsageError(
                 f"segments must follow one another: one ends at {left.end:g} {unit}, the next starts at "
                 f"{right.start:g}; correct {end} or {start}"
             )

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from haloscope import terminal
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import GROUPS, Option
 from haloscope.options.request import PROGRAM
 
@@ -42,9 +42,9 @@ class ChoiceOptions:
 
     def make(self) -> list[Option]:
         """Return the options, in the order of the table, then --set and --program."""
-        from haloscope import core
+        from haloscope import bridge
 
-        made = [self._option(f) for f in core.fields() if f.name not in self.without]
+        made = [self._option(f) for f in bridge.fields() if f.name not in self.without]
         made.append(
             Option(
                 ["--set", "given_set"],
@@ -106,12 +106,12 @@ class Command(click.Command):
             _write_parameters(formatter)
 
     def parse_args(self, ctx, args):
-        """Parse as click does. Raises UsageProblem for a parameter of an app that is written as an option."""
+        """Parse as click does. Raises UsageError for a parameter of an app that is written as an option."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if self.choice and (hint := _parameter_hint(error.option_name)):
-                raise UsageProblem(hint) from None
+                raise UsageError(hint) from None
             raise
 
 
@@ -145,11 +145,11 @@ def _help_all() -> Option:
 
 
 def _write_parameters(formatter) -> None:
-    from haloscope import core
+    from haloscope import bridge
 
-    for name in core.app_names():
+    for name in bridge.app_names():
         with formatter.section(f"Parameters of {name} (--set NAME=VALUE)"):
-            formatter.write_dl([(p.name, f"{p.help} {_values(p)}") for p in core.find_app(name).parameters])
+            formatter.write_dl([(p.name, f"{p.help} {_values(p)}") for p in bridge.find_app(name).parameters])
 
 
 def _values(parameter) -> str:
@@ -160,8 +160,8 @@ def _values(parameter) -> str:
 
 
 def _parameter_hint(option_name: str) -> str:
-    from haloscope import core
+    from haloscope import bridge
 
     name = option_name.lstrip("-").replace("-", "_")
-    owners = [a for a in core.app_names() if name in (p.name for p in core.find_app(a).parameters)]
+    owners = [a for a in bridge.app_names() if name in (p.name for p in bridge.find_app(a).parameters)]
     return f"{option_name} is a parameter of {', '.join(owners)}; write --set {name}=VALUE" if owners else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import FileName, option, options_of
 
 EXTERNAL = options_of(
@@ -57,22 +57,22 @@ OTHER_NAMES = {"fitted_file": "--fit", "as_json": "--json"}  # of options whose 
 
 
 def refuse_mixed(options: Mapping[str, Any]) -> None:
-    """Raise UsageProblem where options of records and of --external are mixed, and where one of either is missing.
+    """Raise UsageError where options of records and of --external are mixed, and where one of either is missing.
 
     options: of `haloscope validate`, in the order of the command line.
     """
     of_records = ("files", "profile", "program", "keep_intervals")
     if options["external"]:
         if any(options[name] for name in of_records):
-            raise UsageProblem(
+            raise UsageError(
                 "--external fits its own profile; leave out RECORDS, --profile, --program and --keep-intervals"
             )
         return
     others = [name for name, value in options.items() if value and name not in (*of_records, "samples", "stem")]
     if others:
         name = OTHER_NAMES.get(others[0], "--" + others[0].replace("_", "-"))
-        raise UsageProblem(f"{name} belongs to --external; give --external FILE, or leave it out")
+        raise UsageError(f"{name} belongs to --external; give --external FILE, or leave it out")
     if not options["files"]:
-        raise UsageProblem("give record files, or --external FILE")
+        raise UsageError("give record files, or --external FILE")
     if not options["profile"]:
-        raise UsageProblem("give the machine profile of the records with --profile")
+        raise UsageError("give the machine profile of the records with --profile")

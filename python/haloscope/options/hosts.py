@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import option, options_of
 
 
@@ -52,7 +52,7 @@ def link_options(hosts: str, usual: int | None = None):
 
 
 def link_of(options: Mapping):
-    """Return the network of the options of an emulated cluster. Raises UsageProblem for a malformed time or rate."""
+    """Return the network of the options of an emulated cluster. Raises UsageError for a malformed time or rate."""
     from haloscope.model import link
 
     return link.Link(
@@ -77,8 +77,8 @@ def starts_ranks(function):
         if of_lab["lab"]:
             return _run_in_lab(click.get_current_context().meta["haloscope.words"], link_of(of_lab))
         if set(of_lab.values()) != {None, "0"}:
-            raise UsageProblem("--latency, --bandwidth and --jitter are those of an emulated cluster; add --lab 2")
-        with where.used(hosts):
+            raise UsageError("--latency, --bandwidth and --jitter describe an emulated cluster; add --lab 2")
+        with where.host_list(hosts):
             return function(*arguments, **options)
 
     of_hosts = option(
@@ -92,7 +92,7 @@ def starts_ranks(function):
 
 def _run_in_lab(words: Sequence[str], link) -> int:
     """Give this command, without the options of the cluster, inside the cluster."""
-    from haloscope.core import build
+    from haloscope.bridge import build
     from haloscope.measure import cluster
 
     return cluster.inside(build.python("-m", "haloscope.cli", *options_without(words, OF_LAB)), link)

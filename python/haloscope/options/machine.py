@@ -75,6 +75,6 @@ def setting_of(options: Mapping):
     """Return the setting of the model from the options in PLACED."""
     from haloscope.model import predict
 
-    return predict.Setting(
+    return predict.RunSettings(
         options["mapping"], options["active"], reductions=options["reductions"], repeats=options["repeats"]
     )

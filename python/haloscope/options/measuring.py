@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import FiniteRange, option, options_of
 
 MOST = 10**9  # of steps and repetitions
@@ -79,12 +79,12 @@ MEASURING = options_of(
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request that define its measurement. Raises UsageProblem for two lengths of it."""
+    """Return the fields of a request that define its measurement. Raises UsageError for two lengths of it."""
     settings = {name: options[name] for name in FIELDS if options.get(name) is not None}
     settings["timers"] = options.get("timers") != "off"
     settings["trace"] = str(settings.get("trace", ""))
     if "steps" in settings and "seconds" in settings:
-        raise UsageProblem("--steps and --seconds both give the length of a repetition; use one of them")
+        raise UsageError("--steps and --seconds both give the length of a repetition; use one of them")
     if "steps" not in settings:
         settings.setdefault("seconds", 0.2)
     return settings

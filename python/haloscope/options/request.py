@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import ANY_PATH, option
 from haloscope.options.measuring import settings_of
 
@@ -22,48 +22,48 @@ def program(**attributes):
 
 
 def parameters_of(options: Mapping) -> dict[str, str]:
-    """Return the parameters of --set, by name. Raises UsageProblem where one is not NAME=VALUE."""
+    """Return the parameters of --set, by name. Raises UsageError where one is not NAME=VALUE."""
     found = {}
     for text in options["given_set"]:
         name, equals, value = text.partition("=")
         if not (name and equals):
-            raise UsageProblem(f"--set '{text}' is not NAME=VALUE; write for example --set seed=2")
+            raise UsageError(f"--set '{text}' is not NAME=VALUE; write for example --set seed=2")
         found[name] = value
     return found
 
 
 def app_of(name: str, options: Mapping):
-    """Return the app, of --program where that is given. Raises UsageProblem for an unknown one."""
-    from haloscope import core
+    """Return the app, of --program where that is given. Raises UsageError for an unknown one."""
+    from haloscope import bridge
 
     if options.get("program"):
         from haloscope.measure import programs
 
         return programs.use(options["program"], name, parameters_of(options))
-    return core.find_app(name)
+    return bridge.find_app(name)
 
 
 def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequence]]:
     """Return cross products of values by field of a choice, one for each device and schedule.
 
-    lists: several values are allowed. Raises UsageProblem for values that no choice can have.
+    lists: several values are allowed. Raises UsageError for values that no choice can have.
     """
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.measure import devices
 
     fixed: dict[str, Sequence] = {"set": [tuple(parameters_of(options).items())]}
-    for f in core.fields():
+    for f in bridge.fields():
         text = options.get(f.name)
         if f.name not in ("device", "schedule", "strategy") and text not in (None, ""):
             fixed[f.name] = READERS.get(f.name, READERS[f.type])(str(text), f, app)
     if "cells" not in fixed:
-        raise UsageProblem(f"{app.name} needs a grid size; for example --cells {'x'.join(['128'] * app.dims)}")
-    places = devices.words(options.get("device") or devices.NONE)
+        raise UsageError(f"{app.name} needs a grid size; for example --cells {'x'.join(['128'] * app.dims)}")
+    places = devices.parse_devices(options.get("device") or devices.NONE)
     _check_device_options(options, any(places))
     axes = []
     for device in places:
         for schedule in _schedules(options, device):
-            moved = device and not core.find_schedule(schedule).boxed  # whose memory messages move
+            moved = device and not bridge.find_schedule(schedule).boxed  # whose memory messages move
             own = {"schedule": [schedule], "strategy": _strategies(options, bool(moved)), "device": [device]}
             axes.append(fixed | own)
     if not lists:
@@ -72,26 +72,26 @@ def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequenc
 
 
 def one_choice(app, options: Mapping):
-    """Return the choice of options with one value each. Raises UsageProblem for bad or several values."""
-    from haloscope import core
+    """Return the choice of options with one value each. Raises UsageError for bad or several values."""
+    from haloscope import bridge
 
     [axes] = axes_of(app, options, lists=False)
-    choice = core.Choice(app=app.name, **{name: values[0] for name, values in axes.items()})
-    if reason := core.illegal(choice):
-        raise UsageProblem(reason)
+    choice = bridge.Choice(app=app.name, **{name: values[0] for name, values in axes.items()})
+    if reason := bridge.illegal(choice):
+        raise UsageError(reason)
     return choice
 
 
-def space_of(app, options: Mapping, how: Mapping[str, Any]):
-    """Return the space of requests from lists and ranges; how: fields of Request."""
+def space_of(app, options: Mapping, settings: Mapping[str, Any]):
+    """Return the space of requests from lists and ranges; settings: fields of Request."""
     from haloscope.measure import space
 
-    return sum((space.expand(app.name, axes, how) for axes in axes_of(app, options)), space.Space())
+    return sum((space.expand(app.name, axes, settings) for axes in axes_of(app, options)), space.Space())
 
 
 def measured_space(app, options: Mapping):
     """Return the space of requests to measure: each is compared with the reference, and requests that are too large for
-    memory are skipped. Raises UsageProblem for impossible options.
+    memory are skipped. Raises UsageError for impossible options.
     """
     from haloscope.measure import memory, space
 
@@ -102,9 +102,7 @@ def measured_space(app, options: Mapping):
 def _refuse_several(axes: list[dict[str, Sequence]]) -> None:
     names = ["schedule or device"] if len(axes) > 1 else [name for name, values in axes[0].items() if len(values) != 1]
     if names:
-        raise UsageProblem(
-            f"this is about one choice, and --{names[0].replace('_', '-')} names several; give one value"
-        )
+        raise UsageError(f"this is about one choice, and --{names[0].replace('_', '-')} names several; give one value")
 
 
 SCHEDULE_WORDS = {"phased": "bulk", "serial": "bulk", "overlapped": "split", "overlap": "split"}  # of the 2023 study
@@ -112,29 +110,29 @@ DEVICE_WORDS = SCHEDULE_WORDS | {"overlapped": "streams", "overlap": "streams"}
 
 
 def _schedules(options: Mapping, device: str) -> list[str]:
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.measure import lists
 
     words = DEVICE_WORDS if device else SCHEDULE_WORDS
-    text = options.get("schedule") or core.Choice.schedule
-    return lists.names(",".join(words.get(w, w) for w in text.split(",")), core.schedule_names(), "schedule")
+    text = options.get("schedule") or bridge.Choice.schedule
+    return lists.names(",".join(words.get(w, w) for w in text.split(",")), bridge.schedule_names(), "schedule")
 
 
 def _strategies(options: Mapping, on_device: bool) -> list[str]:
-    from haloscope import core
+    from haloscope import bridge
     from haloscope.measure import lists
 
-    usual = core.device_strategy_names()[0] if on_device else core.Choice.strategy
+    usual = bridge.device_strategy_names()[0] if on_device else bridge.Choice.strategy
     return lists.strategies(options.get("strategy") or usual, on_device)
 
 
 def _check_device_options(options: Mapping, on_device: bool) -> None:
-    from haloscope import core
+    from haloscope import bridge
 
-    of_devices = (f for f in core.fields() if f.group == "device" and f.name != "device")
+    of_devices = (f for f in bridge.fields() if f.group == "device" and f.name != "device")
     given = [f.name for f in of_devices if options.get(f.name) not in (None, "")]
     if given and not on_device:
-        raise UsageProblem(f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto")
+        raise UsageError(f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto")
 
 
 def _read_cells(text, f, app):
@@ -180,16 +178,14 @@ def _read_blocks(text, f, app):
 def _read_dimensions(text, f, app):
     letters = {"none": "", "all": "xyz"[: app.dims]}.get(text, text)
     if set(letters) - set("xyz"[: app.dims]):
-        raise UsageProblem(
-            f"--periodic '{text}': name the dimensions that wrap as {'xyz'[: app.dims]}, x, ..., or none"
-        )
+        raise UsageError(f"--periodic '{text}': name the dimensions that wrap as {'xyz'[: app.dims]}, x, ..., or none")
     return [tuple(letter in letters for letter in "xyz"[: app.dims])]
 
 
 def _read_stage_strategies(text, f, app):
     pairs = [part.partition("=") for part in text.split(";")]
     if not all(stage and equals for stage, equals, _ in pairs):
-        raise UsageProblem(f"--stage-strategies '{text}' is not STAGE=STRATEGY;STAGE=STRATEGY;...")
+        raise UsageError(f"--stage-strategies '{text}' is not STAGE=STRATEGY;STAGE=STRATEGY;...")
     return [tuple((stage, strategy) for stage, _, strategy in pairs)]
 
 

@@ -63,19 +63,19 @@ WRITTEN = options_of(
 )
 
 
-def settings_of(options: Mapping[str, Any]):
-    """Return the settings of a simulation. Raises UsageProblem for a noise that is none."""
+def simulation_options(options: Mapping[str, Any]):
+    """Return the options of a simulation. Raises UsageError for a noise that is none."""
     from haloscope.simulate import simulate
 
     noise = simulate.noise_of(options["noise"])
     costs = options["overhead"], options["gap"], options["offload"]
-    return simulate.How(options["steps"], *noise, options["seed"], *costs)
+    return simulate.SimulationOptions(options["steps"], *noise, options["seed"], *costs)
 
 
 def simulated_space(app, options: Mapping[str, Any]):
     """Return the space of requests to simulate, where the grid may grow with the ranks.
 
-    Raises UsageProblem where none can run.
+    Raises UsageError where none can run.
     """
     from haloscope.measure.space import Space, refuse_if_none_can_run
     from haloscope.simulate.simulate import weak_scalings
@@ -88,7 +88,7 @@ def simulated_space(app, options: Mapping[str, Any]):
 
 
 def refuse_foreign(options: Mapping[str, Any], requests: Sequence) -> None:
-    """Raise UsageProblem where a file of WRITTEN would replace one of another program, or cannot hold all requests."""
+    """Raise UsageError where a file of WRITTEN would replace one of another program, or cannot hold all requests."""
     from haloscope.simulate import goal
 
     if options["goal"]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from haloscope import files
 from haloscope.data import DATA
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.errors import HaloscopeError, UsageError
 from haloscope.terminal import say
 
 MEASURED = ("measurement", "microbench", "calibration", "blocks", "pace")  # kinds of record that hold times
@@ -105,13 +105,13 @@ class RecordFile:
         return lines + [f"{self.path}: {more} more bad lines are left out"] * bool(more)
 
     def note_bad(self, number: int, reason: str) -> None:
-        """Count a bad line. Raises UsageProblem where too many come before the first record."""
+        """Count a bad line. Raises UsageError where too many come before the first record."""
         self.bad += 1
         if self.bad <= MOST_NAMED:
             self.bad_lines.append((number, reason))
         if not self.records and self.bad == MOST_BEFORE:
             first, fault = self.bad_lines[0]
-            raise UsageProblem(
+            raise UsageError(
                 f"{self.path} is no record file: none of its first {MOST_BEFORE} lines is a record (line {first}: "
                 f"{fault}); "
                 f"give a file that haloscope wrote"
@@ -132,7 +132,7 @@ def parse_line(line: str, what: str = RECORD) -> dict:
 def read(path: str | Path, what: str = RECORD) -> RecordFile:
     """Read a record file; good lines are kept, bad ones counted, the first of them with their numbers and faults.
 
-    path: JSON Lines, or the same compressed (.xz). what: RECORD or CG. Raises UsageProblem if unreadable, or if it
+    path: JSON Lines, or the same compressed (.xz). what: RECORD or CG. Raises UsageError if unreadable, or if it
     begins with bad lines alone.
     """
     path = Path(path)
@@ -156,7 +156,7 @@ def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
 def read_together(paths: Sequence[str]) -> list[dict]:
     """Return the records of some files, their launches told apart; bad lines are named on the error output.
 
-    Raises UsageProblem for a file that cannot be read and when none of them holds a record.
+    Raises UsageError for a file that cannot be read and when none of them holds a record.
     """
     found = []
     for number, path in enumerate(dict.fromkeys(paths), 1):
@@ -164,7 +164,7 @@ def read_together(paths: Sequence[str]) -> list[dict]:
             launch = record.get("launch", {"id": ""})
             found.append({**record, "launch": {**launch, "id": f"{number}/{launch['id']}"}})
     if not found:
-        raise UsageProblem(f"no records in {', '.join(paths)}; give files that `haloscope run` wrote")
+        raise UsageError(f"no records in {', '.join(paths)}; give files that `haloscope run` wrote")
     return found
 
 
@@ -201,7 +201,7 @@ def prepare(path: Path) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise UsageProblem when the file to which records would be added holds something else, is compressed or no
+    """Raise UsageError when the file to which records would be added holds something else, is compressed or no
     regular file.
 
     A killed run may leave nothing behind, or half a record.
@@ -210,7 +210,7 @@ def refuse_foreign(path: Path) -> None:
     text = _text_of(path) if path.is_file() else ""
     unfinished = text.startswith('{"') and "\n" not in text
     if text.strip() and not unfinished and not any(map(_is_record, text.split("\n"))):
-        raise UsageProblem(f"{path} holds no records, and records would be added to it; give --output another file")
+        raise UsageError(f"{path} holds no records, and records would be added to it; give --output another file")
 
 
 def _is_record(line: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from haloscope import files
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope.errors import UnavailableError, UsageError
 
 NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eEdD][-+]?\d++)?|(?<!\w)[-+]?(?:nan|inf(?:inity)?)(?!\w)",
@@ -129,18 +129,18 @@ class Rules:
 def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
     """Refuse a base of comparison that holds nothing to compare.
 
-    ranks: of the run, in words. Raises UsageProblem for patterns that match no file and for texts without a number,
-    NotAvailable for files of a format that is not read.
+    ranks: of the run, in words. Raises UsageError for patterns that match no file and for texts without a number,
+    UnavailableError for files of a format that is not read.
     """
     if rules.printed and not _has_numbers(rules, printed):
-        raise UsageProblem(
+        raise UsageError(
             f"on {ranks} the program printed no number that could be compared; name files that it writes: --file "
             "PATTERN"
         )
     for pattern in rules.files:
         if not any(map(_is_written, folder.glob(pattern))):
             written = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if _is_written(p))[:8]
-            raise UsageProblem(
+            raise UsageError(
                 f"on {ranks} the program wrote no file '{pattern}' into its working folder, but "
                 f"{', '.join(written) or 'none'}"
             )
@@ -153,12 +153,12 @@ def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
         else:
             holds = _has_numbers(rules, _read_text(rules, path))
         if not holds:
-            raise UsageProblem(f"{name} on {ranks} holds no number; compare another file")
+            raise UsageError(f"{name} on {ranks} holds no number; compare another file")
 
 
 def refuse_format(name: str) -> None:
-    """Raise NotAvailable for a file of a format that is not read."""
-    raise NotAvailable(
+    """Raise UnavailableError for a file of a format that is not read."""
+    raise UnavailableError(
         f"{name}: HDF5 and NetCDF files are not read; have the program write .npy, raw binary (--type) or text as well"
     )
 
@@ -182,7 +182,7 @@ def _compare_files(rules: Rules, name: str, base: Path, other: Path) -> Differen
     ours = read(rules, base / name)
     try:
         theirs = read(rules, other / name)
-    except UsageProblem as problem:
+    except UsageError as problem:
         return Difference(name, "cannot be read", str(problem))
     if isinstance(ours, str):
         return _compare_texts(rules, name, ours, theirs)
@@ -200,9 +200,9 @@ def _read_text(_: Rules, path: Path) -> str:
     try:
         data = files.bytes_of(path)
     except files.Unfit as fault:
-        raise UsageProblem(f"{path.name} cannot be read: {fault}; compare another file") from None
+        raise UsageError(f"{path.name} cannot be read: {fault}; compare another file") from None
     if b"\0" in data:
-        raise UsageProblem(f"{path.name} is no text; say what it holds, as --type f8, or write it as .npy")
+        raise UsageError(f"{path.name} is not text; specify its content, as --type f8, or write it as .npy")
     return data.decode(errors="replace")
 
 
@@ -291,9 +291,9 @@ def _read_array(rules: Rules, path: Path) -> np.ndarray:
     except (ValueError, EOFError) as error:
         shape = f" and --shape {'x'.join(map(str, rules.shape))}" if rules.shape else ""
         asked = "as .npy" if path.suffix == ".npy" else f"with --type {rules.type}{shape}"
-        raise UsageProblem(f"{path.name} cannot be read {asked}: {error}") from None
+        raise UsageError(f"{path.name} cannot be read {asked}: {error}") from None
     if array.dtype.kind not in "biufc":
-        raise UsageProblem(f"{path.name} holds {array.dtype}, not numbers; write an array of numbers for each quantity")
+        raise UsageError(f"{path.name} holds {array.dtype}, not numbers; write an array of numbers for each quantity")
     return array
 
 
@@ -399,13 +399,13 @@ def find_cuts(planes: Planes, ranks: int) -> tuple[int, tuple[int, ...]]:
     difference right beside a border, or at an edge of the array; (0, ()) when no blocks are so, or differences are
     everywhere.
     """
-    from haloscope import core
+    from haloscope import bridge
 
     if planes.count == planes.extent:
         return 0, ()
     for blocks in range(2, min(ranks, planes.extent) + 1):
         if ranks % blocks == 0:
-            layout = core.Layout((planes.extent,), (blocks,))
+            layout = bridge.Layout((planes.extent,), (blocks,))
             borders = [layout.owned(rank).lo[0] for rank in range(1, blocks)]
             if cuts := _explaining(planes, borders):
                 return blocks, cuts

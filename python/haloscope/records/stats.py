@@ -121,7 +121,7 @@ def outliers(values: Sequence[float], threshold: float = 5.0) -> list[int]:
 NO_CHOICE = "cannot tell apart"
 
 
-def told(ratio: Estimate, above: str, below: str, least_launches: int = 1) -> str:
+def verdict_text(ratio: Estimate, above: str, below: str, least_launches: int = 1) -> str:
     """Return the word for a ratio `above` or `below` 1, or NO_CHOICE where its interval holds 1 or launches are few."""
     if ratio.low <= 1 <= ratio.high or ratio.launches < least_launches:
         return NO_CHOICE
@@ -129,8 +129,8 @@ def told(ratio: Estimate, above: str, below: str, least_launches: int = 1) -> st
 
 
 def verdict(ratio: Estimate) -> str:
-    """Say in words what a ratio of times a/b means: "A is 1.20 x faster", or that the two cannot be told apart."""
-    if told(ratio, "B", "A") == NO_CHOICE:
+    """Return a ratio of times a/b in words: "A is 1.20 x faster", or NO_CHOICE."""
+    if verdict_text(ratio, "B", "A") == NO_CHOICE:
         return NO_CHOICE
     if ratio.value > 1:
         return f"B is {ratio.value:.3g} x faster"

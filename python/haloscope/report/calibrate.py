@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from haloscope.calibration import calibrate
+from haloscope.fit import calibrate
 from haloscope.model.segments import evaluate
 from haloscope.report import tables
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shlex
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.measure.request import words_of
 
 
 def code_for(c) -> str:
     """Return the code that uses a choice in the user's own program, and the command that measures it here."""
-    step = core.step_of(c)
+    step = bridge.step_of(c)
     if c.device or len(step.stages) > 1 or len(step.quantities) > 1:
         return f"## To measure it\n\n`{measuring_command(c)}`"
-    layout, halo = core.make_layout(c), max(core.exchange_spec(c).low)
+    layout, halo = bridge.make_layout(c), max(bridge.exchange_spec(c).low)
     cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in layout.periodic)
-    memory = ", .memory = haloscope::MemoryKind::shared" if core.needs_shared_fields(c.strategy) else ""
+    memory = ", .memory = haloscope::MemoryKind::shared" if bridge.needs_shared_fields(c.strategy) else ""
     order = f', .process_grid = "{c.process_grid}"' * bool(c.process_grid)
     order += ", .reorder = true" * (c.reorder != "none")
     real = {"f64": "double", "f32": "float"}[c.real]
@@ -60,7 +60,7 @@ def measuring_command(c) -> str:
 
 def shape_hint(c, machine) -> str:
     """Return the device block shape that the profile found to be faster than the kernel's own, if there is one."""
-    found = machine.data.get("device", {}).get("shapes", {}).get(core.kernel_of(c)) if c.device else None
+    found = machine.data.get("device", {}).get("shapes", {}).get(bridge.kernel_of(c)) if c.device else None
     if not found:
         return ""
     return (

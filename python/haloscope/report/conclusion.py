@@ -52,7 +52,7 @@ def find_faster(rows: Sequence[Row], base: Row) -> tuple[Row, stats.Estimate] | 
     rivals = [row for row in rows if row is not base and row.verification == "passed" and not row.oversubscribed]
     confidence = 1 - (1 - stats.CONFIDENCE) / max(len(rivals), 1)
     gains = [(row, speedup(row, base, confidence)) for row in rivals]
-    faster = [(row, gain) for row, gain in gains if stats.told(gain, "faster", "slower") == "faster"]
+    faster = [(row, gain) for row, gain in gains if stats.verdict_text(gain, "faster", "slower") == "faster"]
     return max(faster, key=lambda pair: pair[1].value, default=None)
 
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.records.rows import Row, group_rows
 from haloscope.records.text import cell
 from haloscope.report import conclusion, tables
@@ -36,15 +36,15 @@ def texts(found: Sequence[dict], file: Path, folder: Path) -> Iterator[str]:
 def groups_of(found: Sequence[dict], file: Path) -> Iterator[Group]:
     """Yield for each app and grid its rows and the row that speed-ups refer to.
 
-    Raises UsageProblem for records of `file` without measurements, and for a grid without that row.
+    Raises UsageError for records of `file` without measurements, and for a grid without that row.
     """
     if not any(r["kind"] == "measurement" for r in found):
-        raise UsageProblem(f"{file} holds no measurements; give records of haloscope demo")
+        raise UsageError(f"{file} holds no measurements; give records of haloscope demo")
     for table in _tables_by_grid(found):
         base = tables.baseline(table)
         if base is None:
             grid = cell(table[0].request["cells"])
-            raise UsageProblem(
+            raise UsageError(
                 f"{grid}: the choice that speed-ups refer to was not measured; see {file}, and measure again"
             )
         yield table, base

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from haloscope.external import fit as fits
-from haloscope.external import judge as model
-from haloscope.external.table import Measured
+from haloscope.fit import external_fit as fits
+from haloscope.fit import external_judge as model
+from haloscope.fit.external_table import Measured
 from haloscope.records.text import cell, count_of
 from haloscope.report import tables
 
@@ -50,7 +50,7 @@ def document(
 
 
 def _figures(judged: model.Judged) -> dict[str, Any]:
-    found = model.regret(model.cases(judged.pairs))
+    found = model.summarize_regret(model.cases(judged.pairs))
     return {
         "errors": [vars(e) for e in model.grouped(judged.pairs)] if judged.pairs else [],
         "regret": vars(found) | {"constant": found.constant and " ".join(found.constant)} if found else None,
@@ -87,8 +87,8 @@ def _errors(pairs: Sequence[model.Pair]) -> str:
     return tables.markdown(rows, headers, right=headers[1:])
 
 
-def _regret(cases: Sequence[model.Case]) -> str:
-    found = model.regret(cases)
+def _regret(cases: Sequence[model.ExternalCase]) -> str:
+    found = model.summarize_regret(cases)
     if found is None:
         return "No case was measured in two ways."
     words = f"Over {count_of(found.count, 'case')}, measured time over that of the fastest of the case."
@@ -137,7 +137,7 @@ def _name(row: Measured) -> str:
 def _folds(folds: Sequence[model.Fold]) -> str:
     rows = []
     for fold in folds:
-        cost = model.regret(model.cases(fold.judged.pairs))
+        cost = model.summarize_regret(model.cases(fold.judged.pairs))
         regrets = (
             [f"{cost.mean:.3f}", f"{cost.worst:.3f}", f"{cost.constant_mean:.3f}", f"{cost.constant_worst:.3f}"]
             if cost

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 from matplotlib.text import Text
 from matplotlib.ticker import Formatter, LogFormatterSciNotation
 
-from haloscope import core, outputs
+from haloscope import bridge, outputs
 from haloscope.records import stats
 from haloscope.records.rows import Row, speedup
 from haloscope.records.text import cell
@@ -188,7 +188,7 @@ def _speedup_bars(axes, rows: Sequence[Row], baseline: Row) -> None:
     labels = []
     for place, row in enumerate(ordered):
         gain = gains[row.id]
-        colour = core.find_schedule(row.request["schedule"]).colour
+        colour = bridge.find_schedule(row.request["schedule"]).colour
         faded = {"color": "none", "edgecolor": colour, "hatch": "////"} if row.oversubscribed else {"color": colour}
         axes.barh(place, gain.value, height=0.66, **faded)
         if row is not baseline:

@@ -70,10 +70,10 @@ def _words(spot: Spot) -> str:
 
 
 def _kind(spot: Spot) -> str:
-    from haloscope import core
+    from haloscope import bridge
 
     deep = spot.choice.depth > 1
-    overlap = not core.find_schedule(spot.choice.schedule).plain
+    overlap = not bridge.find_schedule(spot.choice.schedule).plain
     if deep or overlap:
         return "deep halos and overlap" if deep and overlap else "deep halos" if deep else "overlap"
     return "other messages" if techniques(spot.choice) else "plain exchange"

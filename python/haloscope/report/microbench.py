@@ -112,7 +112,11 @@ def _against(curve: Curve, base: Curve | None, size: int, key: str) -> dict[str,
     if base is None or size not in base.sizes(key):
         return dict.fromkeys(titles, "")
     ratio = stats.ratio_of_launches(curve.samples(size, key), base.samples(size, key))
-    words = (f"{ratio.value:.2f}", tables.interval(ratio, "{:.2f}".format), stats.told(ratio, "slower", "faster"))
+    words = (
+        f"{ratio.value:.2f}",
+        tables.interval(ratio, "{:.2f}".format),
+        stats.verdict_text(ratio, "slower", "faster"),
+    )
     return dict(zip(titles, words, strict=True))
 
 

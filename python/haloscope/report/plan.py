@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
-from haloscope import core
+from haloscope import bridge
 
 # ---- the document ----------------------------------------------------------------------------------------------------
 
@@ -13,10 +13,10 @@ from haloscope import core
 def describe(choice, rank: int = 0, with_program: bool = False, **schedule_options) -> dict:
     """Return, as plain data, one rank's plans by stage, the totals over all ranks and, if requested, its programs.
 
-    choice: a haloscope.core.Choice. schedule_options replace fields of haloscope.core.ScheduleOptions.
-    Raises UsageProblem for an illegal choice or a rank outside the layout. Cost O(ranks).
+    choice: a haloscope.bridge.Choice. schedule_options replace fields of haloscope.bridge.ScheduleOptions.
+    Raises UsageError for an illegal choice or a rank outside the layout. Cost O(ranks).
     """
-    layout, step = core.make_layout(choice), core.step_of(choice)
+    layout, step = bridge.make_layout(choice), bridge.step_of(choice)
     return {
         "schema": "haloscope.plan",
         "schema_version": 2,
@@ -36,8 +36,8 @@ def describe(choice, rank: int = 0, with_program: bool = False, **schedule_optio
 
 
 def _stage(choice, layout, step, number: int, rank: int, with_program: bool, schedule_options: dict) -> dict:
-    spec = core.exchange_spec(choice, number)
-    plan = core.make_plan(layout, rank, spec)
+    spec = bridge.exchange_spec(choice, number)
+    plan = bridge.make_plan(layout, rank, spec)
     stage = step.stages[number]
     found = {
         "name": stage.name,
@@ -49,13 +49,13 @@ def _stage(choice, layout, step, number: int, rank: int, with_program: bool, sch
         "rounds": plan.rounds,
         "messages": [dataclasses.asdict(m) for m in plan.messages],
         "copies": [dataclasses.asdict(c) for c in plan.copies],
-        "totals": dataclasses.asdict(core.plan_totals(layout, spec)),
+        "totals": dataclasses.asdict(bridge.plan_totals(layout, spec)),
     }
     if choice.nodes > 1:
-        found["between_nodes_bytes"] = core.bytes_between(layout, spec, core.choice_nodes(choice))
+        found["between_nodes_bytes"] = bridge.bytes_between(layout, spec, bridge.choice_nodes(choice))
     if with_program:
-        options = dataclasses.replace(core.schedule_options(choice, number), **schedule_options)
-        found["program"] = dataclasses.asdict(core.make_program(choice.schedule, step, plan, options, number))
+        options = dataclasses.replace(bridge.schedule_options(choice, number), **schedule_options)
+        found["program"] = dataclasses.asdict(bridge.make_program(choice.schedule, step, plan, options, number))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from haloscope.core import capi
+from haloscope.bridge import capi
 from haloscope.records.text import cell
 from haloscope.report import tables
 from haloscope.report.predict import remarks
@@ -39,11 +39,12 @@ def markdown(made: list, weak: bool) -> str:
         times = [s.time_s, s.mean_s, s.percentiles[95], *(s.by_operation[kind] for kind in kinds)]
         shown = [cell(getattr(r.choice, axis)) for axis in axes]
         rows.append([*shown, *(tables.number(t * factor) for t in times), s.worst_rank, s.events, f"{s.wall_s:.1f}"])
-    how = made[0][1].how
+    options = made[0][1].options
     title = f"# Simulated: {made[0][0].choice.app}" + (", weak scaling" if weak else "")
     text = (
         f"{title}\n\nMachine profile: {made[0][1].profile}. Simulated times in {unit} per step over the second half of "
-        f"{how.steps} steps (at least two exchanges), {_noise(how)}. Operations: mean over ranks, waiting included.\n\n"
+        f"{options.steps} steps (at least two exchanges), {_noise(options)}. "
+        "Operations: mean over ranks, waiting included.\n\n"
     )
     right = (
         "ranks",
@@ -61,9 +62,14 @@ def markdown(made: list, weak: bool) -> str:
     return text + "".join(f"\n\n{line}" for line in remarks(made))
 
 
-def _noise(how) -> str:
-    delays = [f"{how.noise_s:g} s"] * (how.noise_s > 0) + [f"{how.noise_share:.3g} of its time"] * (how.noise_share > 0)
-    return f"each operation delayed by {delays[0]} on the mean, seed {how.seed}" if delays else "no noise"
+def _noise(options) -> str:
+    if options.noise_s > 0:
+        delay = f"{options.noise_s:g} s"
+    elif options.noise_share > 0:
+        delay = f"{options.noise_share:.3g} of its time"
+    else:
+        return "no noise"
+    return f"each operation delayed by {delay} on the mean, seed {options.seed}"
 
 
 def draw(made: list, weak: bool, stem: Path) -> list[Path]:

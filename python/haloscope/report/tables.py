@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from haloscope import core
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope import bridge
+from haloscope.errors import UsageError, unknown_name
 from haloscope.model.link import Link
 from haloscope.records import stats
 from haloscope.records.rows import SURROUNDINGS, Row, speedup
@@ -39,19 +39,19 @@ _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&
 
 def axes() -> list[str]:
     """Return the parts of a request that identify the run, in the order of columns."""
-    return ["app", *(field.name for field in core.fields()), "set"]
+    return ["app", *(field.name for field in bridge.fields()), "set"]
 
 
 def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
     """Return the row that speed-ups refer to: the one named, else bulk depth 1 if there is just one such with
     ordered/p2p or, where all have a device, with ordered/staged.
 
-    Raises UsageProblem when the named one is not in the table.
+    Raises UsageError when the named one is not in the table.
     """
     if wanted:
         found = [row for row in table if row.id == wanted]
         if not found:
-            raise UsageProblem(unknown_name("configuration for --baseline", wanted, [row.id for row in table]))
+            raise UsageError(unknown_name("configuration for --baseline", wanted, [row.id for row in table]))
         return found[0]
     usual = "ordered/staged" if all(row.request.get("device") for row in table) else "ordered/p2p"
     plain = {"schedule": "bulk", "strategy": usual, "depth": 1}

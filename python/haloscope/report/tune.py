@@ -1,4 +1,4 @@
-"""`haloscope tune` for readers: the choice, its race, what it was measured against, and what was left out."""
+"""`haloscope tune` for readers: the choice, its trials, what it was measured against, and what was left out."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from haloscope.report.code import code_for
 
 
 def markdown(tuned: Tuned, top: int) -> str:
-    """Return the whole report. top: rows of the table of the race."""
-    race, chosen, again = tuned.race, tuned.chosen, tuned.again
-    parts = [_title(chosen, tuned.profile), _race(race, top)]
+    """Return the whole report. top: rows of the table of the trials."""
+    trials, chosen, again = tuned.trials, tuned.chosen, tuned.again
+    parts = [_title(chosen, tuned.profile), _trials(trials, top)]
     parts.append(_confirmed(chosen, tuned.measured, again) if again else "")
-    parts.append(_spent(race, again))
+    parts.append(_spent(trials, again))
     if tuned.exhaustive:
-        parts.append(_against_all(race, chosen, tuned.exhaustive))
+        parts.append(_against_all(trials, chosen, tuned.exhaustive))
     parts += [
         code_for(chosen.choice),
-        _left_out(race, tuned.order, tuned.space),
+        _left_out(trials, tuned.order, tuned.space),
         *(f"Note: {text}." for text in tuned.complaints),
     ]
     return "\n\n".join(filter(None, parts))
@@ -51,8 +51,8 @@ def _title(chosen, machine) -> str:
     )
 
 
-def _race(race, top: int) -> str:
-    shown = [e for e in race.ranking if e.launches][:top]
+def _trials(trials, top: int) -> str:
+    shown = [e for e in trials.ranking if e.launches][:top]
     unit, factor = tables.unit(e.time_s for e in shown)
     rows = [
         [
@@ -60,16 +60,16 @@ def _race(race, top: int) -> str:
             _words(e.request),
             tables.number(e.time_s * factor),
             tables.number(e.predicted_s * factor) if e.predicted_s else "",
-            e.rungs,
+            e.rounds,
             e.fate or "in to the end",
         ]
         for place, e in enumerate(shown, 1)
     ]
-    headers = ["#", "candidate", f"measured ({unit})", f"predicted ({unit})", "rungs", "why not further"]
-    measured = sum(bool(e.launches) for e in race.entrants)
-    noise = ", ".join(f"{value:.0%}" for value in race.seen_noise)
-    words = f"{measured} of {len(race.entrants)} candidates measured; noise between launches by rung: {noise}."
-    words += " Times are at the pace of the first launch." * race.level.in_use
+    headers = ["#", "candidate", f"measured ({unit})", f"predicted ({unit})", "rounds", "why not further"]
+    measured = sum(bool(e.launches) for e in trials.candidates)
+    noise = ", ".join(f"{value:.0%}" for value in trials.seen_noise)
+    words = f"{measured} of {len(trials.candidates)} candidates measured; noise between launches by round: {noise}."
+    words += " Times are at the pace of the first launch." * trials.level.in_use
     return f"{words}\n\n" + tables.markdown(rows, headers, right=("#", *headers[2:5]))
 
 
@@ -81,45 +81,45 @@ def _confirmed(chosen, measured, again) -> str:
         if ratio is None:
             rows.append([name, "", "", "not measured again: see the notes"])
             continue
-        said = stats.told(ratio, "the choice is faster", "the choice is slower")
-        rows.append([name, f"{ratio.value:.3f}", tables.interval(ratio, "{:.3f}".format), said])
+        verdict = stats.verdict_text(ratio, "the choice is faster", "the choice is slower")
+        rows.append([name, f"{ratio.value:.3f}", tables.interval(ratio, "{:.3f}".format), verdict])
     if not rows:
         return "The choice is the default, and there was no other to measure it against."
     table = tables.markdown(rows, ["against", "speed-up", "95 %", "verdict"], right=("speed-up",))
     return f"## Measured again, interleaved\n\n{table}"
 
 
-def _spent(race, again) -> str:
+def _spent(trials, again) -> str:
     confirming = again.wall_s if again else 0.0
-    spent, whole = race.spent_s + confirming, race.exhaustive_s
+    spent, whole = trials.spent_s + confirming, trials.exhaustive_s
     return (
-        f"Measured for {race.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the "
+        f"Measured for {trials.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the "
         f"{whole:.0f} s "
-        f"that one launch of each of the {len(race.entrants)} candidates would take "
-        f"({race.spent_s / whole:.0%} without confirming)."
+        f"that one launch of each of the {len(trials.candidates)} candidates would take "
+        f"({trials.spent_s / whole:.0%} without confirming)."
     )
 
 
-def _against_all(race, chosen, whole: Exhaustive) -> str:
+def _against_all(trials, chosen, whole: Exhaustive) -> str:
     best, ratio = whole.best, whole.regret
-    words = f"All candidates took {whole.wall_s:.1f} s; choosing took {race.spent_s / whole.wall_s:.0%} of that. "
+    words = f"All candidates took {whole.wall_s:.1f} s; choosing took {trials.spent_s / whole.wall_s:.0%} of that. "
     if best.id == chosen.id:
         return f"## Against all candidates\n\n{words}The choice is the fastest of all: regret 1."
     if ratio is None:
         return f"## Against all candidates\n\n{words}The fastest, {_words(best)}, could not be measured again."
-    said = stats.told(ratio, "the choice is slower", "the choice is faster")
+    verdict = stats.verdict_text(ratio, "the choice is slower", "the choice is faster")
     return (
         f"## Against all candidates\n\n{words}The fastest was {_words(best)}. Both measured again, interleaved: regret "
-        f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)}), {said}."
+        f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)}), {verdict}."
     )
 
 
-def _left_out(race, order, planned) -> str:
+def _left_out(trials, order, planned) -> str:
     """Count the dropped candidates by reason: illegal, failed, without a price."""
     lines = [f"- {count} cannot be: {reason}" for reason, count in Counter(r for _, r in planned.refused).most_common()]
-    failed = Counter(e.fate for e in race.entrants if e.fate.startswith("failed"))
+    failed = Counter(e.fate for e in trials.candidates if e.fate.startswith("failed"))
     lines += [f"- {count} {reason}" for reason, count in failed.most_common()]
-    never = [e for e in race.entrants if not e.launches and not e.fate.startswith("failed")]
+    never = [e for e in trials.candidates if not e.launches and not e.fate.startswith("failed")]
     lines += [f"- {len(never)} not measured: the time was up before their turn"] if never else []
     lines += [f"- {count} tried last, as they have no prediction: {reason}" for reason, count in order.unpriced.items()]
     return "## Left out\n\n" + "\n".join(lines) if lines else ""

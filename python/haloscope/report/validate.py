@@ -12,6 +12,7 @@ from haloscope.advice import validate as model
 from haloscope.model import pace
 from haloscope.model.profile import Profile
 from haloscope.records import stats
+from haloscope.records.regret import mean_regret
 from haloscope.records.rows import group_rows
 from haloscope.report import tables
 
@@ -43,7 +44,7 @@ def _pace(pairs) -> str:
             "since, "
             "that shows as an error."
         )
-    away = pace.said(model.pace_against(pairs))
+    away = pace.describe(model.pace_against(pairs))
     others = f" The other {len(pairs) - paced}: at the pace of the calibration." if paced < len(pairs) else ""
     return (
         f"Pace: each of {paced} choices is predicted at the pace of its own launches; against the calibration: "
@@ -105,7 +106,7 @@ def _cases(found) -> str:
     rows = []
     for case in found:
         same = case.pick is case.best
-        unsure = not same and stats.told(case.regret, "slower", "faster") == stats.NO_CHOICE
+        unsure = not same and stats.verdict_text(case.regret, "slower", "faster") == stats.NO_CHOICE
         ends = "" if same else stats.NO_CHOICE if unsure else tables.interval(case.regret, "{:.3f}".format)
         order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times alike
         rows.append(
@@ -119,9 +120,9 @@ def _cases(found) -> str:
                 "the pick" if same else advise.name(case.best.prediction.choice),
             ]
         )
+    mean = mean_regret([case.regret.value for case in found])
     words = (
-        f"Regret over {len(found)} cases: geometric mean {model.mean_regret(found):.3f}, worst "
-        f"{found[0].regret.value:.3f}. From "
+        f"Regret over {len(found)} cases: geometric mean {mean:.3f}, worst {found[0].regret.value:.3f}. From "
         f"records the fastest is the luckiest too: `haloscope tune --exhaustive` measures the two again."
     )
     return f"## Order and regret\n\n{words}\n\n" + tables.markdown(
@@ -192,7 +193,7 @@ def kept(residuals: dict, file: str) -> str:
 
 
 def refuse_foreign(stem: Path) -> None:
-    """Raise UsageProblem where `write` would replace a file that is not its own."""
+    """Raise UsageError where `write` would replace a file that is not its own."""
     outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
     outputs.refuse_foreign_figure(stem)
 

@@ -11,9 +11,9 @@ from typing import TextIO
 
 import numpy as np
 
-from haloscope import core, outputs
-from haloscope.errors import NotAvailable, UsageProblem
-from haloscope.model.predict import Setting
+from haloscope import bridge, outputs
+from haloscope.errors import UnavailableError, UsageError
+from haloscope.model.predict import RunSettings
 from haloscope.model.profile import Profile
 from haloscope.simulate.simulate import Programs, programs_of
 
@@ -21,13 +21,13 @@ MOST_LINES = 50_000_000  # about 2 GB of text
 
 
 def refuse_file(path: Path, requests: Sequence) -> None:
-    """Raise UsageProblem where a schedule cannot be written: of several requests, or over a file of another program."""
+    """Raise UsageError where a schedule cannot be written: of several requests, or over a file of another program."""
     if len(requests) > 1:
-        raise UsageProblem("--goal writes one schedule, and this is a space; ask for one choice")
+        raise UsageError("--goal writes one schedule, and this is a space; ask for one choice")
     outputs.refuse_foreign(path, outputs.SCHEDULE)
 
 
-def write_file(path: Path, choice: core.Choice, profile: Profile, setting: Setting, rounds: int) -> int:
+def write_file(path: Path, choice: bridge.Choice, profile: Profile, setting: RunSettings, rounds: int) -> int:
     """Write the message schedule of a choice to a file; return the number of lines.
 
     Raises as `write` and `outputs.writing` do.
@@ -43,24 +43,24 @@ def write(programs: Programs, rounds: int, file: TextIO) -> int:
     Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
     its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a separate thread runs it. `progress` means
     nothing in GOAL, where messages advance on their own.
-    Raises NotAvailable for devices, whose streams GOAL does not know, UsageProblem for programs with barriers or
+    Raises UnavailableError for devices, whose streams GOAL does not know, UsageError for programs with barriers or
     all-reduces, and for more than 50 million lines.
     """
     choice, class_of = programs.choice, programs.class_of
     if choice.device:
-        raise NotAvailable(f"GOAL has no streams, and '{choice.device}' is a device; export the choice without it")
+        raise UnavailableError(f"GOAL has no streams, and '{choice.device}' is a device; export the choice without it")
     texts = [_Rank(programs, number, rounds) for number in range(len(programs.classes))]
     lines = 2 + sum(len(texts[c].lines) + 2 for c in class_of.tolist())
     if lines > MOST_LINES:
-        raise UsageProblem(f"the schedule would have {lines} lines; export fewer ranks or steps")
+        raise UsageError(f"the schedule would have {lines} lines; export fewer ranks or steps")
     file.write(f"// {outputs.SIMULATED}\nnum_ranks {choice.ranks}\n")
-    layout = core.make_layout(choice)
+    layout = bridge.make_layout(choice)
     peers: dict[int, np.ndarray] = {}  # of ranks of a class, by message
     place = np.zeros(choice.ranks, int)
     for number, text in enumerate(texts):
         members = np.flatnonzero(class_of == number)
         place[members] = np.arange(len(members))
-        peers[number] = np.concatenate([core.peers(layout, plan, members) for plan in text.plans], axis=1)
+        peers[number] = np.concatenate([bridge.peers(layout, plan, members) for plan in text.plans], axis=1)
     for rank, number in enumerate(class_of.tolist()):
         whose = peers[number][place[rank]]
         body = texts[number]
@@ -73,8 +73,8 @@ class _Rank:
 
     def __init__(self, programs: Programs, number: int, rounds: int):
         choice, whose = programs.choice, programs.classes[number]
-        layout, stages = core.make_layout(choice), len(core.step_of(choice).stages)
-        self.plans = [core.make_plan(layout, whose.rank, core.exchange_spec(choice, s)) for s in range(stages)]
+        layout, stages = bridge.make_layout(choice), len(bridge.step_of(choice).stages)
+        self.plans = [bridge.make_plan(layout, whose.rank, bridge.exchange_spec(choice, s)) for s in range(stages)]
         self.comm_cpu = int(programs.comm_thread)
         self.lines: list[str] = []
         self.messages: list[int] = []
@@ -90,20 +90,20 @@ class _Rank:
                 self.add(*one)
         self.text = "".join(f"{line}\n" for line in self.lines)
 
-    def add(self, stage: int, program: core.Program, seconds: Sequence[float]) -> None:
+    def add(self, stage: int, program: bridge.Program, seconds: Sequence[float]) -> None:
         """Add one program: it begins when both lanes of the one before have ended."""
         begin, self.last = tuple(self.last.values()), {}
         both = []  # labels of what begins and what ends each operation
         for op, duration in zip(program.ops, seconds, strict=True):
             if op.kind in ("barrier", "reduce", "reduced"):
-                raise UsageProblem("GOAL has no barrier and no all-reduce; export a schedule without them")
+                raise UsageError("GOAL has no barrier and no all-reduce; export a schedule without them")
             before = (self.last[op.lane],) if op.lane in self.last else begin
             both.append(self.operation(op, stage, program, duration, before))
             self.last[op.lane] = both[-1][1]
         for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for one that is listed after them
             self.lines += [f"{first} requires {both[a][1]}" for a in op.after]
 
-    def operation(self, op: core.Op, stage: int, program: core.Program, seconds: float, before: tuple[str, ...]):
+    def operation(self, op: bridge.Op, stage: int, program: bridge.Program, seconds: float, before: tuple[str, ...]):
         """Add one operation and return the labels of what begins and what ends it."""
         cpu = self.comm_cpu if op.lane == "comm" else 0
         first_message = sum(len(plan.messages) for plan in self.plans[:stage])

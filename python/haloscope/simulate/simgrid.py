@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from haloscope import core, errors, records, scratch
-from haloscope.core import build
+from haloscope import bridge, errors, records, scratch
+from haloscope.bridge import build
 from haloscope.measure import launch
 from haloscope.measure.request import Request
 from haloscope.model import profile as profiles
@@ -47,11 +47,11 @@ class Platform:
     eager_below: int = 16384
 
     def __post_init__(self):
-        """Raise UsageProblem for a platform that cannot be built."""
+        """Raise UsageError for a platform that cannot be built."""
         if self.kind not in KINDS:
-            raise errors.UsageProblem(errors.unknown_name("platform", self.kind, KINDS))
+            raise errors.UsageError(errors.unknown_name("platform", self.kind, KINDS))
         if self.hosts not in SIZES:
-            raise errors.UsageProblem(
+            raise errors.UsageError(
                 f"a {self.kind} of {self.hosts} hosts is not possible; use {', '.join(map(str, SIZES))}"
             )
 
@@ -113,7 +113,7 @@ class Platform:
         its injection rate; sweeping and packing cost nothing."""
         nothing = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}
         no_sweep = {"from_cells": 0, "to_cells": None, "fixed_s": 0.0, "per_cell_s": 0.0}
-        apps = (core.find_app(name) for name in core.app_names())
+        apps = (bridge.find_app(name) for name in bridge.app_names())
         kernels = (f"{app.name}/{form}/{real}" for app in apps for form in app.forms for real in app.reals)
         links = 6 if self.kind == "torus" else 1
         message = nothing | {"latency_s": self.latency_s, "per_byte_s": 1 / self.bytes_per_s}
@@ -156,12 +156,12 @@ def command(platform: Platform, place: Path, folder: Path, *words: str, trace: b
     """Return smpirun's command for the rank program with `words`.
 
     place: a build with the preset `simgrid`. folder: where `Platform.write` has written. trace: have SMPI write what
-    every rank calls into the folder. Raises NotAvailable without such a build.
+    every rank calls into the folder. Raises UnavailableError without such a build.
     """
     place, folder = place.resolve(), folder.resolve()  # smpirun runs elsewhere
     program = place / build.RANK_PROGRAM
     if not program.exists():
-        raise errors.NotAvailable(
+        raise errors.UnavailableError(
             f"there is no build on SimGrid in {place}; make one with 'scripts/other_mpi.sh simgrid haloscope-rank'"
         )
     smpirun = [str(launch.mpiexec(place)), "-np", str(platform.hosts)]
@@ -180,7 +180,7 @@ def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Reque
     found = records.read(output).records if output.exists() else []
     for record in found:
         if record["kind"] != "measurement":
-            raise errors.NotAvailable(f"{record['id']}: {record['reason']}")
+            raise errors.UnavailableError(f"{record['id']}: {record['reason']}")
     if done.returncode or len(found) < len(requests):
         said = (done.stdout + done.stderr).strip()[-2000:]
         raise errors.HaloscopeError(f"smpirun ended with code {done.returncode}: {said}")
@@ -190,8 +190,8 @@ def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Reque
 def run(platform: Platform, place: Path, requests: Sequence[Request]) -> list[dict]:
     """Serve requests for `platform.hosts` ranks in one simulation; return their records, times simulated.
 
-    Raises NotAvailable for what SMPI lacks, HaloscopeError with SimGrid's last words when the simulation does not end
-    well. Cost: seconds of start for 512 ranks, then some 10 us a message, more the more of them share links.
+    Raises UnavailableError for what SMPI lacks, HaloscopeError with SimGrid's last words when the simulation does not
+    end well. Cost: seconds of start for 512 ranks, then some 10 us a message, more the more of them share links.
     """
     with scratch.folder() as folder:
         return _run(platform, place, folder, requests)
@@ -232,7 +232,7 @@ class Pair:
 
 def planned(request: Request) -> tuple[int, int]:
     """Return messages and bytes of one exchange over all ranks, from the plan."""
-    totals = core.plan_totals(core.make_layout(request.choice), core.exchange_spec(request.choice))
+    totals = bridge.plan_totals(bridge.make_layout(request.choice), bridge.exchange_spec(request.choice))
     return totals.messages, totals.bytes
 
 
@@ -244,12 +244,12 @@ def compare(platform: Platform, place: Path, requests: Sequence[Request], steps:
     """
     fewer, more = steps
     found = run(platform, place, [timed(r, count * r.choice.depth) for r in requests for count in steps])
-    how = simulate.How(steps=more, overhead_s=platform.overhead_s, by_itself=True)
+    options = simulate.SimulationOptions(steps=more, overhead_s=platform.overhead_s, by_itself=True)
     profile, pairs = platform.profile(), []
     for request, short, long in zip(requests, found[::2], found[1::2], strict=True):
         choice, took = request.choice, [record["time_s"]["repetitions"][0] for record in (short, long)]
         counts, exchanges = long["counts"], long["counts"]["exchanges"]
-        own = simulate.simulate(choice, profile, how=replace(how, steps=more * choice.depth))
+        own = simulate.simulate(choice, profile, options=replace(options, steps=more * choice.depth))
         pairs.append(
             Pair(
                 request,

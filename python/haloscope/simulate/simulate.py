@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from haloscope import core
-from haloscope.core import capi
-from haloscope.core.json_values import decoded
-from haloscope.errors import UsageProblem
+from haloscope import bridge
+from haloscope.bridge import capi
+from haloscope.bridge.json_values import decoded
+from haloscope.errors import UsageError
 from haloscope.measure import lists
-from haloscope.model.predict import PLAINLY, Setting
+from haloscope.model.predict import DEFAULTS, RunSettings
 from haloscope.model.profile import Profile
 
 
 @dataclass(frozen=True)
-class How:
-    """What a simulation adds to a prediction.
+class SimulationOptions:
+    """Options of a simulation that predictions do not have.
 
     steps: time steps >= 1, but at least two exchanges; the second half counts. noise_s, noise_share: mean of the delay
     of each operation, exponentially distributed, in seconds and as a part of the operation's own. seed: of the delays.
@@ -43,7 +43,7 @@ class How:
     by_itself: bool = False
 
 
-CALMLY = How()
+NO_NOISE = SimulationOptions()
 PERCENTILES = (5, 50, 95, 100)
 
 
@@ -56,9 +56,9 @@ class Simulation:
     messages, bytes, operations, events: in all steps. wall_s: the simulator's own time.
     """
 
-    choice: core.Choice
+    choice: bridge.Choice
     profile: str
-    how: How
+    options: SimulationOptions
     time_s: float
     mean_s: float
     percentiles: Mapping[int, float]
@@ -84,7 +84,7 @@ class RankClass:
     rank: int
     opening: int
     stages: tuple[int, ...]
-    programs: tuple[core.Program, ...]
+    programs: tuple[bridge.Program, ...]
     seconds: tuple[tuple[float, ...], ...]
 
 
@@ -93,17 +93,17 @@ class Programs:
     """The programs and prices of all ranks of a choice. steps: time steps of a round. class_of: each rank's place in
     `classes`."""
 
-    choice: core.Choice
+    choice: bridge.Choice
     class_of: np.ndarray
     steps: int
     comm_thread: bool
     classes: tuple[RankClass, ...]
 
 
-def programs_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY) -> Programs:
+def programs_of(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Programs:
     """Return the programs of all ranks at a profile's prices.
 
-    Raises UsageProblem when the choice cannot run, NotAvailable when the profile lacks a cost. Cost: seconds for 10^6
+    Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a cost. Cost: seconds for 10^6
     ranks.
     """
     class_of, pointer = capi.numbers(choice.ranks)
@@ -111,55 +111,59 @@ def programs_of(choice: core.Choice, profile: Profile, setting: Setting = PLAINL
     return decoded(Programs, found | {"choice": choice, "class_of": class_of})
 
 
-def _request(choice: core.Choice, setting: Setting) -> dict[str, Any]:
-    if reason := core.own_refusal(choice):
-        raise UsageProblem(reason)
+def _request(choice: bridge.Choice, setting: RunSettings) -> dict[str, Any]:
+    if reason := bridge.own_refusal(choice):
+        raise UsageError(reason)
     return {"choice": choice.to_json(), "setting": setting.to_json()}
 
 
-def simulate(choice: core.Choice, profile: Profile, setting: Setting = PLAINLY, how: How = CALMLY) -> Simulation:
+def simulate(
+    choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS, options: SimulationOptions = NO_NOISE
+) -> Simulation:
     """Simulate some time steps of a choice on a machine, message by message.
 
-    Raises UsageProblem for a choice that cannot run and for numbers out of range, NotAvailable when the profile lacks a
-    cost. Cost: about a second per million events; a rank has two events per round of messages (`Simulation.events`).
+    Raises UsageError for a choice that cannot run and for numbers out of range, UnavailableError when the profile lacks
+    a cost. Cost: about a second per million events; a rank has two events per round of messages (`Simulation.events`).
     Source: LogGOPS: Hoefler, Schneider, Lumsdaine 2010; max-rate: Gropp, Olson, Samfass 2016.
     """
     began = time.perf_counter()
-    found = capi.answer("hs_simulate", _request(choice, setting) | dataclasses.asdict(how), profile.handle)
+    found = capi.answer("hs_simulate", _request(choice, setting) | dataclasses.asdict(options), profile.handle)
     found["percentiles"] = {p: found["percentiles"][str(p)] for p in PERCENTILES}
     found["by_operation"] = {kind: found["by_operation"][kind] for kind in capi.names("operations")}
-    known = {"choice": choice, "profile": profile.name, "how": how, "wall_s": time.perf_counter() - began}
+    known = {"choice": choice, "profile": profile.name, "options": options, "wall_s": time.perf_counter() - began}
     return decoded(Simulation, found | known)
 
 
-def simulate_all(requests: Iterable[Any], profile: Profile, setting: Setting, how: How) -> list[tuple[Any, Simulation]]:
+def simulate_all(
+    requests: Iterable[Any], profile: Profile, setting: RunSettings, options: SimulationOptions
+) -> list[tuple[Any, Simulation]]:
     """Return requests, each with the simulation of its choice. Raises as `simulate` does."""
-    return [(request, simulate(request.choice, profile, setting, how)) for request in requests]
+    return [(request, simulate(request.choice, profile, setting, options)) for request in requests]
 
 
 def noise_of(text: str) -> tuple[float, float]:
     """Return the mean of a delay of each operation, in seconds (`2e-6`) and as a part of the operation's own (`1%`).
 
-    Raises UsageProblem for what is neither.
+    Raises UsageError for what is neither.
     """
     try:
         mean = float(text.removesuffix("%"))
     except ValueError:
         mean = -1.0
     if not 0 <= mean < float("inf"):
-        raise UsageProblem(f"--noise '{text}' is no delay; write seconds (2e-6) or a part of each operation (1%)")
+        raise UsageError(f"--noise '{text}' is not a delay; write seconds (2e-6) or a part of each operation (1%)")
     share = text.endswith("%")
     return 0.0 if share else mean, mean / 100 if share else 0.0
 
 
-def weak_scalings(app: core.App, cells: str | None, ranks: str, process_grid: str | None) -> Iterator[dict[str, str]]:
+def weak_scalings(app: bridge.App, cells: str | None, ranks: str, process_grid: str | None) -> Iterator[dict[str, str]]:
     """Yield the cells, ranks and process grid of each weak scaling, as texts of options.
 
     cells: those of one rank, a list; ranks: a list; process_grid: rules, None for the app's own or the usual one.
-    Raises UsageProblem without cells, and as `scaled` does.
+    Raises UsageError without cells, and as `scaled` does.
     """
     if not cells:
-        raise UsageProblem("a weak scaling needs the cells of one rank; for example --cells 64")
+        raise UsageError("a weak scaling needs the cells of one rank; for example --cells 64")
     rules = (process_grid or app.process_grid or ("square" if app.dims == 2 else "cubic")).split(",")
     for block in lists.shapes(cells, app.dims):
         for count in lists.numbers(ranks, "--ranks"):
@@ -173,10 +177,10 @@ def scaled(cells_per_rank: Sequence[int], rule: str, count: int) -> tuple[tuple[
     of `cells_per_rank` cells. The rule sees a grid as wide in each dimension as any split needs, in the block's
     proportions.
 
-    Raises UsageProblem for an unknown rule and numbers below 1.
+    Raises UsageError for an unknown rule and numbers below 1.
     """
     if count < 1 or min(cells_per_rank) < 1:
-        raise UsageProblem("a weak scaling needs at least one rank, and one cell per rank in each dimension")
+        raise UsageError("a weak scaling needs at least one rank, and one cell per rank in each dimension")
     block = [n // math.gcd(*cells_per_rank) for n in cells_per_rank]
-    grid = core.process_grid(rule, count, tuple(n * count for n in block))
+    grid = bridge.process_grid(rule, count, tuple(n * count for n in block))
     return tuple(n * r for n, r in zip(cells_per_rank, grid, strict=True)), "x".join(map(str, grid))

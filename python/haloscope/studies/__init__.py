@@ -35,7 +35,7 @@ class Options:
     device: str = ""
     short: bool = False
 
-    def how(self) -> dict:
+    def settings(self) -> dict:
         """Return the fields of a request that define its measurement."""
         length = {"steps": self.steps} if self.steps else {"seconds": self.seconds}
         return length | {"repetitions": self.repetitions}

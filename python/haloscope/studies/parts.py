@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Composition:
     def time(self, times: Mapping[str, float | np.ndarray]) -> float | np.ndarray:
         """Return the time of the whole, without any cost for overlapping: a lower bound.
 
-        times: seconds by part, numbers or arrays of one shape; other names are ignored. Raises UsageProblem for parts
+        times: seconds by part, numbers or arrays of one shape; other names are ignored. Raises UsageError for parts
         without a time.
         """
         if lacking := [name for name in self.names if name not in times]:
-            raise UsageProblem(f"no time is given for {', '.join(lacking)}; '{self}' needs all of its parts")
+            raise UsageError(f"no time is given for {', '.join(lacking)}; '{self}' needs all of its parts")
         return self._time(times)
 
     def _time(self, times):

@@ -16,7 +16,7 @@ OPTIONS = options_of(valen2023.OPTIONS, partdiff.OPTIONS)
 def translated(app: str, options: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
     """Return a run's options with the studies' flags in the words of every run. given: options of the command line.
 
-    Raises UsageProblem for contradictions, and for flags of another app.
+    Raises UsageError for contradictions, and for flags of another app.
     """
     return partdiff.translated(app, valen2023.translated(dict(options)), given)
 

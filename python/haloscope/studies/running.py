@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from haloscope import outputs, records, studies
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
 from haloscope.studies.checks import Replay
 
@@ -20,16 +20,16 @@ def listing() -> str:
 
 
 def find_study(name: str) -> ModuleType:
-    """Return the module of a study. Raises UsageProblem for an unknown one."""
+    """Return the module of a study. Raises UsageError for an unknown one."""
     if name not in studies.NAMES:
-        raise UsageProblem(unknown_name("study", name, studies.NAMES))
+        raise UsageError(unknown_name("study", name, studies.NAMES))
     return studies.load(name)
 
 
 def options_of(study: ModuleType, quick: bool, changes: Mapping[str, Any], found: Sequence[Mapping]) -> studies.Options:
     """Return the options of a study: its own, with changes where there are some.
 
-    found: existing records, whose device counts where none is named. Raises UsageProblem for lists that cannot be read,
+    found: existing records, whose device counts where none is named. Raises UsageError for lists that cannot be read,
     and for a device where the study has no versions for one.
     """
     wanted = {**changes, "device": _device_of(study, changes["device"], found), "cores": launch.cores()}
@@ -43,34 +43,34 @@ def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -
     """Return the back end of a study with devices: the named one, else that of records, else of a card found here."""
     if not hasattr(study, "ON_DEVICE"):
         if named:
-            raise UsageProblem(
+            raise UsageError(
                 "this study has no versions for devices; --device works with white2011, valen2023, vanecek2020"
             )
         return ""
     if found and not named:
         used = {r["request"].get("device", "") for r in found if r["kind"] in records.MEASURED}
         return used.pop() if len(used) == 1 else ""
-    return devices.pick(named or "")
+    return devices.default_device(named or "")
 
 
 def replay(study: ModuleType, name: str) -> Replay:
-    """Return the paper's results, recomputed. Raises UsageProblem for a study without data to recompute."""
+    """Return the paper's results, recomputed. Raises UsageError for a study without data to recompute."""
     if not hasattr(study, "replay"):
         able = [known for known in studies.NAMES if hasattr(studies.load(known), "replay")]
-        raise UsageProblem(f"{name} has nothing to recompute; --replay works with {', '.join(able)}")
+        raise UsageError(f"{name} has nothing to recompute; --replay works with {', '.join(able)}")
     return study.replay()
 
 
 def write_jobs(study: ModuleType, options: studies.Options, folder: Path) -> str:
-    """Write job scripts for Slurm; return the line that names them. Raises UsageProblem for a study without some."""
+    """Write job scripts for Slurm; return the line that names them. Raises UsageError for a study without some."""
     if not hasattr(study, "slurm_jobs"):
-        raise UsageProblem("this study has no job scripts; --slurm works with schroeter2021")
+        raise UsageError("this study has no job scripts; --slurm works with schroeter2021")
     files = slurm.write(study.slurm_jobs(options), folder)
     return f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}"
 
 
 def measure(study: ModuleType, name: str, options: studies.Options, file: Path, resume: bool) -> list[dict]:
-    """Measure a study and return its records, which go to a file. Raises UsageProblem where nothing can run."""
+    """Measure a study and return its records, which go to a file. Raises UsageError where nothing can run."""
     planned = study.plan(options)
     space.refuse_if_none_can_run(planned)
     if hasattr(study, "figures"):

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.model import segments
 from haloscope.model.profile import Profile
 
@@ -30,7 +30,7 @@ def message_time(profile: Profile, where: str, size: float) -> float:
     """Return the seconds of one message of `size` bytes between ranks of locality class `where`, with nothing beside
     it.
 
-    Raises NotAvailable when the profile has no network, UsageProblem for an unknown class. Source: table 5.9.
+    Raises UnavailableError when the profile has no network, UsageError for an unknown class. Source: table 5.9.
     """
     return segments.evaluate(profile.network_class(where)["segments"], size)
 
@@ -45,11 +45,11 @@ def fit_shared(factors: Mapping[float, float]) -> float:
     """Return the `shared` that explains times with several pairs at once over the time of one (relative least squares).
 
     factors: time over the single time, by pairs that use the same resource the same way (> 1).
-    Raises UsageProblem without one such measurement.
+    Raises UsageError without one such measurement.
     """
     use = {m: f for m, f in factors.items() if m > 1}
     if not use:
-        raise UsageProblem("how pairs share a link is measured with two or more pairs at once; there is none")
+        raise UsageError("sharing of a link is measured with two or more concurrent pairs; no such record exists")
     m, f = np.array(list(use)), np.array(list(use.values()))
     return float(max(0.0, np.sum((m - 1) * (f - 1) / f**2) / np.sum((m - 1) ** 2 / f**2)))
 

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from haloscope import records
-from haloscope.calibration import calibrate, points
+from haloscope.fit import calibrate, points
 from haloscope.measure import campaign, space
 from toy import TOY
 

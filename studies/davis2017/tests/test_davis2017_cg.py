@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import errors, patience, records
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import launch
 from haloscope.studies.davis2017.measured import cg
 from test_records import measurement, write
@@ -118,7 +118,7 @@ def test_the_kept_measurement_holds_what_the_tables_say():
 
 def test_without_petsc_the_methods_of_cg3d_are_measured_and_the_table_names_the_package(tmp_path, monkeypatch):
     def absent(preset, *targets):
-        raise errors.NotAvailable(f"there is no {preset}")
+        raise errors.UnavailableError(f"there is no {preset}")
 
     monkeypatch.setattr(build, "build_preset", absent)
     monkeypatch.setattr(cg, "FULL", cg.Effort(iterations=3, rounds=2, launches=1))
@@ -165,7 +165,7 @@ def test_a_solver_that_takes_long_is_reported_and_waited_for(tmp_path, monkeypat
 def test_petsc_calls_what_the_study_says_and_finds_the_same_residuals(tmp_path):
     try:
         build.build_preset(cg.PRESET, cg.PROGRAM)
-    except errors.NotAvailable as error:
+    except errors.UnavailableError as error:
         pytest.skip(str(error))
     found = cg.run(tmp_path / "cg.jsonl", quick=True)
     checked = [log for log in cg.logs(found) if log.method in cg.PUBLISHED]

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import components
 from haloscope.report import figures as report_figures
@@ -123,7 +123,7 @@ def measured_runs(options: Options, steps: int = 0) -> dict[experiments.Point, R
     planned = {
         p: r for p, r in experiments.planned(options).items() if p.app == experiments.APP and p.letter in "ABCDEF"
     }
-    found: dict[core.Choice, Row] = {}
+    found: dict[bridge.Choice, Row] = {}
     for point, request in planned.items():
         if request.choice not in found:
             row = made_up(request.choice, linear)

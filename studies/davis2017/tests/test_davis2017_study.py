@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, records
-from haloscope.core import build
-from haloscope.errors import UsageProblem
+from haloscope import bridge, records
+from haloscope.bridge import build
+from haloscope.errors import UsageError
 from haloscope.model import segments
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import components
@@ -24,10 +24,10 @@ from test_study import section
 SMALL = dataclasses.replace(study.DEFAULTS["quick"], sizes=(8, 10, 12), cores=2)
 
 
-def made_up(choice: core.Choice, law, noise: float = 1.0, launches: int = 2) -> Row:
+def made_up(choice: bridge.Choice, law, noise: float = 1.0, launches: int = 2) -> Row:
     """Return a row as if measured: every part takes law(part, amount of its work) seconds a call."""
     timers, sums = [], dict.fromkeys(components.COMPONENTS, 0.0)
-    for stage in core.step_of(choice).stages:
+    for stage in bridge.step_of(choice).stages:
         work = timed.works(choice)[stage.name]
         names = [(s.name, "compute") for s in stage.sweeps] + [("edges", "update_boundary"), ("wait", "point_to_point")]
         for name, component in names + [(r.name, "collectives") for r in stage.reductions]:
@@ -79,7 +79,7 @@ def test_a_model_fitted_to_every_second_size_predicts_the_others_where_costs_are
 def test_times_of_a_held_out_run_do_not_enter_its_prediction(factor):
     measured = runs_of(SMALL, linear)
     before = {p: prediction.total for p, _, prediction in scaling.errors(measured)}
-    tested = {p: made_up(core.Choice.from_json(measured[p].request), linear, noise=factor) for p in before}
+    tested = {p: made_up(bridge.Choice.from_json(measured[p].request), linear, noise=factor) for p in before}
     after = {p: prediction.total for p, _, prediction in scaling.errors({**measured, **tested})}
     assert after == before
 
@@ -93,9 +93,9 @@ def test_a_part_that_was_never_timed_has_no_prediction():
     measured = runs_of(SMALL, linear)
     serial = [row for p, row in measured.items() if p.pes == 1]
     two = next(row for p, row in measured.items() if p.pes == 2)
-    with pytest.raises(UsageProblem, match="2 processing elements"):
+    with pytest.raises(UsageError, match="2 processing elements"):
         timed.Model(serial, timed.joined).predict(two)
-    with pytest.raises(UsageProblem, match="no timed run"):
+    with pytest.raises(UsageError, match="no timed run"):
         timed.Model([], timed.joined)
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core, records
+from haloscope import bridge, records
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 MASS, INTERNAL, KINETIC = 0, 1, 2  # places in the totals
@@ -254,7 +254,7 @@ def test_a_step_ends_with_the_gathers_that_the_studied_code_prints():
     """Davis 2017, chapter 4: ShortPrint gathers 7 integers, 42 numbers, 9 lists after their lengths, and 32
     characters.
     """
-    step = core.step_of(core.Choice("hydro3d", (8, 8, 8), set=(("collectives", "studied"),)))
+    step = bridge.step_of(bridge.Choice("hydro3d", (8, 8, 8), set=(("collectives", "studied"),)))
     last = collections.Counter(size for r in step.stages[-1].reductions for size in r.gathers)
     assert last == {4: 7 + 9, 8: 42 + 9, 32: 1}
     others = [r for stage in step.stages[:-1] for r in stage.reductions]
@@ -271,22 +271,22 @@ def test_the_summary_keeps_mass_and_sketches_the_density(gas):
 
 
 def test_more_cells_than_an_integer_counts_are_refused_where_integers_are_gathered():
-    many = core.Choice("hydro3d", (1024, 1024, 1024), ranks=64)
-    assert core.illegal(many) == ""
-    reason = core.illegal(dataclasses.replace(many, set=(("collectives", "studied"),)))
+    many = bridge.Choice("hydro3d", (1024, 1024, 1024), ranks=64)
+    assert bridge.illegal(many) == ""
+    reason = bridge.illegal(dataclasses.replace(many, set=(("collectives", "studied"),)))
     assert "use a smaller grid or collectives=merged" in reason
 
 
 # ---- what is exchanged: Davis 2017, table 5.6 and equation 5.41 ------------------------------------------------------
 
 
-def sent_in_a_step(choice: core.Choice, rank: int, cycles: int) -> tuple[int, int, int]:
+def sent_in_a_step(choice: bridge.Choice, rank: int, cycles: int) -> tuple[int, int, int]:
     """Return how many exchanges, messages and bytes a rank has in a step."""
-    layout, step = core.make_layout(choice), core.step_of(choice)
+    layout, step = bridge.make_layout(choice), bridge.step_of(choice)
     again = {stage for loop in step.loops for stage in loop}
     total = collections.Counter()
     for number in range(len(step.stages)):
-        plan = core.make_plan(layout, rank, core.exchange_spec(choice, number))
+        plan = bridge.make_plan(layout, rank, bridge.exchange_spec(choice, number))
         times = cycles - 1 if number in again else 1
         total += collections.Counter(
             stages=times, sends=times * len(plan.sent()), bytes=times * sum(m.bytes for m in plan.sent())
@@ -300,7 +300,7 @@ STUDIED = {"strategy": "ordered:corners,fields=type/p2p", "process_grid": "3x3x3
 @pytest.mark.ids("DA3", "DA5")
 @pytest.mark.parametrize("cycles", [1, 2, 3, 4])
 def test_an_interior_process_sends_what_the_modelled_code_sends(cycles):
-    choice = core.Choice("hydro3d", (300, 300, 300), **STUDIED)
+    choice = bridge.Choice("hydro3d", (300, 300, 300), **STUDIED)
     stages, sends, size = sent_in_a_step(choice, 13, cycles)
     assert stages == 2 * cycles + 7
     assert sends == 18 * cycles + 66
@@ -311,46 +311,46 @@ def test_an_interior_process_sends_what_the_modelled_code_sends(cycles):
 def test_bytes_that_a_run_sends_are_those_of_its_plans(gas):
     words = ("--ranks", "4", "--strategy", STUDIED["strategy"])
     record = gas("13x11x10", "random", "replay=0,0,4", words=words)
-    choice = core.Choice.from_json(record["request"])
+    choice = bridge.Choice.from_json(record["request"])
     sent = [sent_in_a_step(choice, rank, 3) for rank in range(4)]
     assert record["counts"]["messages"] == 4 * sum(messages for _, messages, _ in sent)
     assert record["counts"]["message_bytes"] == 4 * sum(size for *_, size in sent)
 
 
 def test_less_is_sent_where_only_what_the_sweeps_need_is_exchanged():
-    choice = core.Choice("hydro3d", (300, 300, 300), **STUDIED)
-    needed = core.Choice("hydro3d", (300, 300, 300), **STUDIED, set=(("exchange", "needed"),))
+    choice = bridge.Choice("hydro3d", (300, 300, 300), **STUDIED)
+    needed = bridge.Choice("hydro3d", (300, 300, 300), **STUDIED, set=(("exchange", "needed"),))
     assert sent_in_a_step(needed, 13, 2)[2] < 0.8 * sent_in_a_step(choice, 13, 2)[2]
 
 
 @pytest.mark.ids("DA4")
 def test_only_processes_at_the_grids_edges_update_boundaries():
-    choice = core.Choice("hydro3d", (30, 30, 30), **STUDIED)
-    layout = core.make_layout(choice)
-    for number in range(len(core.step_of(choice).stages)):
-        spec = core.exchange_spec(choice, number)
-        assert not core.make_plan(layout, 13, spec).copies
+    choice = bridge.Choice("hydro3d", (30, 30, 30), **STUDIED)
+    layout = bridge.make_layout(choice)
+    for number in range(len(bridge.step_of(choice).stages)):
+        spec = bridge.exchange_spec(choice, number)
+        assert not bridge.make_plan(layout, 13, spec).copies
         if any(max(side) for sides in spec.widths or ((spec.low, spec.high),) for side in sides):
-            assert core.make_plan(layout, 0, spec).copies
+            assert bridge.make_plan(layout, 0, spec).copies
 
 
 @pytest.mark.ids("DA1")
 def test_blocks_are_those_of_the_studied_runs():
     grids = {2: "1x1x2", 4: "1x2x2", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8"}
     for ranks, grid in grids.items():
-        layout = core.make_layout(core.Choice("hydro3d", (150, 150, 150), ranks=ranks))
+        layout = bridge.make_layout(bridge.Choice("hydro3d", (150, 150, 150), ranks=ranks))
         assert "x".join(map(str, layout.ranks)) == grid
-    given = core.make_layout(core.Choice("hydro3d", (53, 20, 20), process_grid="3x2x4", ranks=24))
+    given = bridge.make_layout(bridge.Choice("hydro3d", (53, 20, 20), process_grid="3x2x4", ranks=24))
     assert given.ranks == (3, 2, 4)
     assert [given.owned(rank).shape[0] for rank in range(3)] == [18, 18, 17]
 
 
 @pytest.mark.ids("DA2")
 def test_stages_exchange_as_many_layers_as_the_modelled_code():
-    choice = core.Choice("hydro3d", (30, 30, 30), **STUDIED)
+    choice = bridge.Choice("hydro3d", (30, 30, 30), **STUDIED)
     layers = []
-    for number in range(len(core.step_of(choice).stages)):
-        spec = core.exchange_spec(choice, number)
+    for number in range(len(bridge.step_of(choice).stages)):
+        spec = bridge.exchange_spec(choice, number)
         [sides] = {tuple(side) for one in spec.widths or ((spec.low, spec.high),) for side in one}
         layers.append(sides[0])
         assert len(set(sides)) == 1
@@ -361,11 +361,11 @@ def test_stages_exchange_as_many_layers_as_the_modelled_code():
 @given(cells=st.tuples(*[st.integers(8, 40)] * 3))
 @settings(max_examples=10)
 def test_arrays_have_the_sizes_of_their_centrings(cells):
-    choice = core.Choice("hydro3d", cells, process_grid="2x1x1", ranks=2)
-    quantities = core.step_of(choice).quantities
-    layout = core.make_layout(choice)
-    spec = core.ExchangeSpec(quantities=quantities, low=(0, 0, 0), high=(0, 0, 0))
-    plan = core.make_plan(layout, 1, spec)
+    choice = bridge.Choice("hydro3d", cells, process_grid="2x1x1", ranks=2)
+    quantities = bridge.step_of(choice).quantities
+    layout = bridge.make_layout(choice)
+    spec = bridge.ExchangeSpec(quantities=quantities, low=(0, 0, 0), high=(0, 0, 0))
+    plan = bridge.make_plan(layout, 1, spec)
     more = {"cell": (0, 0, 0), "node": (1, 1, 1), "face_x": (1, 0, 0), "face_y": (0, 1, 0), "face_z": (0, 0, 1)}
     for quantity, owned in zip(quantities, plan.owned, strict=True):
         expected = tuple(n + m for n, m in zip((cells[0] // 2, *cells[1:]), more[quantity.centring], strict=True))
@@ -380,15 +380,15 @@ def test_arrays_have_the_sizes_of_their_centrings(cells):
 def test_every_variant_names_its_baseline_and_its_control():
     lines = (DOCS / "hydro.md").read_text().split("| form | variant |")[1].split("\n\n")[0].splitlines()[2:]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert {re.match(r"`(\w+)`", form)[1] for form, *_ in rows} == set(core.find_app("hydro3d").forms)
+    assert {re.match(r"`(\w+)`", form)[1] for form, *_ in rows} == set(bridge.find_app("hydro3d").forms)
     assert [variant for _, variant, *_ in rows] == ["A", "B", "C", "D", "E", "M"]
     assert all(baseline and control for _, variant, _, baseline, control in rows if variant != "A")
 
 
 def test_the_fused_form_exchanges_the_same_and_makes_fewer_sweeps():
-    fused, vector = (core.Choice("hydro3d", (300, 300, 300), form=form, **STUDIED) for form in ("fused", "vector"))
+    fused, vector = (bridge.Choice("hydro3d", (300, 300, 300), form=form, **STUDIED) for form in ("fused", "vector"))
     assert sent_in_a_step(fused, 13, 2) == sent_in_a_step(vector, 13, 2)
-    sweeps = [sum(len(stage.sweeps) for stage in core.step_of(choice).stages) for choice in (fused, vector)]
+    sweeps = [sum(len(stage.sweeps) for stage in bridge.step_of(choice).stages) for choice in (fused, vector)]
     assert sweeps[0] < 0.7 * sweeps[1]
 
 

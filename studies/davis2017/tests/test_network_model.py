@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope import core
-from haloscope.errors import NotAvailable, UsageProblem
+from haloscope import bridge
+from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import network, placement, profile
 from haloscope.model.profile import Profile
 from haloscope.studies.davis2017.replay import contention, hydra_runs, terms, walltime
@@ -50,7 +50,7 @@ def test_contention_is_calibrated_by_runs_with_several_pairs():
     factors = {2: 1.9, 4: 3.7, 8: 7.3}
     shared = network.fit_shared(factors)
     assert all(1 + shared * (pairs - 1) == pytest.approx(factor, rel=0.02) for pairs, factor in factors.items())
-    with pytest.raises(UsageProblem, match="two or more pairs"):
+    with pytest.raises(UsageError, match="two or more pairs"):
         network.fit_shared({1: 1.0})
 
 
@@ -123,13 +123,13 @@ def test_descriptions_that_are_not_valid_say_why(edit, fault, tmp_path):
     data = copy.deepcopy(dict(terms.load("hydra").data))
     edit(data)
     (tmp_path / "bad.json").write_text(json.dumps(data))
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         terms.load(tmp_path / "bad.json")
     assert fault in str(caught.value)
 
 
 def test_unknown_applications_are_refused():
-    with pytest.raises(UsageProblem, match="unknown application 'hydr'; did you mean hydra"):
+    with pytest.raises(UsageError, match="unknown application 'hydr'; did you mean hydra"):
         terms.load("hydr")
 
 
@@ -154,7 +154,7 @@ def test_every_part_of_the_breakdown_has_its_own_cost_and_they_sum_exactly():
     found = walltime.predict(hydra_runs.validated(), p, run)
     assert found.total == sum(found.components.values())
     assert set(found.components) == {"compute", "point_to_point", "collectives", "update_boundary", "memory"}
-    plans = {s: core.make_plan(run.layout, 0, hydra_runs.validated().exchange(s)) for s in ("Madvm", "Lartvis")}
+    plans = {s: bridge.make_plan(run.layout, 0, hydra_runs.validated().exchange(s)) for s in ("Madvm", "Lartvis")}
     for stage, calls in (("Madvm", 3 * 217), ("Lartvis", 351)):
         sent = sum(m.bytes for m in plans[stage].sent())
         got = sum(m.bytes for m in plans[stage].messages if not m.out)
@@ -207,7 +207,7 @@ def test_rank_zero_is_the_default_and_the_worst_rank_is_that_of_all_ranks_tried(
     found = walltime.worst(app, MINERVA, run)
     assert found.total == max(totals) and totals[found.rank] == max(totals)
     assert len(walltime.representatives(run)) < 24
-    with pytest.raises(UsageProblem, match="rank 24 is not one of 0 to 23"):
+    with pytest.raises(UsageError, match="rank 24 is not one of 0 to 23"):
         walltime.predict(app, MINERVA, run.at(24))
 
 
@@ -221,7 +221,7 @@ def test_one_application_file_serves_four_machines():
         run = walltime.Run((300,) * 3, grid, where, hydra_runs.iterations(100))
         found[name] = walltime.predict(app.network_only(), profile.load(name), run).total
         if name != "minerva":
-            with pytest.raises(NotAvailable, match="no section 'kernels'"):
+            with pytest.raises(UnavailableError, match="no section 'kernels'"):
                 walltime.predict(app, profile.load(name), run)
     assert len(set(found.values())) == 4 and min(found.values()) > 0
     assert found["hera"] > found["minerva"]  # DDR against QDR InfiniBand
@@ -232,7 +232,7 @@ def test_a_profile_without_packing_says_so():
     app = terms.load("hydra").without("gather", *terms.load("hydra").data["gathers"])
     for kind in ("kernel", "boundary", "allocate", "free"):
         app = app.without(kind, *{t.name for t in app.counts(2) if t.kind == kind})
-    with pytest.raises(NotAvailable, match="no section 'pack'"):
+    with pytest.raises(UnavailableError, match="no section 'pack'"):
         walltime.predict(app, profile.load("hera"), run)
 
 
@@ -242,7 +242,7 @@ def test_parts_inside_a_node_and_across_may_overlap():
     summed = walltime.predict(app, MINERVA, run).components["point_to_point"]
     overlapped = walltime.predict(app, MINERVA, replace(run, combine="max")).components["point_to_point"]
     assert overlapped < summed
-    with pytest.raises(UsageProblem, match="unknown combination 'min'"):
+    with pytest.raises(UsageError, match="unknown combination 'min'"):
         walltime.predict(app, MINERVA, replace(run, combine="min"))
 
 
@@ -250,7 +250,7 @@ def test_parts_inside_a_node_and_across_may_overlap():
 @pytest.mark.parametrize("ranks", [2048, 100_000])
 def test_of_very_many_ranks_few_have_to_be_priced(ranks):
     """What it takes, seconds, is figure `predict`."""
-    grid = core.process_grid("prime-factors", ranks, (5000,) * 3)
+    grid = bridge.process_grid("prime-factors", ranks, (5000,) * 3)
     run = walltime.Run((5000,) * 3, grid, placement.place("fill", ranks, 2, 6), hydra_runs.iterations(100))
     assert len(walltime.representatives(run)) < 100
     worst = walltime.worst(hydra_runs.validated(), MINERVA, run)

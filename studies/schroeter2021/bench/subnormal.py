@@ -25,7 +25,7 @@ Pairs = list[tuple[float, float]]  # seconds of a slow block (their mean) and of
 
 
 @dataclass(frozen=True)
-class Case:
+class Problem:
     """A problem, and where the front is. bands: the blocks in it, by the last iteration of a window."""
 
     name: str
@@ -65,13 +65,13 @@ class Case:
 
 
 CASES = (
-    Case("256 interlines, iteration 600", 256, 600, 48, 50, {600: (13, 34)}, 20),
+    Problem("256 interlines, iteration 600", 256, 600, 48, 50, {600: (13, 34)}, 20),
     # Which ranks of 16 the study found to be slow, and when.
-    Case("512 interlines, iterations 2500 and 5000", 512, 5000, 16, 100, {2500: (5, 10), 5000: (7, 8)}, 3),
+    Problem("512 interlines, iterations 2500 and 5000", 512, 5000, 16, 100, {2500: (5, 10), 5000: (7, 8)}, 3),
 )
 
 
-def report(case: Case, usual: Pairs, flushed: Pairs) -> None:
+def report(case: Problem, usual: Pairs, flushed: Pairs) -> None:
     """Print the two lines of a case: as usual, which is the CPU's affair and has no bar, and flushed to zero."""
     slow = statistics.median(a / b for a, b in usual) > partdiff.SLOW
     bar = partdiff.SLOW if slow else None

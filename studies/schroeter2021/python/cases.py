@@ -98,12 +98,12 @@ def request(case: Case, options: Options) -> space.Space:
         "process_grid": "slabs",
         "nodes": case.nodes if case.nodes > 1 else 0,
     }
-    how = {"steps": iterations(case, options), "repetitions": options.repetitions}
+    settings = {"steps": iterations(case, options), "repetitions": options.repetitions}
     if case.end == "precision":  # Gauss-Seidel runs on until all ranks know of the end
-        how["steps"] = 2 * iterations(case, options) + 4 * case.ranks
+        settings["steps"] = 2 * iterations(case, options) + 4 * case.ranks
         scheme = case.residual or RESIDUAL[case.method]
         axes["set"] = (("precision", f"{target(case, options):.6e}"), ("residual", scheme))
-    return space.expand(APP, {name: [value] for name, value in axes.items()}, how)
+    return space.expand(APP, {name: [value] for name, value in axes.items()}, settings)
 
 
 # ---- comparisons -----------------------------------------------------------------------------------------------------

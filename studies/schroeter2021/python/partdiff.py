@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import click
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import option, options_of
 
 APP = "poisson2d"
@@ -100,12 +100,12 @@ class Arguments:
 
 
 def parse(text: str) -> Arguments:
-    """Parse partdiff's six positions, as in `1 2 512 1 2 5000`. Raises UsageProblem with the usage when one is
+    """Parse partdiff's six positions, as in `1 2 512 1 2 5000`. Raises UsageError with the usage when one is
     wrong.
     """
     words = text.split()
     if len(words) != 6:
-        raise UsageProblem(f"--partdiff '{text}' has {len(words)} positions instead of 6; {USAGE}")
+        raise UsageError(f"--partdiff '{text}' has {len(words)} positions instead of 6; {USAGE}")
 
     def number(index: int, name: str, low: int, high: int) -> int:
         try:
@@ -113,7 +113,7 @@ def parse(text: str) -> Arguments:
         except ValueError:
             value = low - 1
         if not low <= value <= high:
-            raise UsageProblem(f"--partdiff: {name} '{words[index]}' is not {low} to {high}; {USAGE}")
+            raise UsageError(f"--partdiff: {name} '{words[index]}' is not {low} to {high}; {USAGE}")
         return value
 
     threads, method = number(0, "threads", 1, 1024), METHODS[number(1, "method", 1, 2)]
@@ -125,20 +125,20 @@ def parse(text: str) -> Arguments:
     except ValueError:
         precision = 0.0
     if not 1e-20 <= precision < 1:
-        raise UsageProblem(f"--partdiff: precision '{words[5]}' is not 1e-20 to below 1; {USAGE}")
+        raise UsageError(f"--partdiff: precision '{words[5]}' is not 1e-20 to below 1; {USAGE}")
     return Arguments(threads, method, interlines, function, precision, None)
 
 
 def translated(app: str, options: dict, given: Sequence[str]) -> dict:
     """Return a run's options with this study's flags in the words of every run. `given`: those of the command line.
 
-    Raises UsageProblem for flags that belong to poisson2d and another app, and for contradictions.
+    Raises UsageError for flags that belong to poisson2d and another app, and for contradictions.
     """
     found = dict(options)
     if app != APP:
         own = [name for name in OWN if options[name] is not None]
         if own:
-            raise UsageProblem(f"--{own[0].replace('_', '-')} belongs to app {APP}, not to {app}")
+            raise UsageError(f"--{own[0].replace('_', '-')} belongs to app {APP}, not to {app}")
         return found
     if options["partdiff"]:
         _take(parse(options["partdiff"]), found, given)
@@ -161,7 +161,7 @@ def _take(asked: Arguments, options: dict, given: Sequence[str]) -> None:
         name for name in ("cells", "interlines", "form", "function", "precision", "steps", "seconds") if name in given
     ]
     if clash:
-        raise UsageProblem(f"--partdiff and --{clash[0]} both say what to solve; use one of them")
+        raise UsageError(f"--partdiff and --{clash[0]} both say what to solve; use one of them")
     options |= {
         "threads": str(asked.threads),
         "form": asked.method,
@@ -179,10 +179,10 @@ def _take_interlines(options: dict) -> None:
     from haloscope.measure import lists
 
     if options["cells"]:
-        raise UsageProblem("--cells and --interlines both give the grid; use one of them")
+        raise UsageError("--cells and --interlines both give the grid; use one of them")
     values = lists.numbers(options["interlines"], "--interlines")
     if any(not 0 <= value <= 100000 for value in values):
-        raise UsageProblem(f"--interlines {options['interlines']} is not possible; use 0 to 100000")
+        raise UsageError(f"--interlines {options['interlines']} is not possible; use 0 to 100000")
     options["cells"] = ",".join(str(8 * value + 7) for value in values)
 
 
@@ -191,10 +191,10 @@ def _take_preset(options: dict, given: Sequence[str]) -> None:
     from haloscope.studies.schroeter2021 import cases as schroeter2021_cases
 
     if "strategy" in given or "residual" in given:
-        raise UsageProblem("--preset chooses the strategy and the residual scheme; drop --strategy and --residual")
+        raise UsageError("--preset chooses the strategy and the residual scheme; drop --strategy and --residual")
     method = options["form"] or "jacobi"
     if method not in METHODS.values():
-        raise UsageProblem("--preset depends on the method; give one --form: jacobi or gauss-seidel")
+        raise UsageError("--preset depends on the method; give one --form: jacobi or gauss-seidel")
     options["strategy"] = schroeter2021_cases.VERSIONS[options["preset"]][method]
     chain = "chain-pscw" if options["preset"] == "rma" else "chain"
     if options["precision"] is not None:
@@ -203,9 +203,9 @@ def _take_preset(options: dict, given: Sequence[str]) -> None:
 
 def _take_precision(options: dict) -> None:
     if not 1e-20 <= options["precision"] < 1:
-        raise UsageProblem(f"--precision {options['precision']:g} is not possible; use 1e-20 to below 1")
+        raise UsageError(f"--precision {options['precision']:g} is not possible; use 1e-20 to below 1")
     if options["seconds"] is not None:
-        raise UsageProblem("--precision and --seconds both say when a repetition ends; use one of them")
+        raise UsageError("--precision and --seconds both say when a repetition ends; use one of them")
     options["precision"] = repr(options["precision"])
     options["steps"] = options["steps"] or MOST_ITERATIONS
 
@@ -213,7 +213,7 @@ def _take_precision(options: dict) -> None:
 def _take_sequential(options: dict) -> None:
     """One sequential run of `--find-precision` iterations."""
     if not options["cells"]:
-        raise UsageProblem("--find-precision needs the size; give --interlines I")
+        raise UsageError("--find-precision needs the size; give --interlines I")
     options |= {
         "ranks": "1",
         "threads": "1",

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 
 METHODS = ("jacobi", "gauss-seidel")
 
@@ -26,10 +26,10 @@ def lines(interlines: int) -> int:
 def residuals(method: str, interlines: int, iterations: int) -> tuple[float, ...]:
     """Return the residuals of iterations 1 to `iterations` for function 1, right to seven digits.
 
-    Raises UsageProblem for an unknown method. Cost: iterations x (20 sqrt(iterations))^2 points, numpy.
+    Raises UsageError for an unknown method. Cost: iterations x (20 sqrt(iterations))^2 points, numpy.
     """
     if method not in METHODS:
-        raise UsageProblem(unknown_name("method of poisson2d", method, METHODS))
+        raise UsageError(unknown_name("method of poisson2d", method, METHODS))
     intervals = lines(interlines) - 1
     region = min(intervals, int(20 * math.sqrt(iterations)) + 50)
     # u[a, b] is the point a lines and b columns before the last ones; the far sides stay at their start value

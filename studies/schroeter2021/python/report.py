@@ -53,7 +53,7 @@ def ratio(a: Run, b: Run) -> stats.Estimate:
 
 def verdict(r: stats.Estimate) -> str:
     """The verdict on a ratio to the first variant; no winner inside the noise or from too few launches."""
-    return stats.told(r, "slower", "faster", LEAST_LAUNCHES)
+    return stats.verdict_text(r, "slower", "faster", LEAST_LAUNCHES)
 
 
 def fastest(runs: Sequence[Run]) -> str:

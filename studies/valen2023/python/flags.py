@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.options.kinds import option, options_of
 
 EXCHANGE_WORDS = {"ordered": "ordered", "sync": "ordered", "direct": "direct", "async": "direct"}
@@ -24,19 +24,19 @@ OPTIONS = options_of(
 
 
 def translated(options: dict) -> dict:
-    """Return a run's options with these flags in the words of every run. Raises UsageProblem for contradictions."""
+    """Return a run's options with these flags in the words of every run. Raises UsageError for contradictions."""
     found = dict(options)
     height, length = options["height"], options["length"]
     if (height is None) != (length is None):
-        raise UsageProblem("-h (height) and -l (length) belong together; give both, or use --cells LENGTHxHEIGHT")
+        raise UsageError("-h (height) and -l (length) belong together; give both, or use --cells LENGTHxHEIGHT")
     if height is not None:
         if options["cells"]:
-            raise UsageProblem("--cells and -h/-l both give the grid; use one of them")
+            raise UsageError("--cells and -h/-l both give the grid; use one of them")
         found |= {"cells": f"{length}x{height}", "real": options["real"] or "f32"}
     if options["exchange"]:
-        from haloscope import core
+        from haloscope import bridge
 
         on_device = options["device"] not in (None, "none")
-        usual = core.device_strategy_names()[0] if on_device else core.Choice.strategy
+        usual = bridge.device_strategy_names()[0] if on_device else bridge.Choice.strategy
         found["strategy"] = f"{EXCHANGE_WORDS[options['exchange']]}/{usual.partition('/')[2]}"
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.studies.parts import concurrent, sequence
 from haloscope.studies.valen2023 import regression
 from haloscope.studies.valen2023.regression import Features, Fit
@@ -166,7 +166,7 @@ class Model:
     def times(self, cells: Sequence[Cell]) -> dict[str, np.ndarray]:
         """Return the seconds per run of every part, one per cell; desync as `waiting` and `imbalance`.
 
-        cells: of the fitted machine; their times are not read. Raises UsageProblem for an exchange it was not fitted
+        cells: of the fitted machine; their times are not read. Raises UsageError for an exchange it was not fitted
         on.
         """
         parts = {name: fit.predict(_SHARED[name][0](cells)) for name, fit in self.shared.items()}
@@ -204,7 +204,7 @@ def _grouped(cells, by: str, fits: Mapping, predict: Callable) -> np.ndarray:
     keys, result = [getattr(c, by) for c in cells], np.empty(len(cells))
     for key in set(keys):
         if key not in fits:
-            raise UsageProblem(f"the model was not fitted on runs with {by} {key}; fit it on some")
+            raise UsageError(f"the model was not fitted on runs with {by} {key}; fit it on some")
         rows = [i for i, k in enumerate(keys) if k == key]
         result[rows] = predict(fits[key], [cells[i] for i in rows])
     return result
@@ -216,11 +216,11 @@ def fit(cells: Sequence[Cell], resamples: int = 0) -> Model:
     cells: phased runs of each exchange to be predicted and overlapped runs, at depths and sizes that tell the features
     apart.
     resamples: bootstrap samples for intervals, 0 = none. Parts are fitted to phased runs, where they do not disturb
-    each other; inner, outer and the overlapped rest to overlapped ones. Raises UsageProblem when runs are too few.
+    each other; inner, outer and the overlapped rest to overlapped ones. Raises UsageError when runs are too few.
     Source: model notes, section 1.
     """
     if len({c.machine for c in cells}) != 1:
-        raise UsageProblem("a model describes one machine; give it the runs of exactly one")
+        raise UsageError("a model describes one machine; give it the runs of exactly one")
     runs = {flag: [c for c in cells if c.overlapped is flag] for flag in (False, True)}
     shared = {
         name: regression.fit(features(runs[flag]), timer(runs[flag], clock), resamples)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 Features = Mapping[str, np.ndarray]  # per name one number >= 0 per row
 ROUNDING = 1e-18  # squared errors below this are rounding: all such fits are equal
@@ -69,7 +69,7 @@ def fit(features: Features, measured: Sequence[float], resamples: int = 0, seed:
 
     features: per name one number >= 0 per row, any unit. measured: seconds, > 0, one per row. resamples: bootstrap
     samples over rows for intervals, 0 = none (default). seed: of the random numbers. Returns the fit; a coefficient is
-    0 where the data would want it negative. Cost: 1 + resamples small NNLS problems. Raises UsageProblem for values
+    0 where the data would want it negative. Cost: 1 + resamples small NNLS problems. Raises UsageError for values
     that are not positive and for fewer rows than features. Source: Lawson and Hanson 1974, chapter 23 (NNLS); rows
     divided by the measured value as in Valen 2023's digest, model notes, section 1.
     """
@@ -108,11 +108,11 @@ def score(predicted: Sequence[float], measured: Sequence[float]) -> Score:
     """Score predictions by their relative errors.
 
     predicted, measured: seconds, one per row; measured > 0. Returns mean, median, 90th percentile and maximum as
-    fractions. Raises UsageProblem without rows.
+    fractions. Raises UsageError without rows.
     """
     errors = np.abs(np.asarray(predicted, dtype=float) / np.asarray(measured, dtype=float) - 1)
     if not errors.size:
-        raise UsageProblem("no row is left to score a prediction on; hold out at least one")
+        raise UsageError("no row is left to score a prediction on; hold out at least one")
     return Score(*map(float, (errors.mean(), np.median(errors), np.percentile(errors, 90), errors.max())), errors.size)
 
 
@@ -123,15 +123,15 @@ def _matrix(features: Features) -> np.ndarray:
 def _require_fittable(names: Sequence[str], matrix: np.ndarray, values: np.ndarray) -> None:
     bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if bad.size:
-        raise UsageProblem(
+        raise UsageError(
             f"relative errors need positive times, but row {bad[0]} is {values[bad[0]]:g}; leave out rows without the "
             "part"
         )
     if len(values) < len(names):
-        raise UsageProblem(f"{len(values)} rows cannot determine {', '.join(names)}; measure more sizes or depths")
+        raise UsageError(f"{len(values)} rows cannot determine {', '.join(names)}; measure more sizes or depths")
     if not np.isfinite(matrix).all() or (matrix < 0).any():
         worst = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0) | (matrix < 0).any(axis=0))[0])]
-        raise UsageProblem(f"feature '{worst}' has a value that is negative or no number; features count things")
+        raise UsageError(f"feature '{worst}' has a value that is negative or no number; features count things")
 
 
 def _solve(relative: np.ndarray) -> np.ndarray:

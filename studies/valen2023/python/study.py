@@ -50,7 +50,7 @@ def request(side: int, program: str, depth: int, options: Options) -> space.Spac
         "process_grid": "square",
         "barrier": True,
     }
-    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.how())
+    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.settings())
 
 
 def points(options: Options) -> dict[tuple[int, str, int], space.Space]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.studies.valen2023 import regression
 
 BYTES = np.array([1e2, 1e3, 1e4, 1e5, 1e6, 1e7])
@@ -100,10 +100,10 @@ def test_single_terms_can_be_predicted():
     ],
 )
 def test_what_cannot_be_fitted_is_refused_with_the_row_or_feature(features, measured, told):
-    with pytest.raises(UsageProblem, match=told):
+    with pytest.raises(UsageError, match=told):
         regression.fit(features, measured)
 
 
 def test_a_score_of_nothing_is_refused():
-    with pytest.raises(UsageProblem, match="hold out at least one"):
+    with pytest.raises(UsageError, match="hold out at least one"):
         regression.score([], [])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from haloscope import studies
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import checks
 from haloscope.studies.valen2023 import findings, model, replay
@@ -325,10 +325,10 @@ def test_where_every_depth_is_unpredictable_the_advice_is_of_all_and_names_them(
 
 
 def test_a_model_is_of_one_machine_and_of_the_exchanges_it_was_fitted_on():
-    with pytest.raises(UsageProblem, match="one machine"):
+    with pytest.raises(UsageError, match="one machine"):
         model.fit(findings.published_cells())
     ordered = model.fit(chosen(machine="V100", exchange="ordered"))
-    with pytest.raises(UsageProblem, match="exchange direct"):
+    with pytest.raises(UsageError, match="exchange direct"):
         ordered.predict(chosen(machine="V100", exchange="direct"))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from haloscope import outputs
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.report import tables
 from haloscope.report.blocks import Row, heading, place
 
@@ -28,7 +28,7 @@ LEAST_LABELLED = 0.03  # of the iteration: shorter segments have no room for the
 
 
 def refuse_foreign(file: Path) -> None:
-    """Raise UsageProblem when the trace or the figure would replace a file of another program."""
+    """Raise UsageError when the trace or the figure would replace a file of another program."""
     outputs.refuse_foreign(file, outputs.TRACE)
     outputs.refuse_foreign_figure(outputs.stem_of(file))
 
@@ -36,11 +36,11 @@ def refuse_foreign(file: Path) -> None:
 def draw(table: Iterable[Row], file: Path) -> str:
     """Write the trace of some rows and draw it; return the lines that name the files.
 
-    Raises UsageProblem for rows without timelines.
+    Raises UsageError for rows without timelines.
     """
     shown = with_timeline(table)
     if not shown:
-        raise UsageProblem("these records have no timelines; measure with --timeline")
+        raise UsageError("these records have no timelines; measure with --timeline")
     write_trace(shown, file)
     drawn = figure(shown, outputs.stem_of(file))
     return f"trace:   {file}\nfigure:  {', '.join(map(str, drawn))}"

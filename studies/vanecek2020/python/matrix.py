@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.measure import blocks
 from haloscope.measure.blocks import Blocks
 from haloscope.measure.space import Space
@@ -32,10 +32,10 @@ LOOKED_AT = ("M", "S")  # workloads of that experiment, the first one that is me
 
 
 def workloads(options: Options) -> list[str]:
-    """Return the names of the workloads. Raises UsageProblem for numbers that none has."""
+    """Return the names of the workloads. Raises UsageError for numbers that none has."""
     if bad := [n for n in options.sizes if not 1 <= n <= len(blocks.WORKLOADS)]:
         names = ", ".join(f"{n} {name}" for n, name in enumerate(blocks.WORKLOADS, 1))
-        raise UsageProblem(f"--sizes {bad[0]} is no workload of vanecek2020; use {names}")
+        raise UsageError(f"--sizes {bad[0]} is not a workload of vanecek2020; use {names}")
     if options.sizes:
         return [blocks.WORKLOADS[n - 1] for n in options.sizes]
     return list(SMALL if options.short and device(options) == "host" else blocks.WORKLOADS)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 from haloscope.measure import devices, launch, lists
 from haloscope.measure.space import Space
 from haloscope.report import variants
@@ -86,16 +86,16 @@ class Blocks:
 def plan(workloads: str, variants: Sequence[str], with_timeline: bool, options: Mapping[str, Any]) -> Space:
     """Return the exchanges of lists of workloads, variants and options of `haloscope blocks`.
 
-    Raises UsageProblem for lists that cannot be read, and for options that exclude each other.
+    Raises UsageError for lists that cannot be read, and for options that exclude each other.
     """
     sizes = sizes_of(options["sizes"])
     names = lists.names(workloads, WORKLOADS, "workload")
     chosen, schemes = variant_list(variants), lists.names(options["scheme"], SCHEMES, "scheme")
     detail = options["detail"] or ("on" if with_timeline else OFF)
     if with_timeline and detail == OFF:
-        raise UsageProblem("--timeline shows what --detail logs; use --detail on or posting")
+        raise UsageError("--timeline shows what --detail logs; use --detail on or posting")
     if sizes and len(names) > 1:
-        raise UsageProblem("--bytes takes the place of a workload's sizes; name one workload, for its threads")
+        raise UsageError("--bytes takes the place of a workload's sizes; name one workload, for its threads")
     settings = {name: options[name] for name in ("check", "warmup", "iterations", "repetitions")}
     settings |= {"device": _device_of(options["device"]), "detail": detail, "timeline": with_timeline}
     ranks = lists.numbers(options["ranks"], "--ranks") if options["ranks"] else [usual_ranks(settings["device"])]
@@ -109,10 +109,10 @@ def plan(workloads: str, variants: Sequence[str], with_timeline: bool, options: 
 
 
 def _device_of(text: str) -> str:
-    """Return the one back end of --device. Raises UsageProblem for several and for none."""
+    """Return the one back end of --device. Raises UsageError for several and for none."""
     found = devices.resolve(text)
     if "," in found or found == devices.NONE:
-        raise UsageProblem(f"--device '{text}': blocks are of one device; use auto, cuda, hip or host")
+        raise UsageError(f"--device '{text}': blocks are of one device; use auto, cuda, hip or host")
     return found
 
 
@@ -120,11 +120,11 @@ def variant_list(texts: Sequence[str]) -> list[str]:
     """Return the variants, each once, of texts with lists: variants and globs of their full names, cut at semicolons;
     `all`.
 
-    Raises UsageProblem for one that is unknown.
+    Raises UsageError for one that is unknown.
     """
     items = [item.strip() for text in texts for item in text.split(";") if item.strip()]
     if not items:
-        raise UsageProblem(f"--variant names none; write for example --variant '{variants.all_variants()[0]}', or all")
+        raise UsageError(f"--variant names none; write for example --variant '{variants.all_variants()[0]}', or all")
     return list(dict.fromkeys(itertools.chain.from_iterable(map(_matching, items))))
 
 
@@ -135,19 +135,19 @@ def _matching(item: str) -> list[str]:
     valid = variants.all_variants()
     found = fnmatch.filter(valid, pattern)
     if not found:
-        raise UsageProblem(unknown_name("variant of blocks", item, valid))
+        raise UsageError(unknown_name("variant of blocks", item, valid))
     return found
 
 
 def sizes_of(text: str | None) -> tuple[int, ...]:
     """Return the bytes of the buffers in a list, which may repeat; () without a list.
 
-    Raises UsageProblem for a buffer that is not made of whole elements.
+    Raises UsageError for a buffer that is not made of whole elements.
     """
     sizes = tuple(lists.numbers(text, "--bytes", repeated=True)) if text else ()
     for size in sizes:
         if size < ELEMENT_BYTES or size % ELEMENT_BYTES:
-            raise UsageProblem(
+            raise UsageError(
                 f"--bytes {size} is not possible: buffers hold numbers of {ELEMENT_BYTES} bytes; use "
                 f"multiples of {ELEMENT_BYTES}"
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 
 BASELINE, TASKQUEUE, KERNELS = FLOWS = ("baseline", "taskqueue", "kernels")
 
@@ -77,17 +77,17 @@ def without(variant: str, *names: str) -> str:
 def canonical(variant: str) -> str:
     """Return a variant's full name, in which it has a word of every switch.
 
-    variant: "taskqueue:queue,chunks=4". Raises UsageProblem for an unknown flow or word, two words of one kind, and a
+    variant: "taskqueue:queue,chunks=4". Raises UsageError for an unknown flow or word, two words of one kind, and a
     number that is none.
     """
     flow = flow_of(variant)
     if flow not in FLOWS:
-        raise UsageProblem(unknown_name("flow of blocks", flow, FLOWS))
+        raise UsageError(unknown_name("flow of blocks", flow, FLOWS))
     given: dict[str, str] = {}
     for word in words_of(variant):
         kind = _kind_of(flow, word)
         if kind in given:
-            raise UsageProblem(
+            raise UsageError(
                 f"variant '{variant}' has '{given[kind]}' and '{word}', of the same kind; give one of them"
             )
         given[kind] = word
@@ -103,9 +103,9 @@ def _kind_of(flow: str, word: str) -> str:
     name, _, value = word.partition("=")
     if name not in numbers:
         known = [w for s in switches for w in (s.off, s.on)] + [f"{number}=N" for number in numbers]
-        raise UsageProblem(unknown_name(f"word of the {flow} of blocks", word, known))
+        raise UsageError(unknown_name(f"word of the {flow} of blocks", word, known))
     if not (value.isascii() and value.isdecimal()):
-        raise UsageProblem(f"'{word}' of a variant of blocks is not possible; write {name}=N with a whole number")
+        raise UsageError(f"'{word}' of a variant of blocks is not possible; write {name}=N with a whole number")
     return name
 
 

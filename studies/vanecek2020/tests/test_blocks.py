@@ -298,7 +298,7 @@ def test_sizes_may_repeat_and_ranks_without_a_card_each_have_both_sides(monkeypa
     from haloscope.measure import devices, launch
 
     assert requests.sizes_of("8,8,16..32+8") == (8, 8, 16, 24, 32)
-    with pytest.raises(errors.UsageProblem, match="multiples of 8"):
+    with pytest.raises(errors.UsageError, match="multiples of 8"):
         requests.sizes_of("8,9")
     cards = [
         {"name": "cuda", "absent": "", "devices": [{}]},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 from haloscope.studies.parts import Composition, concurrent, sequence
 
 MPI = ("mpi x", "mpi y", "mpi z")  # the exchange of one dimension
@@ -38,21 +38,21 @@ def step_time(version: str, parts: Mapping[str, float]) -> float:
     version: B, C, F, G, H or I. parts: seconds per step of every part in the version's formula
     (`VERSIONS[version].names`); "cpu boundary" are the points that wait for MPI halos, with the copy of the new state
     to the current one. In H and I the GPU parts are those of the inner block, the CPU parts those of the box around it.
-    Returns seconds. Raises UsageProblem for an unknown version and for a part without a time. Source: section IV-B to
+    Returns seconds. Raises UsageError for an unknown version and for a part without a time. Source: section IV-B to
     IV-I.
     """
     if version not in VERSIONS:
-        raise UsageProblem(unknown_name("version", version, VERSIONS))
+        raise UsageError(unknown_name("version", version, VERSIONS))
     return VERSIONS[version].time(parts)
 
 
 def box_share(block: Sequence[int], thickness: int) -> float:
     """Return the part of a block's points that lie in its outer box: 1 - (nx-2w)(ny-2w)(nz-2w) / (nx ny nz).
 
-    block: points per dimension. thickness: w >= 0, in points. Raises UsageProblem when the box leaves no inner block.
+    block: points per dimension. thickness: w >= 0, in points. Raises UsageError when the box leaves no inner block.
     """
     if min(block) <= 2 * thickness:
-        raise UsageProblem(
+        raise UsageError(
             f"a box of thickness {thickness} leaves nothing inside a block of {'x'.join(map(str, block))}; "
             f"use less than {math.ceil(min(block) / 2)}"
         )
@@ -67,7 +67,7 @@ def parts_of(
     block: points per dimension of a task. gpu, cpu: seconds in which GPU or CPU alone sweep the block. mpi: seconds of
     the exchange, packing included. copies: seconds of both directions between CPU and GPU, as long for a block as for
     the slightly smaller block in a box. thickness: w >= 1 of the box of H and I. Returns seconds by part; each of three
-    dimensions gets a third of what all share, each direction of copying half. Raises UsageProblem as `box_share` does.
+    dimensions gets a third of what all share, each direction of copying half. Raises UsageError as `box_share` does.
     """
     box = box_share(block, thickness) if version in "HI" else 1.0 if version in "BC" else 0.0
     outer = min(box, box_share(block, 1))  # one layer waits for MPI halos

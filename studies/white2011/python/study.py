@@ -79,7 +79,7 @@ def request(letter: str, cells: int, tasks: int, threads: int, options: Options)
     }
     if letter in ON_DEVICE:  # the walls count in schedules that have some
         axes |= {"device": options.device, "strategy": ON_DEVICE[letter][-1], "walls": WALLS}
-    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.how())
+    return space.expand(APP, {name: [value] for name, value in axes.items()}, options.settings())
 
 
 def points(options: Options) -> dict[tuple[int, int, str, int, int], space.Space]:
@@ -179,7 +179,7 @@ def gains(best: dict) -> list[tuple[int, int, str, stats.Estimate]]:
 def _gains(best: dict) -> str:
     lines = []
     for cells, cores, letter, gain in gains(best):
-        told = stats.told(gain, "faster", "slower")
+        told = stats.verdict_text(gain, "faster", "slower")
         ends = tables.interval(gain, "{:.3f}".format)
         lines.append([f"{cells}^3", cores, f"{letter} over B", f"{gain.value:.3f}", ends, told, EXPECTED[letter]])
     headers = ["cells", "cores", "", "speed", "95 %", "here", "published"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 from haloscope.studies.parts import concurrent, sequence
 from haloscope.studies.white2011 import model
 from haloscope.studies.white2011 import replay as white2011_replay
@@ -42,7 +42,7 @@ def test_parts_in_sequence_add_up_and_side_by_side_the_longest_counts():
 
 
 def test_a_part_without_a_time_is_named():
-    with pytest.raises(UsageProblem, match="given for c;"):
+    with pytest.raises(UsageError, match="given for c;"):
         sequence("a", concurrent("b", "c")).time({"a": 1, "b": 2})
 
 
@@ -122,13 +122,13 @@ def test_the_box_has_the_points_of_the_papers_formula():
     assert model.box_share((420, 420, 420), 1) == pytest.approx(0.014, abs=5e-4)
     assert model.box_share((420, 420, 420), 3) == pytest.approx(0.042, abs=5e-4)
     assert model.box_share((30, 30, 30), 1) == pytest.approx(0.187, abs=5e-4)
-    with pytest.raises(UsageProblem, match="less than 4"):
+    with pytest.raises(UsageError, match="less than 4"):
         model.box_share((20, 7, 20), 4)
     assert model.box_share((20, 7, 20), 3) < 1
 
 
 def test_an_unknown_version_is_refused():
-    with pytest.raises(UsageProblem, match="unknown version 'E'"):
+    with pytest.raises(UsageError, match="unknown version 'E'"):
         model.step_time("E", PARTS)
 
 

@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 import haloscope
 from haloscope import memory
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 FIRST = COMM.rank == 0
@@ -24,7 +24,7 @@ FIRST = COMM.rank == 0
 
 def refused(part: str, call, *arguments, **options) -> None:
     """All ranks get an error that says `part`."""
-    with pytest.raises(UsageProblem) as caught:
+    with pytest.raises(UsageError) as caught:
         call(*arguments, **options)
     assert part in str(caught.value), str(caught.value)
 
@@ -245,8 +245,8 @@ def check_communicators() -> None:
     """What no grid can be split over is refused by name on the ranks that pass it."""
     make, u = haloscope.Grid, np.zeros((6, 6))
     for odd in (LooksLikeOne(), None, "world", MPI, MPI.COMM_WORLD.py2f()):
-        refused("no communicator", make, odd, (8, 8))
-        refused("no communicator", haloscope.Exchange, odd, [u])
+        refused("not a communicator", make, odd, (8, 8))
+        refused("not a communicator", haloscope.Exchange, odd, [u])
     some = COMM.Split(MPI.UNDEFINED if FIRST else 0)
     if FIRST:
         refused("COMM_NULL", make, some, (8, 8))
@@ -497,7 +497,7 @@ def main() -> None:
     frozen = u.copy()
     frozen.flags.writeable = False
 
-    refused("no communicator", make, 3, (4, 4))
+    refused("not a communicator", make, 3, (4, 4))
     refused("4 axes", make, COMM, (4, 4, 4, 4))
     refused("a number for each axis", make, COMM, 512)
     refused("order is 'x'", make, COMM, (4, 4), order="x")

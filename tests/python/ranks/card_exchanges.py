@@ -15,7 +15,7 @@ import pytest
 from mpi4py import MPI
 
 import haloscope
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 STEPS = 5
@@ -125,7 +125,7 @@ def check_calls(package: Any, grid: haloscope.Grid) -> None:
         ends = [1 + (np.arange(n) == 0).astype(int) + (np.arange(n) == n - 1) for n in grid.shape]
         expected = ends[0][:, None, None] * ends[1][None, :, None] * ends[2]
         np.testing.assert_array_equal(package.get(ones)[grid.inner()], expected)
-    with pytest.raises(UsageProblem, match="in host memory"):
+    with pytest.raises(UsageError, match="in host memory"):
         haloscope.Exchange(grid, [first, np.ones(first.shape)])
 
 

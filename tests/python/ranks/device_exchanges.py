@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 import haloscope
 from haloscope import memory, ranks
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 
@@ -127,14 +127,14 @@ def check_guard(grid: haloscope.Grid, stream: Stream) -> None:
         halo.require_fresh(1)
         halo.changed(stream=stream)
         halo.check_clean(stream=stream)
-        with pytest.raises(UsageProblem, match="is stale"):
+        with pytest.raises(UsageError, match="is stale"):
             halo.require_fresh(1)
         stream.finish()
         values = u.get()
         assert np.isnan(values).any()
         values[1, 1, 1] = values[0, 1, 1]
         u.set(values)
-        with pytest.raises(UsageProblem, match="from a stale halo"):
+        with pytest.raises(UsageError, match="from a stale halo"):
             halo.check_clean()
         u.set(filled(grid, u.like))
         halo.changed()
@@ -166,17 +166,17 @@ def main() -> None:
             halo(stream=0)
             np.testing.assert_array_equal(other.get(), whole(grid, u.like))
             check_sums(grid, halo, other, stream)
-            with pytest.raises(UsageProblem, match="in host memory"):
+            with pytest.raises(UsageError, match="in host memory"):
                 halo.rebind([u.like, v])
-            with pytest.raises(UsageProblem, match="no stream"):
+            with pytest.raises(UsageError, match="no stream"):
                 halo.start(stream="fast")
-        with pytest.raises(UsageProblem, match="'array 1' is in host memory"):
+        with pytest.raises(UsageError, match="'array 1' is in host memory"):
             haloscope.Exchange(grid, [u, u.like])
-        with pytest.raises(UsageProblem, match="staged"):
+        with pytest.raises(UsageError, match="staged"):
             haloscope.Exchange(grid, [u], strategy="ordered/p2p")
         with (
             haloscope.Exchange(grid, [u.like], strategy="ordered/p2p") as halo,
-            pytest.raises(UsageProblem, match="in host memory"),
+            pytest.raises(UsageError, match="in host memory"),
         ):
             halo.start(stream=stream)
         for array in (u, v, other):

@@ -11,7 +11,7 @@ import numpy as np
 from mpi4py import MPI
 
 import haloscope
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 
@@ -19,7 +19,7 @@ COMM = MPI.COMM_WORLD
 def problem_of(work: Callable[[], object]) -> str:
     try:
         work()
-    except UsageProblem as problem:
+    except UsageError as problem:
         return str(problem)
     return ""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from mpi4py import MPI
 
 import haloscope
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 FIRST = COMM.rank == 0
@@ -20,7 +20,7 @@ FIRST = COMM.rank == 0
 def said(call: Callable[[], object]) -> str:
     try:
         call()
-    except UsageProblem as problem:
+    except UsageError as problem:
         return str(problem)
     return "no error"
 

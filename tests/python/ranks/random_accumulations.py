@@ -14,7 +14,7 @@ import random_exchanges
 from mpi4py import MPI
 
 import haloscope
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 TYPES = ("i1", "u2", "i4", "u4", "i8", "f4", "f8", "c8", "c16")
@@ -159,7 +159,7 @@ def check_refusals() -> None:
             for call in (halo.accumulate, halo.start_accumulate):
                 try:
                     call()
-                except UsageProblem as problem:
+                except UsageError as problem:
                     text = f"odd one has elements of type {array.dtype}, which cannot be added"
                     assert str(problem).startswith(text), problem  # noqa: PT017 (no pytest on these ranks)
                 else:

@@ -9,7 +9,7 @@ import numpy as np
 from mpi4py import MPI
 
 import haloscope
-from haloscope.errors import UsageProblem
+from haloscope.errors import UsageError
 
 COMM = MPI.COMM_WORLD
 CELLS = (16, 12)
@@ -44,7 +44,7 @@ def check(strategy: str, nodes: list[int]) -> tuple[int, int]:
 def refused(comm: MPI.Comm = COMM, **arguments: object) -> str:
     try:
         haloscope.Grid(comm, CELLS, **arguments)
-    except UsageProblem as problem:
+    except UsageError as problem:
         return str(problem)
     return ""
 

@@ -15,7 +15,7 @@ import pytest
 from mpi4py import MPI
 
 import haloscope
-from haloscope.errors import HaloscopeError, UsageProblem
+from haloscope.errors import HaloscopeError, UsageError
 
 COMM = MPI.COMM_WORLD
 LAST = COMM.size - 1
@@ -228,7 +228,7 @@ def check_exchanges(grid: haloscope.Grid) -> None:
     for axes in ((1,), (0, 0), "x", (2**70, 1), *unlisted(0, 1)):
         fails(lambda axes=axes: haloscope.Exchange(cart, u, axes=axes if WRONG else (0, 1)), "axes")
     if COMM.size > 1:
-        with pytest.raises(UsageProblem, match="different axes"):
+        with pytest.raises(UsageError, match="different axes"):
             haloscope.Exchange(cart, np.zeros((4, 4)), axes=(1, 0) if WRONG else (0, 1))
     cart.Free()
 
@@ -270,7 +270,7 @@ def check_open_exchange(grid: haloscope.Grid, strategy: str) -> None:
 
 def check_local_calls(grid: haloscope.Grid) -> None:
     def refused(call: Callable[[], object], part: str) -> None:
-        with pytest.raises(UsageProblem) as caught:
+        with pytest.raises(UsageError) as caught:
             call()
         assert part in str(caught.value)
 

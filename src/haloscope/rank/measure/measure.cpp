@@ -122,7 +122,7 @@ std::int64_t choose_steps(Session& s, const Request& request, Run& run) {
 
 Json request_json(const Request& r, const Run& run, std::int64_t steps) {
   Json json = to_json(r.choice);
-  json.update(how_json(r));
+  json.update(measure_json(r));
   for (const char* here : {"verify", "timeline", "trace"}) json.erase(here);
   json["steps"] = steps;
   json["memory"] = to_word(run.memory());

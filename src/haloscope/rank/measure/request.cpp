@@ -41,7 +41,7 @@ void take(const std::string& name, std::string& value, const Json& json) {
 }
 
 /// Refuses what cannot be measured for any choice.
-void check_how(const Request& r) {
+void check_measure(const Request& r) {
   check(r.steps >= 1, "--steps " + std::to_string(r.steps) + " is not possible; use 1 or more");
   check(r.repetitions >= 1, "--repetitions must be 1 or more");
   check(r.warmup >= 0 && r.verify >= 0 && r.seconds >= 0, "--warmup, --verify and --seconds cannot be negative");
@@ -67,7 +67,7 @@ void check_here(const Choice& choice) {
 
 Choice requested_choice(const Json& request) {
   Json choice = request;
-  for (const auto& [name, meaning] : how_fields())
+  for (const auto& [name, meaning] : measure_fields())
     if (choice.is_object()) choice.erase(name);
   return choice_from_json(choice);
 }
@@ -77,15 +77,15 @@ Request measurement_request(const Json& json, const std::string& id, int ranks) 
   Request r;
   r.id = id;
   Json choice = json;
-#define HOW_FIELD(type, name, value, meaning) \
+#define MEASURE_FIELD(type, name, value, meaning) \
   if (json.contains(#name)) take(#name, r.name, json[#name]);
 #include "haloscope/rank/measure/measure.def"
-#undef HOW_FIELD
+#undef MEASURE_FIELD
   choice["ranks"] = ranks;
   if (choice.value("device", "") == "auto") choice["device"] = device::find_backend("auto").name;
   r.choice = requested_choice(choice);
   r.timeline = r.timeline || !r.trace.empty();
-  check_how(r);
+  check_measure(r);
   check_here(r.choice);
   if (auto reason = illegal(r.choice); !reason.empty()) throw UsageError(reason);
   const Problem problem = problem_of(r.choice);
@@ -95,19 +95,19 @@ Request measurement_request(const Json& json, const std::string& id, int ranks) 
   return r;
 }
 
-Json how_json(const Request& r) {
+Json measure_json(const Request& r) {
   Json json;
-#define HOW_FIELD(type, name, value, meaning) json[#name] = r.name;
+#define MEASURE_FIELD(type, name, value, meaning) json[#name] = r.name;
 #include "haloscope/rank/measure/measure.def"
-#undef HOW_FIELD
+#undef MEASURE_FIELD
   return json;
 }
 
-std::vector<std::pair<std::string, std::string>> how_fields() {
+std::vector<std::pair<std::string, std::string>> measure_fields() {
   return {
-#define HOW_FIELD(type, name, value, meaning) {#name, meaning},
+#define MEASURE_FIELD(type, name, value, meaning) {#name, meaning},
 #include "haloscope/rank/measure/measure.def"
-#undef HOW_FIELD
+#undef MEASURE_FIELD
   };
 }
 
@@ -130,7 +130,7 @@ void declare(CLI::App& cli, OptionTexts& texts) {
   cli.add_option("app", texts.app, "the app to run")->required();
   for (const ChoiceField& field : choice_fields())
     cli.add_option(option_of(field.name), texts.fields[field.name], field.meaning);
-  for (const auto& [name, meaning] : how_fields()) cli.add_option(option_of(name), texts.fields[name], meaning);
+  for (const auto& [name, meaning] : measure_fields()) cli.add_option(option_of(name), texts.fields[name], meaning);
   cli.add_option("--set", texts.set, "NAME=VALUE: a parameter of the app")->take_all()->allow_extra_args(false);
 }
 
@@ -161,7 +161,7 @@ Json request_from_words(const std::vector<std::string>& given) {
   Json request{{"app", texts.app}};
   for (const ChoiceField& field : choice_fields())
     if (cli.count(option_of(field.name)) > 0) request[field.name] = field_from_text(field, texts.fields[field.name]);
-  for (const auto& [name, meaning] : how_fields())
+  for (const auto& [name, meaning] : measure_fields())
     if (cli.count(option_of(name)) > 0) request[name] = how_from_text(name, texts.fields[name]);
   for (const std::string& one : texts.set) {
     const auto equals = one.find('=');

@@ -9,13 +9,13 @@
 
 namespace haloscope {
 
-/// A measurement: a choice, and how it is measured.
+/// A measurement: a choice, and the settings to measure it with.
 struct Request {
   std::string id;
   Choice choice;
-#define HOW_FIELD(type, name, value, meaning) type name = value;
+#define MEASURE_FIELD(type, name, value, meaning) type name = value;
 #include "haloscope/rank/measure/measure.def"
-#undef HOW_FIELD
+#undef MEASURE_FIELD
 };
 
 /// @param json  the request of a record: fields of choice.def and measure.def, app, set. @param ranks  size of the run.
@@ -28,10 +28,10 @@ Request measurement_request(const nlohmann::json& json, const std::string& id, i
 Choice requested_choice(const nlohmann::json& request);
 
 /// How a request is measured, as requested.
-nlohmann::json how_json(const Request& request);
+nlohmann::json measure_json(const Request& request);
 
 /// The fields of measure.def: name and meaning.
-std::vector<std::pair<std::string, std::string>> how_fields();
+std::vector<std::pair<std::string, std::string>> measure_fields();
 
 /// The request from APP and options on a command line: `laplace2d --cells 64x64 --set weights=...`.
 /// @throws UsageError for an unknown option or a value that cannot be.

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from haloscope import core, errors, outputs, terminal
+from haloscope import bridge, errors, outputs, terminal
 from haloscope import records as record_files
-from haloscope.core import build
+from haloscope.bridge import build
 from haloscope.measure import answers, campaign, launch, space
 from haloscope.measure.request import Request
 from haloscope.records import stats
@@ -66,13 +66,13 @@ def run(output: Path, quick: bool) -> list[dict]:
     quick: few short solves in one launch, and PETSc only where its program is built. Records: `cg-solve` (a method of
     PETSc or cg3d in one launch: seconds of each solve; of PETSc also calls and seconds by function), `cg-allreduce`,
     and `cg-missing` where PETSc is not to be had. Takes seconds once PETSc is built, which takes minutes.
-    Raises HaloscopeError when a program fails, UsageProblem when `output` holds something else.
+    Raises HaloscopeError when a program fails, UsageError when `output` holds something else.
     """
     effort = QUICK if quick else FULL
     outputs.refuse_foreign(output, SOLVES)
     try:
         folder = _petsc_build(quick)
-    except errors.NotAvailable as error:
+    except errors.UnavailableError as error:
         found = [{"kind": MISSING, "what": PACKAGE, "reason": str(error)}, *_native(output, effort)]
     else:
         found = [record for ranks in _rank_counts() for record in _launches(folder, ranks, effort)]
@@ -86,15 +86,15 @@ def _rank_counts() -> list[int]:
 
 
 def _petsc_build(quick: bool) -> Path:
-    """Return the build that holds the program. Raises NotAvailable where PETSc cannot be had."""
+    """Return the build that holds the program. Raises UnavailableError where PETSc cannot be had."""
     if quick and not (build.preset_folder(PRESET) / "bench" / PROGRAM).exists():
-        raise errors.NotAvailable(f"{PROGRAM} is not built, which takes minutes; measure without --quick")
+        raise errors.UnavailableError(f"{PROGRAM} is not built, which takes minutes; measure without --quick")
     return build.build_preset(PRESET, PROGRAM)
 
 
 def _launches(folder: Path, ranks: int, effort: Effort) -> Iterator[dict]:
     """Yield the records of some launches of the program that holds both solvers."""
-    grid = "x".join(map(str, core.process_grid("cubic", ranks, (SIDE,) * 3)))
+    grid = "x".join(map(str, bridge.process_grid("cubic", ranks, (SIDE,) * 3)))
     words = ["--side", SIDE, "--grid", grid, "--iterations", effort.iterations, "--rounds", effort.rounds]
     start = launch.launcher_words(launch.mpiexec(folder), ranks, 1)
     command = [*start, str(folder / "bench" / PROGRAM), *map(str, words)]
@@ -111,10 +111,10 @@ def _native(output: Path, effort: Effort) -> Iterator[dict]:
     """Yield the same records of cg3d's methods alone, measured by the rank program."""
     requests = []
     for ranks in _rank_counts():
-        grid = core.process_grid("cubic", ranks, (SIDE,) * 3)
+        grid = bridge.process_grid("cubic", ranks, (SIDE,) * 3)
         for method in METHODS:
             for form in ("plain", "fused") if method == METHODS[0] else ("fused",):
-                choice = core.Choice(
+                choice = bridge.Choice(
                     "cg3d",
                     tuple(SIDE * g for g in grid),
                     ranks=ranks,

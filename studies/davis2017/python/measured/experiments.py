@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from haloscope import core
-from haloscope.core.choice import Choice
+from haloscope import bridge
+from haloscope.bridge.choice import Choice
 from haloscope.measure import space
 from haloscope.measure.request import Request
 from haloscope.studies import Options, published
@@ -118,7 +118,7 @@ def request(point: Point, options: Options) -> Request:
     grid = process_grid(fields["ranks"])
     cells = tuple(point.side * (n if point.experiment == "weak" else 1) for n in grid)
     choice = Choice(point.app, cells, process_grid="x".join(map(str, grid)), **fields)
-    return Request(core.normal(choice), repetitions=options.repetitions, warmup=1, **how)
+    return Request(bridge.normal(choice), repetitions=options.repetitions, warmup=1, **how)
 
 
 def hydro_fields(point: Point, options: Options) -> dict:
@@ -145,7 +145,7 @@ def split_pes(variant: Variant, pes: int) -> tuple[int, int]:
 
 def process_grid(ranks: int) -> tuple[int, ...]:
     """Return the study's decomposition of a cube: prime factors to the dimension with most cells, ties to z, y, x."""
-    return core.make_layout(Choice(APP, (2 * math.lcm(*range(1, 9)),) * 3, ranks=ranks)).ranks
+    return bridge.make_layout(Choice(APP, (2 * math.lcm(*range(1, 9)),) * 3, ranks=ranks)).ranks
 
 
 def scalings(options: Options, app: str = APP) -> Iterator[Point]:
@@ -191,6 +191,6 @@ def plan(options: Options) -> space.Space:
         if run.choice in seen:
             continue
         seen.add(run.choice)
-        reason = core.illegal(run.choice)
+        reason = bridge.illegal(run.choice)
         whole.refused.append((run, reason)) if reason else whole.requests.append(run)
     return space.with_verification(whole, 1)

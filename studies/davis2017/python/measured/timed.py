@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from haloscope import core, records
-from haloscope.core.choice import Choice
-from haloscope.errors import UsageProblem
+from haloscope import bridge, records
+from haloscope.bridge.choice import Choice
+from haloscope.errors import UsageError
 from haloscope.model import fit, segments
 from haloscope.records.rows import Row
 from haloscope.report import components
@@ -59,11 +59,11 @@ class Work:
 @functools.lru_cache(maxsize=256)
 def works(choice: Choice) -> dict[str, Work]:
     """Return the work of each stage, from the plans of all ranks."""
-    layout, step = core.make_layout(choice), core.step_of(choice)
+    layout, step = bridge.make_layout(choice), bridge.step_of(choice)
     found = {}
     for number, stage in enumerate(step.stages):
-        spec = core.exchange_spec(choice, number)
-        plans = [core.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
+        spec = bridge.exchange_spec(choice, number)
+        plans = [bridge.make_plan(layout, rank, spec) for rank in range(choice.ranks)]
         found[stage.name] = Work(
             max(layout.owned(rank).volume for rank in range(choice.ranks)),
             max(sum(c.to.volume for c in plan.copies if c.round == plan.rounds) for plan in plans),
@@ -118,7 +118,7 @@ class Model:
         """Fit the laws to measured runs. rows: of one form and set-up, sizes and rank counts varied. make_law:
         `by_rule` or `joined`.
 
-        Raises UsageProblem without runs that were timed.
+        Raises UsageError without runs that were timed.
         """
         points: dict[tuple[Part, int], list[tuple[float, float]]] = defaultdict(list)
         for row in rows:
@@ -127,20 +127,20 @@ class Model:
                 amount = amount_of(choice, part)
                 points[part, choice.ranks * choice.threads].append((amount, seconds))
         if not points:
-            raise UsageProblem("there is no timed run to fit costs to; measure some with --timers on")
+            raise UsageError("no timed run exists to fit costs to; measure some with --timers on")
         self.laws = {key: make_law(*_means(found)) for key, found in points.items()}
 
     def predict(self, row: Row) -> Prediction:
         """Return the prediction for a run: its work and how often its parts are called are known, its times not used.
 
-        Raises UsageProblem for a number of processing elements or a part without a law.
+        Raises UsageError for a number of processing elements or a part without a law.
         """
         choice = Choice.from_json(row.request)
         pes = choice.ranks * choice.threads
         seconds = {}
         for part, (calls, _) in parts_of(row.records).items():
             if (part, pes) not in self.laws:
-                raise UsageProblem(
+                raise UsageError(
                     f"no run with {pes} processing elements has timed '{part.name}' of stage '{part.stage}'; measure "
                     "one"
                 )

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.model import fit, network, placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
@@ -92,11 +92,11 @@ OTHER_ORDER = 2048  # ranks whose process grid in table 4.2 contradicts the orde
 
 def layout() -> list[Check]:
     """C2: local cells, socket loads and neighbours."""
-    split = core.Layout((53, 1, 1), (3, 1, 1), (False,) * 3)
+    split = bridge.Layout((53, 1, 1), (3, 1, 1), (False,) * 3)
     cells = [split.owned(rank).shape[0] for rank in range(3)]
     eight, sixteen = (placement.place("fill", p, 2, 6).active().tolist() for p in (8, 16))
     grid = (3, 4, 5)
-    wanted = core.Layout((60,) * 3, grid, (False,) * 3)
+    wanted = bridge.Layout((60,) * 3, grid, (False,) * 3)
     same = all(
         placement.neighbours(grid, offset)[rank] == wanted.neighbour(rank, offset)
         for offset in np.vstack((np.eye(3, dtype=int), -np.eye(3, dtype=int))).tolist()
@@ -147,7 +147,7 @@ def message_sizes() -> list[Check]:
     app, rows, wrong = terms.load("hydra"), table("davis2017", "message_sizes"), 0
     for row in rows:
         d = "XYZ".index(row["direction"])
-        plan = core.make_plan(*_case(row["case"], d), app.exchange(row["stage"]))
+        plan = bridge.make_plan(*_case(row["case"], d), app.exchange(row["stage"]))
         sizes = {m.bytes for m in plan.sent() if m.round == d and _type(plan, m) == row["data_type"]}
         wrong += sizes != {int(row["message_bytes"])}
     what = "bytes per message, five stages"
@@ -179,16 +179,16 @@ def _has_quantities(stage: dict, row: dict[str, str]) -> bool:
     }
 
 
-def _case(name: str, direction: int) -> tuple[core.Layout, int]:
+def _case(name: str, direction: int) -> tuple[bridge.Layout, int]:
     """Return layout and rank; a size printed for 1x1x2 along x or y, where it has no neighbour, is that of two ranks
     there.
     """
     shapes = {"centre_of_3x3x3": ((3, 3, 3), 13), "pe0_of_2x2x2": ((2, 2, 2), 0)}
     grid, rank = shapes.get(name, (tuple(2 if d == direction else 1 for d in range(3)), 0))
-    return core.Layout(tuple(100 * p for p in grid), grid, (False,) * 3), rank
+    return bridge.Layout(tuple(100 * p for p in grid), grid, (False,) * 3), rank
 
 
-def _type(plan: core.Plan, message: core.Message) -> str:
+def _type(plan: bridge.Plan, message: bridge.Message) -> str:
     return plan.spec.quantities[message.regions[0].quantity].type
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from haloscope import core, studies
+from haloscope import bridge, studies
 from haloscope.model import placement, profile
 from haloscope.studies.davis2017.replay import terms
 from haloscope.studies.davis2017.replay.walltime import Run, predict
@@ -37,7 +37,7 @@ def run(scaling: str, processes: int, side: int | None = None, rule: str = "fill
     `placement.place` takes them. Source: chapters 4 and 5, table 5.8.
     """
     side = side or (150 if scaling == "strong" else 100)
-    grid = core.process_grid("prime-factors", processes, (1000,) * 3)
+    grid = bridge.process_grid("prime-factors", processes, (1000,) * 3)
     cells = tuple(side * p for p in grid) if scaling == "weak" else (side,) * 3
     where = placement.place(rule, processes, SOCKETS, CORES, active)
     histogram = iterations(100 if scaling == "weak" else side)
@@ -46,7 +46,7 @@ def run(scaling: str, processes: int, side: int | None = None, rule: str = "fill
 
 def weak_run(p: profile.Profile, processes: int, side: int) -> Run:
     """Return a run with side^3 cells per process on any machine, nodes filled one after another."""
-    grid = core.process_grid("prime-factors", processes, (1000,) * 3)
+    grid = bridge.process_grid("prime-factors", processes, (1000,) * 3)
     where = placement.place("fill", processes, p.machine["sockets_per_node"], p.machine["cores_per_socket"])
     return Run(tuple(side * n for n in grid), grid, where, iterations(100))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 
-from haloscope import core
+from haloscope import bridge
 from haloscope.report import tables
 from haloscope.studies import published
 from haloscope.studies.davis2017.replay import hydra_runs
@@ -79,7 +79,7 @@ def decompositions() -> list[tuple[int, str, str]]:
             int(r["pes"]),
             f"{r['px']}x{r['py']}x{r['pz']}",
             "x".join(
-                map(str, core.process_grid("prime-factors", int(r["pes"]), (int(r["global_cells_per_side"]),) * 3))
+                map(str, bridge.process_grid("prime-factors", int(r["pes"]), (int(r["global_cells_per_side"]),) * 3))
             ),
         )
         for r in published("davis2017", "decomposition")

@@ -12,7 +12,7 @@ from dataclasses import replace
 from haloscope.advice import anomalies as anomaly
 from haloscope.advice.whatif import cost_ratio, crossover
 from haloscope.data import DATA
-from haloscope.errors import NotAvailable
+from haloscope.errors import UnavailableError
 from haloscope.model import placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
@@ -140,7 +140,7 @@ def machines() -> list[Check]:
         try:
             text = f"{predict(app, p, hydra_runs.weak_run(p, 512, 75)).total:.1f} s in all"
             good = name == "minerva"
-        except NotAvailable as problem:
+        except UnavailableError as problem:
             part = predict(app.network_only(), p, hydra_runs.weak_run(p, 512, 75)).total
             text, good = f"{part:.1f} s exchange and gathers", "'kernels'" in str(problem) and part > 0
         note = "" if name == "minerva" else "kernel costs are printed for Minerva only"

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from haloscope import files
-from haloscope.core.values import ExchangeSpec, Quantity
+from haloscope.bridge.values import ExchangeSpec, Quantity
 from haloscope.data import DATA
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -150,12 +150,12 @@ def _kind(item: Mapping) -> str:
 
 
 def evaluate_times(times: int | str, loops: int) -> int:
-    """Return how often: a number, or `n`, `n-1`, `2n`, `2n+1` ... with n = loops. Raises UsageProblem for another
+    """Return a count: a number, or `n`, `n-1`, `2n`, `2n+1` ... with n = loops. Raises UsageError for another
     form.
     """
     found = re.fullmatch(r"(\d*)n([+-]\d+)?|(\d+)", str(times).replace(" ", ""))
     if not found:
-        raise UsageProblem(f"'{times}' is not how often a term is done; write a number, n, n-1 or 2n+1")
+        raise UsageError(f"'{times}' is not a count of a term; write a number, n, n-1 or 2n+1")
     factor, offset, plain = found.groups()
     return int(plain) if plain else (int(factor) if factor else 1) * loops + int(offset or 0)
 
@@ -163,20 +163,20 @@ def evaluate_times(times: int | str, loops: int) -> int:
 def load(application: str | Path) -> Application:
     """Read an application description: the name of a shipped one (`hydra`) or the path of a JSON file.
 
-    Raises UsageProblem for an unknown name, an unreadable file, text that is no JSON, and a description that is not
+    Raises UsageError for an unknown name, an unreadable file, text that is no JSON, and a description that is not
     valid.
     """
     path = SHIPPED.get(str(application), Path(application))
     if path.suffix != ".json" and not path.exists():
-        raise UsageProblem(unknown_name("application", str(application), SHIPPED) + "; a path ends in .json")
+        raise UsageError(unknown_name("application", str(application), SHIPPED) + "; a path ends in .json")
     text = files.text_of(path, "the application", "give the path of a .json file")
     try:
         data = files.json_of(text)
     except ValueError as error:
-        raise UsageProblem(f"the application {path} is no JSON ({error}); correct it there") from None
+        raise UsageError(f"the application {path} is no JSON ({error}); correct it there") from None
     fault = fault_of(data)
     if fault:
-        raise UsageProblem(f"the application {path} is not valid: {fault}")
+        raise UsageError(f"the application {path} is not valid: {fault}")
     return Application(data)
 
 
@@ -225,7 +225,7 @@ def _fault_of_items(items: Sequence, data: Mapping) -> str:
                 return unknown_name(kinds[0], item[kinds[0]], data[section])
         try:
             evaluate_times(item.get("times", 1), 1)
-        except UsageProblem as problem:
+        except UsageError as problem:
             return str(problem)
     return ""
 

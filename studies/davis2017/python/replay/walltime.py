@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from haloscope import core
-from haloscope.errors import UsageProblem, unknown_name
+from haloscope import bridge
+from haloscope.errors import UsageError, unknown_name
 from haloscope.model import network, placement, segments
 from haloscope.model.profile import Profile
 from haloscope.studies.davis2017.replay import contention
@@ -40,9 +40,9 @@ class Run:
     combine: str = "sum"
 
     @functools.cached_property
-    def layout(self) -> core.Layout:
+    def layout(self) -> bridge.Layout:
         """The grid split over the ranks, nothing wrapping."""
-        return core.Layout(self.cells, self.process_grid, (False,) * 3)
+        return bridge.Layout(self.cells, self.process_grid, (False,) * 3)
 
     @functools.cached_property
     def pairs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -83,12 +83,12 @@ def predict(application: Application, profile: Profile, run: Run) -> Prediction:
     """Return the walltime of a run along the path of `run.rank`. Source: eq. 5.1 to 5.42.
 
     Cost: some milliseconds, plus O(ranks) array operations for the pairs on the worst node.
-    Raises UsageProblem for a rank or combination that does not exist, NotAvailable when the profile lacks a cost.
+    Raises UsageError for a rank or combination that does not exist, UnavailableError when the profile lacks a cost.
     """
     if not 0 <= run.rank < run.placement.ranks:
-        raise UsageProblem(f"rank {run.rank} is not one of 0 to {run.placement.ranks - 1}; choose one of these")
+        raise UsageError(f"rank {run.rank} is not one of 0 to {run.placement.ranks - 1}; choose one of these")
     if run.combine not in COMBINE:
-        raise UsageProblem(unknown_name("combination", run.combine, COMBINE))
+        raise UsageError(unknown_name("combination", run.combine, COMBINE))
     parts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     costs = _Costs(application, profile, run)
     for term, times in application.run_counts(run.iterations).items():
@@ -167,7 +167,7 @@ class _Costs:
         """Return pack, messages and unpack of a stage: its dimensions follow one another, each waits for the worst
         node.
         """
-        plan = core.make_plan(self._run.layout, self._run.rank, self._application.exchange(name))
+        plan = bridge.make_plan(self._run.layout, self._run.rank, self._application.exchange(name))
         cost = {f"{name} {part}": 0.0 for part in ("pack", "messages", "unpack")}
         for d in range(3):
             sizes = [m.bytes for m in plan.sent() if m.round == d]

@@ -1,0 +1,140 @@
+"""Everything to choose from, with traits: transports, schedules, strategies, rules of process grids."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from haloscope.bridge import capi
+from haloscope.bridge.choice import Choice
+from haloscope.bridge.json_values import decoded
+from haloscope.errors import UsageError, unknown_name
+
+
+@dataclass(frozen=True)
+class Transport:
+    """Traits of a transport. device: it moves fields in device memory. shared_fields: it reads or writes neighbours'
+    fields. inside_nodes: it reaches only ranks of the same node."""
+
+    name: str
+    summary: str
+    colour: str
+    options: tuple[str, ...]
+    device: bool
+    shared_fields: bool
+    inside_nodes: bool
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Traits of a schedule.
+
+    options: schedule-only fields of a choice that this schedule reads. plain: exchange and sweeps take turns.
+    on_host, on_device: where fields may live; boxed: in both. deep: takes depths above 1; blocked: fuses their steps.
+    in_place: for sweeps in place, and only those. computes_on_host: threads have work.
+    """
+
+    name: str
+    summary: str
+    colour: str
+    options: tuple[str, ...]
+    plain: bool
+    on_host: bool
+    on_device: bool
+    boxed: bool
+    deep: bool
+    blocked: bool
+    in_place: bool
+    computes_on_host: bool
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A parsed strategy: its canonical name, its transports, and the probes of the MPI library that it relies on.
+
+    shared_fields: neighbours' fields are read or written, which must then be in memory that a node's ranks share.
+    """
+
+    name: str
+    transport: str
+    between: str
+    pattern: str
+    device: bool
+    shared_fields: bool
+    probes: tuple[str, ...]
+
+
+@functools.cache
+def transports() -> tuple[Transport, ...]:
+    """Return all transports."""
+    return tuple(decoded(Transport, found) for found in capi.answer("hs_describe", b"transports"))
+
+
+@functools.cache
+def schedules() -> tuple[Schedule, ...]:
+    """Return all schedules."""
+    return tuple(decoded(Schedule, found) for found in capi.answer("hs_describe", b"schedules"))
+
+
+def schedule_names() -> list[str]:
+    """Return the names of all schedules."""
+    return [schedule.name for schedule in schedules()]
+
+
+def find_schedule(name: str) -> Schedule:
+    """Return a schedule. Raises UsageError with the nearest valid names."""
+    found = [schedule for schedule in schedules() if schedule.name == name]
+    if not found:
+        raise UsageError(unknown_name("schedule", name, schedule_names()))
+    return found[0]
+
+
+def strategy_names() -> list[str]:
+    """Return the strategies for fields in host memory that a glob is matched against, `reference` first."""
+    return list(capi.names("strategies"))
+
+
+def device_strategy_names() -> list[str]:
+    """Return the strategies for fields in device memory that a glob is matched against, the default first."""
+    return list(capi.names("device-strategies"))
+
+
+def process_grid_rules() -> list[str]:
+    """Return the rules that choose a process grid."""
+    return list(capi.names("rules"))
+
+
+@functools.cache
+def find_strategy(text: str) -> Strategy:
+    """Parse a strategy. Raises UsageError for a malformed one, with the nearest valid names."""
+    return decoded(Strategy, capi.answer("hs_parse_strategy", text.encode()))
+
+
+def canonical_strategy(text: str) -> str:
+    """Return a strategy string in canonical form. Raises UsageError with the nearest valid names."""
+    return find_strategy(text).name
+
+
+def needs_shared_fields(strategy: str) -> bool:
+    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageError for a malformed
+    one.
+    """
+    return find_strategy(strategy).shared_fields
+
+
+def messages_on_device(choice: Choice) -> bool:
+    """Whether messages move fields of a device; with walls they move host cells."""
+    return bool(choice.device) and not find_schedule(choice.schedule).boxed
+
+
+def stream_from_bytes() -> int:
+    """Return the bytes of a rank's field from which on its sweeps store around the cache, unless a choice says
+    otherwise.
+    """
+    size: int = capi.answer("hs_describe", b"constants")["stream_from_bytes"]
+    return size
+
+
+def version() -> str:
+    """Return the version of the library."""
+    return capi.text(capi.load()[1].hs_version())

@@ -1,1 +1,0 @@
-"""From measured points of a machine to the laws of its profile."""

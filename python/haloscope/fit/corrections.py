@@ -1,0 +1,58 @@
+"""What measured steps took over what the fitted costs say; predictions of steps that are like them follow that.
+
+How near a choice is to a measured step, and how its ratios are averaged, is in `model/correction.hpp` of the library.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from haloscope import bridge
+from haloscope.fit import counts
+
+if TYPE_CHECKING:
+    from haloscope.fit.in_step import Ratios
+
+DIGITS = 4  # of what is written: ratios are known to a few percent
+
+
+def add(transports: dict, measured: Mapping[bridge.Choice, Ratios]) -> None:
+    """Add `corrections` to the transports of a profile, in place.
+
+    measured: how many times longer steps in bulk took than all other costs say, by choice.
+    """
+    for choice, ratios in measured.items():
+        transport = transports.get(counts.near_transport(choice.strategy))
+        if transport is not None and (likeness := _likeness(choice)):
+            row = likeness | {
+                "launches": ratios.launches,
+                "exchange": _rounded(ratios.exchange),
+                "sweeps": _rounded(ratios.sweeps),
+            }
+            columns = transport.setdefault("corrections", defaultdict(list))
+            for name, value in row.items():
+                columns[name].append(value)
+
+
+def _likeness(choice: bridge.Choice) -> dict | None:
+    """Return what a step's messages and block are like, as a profile has it; None where its messages differ from each
+    other.
+    """
+    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
+    sent = {traffic for message, traffic in zip(plan.messages, plan.traffic, strict=True) if message.out}
+    if len(sent) != 1:
+        return None
+    (one,) = sent
+    return {
+        "message_bytes": one.bytes,
+        "run_bytes": one.run_bytes,
+        "block_bytes": counts.slot_bytes(plan),
+        "depth": choice.depth,
+        "in_place": one.in_place,
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

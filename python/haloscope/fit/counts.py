@@ -1,0 +1,63 @@
+"""What fitted parameters are multiplied by: stretches of memory, pieces of blocks, sectors of a device."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from haloscope import bridge
+
+PLAIN = "p2p"  # the transport that network costs are measured with; descriptions of others are relative to it
+CONTIGUOUS_FROM, LINES_FROM = 4096, 64  # bytes without a gap: a page streams, a cache line is used whole
+SCATTERED_FROM = 4096  # bytes from one stretch to the next: no two lie in one page
+SECTOR = 32  # least bytes that a device reads or writes at once (NVIDIA and AMD alike)
+
+
+def stride_class(run_bytes: float, pitch_bytes: float) -> str:
+    """Return the class of the profile's `pack` section for stretches of this many bytes without a gap, which begin so
+    far apart."""
+    if run_bytes >= LINES_FROM:
+        return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines"
+    return "scattered" if pitch_bytes >= SCATTERED_FROM else "strided"
+
+
+def short_rows(traffic: bridge.Traffic) -> float:
+    """Return how many stretches of memory shorter than a cache line a message has."""
+    return 0.0 if traffic.in_place or traffic.run_bytes >= LINES_FROM else traffic.bytes / traffic.run_bytes
+
+
+def touched(size: float, run_bytes: float) -> float:
+    """Return the bytes of all sectors that `size` bytes in stretches of `run_bytes` lie in, each stretch from a
+    sector's begin.
+    """
+    return size / run_bytes * SECTOR * math.ceil(run_bytes / SECTOR) if size else 0.0
+
+
+def slot_bytes(plan: bridge.Plan) -> int:
+    """Return the bytes of one slot of a rank's first field, halos included."""
+    return plan.allocated[0].volume * plan.spec.quantities[0].element_bytes
+
+
+def beyond_cache(block_bytes, limits: tuple[float, float]):
+    """Return the part of a block that its sweeps leave in memory alone, 0 to 1: between the limits in proportion to
+    logarithms.
+
+    block_bytes: of one slot, halos included; a number or an array of them. limits: `Profile.cache_limits`.
+    """
+    begin, end = limits
+    if begin == end:
+        return np.where(np.asarray(block_bytes) >= begin, 1.0, 0.0)
+    return np.clip(np.log(np.asarray(block_bytes) / begin) / math.log(end / begin), 0.0, 1.0)
+
+
+def piece_counts(region: bridge.Box, plan: bridge.Plan, dims: int) -> tuple[int, float]:
+    """Return the extra cost units of a piece of a block over its share: the cells of its lowest plane (2D: row), and
+    the rows that it has in excess of the block's for the same number of cells."""
+    x, y, z = region.shape
+    return (x * y if dims == 3 else x), max(0.0, y * z - region.volume / plan.owned[0].shape[0])
+
+
+def near_transport(strategy: str) -> str:
+    """Return the transport inside nodes of a strategy such as `ordered/shared+p2p`, as profiles name it."""
+    return strategy.partition("/")[2].split("+")[0] if "/" in strategy else strategy

@@ -1,0 +1,66 @@
+"""Short exchanges by the ordinary machinery, judged by its own verification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from haloscope import bridge, records, scratch
+from haloscope.measure import launch, request
+from haloscope.measure.doctor import check
+from haloscope.measure.doctor.check import BROKEN, OK, Check, size_of
+from haloscope.records.text import count_of
+
+BLOCKS = (16, 128)  # cells per dimension of a rank: faces of 2 and 128 KiB, an eager and a rendezvous message
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Short runs that were asked for, the records that came back, and what ended them early."""
+
+    asked: Sequence[request.Request]
+    found: Sequence[Mapping]
+    problem: str = ""
+
+
+def verified_requests(ranks: int, strategy: str, device: str = "") -> list[request.Request]:
+    """Return short runs with small and with large messages, each compared with `reference`."""
+    split = bridge.process_grid("cubic", ranks, (ranks,) * 3)
+    of_all = bridge.Choice(
+        "laplace3d", (), ranks, strategy=strategy, device=device, process_grid="x".join(map(str, split))
+    )
+    choices = [replace(of_all, cells=tuple(block * r for r in split)) for block in BLOCKS]
+    return [request.Request(choice, steps=2, repetitions=1, warmup=0, verify=3) for choice in choices]
+
+
+def verified_runs(ranks: int, strategy: str, device: str = "") -> Runs:
+    """Carry out `verified_requests` by the ordinary machinery."""
+    asked = verified_requests(ranks, strategy, device)
+    with scratch.folder() as folder:
+        job = launch.Job(asked, folder / "records.jsonl", "doctor", limit_s=check.LIMIT_S)
+        outcome = launch.run(job)
+    problem = outcome.fault.reason if outcome.fault else ""
+    if not problem and len(outcome.records) < len(asked):
+        ended = f"mpiexec ended with code {outcome.returncode}: {outcome.last_words}"
+        problem = "; ".join(outcome.messages) or ended
+    return Runs(asked, outcome.records, problem)
+
+
+def judge_runs(name: str, runs: Runs) -> Check:
+    """Judge by the project's own verification: every value must be that of `reference`, bit for bit."""
+    measured = [record for record in runs.found if record["kind"] in records.MEASURED]
+    wrong = [f"verification {r['verification']['status']}" for r in measured if r["verification"]["status"] != "passed"]
+    wrong += [record["reason"] for record in runs.found if record["kind"] == "skipped"]
+    again = f"haloscope run {' '.join(request.words_of(runs.asked[-1].choice))}"
+    if runs.problem or wrong:
+        text = runs.problem or "; ".join(dict.fromkeys(wrong))
+        return Check(name, BROKEN, text, f"'{again}' repeats it; try another strategy, or the network's settings")
+    sizes = [
+        size_of(r["counts"]["message_bytes"] / r["counts"]["messages"]) for r in measured if r["counts"]["messages"]
+    ]
+    environment = measured[0]["environment"]
+    nodes = count_of(len(records.hosts_of(measured[0])), "node")
+    what = f"messages of {' and '.join(sizes)}" if sizes else "no messages"
+    device = f", {environment['device']['name']}" if "device" in environment else ""
+    strategy, ranks = runs.asked[0].choice.strategy, count_of(runs.asked[0].ranks, "rank")
+    return Check(name, OK, f"{strategy}: passed, {what}, {ranks} on {nodes}{device}")

@@ -1,0 +1,66 @@
+"""What parsers make of the output of a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from haloscope import bridge
+from haloscope.records import patterns
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One time: seconds of what `key` (records/patterns.py) is the time of.
+
+    bytes: of a message, of a rank's part in a collective, of an array. groups: of ranks that work at the same time.
+    threads: of a benchmark of memory, else 0.
+    """
+
+    key: str
+    bytes: int
+    seconds: float
+    ranks: int = 1
+    groups: int = 1
+    threads: int = 0
+
+    @property
+    def pattern(self) -> str:
+        """The pattern that is measured."""
+        return next(p.name for p in patterns.ALL if any(m.key == self.key for m in p.measures))
+
+    @property
+    def apart(self) -> bool:
+        """Whether it has a record of its own: only patterns of pairs share one."""
+        return patterns.KIND_OF[self.key] != patterns.PAIRS
+
+    @property
+    def group(self) -> tuple:
+        """What samples of one record have in common."""
+        return self.ranks, self.groups, self.threads, self.pattern if self.apart else ""
+
+
+@dataclass
+class Output:
+    """The content of a text. program: name and version. notes: what was left out. verification: passed, failed, off."""
+
+    program: str
+    samples: list[Sample] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    verification: str = "off"
+
+
+def number(word: str, line: int) -> float:
+    """Return a number of bytes, processes or microseconds, within the bound of counts; ValueError has the line."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    bound = bridge.bounds()["count"]
+    if not bound.least <= value <= bound.most:
+        raise ValueError(f"line {line} has '{word[:40]}' where a number from {bound.least:g} to {bound.most:g} belongs")
+    return value
+
+
+def whole(word: str, line: int) -> int:
+    """Return a whole number; as `number`. Raises ValueError with the number of the line."""
+    return int(number(word, line))
