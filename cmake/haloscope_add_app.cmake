@@ -20,14 +20,21 @@ set(haloscope_isa_avx2_has "defined(__AVX2__) && defined(__FMA__)")
 set(haloscope_isa_baseline_has "1")
 
 function(haloscope_add_app name)
-  cmake_parse_arguments(arg "" "KERNELS;DEVICE" "SOURCES" ${ARGN})
-  if(NOT name MATCHES "^[A-Za-z_][A-Za-z_0-9]*$" OR arg_UNPARSED_ARGUMENTS OR NOT arg_SOURCES)
-    message(FATAL_ERROR "haloscope_add_app(${name} ${ARGN}): give NAME, a C++ name, then SOURCES file..., and KERNELS header or "
-                        "DEVICE header where the app brings kernels")
-  endif()
   set_property(GLOBAL APPEND PROPERTY haloscope_apps ${name})
+  haloscope_add_kernels(${name} ${ARGN})
+endfunction()
+
+# haloscope_add_kernels(NAME [SOURCES file...] [KERNELS header] [DEVICE header]): the same for kernels that belong to no
+# app. The program makes `NAME_kernels` known by add_kernels().
+function(haloscope_add_kernels name)
+  cmake_parse_arguments(arg "" "KERNELS;DEVICE" "SOURCES" ${ARGN})
+  if(NOT name MATCHES "^[A-Za-z_][A-Za-z_0-9]*$" OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "kernels of '${name}' (${ARGN}): give NAME, a C++ name, then SOURCES file..., and KERNELS header or "
+                        "DEVICE header where there are kernels")
+  endif()
   set(target haloscope_app_${name})
-  add_library(${target} OBJECT ${arg_SOURCES})
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
+  set_property(GLOBAL APPEND PROPERTY haloscope_kernels ${target})
   target_link_libraries(${target} PRIVATE haloscope::app)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
@@ -45,7 +52,7 @@ function(haloscope_add_app name)
   endif()
   if(arg_DEVICE)
     cmake_path(ABSOLUTE_PATH arg_DEVICE NORMALIZE OUTPUT_VARIABLE header)
-    set_property(GLOBAL PROPERTY haloscope_device_of_${name} ${header})
+    set_property(GLOBAL APPEND PROPERTY haloscope_device_sources "${name}|${header}")
     foreach(backend ${haloscope_backends})
       haloscope_backend_source(${name} ${header} ${backend} ${folder} file)
       haloscope_compile_for(${target} ${backend} ${file})
@@ -137,7 +144,7 @@ function(haloscope_compile_for target backend file)
     add_custom_command(
       OUTPUT ${file}.o DEPFILE ${file}.o.d DEPENDS ${file} VERBATIM
       COMMAND ${HALOSCOPE_HIPCC} ${haloscope_hip_architectures} -std=c++20 -O3 -fPIC -ffp-contract=off
-              "-I$<JOIN:$<TARGET_PROPERTY:haloscope::app,INTERFACE_INCLUDE_DIRECTORIES>,;-I>"
+              "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
               -MD -MF ${file}.o.d -x hip -c ${file} -o ${file}.o COMMAND_EXPAND_LISTS)
     set(file ${file}.o)
   elseif(backend STREQUAL "cuda")

@@ -4,6 +4,7 @@
 #include "haloscope/cxx20.hpp"
 
 #include <array>
+#include <vector>
 
 namespace haloscope {
 
@@ -28,5 +29,10 @@ struct AppKernels {
   std::array<Isa, 3> isas = {};          ///< entries without a name are unused
   std::array<Backend, 3> backends = {};  ///< the same
 };
+
+/// Makes kernels known that belong to no app, for add_request_kind() and alike. They live until the program ends.
+void add_kernels(const AppKernels& kernels);
+/// The kernels of the known apps, then the added ones.
+std::vector<const AppKernels*> known_kernels();
 
 }  // namespace haloscope

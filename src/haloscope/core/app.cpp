@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "haloscope/app_kernels.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 
@@ -32,6 +33,23 @@ Index wrapped(const GridSpec& grid, Index point) {
 }  // namespace
 
 const std::vector<const App*>& apps() { return known_apps(); }
+
+namespace {
+std::vector<const AppKernels*>& added_kernels() {
+  static std::vector<const AppKernels*> all;
+  return all;
+}
+}  // namespace
+
+void add_kernels(const AppKernels& kernels) { added_kernels().push_back(&kernels); }
+
+std::vector<const AppKernels*> known_kernels() {
+  std::vector<const AppKernels*> all;
+  for (const App* app : known_apps())
+    if (app->kernels != nullptr) all.push_back(app->kernels);
+  all.insert(all.end(), added_kernels().begin(), added_kernels().end());
+  return all;
+}
 
 const App& find_app(const std::string& name) {
   std::vector<std::string> valid;

@@ -2,7 +2,7 @@
 // launch().
 #pragma once
 
-#include "haloscope/device/blocks_kernel.hpp"
+#include "haloscope/device/clock_kernel.hpp"
 #include "haloscope/device/exchange_kernel.hpp"
 #include "haloscope/device/gather_kernel.hpp"
 #include "haloscope/device/launch.hpp"
@@ -17,7 +17,7 @@ inline Kernels kernel_table() {
   k.copy = launch_copies;
   k.gather = launch_gather;
   k.find_poison = launch_poison_search;
-  k.blocks = blocks_kernels();
+  k.clock = launch_clock;
   k.exchange = exchange_kernels();
   add_kernels_of_apps(k, HALOSCOPE_QUOTED(HALOSCOPE_BACKEND));
   return k;

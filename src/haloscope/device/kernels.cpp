@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "haloscope/app.hpp"
 #include "haloscope/app_kernels.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -11,11 +10,9 @@
 namespace haloscope::device {
 
 void add_kernels_of_apps(Kernels& kernels, const std::string& backend) {
-  for (const App* app : apps()) {
-    if (app->kernels == nullptr) continue;
-    for (const AppKernels::Backend& one : app->kernels->backends)
+  for (const AppKernels* app : known_kernels())
+    for (const AppKernels::Backend& one : app->backends)
       if (one.name == backend) one.add(kernels);
-  }
 }
 
 BlockShape shape_of(const SweepLaunch& launch, const BlockShape& usual, int dims, int levels) {

@@ -1,16 +1,18 @@
 // The kernels that every back end has, as functions that launch them on a stream. Plain values, no device code.
 #pragma once
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "haloscope/box.hpp"
 #include "haloscope/core/kernel_args.hpp"
-#include "haloscope/device/blocks.hpp"
 #include "haloscope/device/copy.hpp"
 #include "haloscope/device/exchange.hpp"
+#include "haloscope/device/stay.hpp"
 #include "haloscope/field/poison.hpp"
 #include "haloscope/stage.hpp"
 
@@ -122,8 +124,11 @@ struct Kernels {
     PassFunction run;
   };
   std::vector<Passes> passes;  ///< of apps with several quantities
-  BlocksKernels blocks;
   ExchangeKernels exchange;
+  /// Answers the CPU with the clock: writes it to the word in mapped memory, waits for 0 there, writes it again; unless
+  /// it has to leave before.
+  void (*clock)(Stream&, std::uint64_t* word, const Stay&) = nullptr;
+  std::map<std::string, std::any> of_guests;  ///< tables of kernels that are neither sweeps nor passes, by name
 };
 
 /// Adds the kernels that the known apps have for a back end.

@@ -1,5 +1,4 @@
 // Chooses kernels by form, scalar type and the instruction sets of this CPU.
-#include "haloscope/app.hpp"
 #include "haloscope/app_kernels.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -43,11 +42,9 @@ namespace {
 /// The tables that the known apps have for an instruction set.
 std::vector<const KernelTable*> tables_of_apps(const std::string& isa) {
   std::vector<const KernelTable*> tables;
-  for (const App* app : apps()) {
-    if (app->kernels == nullptr) continue;
-    for (const AppKernels::Isa& one : app->kernels->isas)
+  for (const AppKernels* kernels : known_kernels())
+    for (const AppKernels::Isa& one : kernels->isas)
       if (one.name == isa && one.table() != nullptr) tables.push_back(one.table());
-  }
   return tables;
 }
 

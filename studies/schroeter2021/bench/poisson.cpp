@@ -6,7 +6,7 @@
 
 #include "best_copy.hpp"
 #include "haloscope/apps/built_in.hpp"
-#include "haloscope/apps/poisson2d/problem.hpp"
+#include "schroeter2021/app/problem.hpp"
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include "haloscope/device/stream_blocker.hpp"
 #include "haloscope/field/arrangement.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/rank/blocks/clock_map.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/rank/calibrate/sweeps.hpp"
+#include "haloscope/rank/pace/clock_map.hpp"
 #include "haloscope/run/device_fields.hpp"
 #include "haloscope/run/run.hpp"
 

@@ -1,0 +1,97 @@
+// Launches of kernels whose blocks of threads each have a buffer to pack and one to unpack (Vanecek 2020, chapter 3).
+// Plain values, no device code.
+#pragma once
+
+#include <cstdint>
+
+#include "haloscope/device/kernels.hpp"
+#include "haloscope/device/stay.hpp"
+
+namespace haloscope::device {
+
+class Stream;
+
+inline constexpr int most_chunks = 16;      ///< of one buffer
+inline constexpr int line_words = 32;       ///< words of 4 bytes in 128 bytes, the longest cache line of a GPU
+inline constexpr std::uint32_t copied = 1;  ///< bit of BlocksQueue::told: the input is in device memory
+/// Bit of BlocksQueue::told: a chunk has arrived.
+HALOSCOPE_ON_BOTH_SIDES constexpr std::uint32_t arrived(int chunk) { return 2u << chunk; }
+
+/// One block's buffers and where they come from and go to. A side is what has a process of its own in the thesis.
+struct BlockEntry {
+  double* out = nullptr;       ///< packed into: pinned or device memory
+  const double* in = nullptr;  ///< arrives here: pinned memory
+  std::int64_t elements = 0;   ///< of either
+  std::int32_t side = 0, source = 0;
+  std::int32_t number = 0;  ///< of the block within its side
+};
+
+/// What a block found where it unpacked.
+struct BlockFault {
+  std::int64_t element = -1;  ///< -1: all as expected
+  double expected = 0, found = 0;
+};
+
+/// Ticks of the device's clock.
+struct BlockStamps {
+  std::uint64_t begin, posting, packed, arrived, unpacked;
+};
+
+struct BlocksLaunch {
+  const BlockEntry* entries = nullptr;  ///< device memory
+  int first = 0, count = 0;             ///< blocks
+  int threads = 1;                      ///< of each
+  std::int64_t iteration = 0;
+  std::int32_t sides = 1, numbers = 1;  ///< of all processes; blocks of a side
+  double slope = 0;                     ///< added to a value per element
+  bool every = false;                   ///< unpacking checks every element instead of one per thread
+  BlockFault* faults = nullptr;         ///< mapped memory, by block
+  BlockStamps* stamps = nullptr;        ///< the same; null: none are taken
+  bool detailed = false;                ///< stamp `posting` too
+};
+
+/// The words of a task queue. Each is written by one side only: the GPU or the CPU.
+struct BlocksQueue {
+  /// Mapped. A word a block, chunks packed so far; or, with a lock, tasks in their order: block x most_chunks + chunk +
+  /// 1.
+  std::uint32_t* posted = nullptr;
+  const std::uint32_t* told = nullptr;  ///< mapped, a word a block: `copied` and `arrived` bits
+  int stride = 1;                       ///< words from one block's, or task's, to the next
+  /// Device memory, 0 between two launches; null: a channel for each block.
+  std::uint32_t* lock = nullptr;
+  std::uint32_t* tail = nullptr;    ///< the same: tasks in the list
+  std::uint32_t tasks = 0;          ///< that the list takes in a launch
+  std::uint32_t* packed = nullptr;  ///< the same: blocks that have packed
+  int at_once = 0;                  ///< blocks that pack at the same time; 0: all
+  int chunks = 1;                   ///< of each buffer, at most
+  bool copies = false;              ///< a block packs once its input has been copied
+  /// Mapped, a word a block: 0, or where it was when the kernel left; a launch that resumes goes on from there.
+  std::uint32_t* left = nullptr;
+  bool resumes = false;
+  Stay stay;
+};
+
+/// Chunks of a buffer: no more than it has elements.
+HALOSCOPE_ON_BOTH_SIDES constexpr int chunks_of(std::int64_t elements, int chunks) {
+  return elements < chunks ? static_cast<int>(elements) : chunks;
+}
+HALOSCOPE_ON_BOTH_SIDES constexpr std::int64_t chunk_begin(std::int64_t elements, int chunks, int chunk) {
+  return elements * chunk / chunks;
+}
+
+/// The kernels of blocks, an entry of Kernels::of_guests.
+inline constexpr const char* blocks_kernels_name = "blocks";
+struct BlocksKernels {
+  void (*pack)(Stream&, const BlocksLaunch&) = nullptr;
+  void (*unpack)(Stream&, const BlocksLaunch&) = nullptr;
+  /// Packs, waits and unpacks; its blocks run all at once.
+  void (*queue)(Stream&, const BlocksLaunch&, const BlocksQueue&) = nullptr;
+  /// Most blocks of that kernel that are sure to run at once on the current device. Loads it.
+  int (*resident)(int threads) = nullptr;
+};
+
+inline const BlocksKernels& find_blocks_kernels(const Kernels& kernels) {
+  return std::any_cast<const BlocksKernels&>(kernels.of_guests.at(blocks_kernels_name));
+}
+
+}  // namespace haloscope::device
