@@ -4,7 +4,7 @@
 #   make bench        the performance figures; FIGURE=name for one
 #   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; goes on after a kill;
 #                     KEEP=1: from the committed record as well, which counts the tests of each commit
-#   make docs         docs/coverage.md and the measured parts of README.md and docs/
+#   make docs         studies/coverage.md and the measured parts of README.md and docs/
 #   make format       clang-format and ruff
 #   make lint         format, types, complexity and words of the sources, changing nothing
 SHELL := /bin/bash
@@ -14,9 +14,9 @@ VENV  := .venv/bin
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
-PYTHON := python tests bench scripts packaging
+PYTHON := python tests bench scripts packaging studies conftest.py
 CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
-# Three tests run at a time, since some only wait; those that keep all cores busy run alone (tests/conftest.py).
+# Three tests run at a time, since some only wait; those that keep all cores busy run alone (conftest.py).
 # Where a test ends its process, so does the run: a new process would begin with the same test.
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
@@ -26,12 +26,12 @@ demo: programs
 	$(VENV)/haloscope demo
 
 test: build
-	$(PYTEST) tests
+	$(PYTEST) tests studies
 
-# docs/coverage.md, the measured parts of README.md and docs/ and the schema, from a test run, results/ and choice.def.
+# studies/coverage.md, the measured parts of README.md and docs/ and the schema, from a test run, results/ and choice.def.
 docs: build
-	$(PYTEST) --junitxml=build/tests.xml tests | tee build/tests.txt
-	$(VENV)/python scripts/coverage.py build/tests.xml $(wildcard results/check-long.xml)
+	$(PYTEST) --junitxml=build/tests.xml tests studies | tee build/tests.txt
+	$(VENV)/python studies/coverage.py build/tests.xml $(wildcard results/check-long.xml)
 	tail -1 build/tests.txt > results/test.txt
 	$(VENV)/python scripts/pages.py
 	$(VENV)/python scripts/schema.py
@@ -66,7 +66,7 @@ lint: setup
 	$(VENV)/ruff check $(PYTHON)
 	$(VENV)/mypy
 	git ls-files $(CPP) | xargs $(VENV)/clang-format --dry-run -Werror
-	$(VENV)/lizard -C 15 -L 10000 -a 100 -w -W scripts/complex.txt src include python bench scripts packaging
+	$(VENV)/lizard -C 15 -L 10000 -a 100 -w -W scripts/complex.txt -x '*/tests/*' src include python bench scripts packaging studies
 	$(VENV)/python scripts/words.py
 
 clean:

@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent
 os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT / "build" / "release")).resolve())
 
 # Tests run more ranks and threads than there are cores, where one that spins keeps another from what it waits for: ten

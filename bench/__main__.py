@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ class Program:
     """One program of a figure: a bench program of a build (under mpiexec when ranks > 0), or a Python script.
 
     preset: the CMake preset whose build folder holds it, where that is not the one Haloscope itself comes from.
-    launches: how often it is started.
+    launches: number of starts. scripts: the folder of Python scripts.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Program:
     threads: int = 1
     preset: str = ""
     launches: int = 1
+    scripts: Path = ROOT / "bench"
 
     def folder(self) -> Path:
         """The build that holds the program."""
@@ -54,7 +56,7 @@ class Program:
     def command(self) -> list[str]:
         """The command words. Raises UnavailableError when the program is not built."""
         if self.name.endswith(".py"):
-            return [sys.executable, str(ROOT / "bench" / self.name)]
+            return [sys.executable, str(self.scripts / self.name)]
         folder = self.folder()
         path = folder / "bench" / self.name
         if self.preset:
@@ -68,21 +70,15 @@ class Program:
 FIGURES = {
     "sweep": [Program("bench_sweep")],
     "deep": [Program("bench_deep")],
-    "poisson": [Program("bench_poisson", launches=3)],
-    "precision": [Program("bench_precision", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
     "exchange": [Program("bench_exchange", ranks=2, launches=5)],
     "exchange-shared": [Program("bench_exchange_shared", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
     "auto": [Program("bench_auto", ranks=2, launches=5, preset=mpi) for mpi in ("", "openmpi4")],
-    "hydro": [Program("bench_hydro", launches=2)],
-    "cg": [Program("bench_cg_petsc", ranks=2, preset="petsc", launches=3)],
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
-    "subnormal": [Program("subnormal.py")],
     "plan": [Program("plan.py")],
     "predict": [Program("predict.py")],
     "best": [Program("bench_best")],
     "accuracy": [Program("accuracy.py")],
     "lab": [Program("lab.py")],
-    "davis2017": [Program("davis2017.py")],
     "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],
     "view": [Program("bench_view", ranks=2, launches=5)],
@@ -90,6 +86,23 @@ FIGURES = {
     "python": [Program("python.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
     "stepper_order": [Program("bench_stepper_order", launches=3)],
+}
+
+
+def study_figures() -> dict[str, dict]:
+    """Return the figures that studies add, each with its programs and what it is `about`."""
+    found: dict[str, dict] = {}
+    for file in sorted(ROOT.glob("studies/*/bench/figures.toml")):
+        for name, figure in tomllib.loads(file.read_text()).items():
+            programs = [Program(scripts=file.parent, **program) for program in figure.get("programs", ())]
+            found[name] = {"programs": programs, "about": figure.get("about", "")}
+    return found
+
+
+FIGURES |= {
+    name: [*FIGURES.get(name, ()), *figure["programs"]]
+    for name, figure in study_figures().items()
+    if figure["programs"]
 }
 
 

@@ -1,4 +1,4 @@
-"""Put what cards have shown into README.md, docs/measured.md and docs/coverage.md, from the records in results/gpu/.
+"""Put what cards have shown into README.md, docs/measured.md and studies/coverage.md, from the records in results/gpu/.
 
 usage: .venv/bin/python scripts/cards.py [--check]
 
@@ -100,7 +100,7 @@ def tables(cards: Sequence[Card]) -> str:
 
 
 def coverage(cards: Sequence[Card]) -> str:
-    """For docs/coverage.md: how many configurations of each row gave the reference's bytes on each card."""
+    """For studies/coverage.md: configurations of each row that gave the reference's bytes on each card."""
     if not cards:
         return f"{NONE} Where a row says *imitated device*, no card took part."
     lines = [
@@ -127,7 +127,7 @@ def pages(cards: Sequence[Card], root: Path = ROOT) -> dict[Path, str]:
     parts = {
         "README.md": (sentence(cards), True),
         "docs/measured.md": (tables(cards), False),
-        "docs/coverage.md": (coverage(cards), False),
+        "studies/coverage.md": (coverage(cards), False),
     }
     return {root / name: marked((root / name).read_text(), *part) for name, part in parts.items()}
 

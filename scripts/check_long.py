@@ -29,7 +29,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 JOURNAL = ROOT / "build" / "check-long.jsonl"
 RECORD = ROOT / "results" / "check-long.txt"
-TESTS = "tests"
+TESTS = ("tests", "studies")
 OVER = ("passed", "skipped")
 # A run ends with a process of its tests: a new one would begin with the same test.
 SIDE_BY_SIDE = ["-p", "xdist", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
@@ -213,7 +213,7 @@ def main(words: list[str]) -> int:
     keep = words[:1] == ["--keep"]
     words = words[keep:]
     tests = Collection()
-    code = pytest.main(["-qq", "--collect-only", *(words or [TESTS])], plugins=[tests])
+    code = pytest.main(["-qq", "--collect-only", *(words or TESTS)], plugins=[tests])
     if code != pytest.ExitCode.OK or "--collect-only" in words:
         return int(code)
     journal = Journal(state(), keep, tests.names)
@@ -225,7 +225,7 @@ def main(words: list[str]) -> int:
 
 
 def run(journal: Journal, words: list[str]) -> int:
-    """Run the tests that are left, three at a time; those that keep all cores busy run alone (tests/conftest.py)."""
+    """Run the tests that are left, three at a time; those that keep all cores busy run alone (conftest.py)."""
     if not (left := journal.left()):
         return pytest.ExitCode.OK
     names = JOURNAL.with_suffix(".txt")

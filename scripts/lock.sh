@@ -16,9 +16,11 @@ python3 - <<'END' | lock tools "$@"
 import tomllib
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)
+with open("studies/pyproject.toml", "rb") as file:
+    builders = project["build-system"]["requires"] + tomllib.load(file)["build-system"]["requires"]
 extras = project["project"]["optional-dependencies"]
 tools = [word for word in extras["dev"] if not word.startswith("haloscope")]
-print("\n".join(project["build-system"]["requires"] + project["project"]["dependencies"] + extras["exchange"] + tools))
+print("\n".join(builders + project["project"]["dependencies"] + extras["exchange"] + tools))
 END
 python3 -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["tool"]["dynamic-metadata"][0]["wheel"])' | lock mpich "$@"
 lock nvcc "$@" <<'END'

@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "bench")]
 
 import cards  # found by the line above
 
-from bench.__main__ import mpi_name, table
+from bench.__main__ import mpi_name, study_figures, table
 from haloscope.report import tables
 
 
@@ -87,10 +87,6 @@ def figures() -> str:
 WHAT = {
     "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
     "lab": "the same on emulated networks",
-    "davis2017": "timers, composed walltime and predictions of held-out sizes of the measured study (relative errors)",
-    "hydro": "forms of the hydrodynamics code `hydro3d` against each other: loop order, vectors, fusion",
-    "hydro-bytes": "sweeps of `hydro3d` over the time of their bytes at the bandwidth of a triad",
-    "cg": "an iteration of conjugate gradients, against PETSc's and against separate kernels",
     "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
@@ -101,16 +97,14 @@ WHAT = {
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
     "python": "a call of the Python exchange that has nothing to move",
     "plan": "plans of 2048 ranks, and start-up alone",
-    "poisson": "Jacobi against the best copy, Gauss-Seidel against the plain loop",
-    "precision": "Jacobi to a precision, over as many counted iterations",
     "best": "advice and predictions as function calls, CPU seconds",
     "predict": "predictions and simulations of 2048 and 100 000 ranks",
     "simulate": "events per second of the simulator",
-    "subnormal": "blocks of lines whose numbers are below the normal range, over the median block",
     "sweep": "one-step sweeps against the best copy of the same bytes",
     "tune": "what `haloscope tune` finds in a tenth of the time, against the best of all; and that time over "
     "measuring all",
 }
+WHAT |= {name: figure["about"] for name, figure in study_figures().items() if figure["about"]}
 
 
 def bench() -> str:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python package, and an
-# MPI.
+# Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python packages, and
+# an MPI.
 #   usage: scripts/setup.sh [long]     (run by the Makefile; safe to run again; `long` also prepares `make check-long`)
 # Compilers and headers, which only the system has, are installed by apt where this is root on Debian, which changes the
 # system; without root, nothing outside the checkout changes, and the missing package is named. Packages from PyPI are
@@ -60,12 +60,13 @@ if [[ ! -x .venv/bin/python ]]; then
   say "creating .venv"
   python3 -m venv .venv
 fi
-stamp=.venv/.haloscope-$(cat pyproject.toml scripts/locked/tools.txt | sha256sum | cut -c1-16)
+stamp=.venv/.haloscope-$(cat pyproject.toml studies/pyproject.toml scripts/locked/tools.txt | sha256sum | cut -c1-16)
 if [[ ! -e $stamp ]]; then
   say "installing the Python tools (first time only)"
   install tools
   .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e . \
     --config-settings wheel.cmake=false
+  .venv/bin/python -m pip install -q --no-compile --disable-pip-version-check --no-deps --no-build-isolation -e ./studies
   rm -f .venv/.haloscope-*
   touch "$stamp"
 fi

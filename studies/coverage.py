@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Write docs/coverage.md: which checklist rows of the studies hold, from the checklists and JUnit reports of a test
+"""Write studies/coverage.md: which checklist rows of the studies hold, from the checklists and JUnit reports of a test
 run.
 
-    python -m pytest --junitxml=build/tests.xml tests && scripts/coverage.py build/tests.xml
+    python -m pytest --junitxml=build/tests.xml && studies/coverage.py build/tests.xml
 
-Runs nothing itself. The rows, their acceptance tests and how far the tests reach are in
-python/haloscope/data/checklists/, a file per study. A test names the rows that it shows by a marker
-(`@pytest.mark.ids("W8")`) or at the start of its GoogleTest name (`W8_...`). What the tests found:
+Runs nothing itself. The rows, their acceptance tests and how far the tests reach are in checklist.csv of each study. A
+test names the rows that it shows by a marker (`@pytest.mark.ids("W8")`) or at the start of its GoogleTest name
+(`W8_...`). What the tests found:
 
 - `holds`: assessed as such, a test that names the row passed, and none failed;
 - `weaker`: a test passed, but the tests assert less than the acceptance test, ran at fewer rank counts than it asks
@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import cards  # found by the line above
 
-CHECKLISTS = ROOT / "python" / "haloscope" / "data" / "checklists"
+FOLDER = Path(__file__).resolve().parent
 STATES = ("holds", "weaker", "open")
 HEADINGS = {"holds": "holds", "weaker": "weaker than it says", "open": "open"}
 STUDIES = {
@@ -57,7 +57,7 @@ STUDIES = {
 }
 INTRODUCTION = """# What the studies' checklists ask for, and what holds
 
-Made by `scripts/coverage.py` from `python/haloscope/data/checklists/` and a test report; not to be edited.
+Made by `studies/coverage.py` from `checklist.csv` of each study and a test report; not to be edited.
 
 Each row has an acceptance test. Its tests were read against it:
 
@@ -126,11 +126,11 @@ class Judged:
         return set().union(*(test.ranks for test in self.passed))
 
 
-def read(folder: Path = CHECKLISTS) -> dict[str, list[Row]]:
+def read(folder: Path = FOLDER) -> dict[str, list[Row]]:
     """Return study -> rows."""
     found = {}
     for study in STUDIES:
-        with (folder / f"{study}.csv").open(newline="") as file:
+        with (folder / study / "checklist.csv").open(newline="") as file:
             found[study] = [
                 Row(**{**line, "ranks": frozenset(map(int, line["ranks"].split())), "device": line["device"] == "yes"})
                 for line in csv.DictReader(file)
@@ -280,7 +280,7 @@ def main(argv: list[str] | None = None) -> int:
     """Write the page; return 1 when tests name rows that no checklist has, and 2 when a report is not there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("reports", type=Path, nargs="+", metavar="REPORT", help="JUnit XML report of a pytest run")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "coverage.md")
+    parser.add_argument("-o", "--output", type=Path, default=FOLDER / "coverage.md")
     arguments = parser.parse_args(argv)
     for report in arguments.reports:
         if not report.is_file():

@@ -8,11 +8,11 @@ import sys
 
 import click
 
-from haloscope import errors
+from haloscope import errors, guests
 from haloscope.terminal import say
 
 TRACE = "HALOSCOPE_TRACE"  # set: show where a fault of the program is
-# Subcommands, those that a newcomer needs first.
+# Subcommands of the library, those that a newcomer needs first. Guests add more.
 COMMANDS = (
     "demo",
     "info",
@@ -21,7 +21,6 @@ COMMANDS = (
     "run",
     "check",
     "microbench",
-    "blocks",
     "calibrate",
     "predict",
     "whatif",
@@ -37,17 +36,17 @@ COMMANDS = (
 
 
 class LazyGroup(click.Group):
-    """Subcommands are the modules in `haloscope.commands`; each is imported on first use."""
+    """Subcommands are the modules in `haloscope.commands`, and entry points; each is imported on first use."""
 
     def list_commands(self, ctx):
         """Return the names of all subcommands."""
-        return list(COMMANDS)
+        return [*COMMANDS, *(name for name in guests.find_guests(guests.COMMANDS) if name not in COMMANDS)]
 
     def get_command(self, ctx, name):
-        """Import a subcommand's module and return its `command`; None for an unknown name."""
-        if name not in self.list_commands(ctx):
-            return None
-        return importlib.import_module(f"haloscope.commands.{name}").command
+        """Import a subcommand and return it; None for an unknown name."""
+        if name in COMMANDS:
+            return importlib.import_module(f"haloscope.commands.{name}").command
+        return guests.load(guests.COMMANDS, name) if name in guests.find_guests(guests.COMMANDS) else None
 
     def parse_args(self, ctx, args):
         """Keep the words, for commands that are given again elsewhere."""

@@ -1,4 +1,4 @@
-"""docs/coverage.md: from the checklists and a test report to the state of every row, and the page in the repository."""
+"""studies/coverage.md: the state of every row, from checklists and a test report, and the page in the repository."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = {"white2011": 25, "valen2023": 25, "schroeter2021": 47, "vanecek2020": 
 
 
 def _script():
-    spec = importlib.util.spec_from_file_location("coverage_script", ROOT / "scripts" / "coverage.py")
+    spec = importlib.util.spec_from_file_location("coverage_script", ROOT / "studies" / "coverage.py")
     script = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = script  # dataclasses look their module up
     spec.loader.exec_module(script)
@@ -217,7 +217,7 @@ def test_the_report_says_on_how_many_ranks_a_test_ran_and_whether_on_a_card(tmp_
         "r.xml",
         "test_it.py",
     ]
-    paths = os.pathsep.join([str(ROOT / "tests"), *sys.path])
+    paths = os.pathsep.join([str(ROOT), *sys.path])
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": paths})
     cases = {case.get("name"): case for case in xml.parse(tmp_path / "r.xml").iter("testcase")}
     said = {name: {p.get("name"): p.get("value") for p in case.iter("property")} for name, case in cases.items()}
@@ -240,14 +240,15 @@ def test_all_rows_of_the_five_studies_are_there_with_acceptance_tests_and_verdic
             assert not row.missing or row.missing.endswith("."), row.id
 
 
+def sources(pattern: str) -> list[Path]:
+    """The files of tests of the project and of the studies that match a pattern."""
+    return [file for folder in ("tests", "studies") for file in (ROOT / folder).rglob(pattern)]
+
+
 def test_every_row_that_a_test_names_is_in_a_checklist():
-    names = [
-        re.findall(r"TEST(?:_[PF])?\(\w+,\s*(\w+)\)", f.read_text()) for f in (ROOT / "tests" / "cpp").rglob("*.cpp")
-    ]
+    names = [re.findall(r"TEST(?:_[PF])?\(\w+,\s*(\w+)\)", file.read_text()) for file in sources("*.cpp")]
     googletests = {row for some in names for name in some for row in test_cpp.rows_of(name)}
-    marked = [
-        re.findall(r"mark\.ids\(([^)*]*)\)", f.read_text()) for f in (ROOT / "tests" / "python").glob("test_*.py")
-    ]
+    marked = [re.findall(r"mark\.ids\(([^)*]*)\)", file.read_text()) for file in sources("test_*.py")]
     markers = {row for some in marked for arguments in some for row in re.findall(r'"(\w+)"', arguments)}
     assert len(googletests) > 50 and len(markers) > 50
     assert googletests | markers <= set(ROWS)
@@ -257,13 +258,13 @@ def test_acceptance_cases_are_tests_that_name_their_rows():
     for row in ROWS.values():
         if row.case:
             module, test = row.case.split("::")
-            source = (ROOT / "tests" / "python" / f"{module}.py").read_text()
+            [source] = [file.read_text() for file in sources(f"{module}.py")]
             before = source.split(f"def {test}(")[0].rsplit("\n\n", 1)[1]
             assert f'"{row.id}"' in before, row.id
 
 
 def test_the_page_in_the_repository_says_what_the_checklists_say():
-    page = (ROOT / "docs" / "coverage.md").read_text()
+    page = (ROOT / "studies" / "coverage.md").read_text()
     found = table(page)
     assert list(found) == list(ROWS)
     for row in ROWS.values():
@@ -276,7 +277,7 @@ def test_the_page_in_the_repository_says_what_the_checklists_say():
 
 
 def test_the_summary_of_the_page_counts_its_tables():
-    page = (ROOT / "docs" / "coverage.md").read_text()
+    page = (ROOT / "studies" / "coverage.md").read_text()
     totals = [0] * 4
     for study, rows in CHECKLISTS.items():
         states = [state(page, row.id) for row in rows]

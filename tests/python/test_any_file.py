@@ -20,7 +20,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from test_foreign import OUTPUTS
 
+from guest_cases import guest_cases
 from haloscope import cli, files, records
 from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
@@ -29,17 +31,12 @@ from haloscope.measure import hosts, importers, probes
 from haloscope.model import profile
 from haloscope.records import differences
 from haloscope.report import figures
-from haloscope.studies.davis2017.measured import cg, paired
-from haloscope.studies.davis2017.replay import terms
 from long_run import LONG
 from mutate import damaged, document_of, lines_of
 from test_any_input import time_limit
-from test_blocks import BASE, QUEUE, around
-from test_blocks import record as blocks_record
 from test_external import COLUMNS, ROW
 from test_files import FOUND
-from test_importers import OUTPUTS
-from test_records import measurement, write
+from test_records import measurement
 from toy import TOY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +46,6 @@ PRICED = ("--profile", TOY)
 CSV = "\n".join(
     [COLUMNS, *(ROW.replace("1e-4", f"{n}e-4").replace("16x16x16", f"{12 + n}x16x16") for n in range(1, 10))]
 )
-APPLICATION = json.loads((ROOT / "python/haloscope/data/davis2017/hydra.json").read_text())
 
 
 @functools.cache
@@ -78,23 +74,6 @@ def imported() -> list[dict]:
     return [record for name in ("imb-2021.txt", "stream.txt") for record in importers.read(OUTPUTS / name).records]
 
 
-@functools.cache
-def solves() -> list[dict]:
-    return [json.loads(line) for line in (ROOT / "results/davis2017-cg.jsonl").read_text().splitlines()[::5]]
-
-
-def beside(file: Path) -> Path:
-    """Put a file beside records of a study as those of conjugate gradients; return the records."""
-    file.replace(file.with_name("study-cg.jsonl"))
-    return write(file.with_name("study.jsonl"), *measured()[:1])
-
-
-def use_solves(file: Path) -> None:
-    found = records.read(file, records.CG).records
-    cg.tables(found)
-    paired.lines({}, found)
-
-
 def of_records(make: Callable[[], list[dict]]) -> Callable[[Random], bytes]:
     return lambda random: lines_of(random, make())
 
@@ -113,14 +92,8 @@ COMMANDS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], tuple]]] =
     "compare": (of_records(measured), lambda f: ("compare", f, f)),
     "map": (of_records(emulated), lambda f: ("map", "laplace2d", *PRICED, "--measured", f)),
     "microbench": (of_records(imported), lambda f: ("microbench", "--from", f, "--figure", f.with_name("m"))),
-    "blocks": (
-        of_records(lambda: [blocks_record(BASE, around(1.0)), blocks_record(QUEUE, around(2.0))]),
-        lambda f: ("blocks", "--from", f),
-    ),
     "demo": (of_records(lambda: kept("demo.jsonl", 24)), lambda f: ("demo", "--from", f, "--output", f.parent)),
     "calibrate": (of_records(measured), lambda f: ("calibrate", "--from", f, "-o", f.with_name("new.json"))),
-    "conjugate gradients": (of_records(solves), lambda f: ("study", "davis2017", "--from", beside(f))),
-    "study": (of_records(measured), lambda f: ("study", "valen2023", "--from", f)),
     "predict": (of_profile, lambda f: ("predict", *GRID, "--depth", "2", "--profile", f)),
     "advise": (of_profile, lambda f: ("advise", *GRID, "--depth", "1,2", "--profile", f)),
     "whatif": (of_profile, lambda f: ("whatif", *GRID, "--profile", f)),
@@ -129,7 +102,7 @@ COMMANDS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], tuple]]] =
     "IMB": (of_text("imb-2021.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
     "SKaMPI": (of_text("skampi.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
     "STREAM": (of_text("stream.txt"), lambda f: ("microbench", "--import", f, "--output", f.with_name("o.jsonl"))),
-}
+} | guest_cases("FILES_OF_COMMANDS")
 SLOW = ("map", "validate", "demo")  # predict or resample much
 
 
@@ -256,13 +229,11 @@ def npy(array: np.ndarray) -> bytes:
     return data.getvalue()
 
 
-REQUESTED = [measurement(depth=2), *kept("demo.jsonl", 3), blocks_record(BASE, around(1.0))]
+REQUESTED = [measurement(depth=2), *kept("demo.jsonl", 3), *guest_cases("REQUESTED").values()]
 NUMBERS = np.arange(24.0).reshape(2, 3, 4)
 READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] = {
     "records": (of_records(measured), records.read),
-    "conjugate gradients": (of_records(solves), use_solves),
     "profile": (of_profile, profile.load),
-    "application": (lambda random: document_of(random, APPLICATION), terms.load),
     "hosts": (lambda random: damaged(random, b"node1 slots=2\nnode2:2\n# none\n"), lambda f: hosts.read(str(f))),
     "IMB": (of_text("imb-2021.txt"), importers.read),
     "SKaMPI": (of_text("skampi.txt"), importers.read),
@@ -276,7 +247,7 @@ READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] =
         compares("u.raw", NUMBERS.tobytes(), type="f8", shape=(4, 3, 2), tolerance=differences.Tolerance(0.1, 0.5)),
     ),
     "cache": (lambda random: document_of(random, FOUND), lambda f: files.kept(f, probes._is_whole)),
-}
+} | guest_cases("FILES_OF_READERS")
 
 
 @pytest.mark.parametrize("name", READERS)

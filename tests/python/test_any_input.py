@@ -14,15 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from haloscope import bridge, cli, errors
+from guest_cases import guest_cases
+from haloscope import bridge, cli, errors, guests
 from haloscope.advice import advise
 from haloscope.measure import cluster, doctor, launch, user_program
 from haloscope.model import predict, profile
 from haloscope.options.kinds import FileName
 from long_run import LONG
+from made_up_study import GUESTS
 from test_records import measurement, write
 from toy import TOY
 
+COMMANDS = cli.cli.list_commands(None)
 LIMIT_S = 60  # far more than any of these takes
 GRID = ("laplace2d", "--cells", "64")
 ONE = ("--strategy", "ordered/p2p", "--schedule", "bulk", "--depth", "1", "--substeps", "full")
@@ -36,7 +39,6 @@ WORKING = {
     "plan": GRID,
     "run": GRID,
     "microbench": (),
-    "blocks": ("XS", "--device", "host"),
     "calibrate": ("-o", "new.json"),
     "predict": (*GRID, *PRICED),
     "whatif": (*GRID, *PRICED),
@@ -45,11 +47,11 @@ WORKING = {
     "tune": (*GRID, *ONE, *PRICED),
     "validate": ("r.jsonl", *PRICED),
     "simulate": (*GRID, *PRICED),
-    "study": ("valen2023", "--quick"),
+    "study": ("made-up", "--quick"),
     "compare": ("r.jsonl", "r.jsonl"),
     "check": (),
     "lab": (),
-}
+} | guest_cases("WORKING")
 ENDS = {"check": ("--", "true"), "lab": ("--", "true")}  # what follows the added option
 TEXTS = (
     "nan",
@@ -140,7 +142,8 @@ def furnish(folder: Path) -> dict[Path, bytes]:
 
 @pytest.fixture
 def nothing_starts(monkeypatch, tmp_path):
-    """No ranks are started and no ranking is made, so that each line takes little time."""
+    """No ranks are started and no ranking is made, so that each line takes little time. A study is there."""
+    found = guests.find_guests
 
     def stop(*_, **__):
         raise errors.HaloscopeError("it would go on from here")
@@ -151,6 +154,7 @@ def nothing_starts(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "carry_out", stop)
     monkeypatch.setattr(cluster, "inside", stop)
     monkeypatch.setattr(advise, "advise", stop)
+    monkeypatch.setattr(guests, "find_guests", lambda group: GUESTS[group] if group == guests.STUDIES else found(group))
     return tmp_path
 
 
@@ -169,7 +173,7 @@ def check(words: list[str], folder: Path, capsys) -> None:
 
 
 def test_every_command_has_a_line_that_works_as_far_as_it_goes_here(nothing_starts, capsys):
-    assert set(WORKING) == set(cli.COMMANDS)
+    assert set(WORKING) == set(COMMANDS)
     for name, words in WORKING.items():
         furnish(nothing_starts)
         code = cli.main([name, *map(str, words), *ENDS.get(name, ())])
@@ -179,10 +183,7 @@ def test_every_command_has_a_line_that_works_as_far_as_it_goes_here(nothing_star
 
 def test_what_can_only_be_a_folder_is_refused_as_a_file_to_write(nothing_starts, capsys):
     names = {
-        (name, option.opts[-1])
-        for name in cli.COMMANDS
-        for option in options(name)
-        if isinstance(option.type, FileName)
+        (name, option.opts[-1]) for name in COMMANDS for option in options(name) if isinstance(option.type, FileName)
     }
     assert {("run", "--output"), ("run", "--trace"), ("simulate", "--plot"), ("calibrate", "--output")} <= names
     for (name, option), text in itertools.product(sorted(names), ("", ".", "..", "/", "out/", "out/.", "new/")):
@@ -193,7 +194,7 @@ def test_what_can_only_be_a_folder_is_refused_as_a_file_to_write(nothing_starts,
 def test_a_folder_is_refused_as_a_file_to_write_but_may_be_called_as_a_stem_is(nothing_starts):
     Path("out").mkdir()
     long = "x" * 300
-    for name in cli.COMMANDS:
+    for name in COMMANDS:
         for option in options(name):
             if not isinstance(option.type, FileName):
                 continue
@@ -205,7 +206,7 @@ def test_a_folder_is_refused_as_a_file_to_write_but_may_be_called_as_a_stem_is(n
                     option.type.convert("out", option, None)
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_any_value_of_any_option_gets_an_answer_and_touches_nothing(name, nothing_starts, capsys):
     if not options(name):
         pytest.skip(f"{name} has no options")
@@ -228,7 +229,7 @@ def test_any_value_of_any_option_gets_an_answer_and_touches_nothing(name, nothin
         ),
         max_size=6,
     ),
-    name=st.sampled_from(cli.COMMANDS),
+    name=st.sampled_from(COMMANDS),
 )
 def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, capsys):
     words = [word.replace("\0", "") for word in words]

@@ -163,24 +163,6 @@ def test_figures_of_whole_processes_run_each_command_as_often_and_in_turn(script
     assert {f["bar"]: f["holds"] for f in found} == {bar: bar >= 2 for _, bar in cases.values()}
 
 
-@pytest.mark.parametrize(("slow", "flushed", "holds"), [(9.0, 1.1, True), (9.0, 1.2, False), (1.1, 1.2, None)])
-def test_flushing_to_zero_is_judged_where_the_cpu_slows_down_without_it(script, capsys, slow, flushed, holds):
-    subnormal = script("subnormal")
-    [short, _] = subnormal.CASES
-
-    def of_work(factor: float):
-        rows = [[1.0] * short.blocks for _ in range(short.steps // short.window)]
-        for block in short.bands[short.steps]:
-            rows[-1][block] = factor
-        return short.of_work(rows) * 3
-
-    subnormal.report(short, of_work(slow), of_work(flushed))
-    usual, zero = printed(capsys)
-    assert (usual["value"], usual["holds"]) == (pytest.approx(slow), None)
-    assert (zero["value"], zero["holds"]) == (pytest.approx(flushed), holds)
-    assert [f["notes"] == subnormal.NO_SLOWER for f in (usual, zero)] == [holds is None] * 2
-
-
 def test_the_regret_of_tuning_is_against_the_fastest_of_those_measured_again(script, monkeypatch, capsys):
     """Launches of unequal pace pair: in each the pick takes 1.25 times the second of the finalists."""
     tune = script("tune")

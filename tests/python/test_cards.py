@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import cards
 
-PAGES = ("README.md", "docs/measured.md", "docs/coverage.md")
+PAGES = ("README.md", "docs/measured.md", "studies/coverage.md")
 
 
 def device(name: str, imitated: bool = False) -> dict:
@@ -94,7 +94,7 @@ def test_a_cards_results_come_into_all_pages_with_its_name(root):
     assert "### NVIDIA H100" in found["docs/measured.md"]
     assert "| laplace2d star f32 | stream | 128x1x128 | 0.960 | 3840 of 4000 |" in found["docs/measured.md"]
     assert "| laplace2d star f32: share of the copy's rate | 0.95 | 0.96 | yes |" in found["docs/measured.md"]
-    coverage = found["docs/coverage.md"]
+    coverage = found["studies/coverage.md"]
     assert "| NVIDIA H100 | W16 | G: two streams | 1 | 0 | 0 |" in coverage
     assert "| NVIDIA H100 | W15 | F: separate kernels of faces | 0 | 0 | 1 |" in coverage
     assert "| NVIDIA H100 | W14 | E: resident on the GPU | 0 | 1 | 0 |" in coverage

@@ -36,7 +36,7 @@ def check_long(tmp_path):
         "import check_long",
         f"folder = pathlib.Path({str(tmp_path)!r})",
         "check_long.JOURNAL, check_long.RECORD = folder / 'journal', folder / 'record.txt'",
-        "check_long.TESTS = str(folder / 'test_them.py')",
+        "check_long.TESTS = (str(folder / 'test_them.py'),)",
         "check_long.state = lambda: 'later' if (folder / 'changed').exists() else 'abc'",
         "sys.exit(check_long.main(sys.argv[1:]))",
     ]

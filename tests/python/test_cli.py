@@ -1,4 +1,4 @@
-"""The command line: help, unknown words, exit codes, start-up, the studies' own flags."""
+"""The command line: help, unknown words, exit codes, start-up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from haloscope.errors import UsageError
 from haloscope.measure.request import Request
 from haloscope.options.command import Command
 from haloscope.options.request import measured_space
-from haloscope.studies.valen2023 import flags
 
 COMMANDS = cli.cli.list_commands(None)
 LINES, COLUMNS = 45, 100  # that the everyday help of a command fits into
@@ -34,7 +33,7 @@ def asked(*words) -> Request:
     """What `haloscope run WORDS...` asks for."""
     options = run_command.command.make_context("run", list(words)).params
     app = bridge.find_app(options.pop("app"))
-    [request] = measured_space(app, flags.translated(options)).requests
+    [request] = measured_space(app, options).requests
     return request
 
 
@@ -136,7 +135,6 @@ def test_without_words_the_help_is_shown(haloscope):
         (["run", "advection3d", "--cells", "8", "--set", "=1"], "--set '=1' is not NAME=VALUE"),
         (["plan", "laplace2d", "--cells", "8,16"], "--cells names several; give one value"),
         (["plan", "laplace2d", "--cells", "8", "--schedule", "bulk,split"], "--schedule or device names several"),
-        (["study", "wite2011"], "did you mean white2011"),
         (["compare", "one.jsonl"], "Missing argument 'B'"),
     ],
 )
@@ -145,12 +143,6 @@ def test_bad_words_give_one_line_with_what_is_wrong_and_code_2(haloscope, words,
     assert result.code == 2
     assert said in result.err
     assert result.err.count("\n") == 1 and result.err.startswith("haloscope: ")
-
-
-def test_the_studies_are_listed_when_none_is_named(haloscope):
-    result = haloscope("study")
-    assert result.code == 0
-    assert "white2011" in result.out and "valen2023" in result.out
 
 
 def test_the_help_of_all_commands_imports_nothing_heavy():
@@ -162,29 +154,6 @@ def test_the_help_of_all_commands_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.splitlines()[0].startswith("Usage: haloscope")
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.ids("V13")
-def test_the_thesis_example_means_what_it_says():
-    words = ("-h", "20000", "-l", "10000", "-d", "8", "-i", "100", "-s", "1", "-n", "4")
-    found, choice = asked("laplace2d", *words), asked("laplace2d", *words).choice
-    assert (choice.cells, choice.depth, choice.ranks, choice.real) == ((10000, 20000), 8, 4, "f32")  # x is the length
-    assert found.steps == 100
-    assert run_command.command.make_context("run", ["laplace2d", *words]).params["sparse"] == 1
-
-
-@pytest.mark.ids("V13")
-@pytest.mark.parametrize(
-    ("words", "schedule", "strategy"),
-    [
-        (["--schedule", "phased", "--exchange", "sync"], "bulk", "ordered/p2p"),
-        (["--schedule", "overlapped", "--exchange", "direct"], "split", "direct/p2p"),
-        (["--schedule", "split", "--exchange", "async"], "split", "direct/p2p"),
-    ],
-)
-def test_schedule_and_exchange_may_be_called_what_the_thesis_calls_them(words, schedule, strategy):
-    choice = asked("laplace2d", "-h", "64", "-l", "64", *words).choice
-    assert (choice.schedule, choice.strategy) == (schedule, strategy)
 
 
 @pytest.mark.parametrize(
@@ -222,38 +191,6 @@ def test_options_of_a_choice_mean_its_fields(words, expected):
 def test_options_of_measuring_mean_the_fields_of_a_request(words, expected):
     request = asked("laplace2d", "--cells", "64", *words)
     assert {name: getattr(request, name) for name in expected} == expected
-
-
-@pytest.mark.ids("V13")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["-h", "0", "-l", "8"],
-        ["-h", "8"],
-        ["-h", "8", "-l", "8", "-d", "0"],
-        ["-h", "8", "-l", "8", "-i", "0"],
-        ["-h", "x", "-l", "8"],
-        ["-h", "8", "-l", "8", "-s", "2"],
-        ["-h", "8", "-l", "8", "--exchange", "none"],
-        ["-h", "8", "-l", "8", "-d", "5"],
-        ["-h", "8", "-l", "8", "--cells", "8"],
-    ],
-)
-def test_bad_values_of_the_thesis_flags_are_refused(haloscope, words):
-    result = haloscope("run", "laplace2d", *words)
-    assert result.code == 2
-    assert result.err.startswith("haloscope: ")
-
-
-@pytest.mark.ids("V13")
-def test_terse_output_is_a_line_of_names_and_a_line_of_numbers(haloscope):
-    result = haloscope("run", "laplace2d", "-h", "40", "-l", "24", "-d", "2", "-i", "10", "-s", "1", "--launches", 1)
-    assert result.code == 0
-    names, values = (line.split(",") for line in result.out.strip().splitlines())
-    found = dict(zip(names, values, strict=True))
-    assert (found["height"], found["length"], found["depth"], found["iterations"]) == ("40", "24", "2", "10")
-    assert float(found["execution"]) > 0 and float(found["inner"]) == 0 and float(found["primary"]) > 0
-    assert "records:" in result.err
 
 
 def test_an_error_that_a_command_raises_decides_the_exit_code(capsys, monkeypatch):

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import records
-from haloscope.measure import launch
-from haloscope.studies import demo
+from haloscope.measure import demo, launch
 
 SIZES = ("16x16x16", "32x32", "80x80")
 

@@ -342,10 +342,6 @@ def test_a_record_says_which_device_and_how_long_its_parts_took(measured):
     assert found["environment"]["device"]["multiprocessors"] >= 1 and "walls" not in found["request"]
     busy = {name for name, spread in found["phases_s"].items() if spread["max"] > 0}
     assert busy >= {"pack", "d2h", "h2d", "unpack", "inner", "outer", "desync"}
-    [row] = group_rows([found])
-    timers, steps = tables.thesis_timers(row), found["request"]["steps"]
-    assert timers["pack"] == pytest.approx(steps * (row.phase("pack", "mean") + row.phase("d2h", "mean")))
-    assert timers["unpack"] == pytest.approx(steps * (row.phase("unpack", "mean") + row.phase("h2d", "mean")))
 
 
 def test_runs_with_and_without_a_device_stand_in_one_table_and_can_be_compared(haloscope):
@@ -376,12 +372,6 @@ def test_auto_is_the_first_back_end_that_is_here(monkeypatch):
     here |= dict.fromkeys(here, "no driver")
     with pytest.raises(UnavailableError, match="no device is available"):
         devices.resolve("auto")
-
-
-def test_the_thesis_words_mean_the_schedules_of_a_device(measured):
-    [found] = measured("laplace2d", "-h", 12, "-l", 10, "-n", 2, "--schedule", "overlapped", "--exchange", "async")
-    assert passed([found])
-    assert (found["request"]["schedule"], found["request"]["strategy"]) == ("streams", "direct/staged")
 
 
 def test_info_shows_the_devices_and_why_back_ends_are_absent(haloscope, imitated):

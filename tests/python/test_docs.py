@@ -57,13 +57,6 @@ def test_commands_of_devices_run(haloscope, calibrated_device, tmp_path, command
         assert "passed" in result.out and "failed" not in result.out
 
 
-@pytest.mark.parametrize("command", commands("blocks.md"))
-def test_commands_of_blocks_run(haloscope, tmp_path, command):
-    shorter = ("--launches", "1", "--repetitions", "1", "--iterations", "1", "--output", str(tmp_path / "r.jsonl"))
-    result = ended_well(haloscope, [*shlex.split(command), *shorter], tmp_path)
-    assert "### Workload S: 4 blocks" in result.out and "| passed " in result.out
-
-
 # ---- code ------------------------------------------------------------------------------------------------------------
 
 
@@ -71,7 +64,7 @@ def test_commands_of_blocks_run(haloscope, tmp_path, command):
 def test_code_on_a_page_is_the_code_of_the_repository(page, least):
     sources = [
         f.read_text()
-        for top in ("include", "src", "examples", "tests", "python", "bench")
+        for top in ("include", "src", "examples", "tests", "python", "bench", "studies")
         for f in (DOCS.parent / top).rglob("*")
         if f.suffix in (".hpp", ".cpp", ".h", ".py", ".def", ".txt")
     ]
@@ -109,9 +102,15 @@ def marks_of_file(body: list[ast.stmt]) -> list[str]:
     return [ast.unparse(mark) for value in values for mark in getattr(value, "elts", [value])]
 
 
+def file_of(name: str) -> Path:
+    """Return the file of a test, of the project or of a study."""
+    [found] = [file for folder in (TESTS, DOCS.parent / "studies") for file in folder.rglob(name)]
+    return found
+
+
 def quick_python_tests(name: str, program: str) -> list[str]:
     """Return the tests of a file that start a program, if one is given, and that every run has."""
-    body = ast.parse((TESTS / "python" / name).read_text()).body
+    body = ast.parse(file_of(name).read_text()).body
     functions = [node for node in body if isinstance(node, ast.FunctionDef) and Path(program).stem in ast.unparse(node)]
     marks = {node.name: [*marks_of_file(body), *map(ast.unparse, node.decorator_list)] for node in functions}
     return [test for test in marks if test.startswith("test_") and "pytest.mark.long" not in marks[test]]

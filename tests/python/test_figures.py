@@ -10,35 +10,20 @@ from xml.etree import ElementTree
 
 import pytest
 
+from guest_cases import guest_cases
 from haloscope import records, terminal
 from haloscope.bridge import build
 from haloscope.report import figures
 from test_any_file import emulated, imported, kept, measured
 from test_any_input import time_limit
-from test_blocks import BASE, EVENTS, QUEUE, around
-from test_blocks import record as blocks_record
 from test_records import write
 from test_terminal import STEERS
-from test_vanecek2020 import ROW
 from toy import TOY
 
 EVIL = "\x1b[2J\u202e\ud800<b>&$\\frac{$" + "M" * 100_000
 PLAIN = {"schedule": "bulk", "strategy": "ordered/p2p", "depth": 1}
 OWN_TEXTS = ("validate", "map")  # commands whose figures have no text of a record
 LONG_LINE = terminal.MOST_SHOWN + 100  # characters: a text of others, cut, after words of our own
-
-
-def with_timelines() -> list[dict]:
-    events = [
-        {"kind": kind, "block": block, "chunk": 0, "begin_s": 50 + 1e-6 * a, "end_s": 50 + 1e-6 * b, "rank": 0}
-        for kind, block, a, b in EVENTS
-    ]
-    clock = {"ticks_per_s": 1e9, "precision_s": 1.5e-6}
-    return [blocks_record(name, around(9), detail="on", timeline=events, clock=clock) for name in (BASE, QUEUE)]
-
-
-def of_blocks() -> list[dict]:
-    return [blocks_record(name, around(us), around(us)) for name, us in ((BASE, 100), (QUEUE, 80), (ROW, 55))]
 
 
 # For each command that draws a figure of records: the records, and its words.
@@ -64,10 +49,8 @@ COMMANDS: dict[str, tuple[Callable[[], list[dict]], tuple]] = {
         ),
     ),
     "microbench": (imported, ("microbench", "--from", "r.jsonl", "--figure", "f")),
-    "blocks": (with_timelines, ("blocks", "--from", "r.jsonl", "--timeline", "f.json")),
     "demo": (lambda: kept("demo.jsonl", 24), ("demo", "--from", "r.jsonl", "--output", ".")),
-    "study": (of_blocks, ("study", "vanecek2020", "--from", "r.jsonl")),
-}
+} | guest_cases("DRAWING")
 
 
 def texts_of(value: object, path: tuple = ()) -> set[tuple]:

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from guest_cases import guest_cases
 from haloscope import files, records
 from haloscope.errors import UsageError
 from haloscope.fit import external_table
 from haloscope.measure import hosts, importers, probes
 from haloscope.model import profile
-from haloscope.studies.davis2017.replay import terms
 from test_records import measurement, write
 
 # Every reader of a file that a user names.
@@ -28,8 +28,7 @@ READERS = {
     "profile": profile.load,
     "table": external_table.read,
     "output": importers.read,
-    "application": terms.load,
-}
+} | guest_cases("READERS")
 RECORD = json.dumps(measurement()) + "\n"
 
 
@@ -105,11 +104,9 @@ APPENDING = {
     "run": ("run", "laplace2d", "--cells", "64", "--ranks", "1"),
     "run again": ("run", "laplace2d", "--cells", "64", "--ranks", "1", "--resume"),
     "microbench": ("microbench", "--quick"),
-    "blocks": ("blocks", "XS", "--device", "host"),
     "tune": ("tune", "laplace2d", "--cells", "64", "--ranks", "1"),
     "tune again": ("tune", "laplace2d", "--cells", "64", "--ranks", "1", "--resume"),
-    "study": ("study", "valen2023", "--quick"),
-}
+} | guest_cases("APPENDING")
 
 
 @pytest.mark.parametrize("command", APPENDING)

@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as some
 
-from haloscope import records, studies
+from haloscope import records
 from haloscope.errors import UsageError
 from haloscope.measure import importers
 from haloscope.records.curves import Curve, group_curves
@@ -35,16 +35,9 @@ def times(curve: Curve, key: str) -> dict[int, float]:
 def test_round_trips_of_skampi_are_halved():
     pair, two, four = curves("skampi.txt")
     assert times(pair, "latency_s") == {16: 4.55, 512: 7.05, 16384: 22.85, 524288: 351.5}
-    published = {(r["benchmark"], r["message_bytes"], r["quantity"]): r["time_us"] for r in published_of("hera")}
-    assert 2 * pair.time(16384).value * 1e6 == pytest.approx(published["SKaMPI send-recv", 16384, "round_trip"])
     assert f"{pair.time(16384).value * 1e6:.2f}" == "22.85"  # printed as 22.9 in the thesis
     assert [(c.request["ranks"], times(c, "allreduce_s")) for c in (two, four)] == [(2, {4: 3.2}), (4, {4: 6.4})]
     assert importers.read(OUTPUTS / "skampi.txt").notes == ("left out: MPI_Bcast-nodes-length",)
-
-
-def published_of(machine: str) -> list[dict]:
-    rows = [r for r in studies.published("davis2017", "pingpong") if r["machine"] == machine]
-    return [r | {"message_bytes": int(r["message_bytes"]), "time_us": float(r["time_us"])} for r in rows]
 
 
 @pytest.mark.ids("DB4")
@@ -90,30 +83,6 @@ def test_factors_of_messages_at_once_are_quotients_of_measured_times():
     assert found["exchange", 4].large == pytest.approx(7)
     assert found["pingping", 2].factors[64].value == pytest.approx(1.25)
     assert contention.laws(list(found.values())) == ["IMB, large messages of two ranks: duplex 2.00, shared 1.00"]
-
-
-@pytest.mark.ids("DC7")
-def test_published_times_of_several_pairs_give_the_factors_of_the_thesis(tmp_path):
-    """DawnDev, 16 KiB: four pairs per link take 3.5 to 3.9 times one pair; two pairs in a node 1.56 times one."""
-    link = contention_of(tmp_path, "inter")
-    assert set(link) == {64, 128, 256} and all(3.5 <= round(f, 1) <= 3.9 for f in link.values()), link
-    assert contention_of(tmp_path, "intra") == {2: pytest.approx(1.56, abs=0.005)}
-
-
-def contention_of(folder: Path, placement: str) -> dict[int, float]:
-    """Write DawnDev's table as IMB prints such runs, and return the factors at 16 KiB by pairs."""
-    text = []
-    for row in published_of("dawndev"):
-        if row["placement"] == placement:
-            pairs = int(row["pairs"])
-            who = "#processes = 2" if pairs == 1 else f"( {pairs} groups of 2 processes each running simultaneous )"
-            text.append(
-                f"# Benchmarking {'Multi-' * (pairs > 1)}PingPong \n# {who} \n"
-                f" #bytes #repetitions t[usec] Mbytes/sec\n {row['message_bytes']} 1000 {row['time_us']} 0.00\n"
-            )
-    (folder / placement).write_text("".join(text))
-    table = group_curves(importers.read(folder / placement).records)
-    return {c.curve.pairs: c.factors[16384].value for c in contention.measured(table)}
 
 
 @pytest.mark.ids("DB4")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from guest_cases import guest_cases
 from haloscope import bridge, records
 from haloscope.errors import UnavailableError
 from haloscope.measure import campaign, launch
@@ -228,9 +229,9 @@ def test_what_was_measured_otherwise_is_not_taken_for_what_is_asked(haloscope):
 @pytest.mark.parametrize(
     "words",
     [
-        ("blocks", "XS", "--device", "host", "--variant", "baseline:coherent", "--repetitions", 1),
         ("run", "poisson2d", "--cells", "31", "--set", "precision=1e-2", "--steps", 1000, "--repetitions", 1),
         ("microbench", "--pattern", "stream", "--quick"),
+        *guest_cases("RESUMED").values(),
     ],
 )
 def test_what_was_measured_as_asked_is_not_measured_again(haloscope, words):
@@ -289,10 +290,10 @@ def test_two_by_two_ranks_send_what_the_thesis_counts_packed_by_us_or_by_mpi(hal
         haloscope(
             "run",
             "laplace2d",
-            "-h",
-            2 * height,
-            "-l",
-            2 * length,
+            "--cells",
+            f"{2 * length}x{2 * height}",
+            "--real",
+            "f32",
             "-d",
             depth,
             "-i",

@@ -14,7 +14,7 @@ SOURCES = ROOT / "src" / "haloscope"
 # From the lowest layer to the highest; parts of one layer may use each other.
 PYTHON = (
     {"errors", "terminal"},
-    {"arguments", "files", "scratch", "data"},
+    {"arguments", "files", "guests", "scratch", "data"},
     {"outputs", "patience"},
     {"bridge"},
     {"records"},
@@ -53,7 +53,7 @@ CPP = (
     {"fortran", "lab"},
 )
 # Each is to go, and none may be added. Registries (`.def`) are lists of names, which core/ reads wherever they are.
-UPWARD_PYTHON = {("measure/blocks.py", "report")}
+UPWARD_PYTHON: set[tuple[str, str]] = set()
 UPWARD_CPP: set[tuple[str, str]] = set()
 MOST_LINES = 60  # of a command: options, a call of a lower layer, one of report/, an exit code
 REGISTRIES = {"device/backends.def", "reduce/reducers.def", "transport/transports.def"}
@@ -74,6 +74,15 @@ def imports(module: Path) -> Iterator[str]:
         yield from (name.split(".")[1] for name in names if name.startswith("haloscope."))
 
 
+def packages(module: Path) -> Iterator[str]:
+    """The packages that a module imports, inside functions too."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.split(".")[0]
+
+
 def test_no_python_module_imports_a_layer_above_its_own():
     upward = set()
     for module in sorted(PACKAGE.rglob("*.py")):
@@ -81,6 +90,12 @@ def test_no_python_module_imports_a_layer_above_its_own():
         own = layer(PYTHON, name.parts[0].removesuffix(".py"))
         upward |= {(str(name), part) for part in imports(module) if layer(PYTHON, part) > own}
     assert upward == UPWARD_PYTHON
+
+
+def test_nothing_outside_the_studies_imports_them():
+    modules = [file for top in ("python", "tests", "bench", "scripts") for file in (ROOT / top).rglob("*.py")]
+    found = [str(file.relative_to(ROOT)) for file in modules if "haloscope_studies" in set(packages(file))]
+    assert len(modules) > 200 and found == []
 
 
 def test_commands_are_short():

@@ -9,7 +9,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md")
-PAGES = [*(ROOT / name for name in FIRST), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in FIRST),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "studies").rglob("*.md")),
+]
 
 
 def headings(page: Path) -> set[str]:

@@ -17,32 +17,15 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from guest_cases import guest_cases
 from haloscope import outputs
 from haloscope.model import profile
 from haloscope.report import figures
-from haloscope.studies.schroeter2021 import study as schroeter2021
 from test_any_file import GRID, PRICED, ROOT, measured, time_limit
-from test_blocks import BASE, EVENTS, QUEUE, around
-from test_blocks import record as blocks_record
 from test_calibrate import Maker, cached
 from test_importers import OUTPUTS
 from test_records import write
-from test_schroeter import made_up
 from toy import TOY
-
-
-def timelines() -> list[dict]:
-    events = [
-        {"kind": kind, "block": block, "chunk": 0, "begin_s": 1e-6 * a, "end_s": 1e-6 * b, "rank": 0}
-        for kind, block, a, b in EVENTS
-    ]
-    clock = {"ticks_per_s": 1e9, "precision_s": 1.5e-6}
-    return [blocks_record(name, around(9), detail="on", timeline=events, clock=clock) for name in (BASE, QUEUE)]
-
-
-def studied() -> list[dict]:
-    options = dataclasses.replace(schroeter2021.DEFAULTS["quick"], cores=2)
-    return made_up({"p2p": [1.0, 1.0], "rma": [1.2, 1.2], "shared": [0.9, 0.9]}, options)
 
 
 def of_a_kernel() -> list[dict]:
@@ -73,15 +56,9 @@ WRITERS = {
     "microbench": Writer(
         ("microbench", "--import", OUTPUTS / "imb-2021.txt", "--output", "i.jsonl"), ("i.svg", "i.png")
     ),
-    "blocks": Writer(("blocks", "--from", "r.jsonl", "--timeline", "t.json"), ("t.json", "t.svg", "t.png"), timelines),
     "demo": Writer(("demo", "--from", ROOT / "results/demo.jsonl", "--output", "d"), ("d/demo.svg", "d/demo.png")),
-    "study": Writer(("study", "schroeter2021", "--quick", "--from", "r.jsonl"), ("r.svg", "r.png"), studied),
-    "jobs": Writer(
-        ("study", "schroeter2021", "--slurm", "j"),
-        ("j/submit.sh", "j/schroeter2021-1x4.sbatch", "j/schroeter2021-1x4.requests.jsonl"),
-    ),
     "calibrate": Writer(("calibrate", "--from", "r.jsonl", "-o", "c.json"), ("c.json",), of_a_kernel),
-}
+} | {name: Writer(*case) for name, case in guest_cases("WRITERS").items()}
 CASES = [(name, file) for name, writer in WRITERS.items() for file in writer.files]
 
 
@@ -331,12 +308,3 @@ def test_a_calibration_keeps_the_old_one_in_no_place_of_a_file_of_others(backup,
     result = haloscope("calibrate", "-o", "m.json", "--quick", "--sections", "reductions")
     assert result.code == 2 and f"{backup} is there and was not written by haloscope" in result.err
     assert held() == before
-
-
-def test_records_of_conjugate_gradients_are_added_to_no_file_of_others(tmp_path):
-    from haloscope.studies.davis2017.measured import cg
-
-    (tmp_path / "r-cg.jsonl").write_text('{"mine": 1}\n')
-    with pytest.raises(outputs.UsageError, match="was not written by haloscope"):
-        cg.run(tmp_path / "r-cg.jsonl", quick=True)
-    outputs.refuse_foreign(ROOT / "results" / "davis2017-cg.jsonl", cg.SOLVES)

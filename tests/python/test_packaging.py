@@ -22,6 +22,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "packaging" / "spack" / "spack_repo" / "haloscope" / "packages" / "haloscope" / "package.py"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+STUDIES = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())
 [BUILDER] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
 CMAKE = "\n".join(f.read_text() for f in (ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake")))
 PIP = ("--no-deps", "--ignore-installed", "--no-build-isolation", "--no-index")  # of what Spack passes to pip
@@ -110,6 +111,7 @@ def test_the_version_is_one_everywhere_and_the_changelog_has_it(recipe):
     version = PROJECT["version"]
     assert re.search(r"project\(haloscope VERSION (\S+) ", CMAKE)[1] == version
     assert words_of(recipe, "version") == ["main", version]
+    assert (STUDIES["project"]["version"], STUDIES["project"]["dependencies"]) == (version, [f"haloscope=={version}"])
     released = re.findall(
         r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
@@ -279,7 +281,8 @@ def test_all_that_set_up_fetches_from_pypi_is_a_wheel_with_a_version_and_hashes(
             assert locked(name)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = PROJECT["optional-dependencies"]
-    wanted = [*project["build-system"]["requires"], *PROJECT["dependencies"], *extras["exchange"], *extras["dev"]]
+    builders = [*project["build-system"]["requires"], *STUDIES["build-system"]["requires"]]
+    wanted = [*builders, *PROJECT["dependencies"], *extras["exchange"], *extras["dev"]]
     versions = locked("tools")
     for requirement in (Requirement(word) for word in wanted):
         if requirement.name != PROJECT["name"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from haloscope import bridge
 from haloscope.errors import UsageError
 from haloscope.model import placement
-from haloscope.studies import published as table
-from haloscope.studies.davis2017.replay import results as davis2017_results
 
 grids = st.tuples(*[st.integers(1, 5)] * 3)
 
@@ -50,19 +48,6 @@ def test_blocks_of_a_row_of_ranks_sum_to_the_grid(grid, extra):
     layout = bridge.Layout(cells, grid, (False,) * 3)
     for d, stride in enumerate((1, grid[0], grid[0] * grid[1])):
         assert sum(layout.owned(i * stride).shape[d] for i in range(grid[d])) == cells[d]
-
-
-@pytest.mark.ids("DC4")
-def test_pairs_on_the_worst_node_are_those_of_table_5_8():
-    wanted: dict = defaultdict(dict)
-    for r in table("davis2017", "pair_counts"):
-        case = (tuple(int(r[k]) for k in ("px", "py", "pz")), tuple(map(int, r["worst_node"].split("/"))))
-        wanted[case][r["placement"], r["dimension"]] = int(r["pairs"])
-    assert len(wanted) == 8
-    for (grid, nodes), pairs in wanted.items():
-        counts = placement.pair_counts(grid, placement.place("fill", math.prod(grid), 2, 6))
-        expected = tuple(tuple(pairs[where, d] for d in "XYZ") for where in ("intra", "inter"))
-        assert counts.worst == expected and counts.worst_node() in nodes
 
 
 @pytest.mark.ids("DC4", "DF5")
@@ -108,10 +93,3 @@ def test_wrong_requests_say_what_is_wrong():
         placement.place("fill", 4, 2, 6, active=7)
     with pytest.raises(UsageError, match="has 8 ranks, the placement 4"):
         placement.pair_counts((2, 2, 2), placement.place("fill", 4, 2, 6))
-
-
-@pytest.mark.ids("DB7", "DF5")
-def test_socket_loads_of_the_mapping_study_are_reproduced_except_two_contradictory_rows():
-    found = [c for c in davis2017_results.mappings() if c.what.startswith("sockets")]
-    assert len(found) == 16 and all(c.state == "met" for c in found)
-    assert davis2017_results.TEN_A_NODE == ((32, "node_balanced"), (64, "node_balanced"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from guest_cases import guest_cases
 from haloscope import bridge, files, records
 from haloscope.errors import HaloscopeError, UsageError
 from haloscope.measure import campaign, space
@@ -219,11 +220,9 @@ READING = {
     "compare": ("r.jsonl.xz",),
     "map": ("laplace2d", "--profile", TOY, "--latency", "50us", "--blocks", "32", "--depth", "1", "--measured"),
     "microbench": ("--from",),
-    "blocks": ("--from",),
     "demo": ("--from",),
     "calibrate": ("-o", "new.json", "--from"),
-    "study": ("valen2023", "--from"),
-}
+} | guest_cases("READING")
 
 
 @pytest.mark.parametrize("command", READING)

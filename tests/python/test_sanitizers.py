@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import test_blocks_runs as blocks
 from bench import gpu_cases
 from haloscope.measure import launch
 from long_run import LONG
@@ -180,12 +179,3 @@ def test_thread_sanitizer_is_silent_on_fields_of_users_and_their_streams(on_devi
     program = [*start, *fixed_addresses, on_devices / "tests" / "cpp" / "test_device_calls"]
     names = "*" if LONG else "DeviceExchange.Streams*:DeviceExchange.Memory*:DeviceStepper.Random*"
     run([*program, f"--gtest_filter={names}"], **NO_HOOKS)
-
-
-@pytest.mark.ids("NT2", "NX1")
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_thread_sanitizer_is_silent_on_blocks_that_tell_the_cpu(ranks_on_devices, fixed_addresses, tmp_path, ranks):
-    variants = [*blocks.BASELINES, *blocks.TASKQUEUES, *blocks.PROPOSED]
-    lines = [blocks.request(variant, iterations=500 if LONG else 10) for variant in variants]
-    found = recorded(lines, ranks, [ranks_on_devices, *fixed_addresses], tmp_path, "block_delay_us=50")
-    assert [r["verification"]["status"] for r in found] == ["passed"] * len(lines)

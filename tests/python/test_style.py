@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "haloscope"
 ENDINGS = {".cpp", ".hpp", ".h", ".cu", ".hip"}
+
+
+def modules() -> list[Path]:
+    """The modules of the package and of the studies."""
+    return sorted([*PACKAGE.rglob("*.py"), *ROOT.glob("studies/*/python/**/*.py")])
+
+
+def name_of(module: Path) -> str:
+    """The name of a module's file, in the package or in the checkout."""
+    return str(module.relative_to(ROOT)).removeprefix("python/haloscope/")
 
 
 def ended(*words: str) -> subprocess.CompletedProcess[str]:
@@ -71,13 +82,13 @@ def calls_mpi4py(node: ast.AST) -> bool:
 
 
 def test_every_call_of_mpi4py_is_checked():
-    package, unchecked = ROOT / "python" / "haloscope", []
-    for source in sorted(package.rglob("*.py")):
+    unchecked = []
+    for source in modules():
         nodes = list(ast.walk(ast.parse(source.read_text())))
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         given = [call.args[0] for call in calls if call.args and last_name(call.func) == "checked"]
         texts = [ast.unparse(node) for node in nodes if calls_mpi4py(node) and node not in given]
-        unchecked += [f"{source.relative_to(package)}: {text}" for text in texts if text != "MPI.get_vendor()"]
+        unchecked += [f"{name_of(source)}: {text}" for text in texts if text != "MPI.get_vendor()"]
     assert not unchecked, f"make local ones by checked(), the others by agree() and gather() of ranks.py: {unchecked}"
 
 
@@ -93,10 +104,9 @@ def test_every_window_is_made_where_a_communicator_is_left():
 
 
 def test_no_interpreter_is_started_where_the_current_folder_counts():
-    package = ROOT / "python" / "haloscope"
     found = [
-        f"{source.relative_to(package)}: {line.strip()}"
-        for source in sorted(package.rglob("*.py"))
+        f"{name_of(source)}: {line.strip()}"
+        for source in modules()
         for line in source.read_text().splitlines()
         if "sys.executable" in line and source.name not in ("build.py", "launch.py")  # the latter looks beside it
     ]
@@ -104,11 +114,8 @@ def test_no_interpreter_is_started_where_the_current_folder_counts():
 
 
 def test_temporary_folders_are_made_where_a_later_run_finds_them():
-    package = ROOT / "python" / "haloscope"
-    makers = [p for p in package.rglob("*.py") if re.search(r"TemporaryDirectory|mkdtemp", p.read_text())]
-    assert makers == [package / "scratch.py"], (
-        "use folder() of scratch.py: a killed run leaves its folder to the next one"
-    )
+    makers = [name_of(p) for p in modules() if re.search(r"TemporaryDirectory|mkdtemp", p.read_text())]
+    assert makers == ["scratch.py"], "use folder() of scratch.py: a killed run leaves its folder to the next one"
 
 
 def test_texts_are_written_by_streams_that_lose_nothing():
@@ -155,11 +162,10 @@ def writes(call: ast.Call) -> bool:
 
 
 def test_files_are_written_over_by_the_gate_alone():
-    package = ROOT / "python" / "haloscope"
     found = [
-        f"{source.relative_to(package)}:{node.lineno}"
-        for source in sorted(package.rglob("*.py"))
-        if str(source.relative_to(package)) not in OWN_WRITERS
+        f"{name_of(source)}:{node.lineno}"
+        for source in modules()
+        if name_of(source) not in OWN_WRITERS
         for node in ast.walk(ast.parse(source.read_text()))
         if isinstance(node, ast.Call) and writes(node)
     ]

@@ -64,26 +64,6 @@ def test_the_worst_verification_of_all_launches_is_shown():
     assert row.verification == "failed"
 
 
-@pytest.mark.ids("V14")
-def test_the_eight_timers_and_the_rest_add_up_to_the_execution():
-    record = measurement(seconds=(1.0, 1.0, 1.0))
-    record["phases_s"] = {
-        "pack": spread(1e-2),
-        "send": spread(1e-2),
-        "wait": spread(1e-2),
-        "copy": spread(1e-2),
-        "unpack": spread(1e-2),
-        "compute": spread(3e-2),
-        "desync": spread(1e-2),
-        "rest": spread(1e-2),
-    }
-    timers = tables.thesis_timers(group_rows([record])[0])
-    assert timers["message"] == pytest.approx(0.3)
-    assert timers["primary"] == pytest.approx(0.3)
-    assert sum(timers.values()) - timers["execution"] == pytest.approx(timers["execution"])
-    assert set(tables.TERSE) == {"execution", "pack", "unpack", "inner", "outer", "primary", "message", "desync"}
-
-
 def test_texts_of_others_are_escaped_and_markup_of_our_own_is_not():
     texts = ["`a|b`", "![x](http://a.b/c)", "[x][y]", "[1]", tables.Markup("[page](page.md)")]
     text = tables.markdown([[text] for text in texts], ["cell"])

@@ -187,7 +187,7 @@ def test_a_file_of_markdown_has_no_tags(lines, cell):
 def test_what_is_printed_goes_through_one_place():
     free = [
         f"{path.relative_to(ROOT)}:{number}"
-        for path in (ROOT / "python" / "haloscope").rglob("*.py")
+        for path in (*(ROOT / "python" / "haloscope").rglob("*.py"), *ROOT.glob("studies/*/python/**/*.py"))
         for number, line in enumerate(path.read_text().splitlines(), start=1)
         if re.search(r"\bclick\.echo\(|(?<![\w.])print\(", line)
         and path.name not in ("terminal.py", "cli.py", "progress.py", "profiles.py")

@@ -34,9 +34,8 @@ def command(output, recorded, launches, cells):
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.
     """
     from haloscope import records
-    from haloscope.measure import campaign, launch, space
+    from haloscope.measure import campaign, demo, launch, space
     from haloscope.report import demo as report
-    from haloscope.studies import demo
 
     begin = time.monotonic()
     if recorded:

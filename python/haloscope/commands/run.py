@@ -14,13 +14,15 @@ from haloscope.studies import run_flags
 
 
 @subcommand(
-    short_help="Measure an app; lists and ranges make a space.", choice=ChoiceOptions(lists=True, usual={"ranks": "2"})
+    short_help="Measure an app; lists and ranges make a space.",
+    choice=ChoiceOptions(lists=True, usual={"ranks": "2"}),
+    epilog=run_flags.examples(),
 )
 @click.argument("app")
 @MEASURING
 @record_file("APP")
 @DETAILS
-@run_flags.OPTIONS
+@run_flags.add_options
 @starts_ranks
 @click.pass_context
 def command(context, app, **options):
@@ -29,8 +31,6 @@ def command(context, app, **options):
     \b
     haloscope run laplace2d --cells 2048x2048 --depth 1,2,4,8 --schedule bulk,split
     haloscope run advection3d --cells 64..256*2 --strategy 'ordered/*' --ranks 1,2
-    haloscope run laplace2d -h 20000 -l 20000 -d 8 -i 100 -s 1      (the 2023 study's own flags)
-    haloscope run poisson2d --partdiff "1 2 512 1 2 5000"           (the 2021 study's own program)
 
     Options take lists (1,2,4), ranges (64..512*2, 1..8+1) and globs. Records go to a JSON Lines file; a table, fastest
     first, to the terminal. Exit code 1 when a result is not byte-identical to `reference`, 2 when nothing asked for can
@@ -40,7 +40,7 @@ def command(context, app, **options):
     from haloscope.measure import campaign, devices, run_request
 
     known = app_of(app, options)
-    options = run_flags.translated(app, options, named_options(context))
+    options = run_flags.translate(app, options, named_options(context))
     planned = measured_space(known, options | {"device": devices.resolve(options["device"])})
     run_request.refuse_unfit(planned, options)
     output = options["output"] or records.scratch(app)
@@ -48,12 +48,10 @@ def command(context, app, **options):
     def show(found: list[dict]) -> None:
         from haloscope.report import run as report  # with NumPy, which takes long and which measuring does not need
 
-        if own := run_flags.report(found, options, output):
-            return terminal.echo(own)
-        for text in (*report.texts(found, options), *run_flags.tables(found, options)):
+        own = run_flags.report(found, options, output)
+        for text in (*([] if own.replaces else report.texts(found, options)), *own.texts):
             terminal.echo(text)
-        for text in report.notes(found, output):
-            terminal.echo(text, err=bool(options["sparse"]))
-        return None
+        for text in [] if own.replaces == run_flags.ALL else report.notes(found, output):
+            terminal.echo(text, err=bool(own.replaces))
 
     return campaign.exit_code(run_request.campaign_of(planned, output, options, app).run_showing(show))

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, studies, terminal
+from haloscope.guests import ABSENT
 from haloscope.options.kinds import option
 from haloscope.options.study import CHANGES, RECORDS
 
+NAMES = studies.names()
 
-@click.command(short_help="One published experiment, its published figures beside ours.")
+
+@click.command(
+    short_help="One published experiment, its published figures next to ours" + ("." if NAMES else ": none installed."),
+    epilog=f"Studies: {', '.join(NAMES)}." if NAMES else f"No study is installed: {ABSENT}.",
+)
 @click.argument("name", required=False)
 @option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
 @CHANGES
 @RECORDS
 def command(name, quick, output, resume, recorded, slurm, replay, **changes):
-    """Run the study NAME (white2011, valen2023, schroeter2021, davis2017, vanecek2020): measure, verify, and print its
-    tables.
+    """Run the study NAME: measure, verify, and print its tables. Without a name, list the studies.
 
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
     nor MPI; it ends with code 1 when a result misses the bar set for it.

@@ -15,20 +15,20 @@ CHANGES = options_of(
         "--sizes",
         default="",
         metavar="LIST",
-        help="Cells per side instead of the study's (schroeter2021: interlines; vanecek2020: 1 to 5 for XS to XL).",
+        help="Sizes instead of the study's, in its own measure: cells per side, interlines, workloads 1 to 5.",
     ),
     option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's."),
     option(
         "--nodes",
         type=click.IntRange(1, 10**6),
         detailed=True,
-        help="Nodes to spread the ranks over, emulated here (schroeter2021).",
+        help="Nodes to spread the ranks over, emulated here, where the study has any.",
     ),
     option("--ranks", type=click.IntRange(1, 10**7), detailed=True, help="Ranks, where the study leaves the choice."),
     option(
         "--device",
         metavar="NAME",
-        help="Where fields or blocks live (white2011, valen2023, vanecek2020): none, cuda, hip, host. [a card if "
+        help="Where fields or blocks live, where the study has versions for devices: none, cuda, hip, host. [a card if "
         "there is one]",
     ),
     steps(detailed=True),
@@ -42,7 +42,7 @@ RECORDS = options_of(
         "--slurm",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="DIR",
-        help="Write job scripts for Slurm instead of measuring (schroeter2021).",
+        help="Write job scripts for Slurm instead of measuring, where the study has some.",
     ),
     option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing."),
 )

@@ -91,7 +91,7 @@ def table(found: Sequence[Contention]) -> str:
 
 
 def laws(found: Sequence[Contention]) -> list[str]:
-    """Return a phrase per transport: the factors of two ranks as `shared` and `duplex` of a profile (model/network.py).
+    """Return a phrase per transport: the factors of two ranks as `shared` and `duplex` of a profile have them.
 
     Two opposite messages take `duplex` times one; two each way, as in a ring of two ranks, duplex (1 + shared) times.
     """

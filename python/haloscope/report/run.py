@@ -13,8 +13,6 @@ from haloscope.report import components, tables, timeline
 def texts(found: Sequence[dict], options: Mapping[str, Any]) -> list[str]:
     """Return the tables of records, each as lines to print after the others. options: of `haloscope run`."""
     table = group_rows(found)
-    if options["sparse"]:
-        return [tables.terse(table)]
     if not table:
         return []
     made = [tables.ranking(table, tables.baseline(table, options["baseline"]))]

@@ -1,20 +1,22 @@
-"""Published experiments, each a module: what to measure (data), and the report with the published figures beside ours.
+"""Published experiments, each a module of another distribution: a plan of measurements, and a report.
 
-A study module has SUMMARY (one sentence), `plan(options)` -> space.Space, DEFAULTS (`quick` and `full` Options) and
-`report(records, options)` -> Markdown. It may have `figures(records, options, stem)` -> files,
-`slurm_jobs(options)` -> jobs for a cluster, `beside(file, options, measure)` -> Markdown of what other programs
-measure, and `replay()` -> checks.Replay, which recomputes, from the published data alone, what the paper computed.
+A study is an entry point of group `haloscope.studies`. Its module has SUMMARY (one sentence), `plan(options)` ->
+space.Space, DEFAULTS (`quick` and `full` Options) and `report(records, options)` -> Markdown. It may have ON_DEVICE
+(versions for devices), `figures(records, options, stem)` -> files, `slurm_jobs(options)` -> jobs for a cluster,
+`other_programs(file, options, measure)` -> Markdown of their measurements, and `replay()` -> checks.Replay, which
+recomputes the results of the paper from its published data alone. The package that holds the module has a package
+`data` with the published tables.
 """
 
 from __future__ import annotations
 
 import csv
-import importlib
 from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from types import ModuleType
 
-from haloscope.data import DATA
-
-NAMES = ("white2011", "valen2023", "schroeter2021", "davis2017", "vanecek2020")
+from haloscope import guests
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,23 @@ class Options:
         return length | {"repetitions": self.repetitions}
 
 
-def load(name: str):
-    """Import a study's module."""
-    return importlib.import_module(f"haloscope.studies.{name}.study")
+def names() -> tuple[str, ...]:
+    """Return the names of the installed studies."""
+    return tuple(guests.find_guests(guests.STUDIES))
+
+
+def load(name: str) -> ModuleType:
+    """Import a study's module. Raises UnavailableError where that fails."""
+    return guests.load(guests.STUDIES, name)
+
+
+def data_of(study: str) -> Traversable:
+    """Return the folder of a study's published tables."""
+    package = guests.find_guests(guests.STUDIES)[study].module.rpartition(".")[0]
+    return resources.files(f"{package}.data")
 
 
 def published(study: str, table: str) -> list[dict[str, str]]:
-    """Return the rows of a published table kept with the package."""
-    with (DATA / study / f"{table}.csv").open(newline="") as file:
+    """Return the rows of a published table of a study."""
+    with data_of(study).joinpath(f"{table}.csv").open(newline="") as file:
         return list(csv.DictReader(file))

@@ -1,37 +1,64 @@
-"""Flags of the studies that `haloscope run` has: their options, their translation, and reports of their own."""
+"""Flags of studies that `haloscope run` has: their options, their translation, and their reports.
+
+A set of flags is an entry point of group `haloscope.run_flags`. Its module has OPTIONS (a decorator), EXAMPLE (a
+command line), `translate(app, options, named)` -> options, and `report(records, options, output)` -> Report or None.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from haloscope import guests
 from haloscope.options.kinds import options_of
-from haloscope.studies.schroeter2021 import partdiff
-from haloscope.studies.valen2023 import flags as valen2023
 
-OPTIONS = options_of(valen2023.OPTIONS, partdiff.OPTIONS)
+TABLES, ALL = "tables", "tables and notes"
 
 
-def translated(app: str, options: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """Return a run's options with the studies' flags in the words of every run. given: options of the command line.
+@dataclass(frozen=True)
+class Report:
+    """Texts that flags of a study request. They follow the tables of every run, unless they replace them.
+
+    replaces: TABLES (the notes below the tables then go to stderr), ALL, or "".
+    """
+
+    texts: tuple[str, ...] = ()
+    replaces: str = ""
+
+
+def modules() -> list[ModuleType]:
+    """Import the flags of all guests. Raises UnavailableError where one cannot be imported."""
+    return [guests.load(guests.RUN_FLAGS, name) for name in guests.find_guests(guests.RUN_FLAGS)]
+
+
+def add_options(function):
+    """Add the options of all guests to a command: a decorator."""
+    return options_of(*(module.OPTIONS for module in modules()))(function)
+
+
+def examples() -> str:
+    """Return the end of the command's help: an example of each set of flags, or why there is none."""
+    found = [module.EXAMPLE for module in modules()]
+    return "\n".join(["\b", "With the flags of studies:", *found]) if found else f"Flags of studies: {guests.ABSENT}."
+
+
+def translate(app: str, options: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
+    """Return a run's options with the studies' flags in the words of every run. named: options of the command line.
 
     Raises UsageError for contradictions, and for flags of another app.
     """
-    return partdiff.translated(app, valen2023.translated(dict(options)), given)
+    found = dict(options)
+    for module in modules():
+        found = module.translate(app, found, named)
+    return found
 
 
-def report(found: Sequence[dict], options: Mapping[str, Any], output: Path) -> str:
-    """Return the report that these flags request instead of tables; "" where they request none."""
-    measured = _measured(found)
-    text = partdiff.own_report(measured[-1], dict(options)) if measured else ""
-    return text if not text or options["find_precision"] else f"{text}\n\nrecords: {output}"
-
-
-def tables(found: Sequence[dict], options: Mapping[str, Any]) -> list[str]:
-    """Return the tables that these flags request besides the tables of every run."""
-    return [f"\n{partdiff.slow_table(record)}" for record in _measured(found)[-1:] if options["work_blocks"]]
-
-
-def _measured(found: Sequence[dict]) -> list[dict]:
-    return [record for record in found if record["kind"] == "measurement"]
+def report(found: Sequence[dict], options: Mapping[str, Any], output: Path) -> Report:
+    """Return the texts that all these flags request. A report that replaces all stands alone."""
+    reports = [one for module in modules() if (one := module.report(found, options, output))]
+    if alone := next((one for one in reports if one.replaces == ALL), None):
+        return alone
+    return Report(tuple(text for one in reports for text in one.texts), max((r.replaces for r in reports), default=""))

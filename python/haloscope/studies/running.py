@@ -8,22 +8,33 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from haloscope import outputs, records, studies
-from haloscope.errors import UsageError, unknown_name
+from haloscope import guests, outputs, records, studies
+from haloscope.errors import UnavailableError, UsageError, unknown_name
 from haloscope.measure import campaign, devices, launch, lists, slurm, space
 from haloscope.studies.checks import Replay
 
 
 def listing() -> str:
-    """Return a line for each study."""
-    return "\n".join(f"{name:12} {studies.load(name).SUMMARY}" for name in studies.NAMES)
+    """Return a line for each study. Raises UnavailableError where none is installed."""
+    return "\n".join(f"{name:12} {studies.load(name).SUMMARY}" for name in _names())
 
 
 def find_study(name: str) -> ModuleType:
-    """Return the module of a study. Raises UsageError for an unknown one."""
-    if name not in studies.NAMES:
-        raise UsageError(unknown_name("study", name, studies.NAMES))
+    """Return the module of a study. Raises UsageError for an unknown one, UnavailableError where none is installed."""
+    if name not in _names():
+        raise UsageError(unknown_name("study", name, _names()))
     return studies.load(name)
+
+
+def _names() -> tuple[str, ...]:
+    if found := studies.names():
+        return found
+    raise UnavailableError(f"no study is installed: {guests.ABSENT}")
+
+
+def _with(attribute: str) -> str:
+    """Return the names of the studies that have an optional attribute."""
+    return ", ".join(name for name in studies.names() if hasattr(studies.load(name), attribute))
 
 
 def options_of(study: ModuleType, quick: bool, changes: Mapping[str, Any], found: Sequence[Mapping]) -> studies.Options:
@@ -43,9 +54,7 @@ def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -
     """Return the back end of a study with devices: the named one, else that of records, else of a card found here."""
     if not hasattr(study, "ON_DEVICE"):
         if named:
-            raise UsageError(
-                "this study has no versions for devices; --device works with white2011, valen2023, vanecek2020"
-            )
+            raise UsageError(f"this study has no versions for devices; --device works with {_with('ON_DEVICE')}")
         return ""
     if found and not named:
         used = {r["request"].get("device", "") for r in found if r["kind"] in records.MEASURED}
@@ -56,15 +65,14 @@ def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -
 def replay(study: ModuleType, name: str) -> Replay:
     """Return the paper's results, recomputed. Raises UsageError for a study without data to recompute."""
     if not hasattr(study, "replay"):
-        able = [known for known in studies.NAMES if hasattr(studies.load(known), "replay")]
-        raise UsageError(f"{name} has nothing to recompute; --replay works with {', '.join(able)}")
+        raise UsageError(f"{name} has nothing to recompute; --replay works with {_with('replay')}")
     return study.replay()
 
 
 def write_jobs(study: ModuleType, options: studies.Options, folder: Path) -> str:
     """Write job scripts for Slurm; return the line that names them. Raises UsageError for a study without some."""
     if not hasattr(study, "slurm_jobs"):
-        raise UsageError("this study has no job scripts; --slurm works with schroeter2021")
+        raise UsageError(f"this study has no job scripts; --slurm works with {_with('slurm_jobs')}")
     files = slurm.write(study.slurm_jobs(options), folder)
     return f"{len(files)} files in {folder}; set HALOSCOPE_RANK and start {folder / 'submit.sh'}"
 
@@ -86,7 +94,7 @@ def report(
     measured: the records are new, so that the other programs are measured too.
     """
     yield f"# {study.SUMMARY}\n\n{study.report(found, options)}\n\nrecords: {file}"
-    if hasattr(study, "beside") and (text := study.beside(file, options, measured)):
+    if hasattr(study, "other_programs") and (text := study.other_programs(file, options, measured)):
         yield f"\n{text}"
     if hasattr(study, "figures") and (drawn := study.figures(found, options, outputs.stem_of(file))):
         yield f"figure:  {', '.join(map(str, drawn))}"

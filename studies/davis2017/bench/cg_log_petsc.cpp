@@ -1,6 +1,6 @@
 // PETSc's own log of its conjugate gradients, function by function, as records (Davis 2017, section 7.3): with two
 // reductions an iteration, with one (-ksp_cg_single_reduction) and pipelined, beside cg3d's methods in turns, and an
-// all-reduce by itself. One JSON line each; python/haloscope/studies/davis2017/measured/cg.py makes tables of them.
+// all-reduce by itself. One JSON line each; studies/davis2017/python/measured/cg.py makes tables of them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 """Figure `davis2017`: what the measured study of a hydrodynamics code reaches: how much of the time its timers name,
 how well the walltime is composed of components, and what its model says of sizes that no cost was fitted to.
 
-Measures the study's scaling runs and keeps the records in results/davis2017.jsonl.xz: `python bench/davis2017.py
---kept` prints the figures of those again.
+Measures the study's scaling runs and keeps the records in results/runs.jsonl.xz of the study: `python
+studies/davis2017/bench/davis2017.py --kept` prints the figures of those again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from statistic import line, resampled
 
 from haloscope import records
 from haloscope.measure import launch
@@ -23,12 +22,17 @@ from haloscope.measure.space import Space
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import components
 from haloscope.studies import Options
-from haloscope.studies.davis2017 import study
-from haloscope.studies.davis2017.measured import experiments, scaling
+from haloscope_studies.davis2017 import study
+from haloscope_studies.davis2017.measured import experiments, scaling
+
+STUDY = Path(__file__).resolve().parents[1]
+ROOT = STUDY.parents[1]
+sys.path.append(str(ROOT / "bench"))
+
+from statistic import line, resampled  # found by the line above
 
 FIGURE = "davis2017"
-ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "results" / "davis2017.jsonl.xz"
+KEPT = STUDY / "results" / "runs.jsonl.xz"
 SCRATCH = ROOT / "out" / "davis2017.jsonl"
 SIZES = (24, 32, 40, 48, 56, 64, 72, 80, 96)
 LARGE = 64  # cells per side from which timers and composition are judged: smaller steps last a few milliseconds

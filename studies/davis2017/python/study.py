@@ -17,8 +17,8 @@ from haloscope import records
 from haloscope.measure import space
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import Options, checks
-from haloscope.studies.davis2017.measured import cg, experiments, scaling
-from haloscope.studies.davis2017.replay import replay as davis2017_replay
+from haloscope_studies.davis2017.measured import cg, experiments, scaling
+from haloscope_studies.davis2017.replay import replay as davis2017_replay
 
 SUMMARY = "Davis 2017: a 3D hydrocode with near-neighbour exchange, measured, modelled and improved"
 DEFAULTS = {
@@ -41,7 +41,7 @@ def measured_points(found: Sequence[dict], options: Options) -> dict[experiments
 def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
     """Draw what was measured, and the study's figures redrawn with it, conjugate gradients by the records beside the
     study's own. Returns the files written, none without measurements."""
-    from haloscope.studies.davis2017.measured import figures as davis2017_figures
+    from haloscope_studies.davis2017.measured import figures as davis2017_figures
 
     measured = measured_points(found, options)
     return davis2017_figures.draw(measured, _solves(stem), stem) if measured else []
@@ -65,7 +65,7 @@ def report(found: Sequence[dict], options: Options) -> str:
     return "\n\n".join(f"### {title}\n\n{body}" for title, body in sections.items())
 
 
-def beside(file: Path, options: Options, measure: bool) -> str:
+def other_programs(file: Path, options: Options, measure: bool) -> str:
     """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records beside
     the study's own, "" where there are none."""
     found = cg.run(_records_of_cg(file), options.short) if measure else _solves(file, records.read_aloud)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from haloscope import errors, patience, records
+from haloscope import errors, outputs, patience, records
 from haloscope.bridge import build
 from haloscope.measure import launch
-from haloscope.studies.davis2017.measured import cg
+from haloscope_studies.davis2017.measured import cg
 from test_records import measurement, write
 
-KEPT = Path(__file__).resolve().parents[2] / "results" / "davis2017-cg.jsonl"
+KEPT = Path(__file__).resolve().parents[1] / "results" / "cg.jsonl"
 
 
 def spread(least: float, mean: float, most: float) -> dict:
@@ -217,3 +217,10 @@ def test_tables_leave_out_what_was_not_logged():
     del record["functions"]["VecScatterEnd"]
     text = cg.tables([record])
     assert "sum of" in text and "MatMult, ms" not in text and "dot products" not in text
+
+
+def test_records_of_conjugate_gradients_are_added_to_no_file_of_others(tmp_path):
+    (tmp_path / "r-cg.jsonl").write_text('{"mine": 1}\n')
+    with pytest.raises(outputs.UsageError, match="was not written by haloscope"):
+        cg.run(tmp_path / "r-cg.jsonl", quick=True)
+    outputs.refuse_foreign(KEPT, cg.SOLVES)

@@ -13,10 +13,10 @@ from haloscope.records.rows import Row, group_rows
 from haloscope.report import components
 from haloscope.report import figures as report_figures
 from haloscope.studies import Options, published
-from haloscope.studies.davis2017 import study
-from haloscope.studies.davis2017.measured import experiments, paired, scaling
-from haloscope.studies.davis2017.replay import figures as redrawn
-from haloscope.studies.davis2017.replay import panels, variants
+from haloscope_studies.davis2017 import study
+from haloscope_studies.davis2017.measured import experiments, paired, scaling
+from haloscope_studies.davis2017.replay import figures as redrawn
+from haloscope_studies.davis2017.replay import panels, variants
 from test_davis2017_cg import ALONE, KEPT, solve
 from test_davis2017_study import linear, made_up
 

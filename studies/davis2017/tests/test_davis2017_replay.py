@@ -10,13 +10,15 @@ import pytest
 
 from haloscope import studies
 from haloscope.advice import whatif as advice
-from haloscope.model import network, placement, profile
-from haloscope.studies import DATA, checks
-from haloscope.studies.davis2017 import study as davis2017
-from haloscope.studies.davis2017.replay import checks as davis2017_checks
-from haloscope.studies.davis2017.replay import components, hydra_kernels, hydra_runs, profiles, whatif
-from haloscope.studies.davis2017.replay import results as davis2017_results
-from haloscope.studies.davis2017.replay.walltime import predict
+from haloscope.model import placement, profile
+from haloscope.studies import checks
+from haloscope_studies.davis2017 import network
+from haloscope_studies.davis2017 import study as davis2017
+from haloscope_studies.davis2017.data import DATA
+from haloscope_studies.davis2017.replay import checks as davis2017_checks
+from haloscope_studies.davis2017.replay import components, hydra_kernels, hydra_runs, profiles, whatif
+from haloscope_studies.davis2017.replay import results as davis2017_results
+from haloscope_studies.davis2017.replay.walltime import predict
 
 ROWS = [f"C{i}" for i in range(1, 14)] + ["D1", "D3", "F1", "F2", "F3", "F4", "F5", "H2"]
 
@@ -38,7 +40,7 @@ def replayed(tables_read) -> checks.Replay:
         tables_read.add(name)
         return original(study, name)
 
-    modules = [m for n, m in sys.modules.items() if n.startswith("haloscope.studies.davis2017.")]
+    modules = [m for n, m in sys.modules.items() if n.startswith("haloscope_studies.davis2017.")]
     for cached in (c for m in modules for c in vars(m).values() if hasattr(c, "cache_clear")):
         cached.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
@@ -55,7 +57,7 @@ def replayed(tables_read) -> checks.Replay:
 
 @pytest.mark.ids("DH2")
 def test_every_table_is_read_by_the_replay_or_by_the_profile_made_from_it(replayed, tables_read):
-    there = {file.stem for file in (DATA / "davis2017").glob("*.csv")}
+    there = {file.stem for file in DATA.glob("*.csv")}
     assert {name for name in there - tables_read if not name.startswith(UNREAD)} == set()
 
 
@@ -196,7 +198,7 @@ def test_fewer_ranks_per_socket_take_more_nodes_and_less_time():
 
 @pytest.mark.ids("DH2")
 def test_every_published_table_loads_and_has_no_hole():
-    for file in (DATA / "davis2017").glob("*.csv"):
+    for file in DATA.glob("*.csv"):
         rows = studies.published("davis2017", file.stem)
         header = next(csv.reader(file.open(newline="")))
         assert rows and all(list(row) == header and None not in row.values() for row in rows), file

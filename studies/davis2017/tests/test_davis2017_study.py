@@ -17,9 +17,9 @@ from haloscope.model import segments
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import components
 from haloscope.studies import Options
-from haloscope.studies.davis2017 import study
-from haloscope.studies.davis2017.measured import experiments, scaling, timed
-from test_study import section
+from haloscope_studies.davis2017 import study
+from haloscope_studies.davis2017.measured import experiments, scaling, timed
+from reports import section
 
 SMALL = dataclasses.replace(study.DEFAULTS["quick"], sizes=(8, 10, 12), cores=2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from haloscope import studies
-from haloscope.studies.davis2017.replay import observations, variants
+from haloscope_studies.davis2017.replay import observations, variants
 
 SERIAL = {"B": (1.29, 1.33, 1.35, 1.33, 1.38, 1.43), "C": (1.06, 1.08, 1.12, 1.13, 1.18, 1.24)}
 

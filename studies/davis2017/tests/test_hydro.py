@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from haloscope import bridge, records
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 MASS, INTERNAL, KINETIC = 0, 1, 2  # places in the totals
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from haloscope import bridge
 from haloscope.errors import UnavailableError, UsageError
-from haloscope.model import network, placement, profile
+from haloscope.model import placement, profile
 from haloscope.model.profile import Profile
-from haloscope.studies.davis2017.replay import contention, hydra_runs, terms, walltime
+from haloscope_studies.davis2017 import network
+from haloscope_studies.davis2017.replay import contention, hydra_runs, terms, walltime
 
 MINERVA = profile.load("minerva")
 FREE = {"from_bytes": 0, "to_bytes": None, "latency_s": 0.0, "per_byte_s": 0.0}

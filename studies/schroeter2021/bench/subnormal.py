@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import records
-from haloscope.studies.schroeter2021 import partdiff
+from haloscope_studies.schroeter2021 import partdiff
 
 FIGURE = "subnormal"
 NO_SLOWER = "this CPU does not slow down"

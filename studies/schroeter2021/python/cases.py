@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from haloscope.measure import space
 from haloscope.studies import Options
-from haloscope.studies.schroeter2021 import precision
+from haloscope_studies.schroeter2021 import precision
 
 APP = "poisson2d"
 METHODS = ("jacobi", "gauss-seidel")

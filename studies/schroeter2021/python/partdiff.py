@@ -5,15 +5,19 @@ lines.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import click
 
 from haloscope.errors import UsageError
 from haloscope.options.kinds import option, options_of
+from haloscope.studies.run_flags import ALL, Report
 
 APP = "poisson2d"
+EXAMPLE = 'haloscope run poisson2d --partdiff "1 2 512 1 2 5000"           (the 2021 study\'s own program)'
 METHODS = {1: "gauss-seidel", 2: "jacobi"}
 MOST_ITERATIONS = 200000
 USAGE = (
@@ -129,7 +133,7 @@ def parse(text: str) -> Arguments:
     return Arguments(threads, method, interlines, function, precision, None)
 
 
-def translated(app: str, options: dict, given: Sequence[str]) -> dict:
+def translate(app: str, options: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
     """Return a run's options with this study's flags in the words of every run. `given`: those of the command line.
 
     Raises UsageError for flags that belong to poisson2d and another app, and for contradictions.
@@ -188,7 +192,7 @@ def _take_interlines(options: dict) -> None:
 
 def _take_preset(options: dict, given: Sequence[str]) -> None:
     """The study's final versions: Allreduce for Jacobi; the chain for Gauss-Seidel, one-sided in version `rma`."""
-    from haloscope.studies.schroeter2021 import cases as schroeter2021_cases
+    from haloscope_studies.schroeter2021 import cases as schroeter2021_cases
 
     if "strategy" in given or "residual" in given:
         raise UsageError("--preset chooses the strategy and the residual scheme; drop --strategy and --residual")
@@ -228,11 +232,16 @@ def _take_sequential(options: dict) -> None:
     }
 
 
-def own_report(record: dict, options: dict) -> str:
-    """Return what these flags ask to be printed of a measurement instead of a table; "" where they ask for none."""
-    if record["request"]["app"] != APP:
-        return ""
-    return found_precision(record) if options["find_precision"] else report(record) if options["partdiff"] else ""
+def report(found: Sequence[dict], options: Mapping[str, Any], output: Path) -> Report | None:
+    """Return the texts of the last measurement that these flags request, alone or after the tables."""
+    record = next((record for record in reversed(found) if record["kind"] == "measurement"), None)
+    if not record:
+        return None
+    if record["request"]["app"] == APP and options["find_precision"]:
+        return Report((found_precision(record),), ALL)
+    if record["request"]["app"] == APP and options["partdiff"]:
+        return Report((f"{solution(record)}\n\nrecords: {output}",), ALL)
+    return Report((f"\n{slow_table(record)}",)) if options["work_blocks"] else None
 
 
 def found_precision(record: dict) -> str:
@@ -246,7 +255,7 @@ def found_precision(record: dict) -> str:
     )
 
 
-def report(record: dict) -> str:
+def solution(record: dict) -> str:
     """Return partdiff's report of a measurement: times, memory, what was solved, the residual, the 9 x 9 excerpt."""
     solved, outcome, seconds = record["app"], record["outcome"], record["time_s"]["repetitions"][-1]
     method = {"jacobi": "Jacobi", "gauss-seidel": "Gauss-Seidel"}[solved["method"]]

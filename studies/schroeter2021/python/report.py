@@ -11,7 +11,7 @@ from haloscope.records import stats
 from haloscope.records.rows import Row, group_rows
 from haloscope.report import tables
 from haloscope.studies import Options, published
-from haloscope.studies.schroeter2021 import cases
+from haloscope_studies.schroeter2021 import cases
 
 LEAST_LAUNCHES = (
     5  # of four or fewer, all lie on one side of 1 by mere chance too often (one in eight) for a 95 % verdict

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from haloscope.measure import slurm, space
 from haloscope.studies import Options
-from haloscope.studies.schroeter2021 import report as schroeter2021_report
-from haloscope.studies.schroeter2021.cases import comparisons, request
+from haloscope_studies.schroeter2021 import report as schroeter2021_report
+from haloscope_studies.schroeter2021.cases import comparisons, request
 
 SUMMARY = (
     "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and what "

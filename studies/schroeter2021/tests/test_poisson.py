@@ -8,7 +8,7 @@ import re
 import pytest
 
 from haloscope import records
-from haloscope.studies.schroeter2021 import partdiff, precision
+from haloscope_studies.schroeter2021 import partdiff, precision
 
 ONE = ("--launches", "1", "--repetitions", "1", "--warmup", "0")
 
@@ -118,7 +118,7 @@ def test_the_matrix_has_the_published_number_of_entries(interlines, points):
         "form": "jacobi",
         "given_set": (),
     }
-    found = partdiff.translated("poisson2d", options, ["interlines"])
+    found = partdiff.translate("poisson2d", options, ["interlines"])
     assert (int(found["cells"]) + 2) ** 2 == points
 
 

@@ -9,18 +9,18 @@ import pytest
 
 from haloscope import records, studies
 from haloscope.studies import Options
-from haloscope.studies.schroeter2021 import (
+from haloscope_studies.schroeter2021 import (
     cases as schroeter2021_cases,
 )
-from haloscope.studies.schroeter2021 import precision
-from haloscope.studies.schroeter2021 import (
+from haloscope_studies.schroeter2021 import precision
+from haloscope_studies.schroeter2021 import (
     report as schroeter2021_report,
 )
-from haloscope.studies.schroeter2021 import (
+from haloscope_studies.schroeter2021 import (
     study as schroeter2021,
 )
+from reports import section
 from test_records import measurement
-from test_study import section
 
 SMALL = Options(sizes=(6, 4), ranks=2, steps=12, repetitions=2, launches=2, nodes=2, cores=2)
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from haloscope.records.rows import Row
 from haloscope.report import tables
 from haloscope.studies import published
-from haloscope.studies.valen2023.model import Cell
+from haloscope_studies.valen2023 import timers
+from haloscope_studies.valen2023.model import Cell
 
 PROGRAMS = ("ordered phased", "ordered overlapped", "direct phased", "direct overlapped")
 BASE = ("ordered phased", 1)  # program and depth that speed-ups refer to (section 9.1)
@@ -32,7 +33,7 @@ def published_cells() -> tuple[Cell, ...]:
             int(row["depth"]),
             PUBLISHED_ITERATIONS,
             (int(row["side"]) // 2, int(row["side"]) // 2),
-            {name: float(row[f"{name}_s"]) for name in tables.TERSE},
+            {name: float(row[f"{name}_s"]) for name in timers.TERSE},
         )
         for row in published("valen2023", "valen_tables")
     )
@@ -47,7 +48,7 @@ def measured_cells(rows: Mapping[tuple[int, str, int], Row]) -> list[Cell]:
         exchange, schedule = program.split()
         across, down = row.request["process_grid"]
         local = (-(-side // down), -(-side // across))  # the largest rank's
-        times = tables.thesis_timers(row)
+        times = timers.thesis_timers(row)
         cells.append(Cell(HERE, side, exchange, schedule == "overlapped", depth, row.request["steps"], local, times))
     return cells
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 import click
 
 from haloscope.errors import UsageError
 from haloscope.options.kinds import option, options_of
+from haloscope.studies.run_flags import TABLES, Report
 
+EXAMPLE = "haloscope run laplace2d -h 20000 -l 20000 -d 8 -i 100 -s 1      (the 2023 study's own flags)"
 EXCHANGE_WORDS = {"ordered": "ordered", "sync": "ordered", "direct": "direct", "async": "direct"}
 
 OPTIONS = options_of(
@@ -23,7 +29,7 @@ OPTIONS = options_of(
 )
 
 
-def translated(options: dict) -> dict:
+def translate(app: str, options: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
     """Return a run's options with these flags in the words of every run. Raises UsageError for contradictions."""
     found = dict(options)
     height, length = options["height"], options["length"]
@@ -40,3 +46,13 @@ def translated(options: dict) -> dict:
         usual = bridge.device_strategy_names()[0] if on_device else bridge.Choice.strategy
         found["strategy"] = f"{EXCHANGE_WORDS[options['exchange']]}/{usual.partition('/')[2]}"
     return found
+
+
+def report(found: Sequence[dict], options: Mapping[str, Any], output: Path) -> Report | None:
+    """Return the terse lines that --sparse requests instead of tables."""
+    if not options["sparse"]:
+        return None
+    from haloscope.records.rows import group_rows
+    from haloscope_studies.valen2023 import timers
+
+    return Report((timers.terse(group_rows(found)),), TABLES)

@@ -12,8 +12,8 @@ import numpy as np
 
 from haloscope.errors import UsageError
 from haloscope.studies.parts import concurrent, sequence
-from haloscope.studies.valen2023 import regression
-from haloscope.studies.valen2023.regression import Features, Fit
+from haloscope_studies.valen2023 import regression
+from haloscope_studies.valen2023.regression import Features, Fit
 
 BREAKS = (1e5, 2e5, 4e5, 8e5, 1.6e6)  # bytes per round where a message's cost per byte may change
 MISS = 1.5  # a direct message off the ordered one's cost by this factor follows no law of bytes and depth

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from haloscope.report import tables
 from haloscope.studies import checks, published
 from haloscope.studies.checks import Check
-from haloscope.studies.valen2023 import findings, model
-from haloscope.studies.valen2023.model import Advice, Cell, Model
-from haloscope.studies.valen2023.regression import Fit, Score, score
+from haloscope_studies.valen2023 import findings, model
+from haloscope_studies.valen2023.model import Advice, Cell, Model
+from haloscope_studies.valen2023.regression import Fit, Score, score
 
 MACHINES = ("A100", "V100")
 EXCHANGES = ("ordered", "direct")

@@ -9,7 +9,7 @@ from haloscope.measure import space
 from haloscope.records.rows import Row, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
-from haloscope.studies.valen2023 import findings
+from haloscope_studies.valen2023 import findings, timers
 
 SUMMARY = (
     "Valen 2023: how deep a halo, which exchange, overlap or not? Four programs of a 2D stencil over depths and sizes"
@@ -95,7 +95,7 @@ def report(found: Sequence[dict], options: Options) -> str:
 
 def replay() -> checks.Replay:
     """The analytic model on the published tables, without measuring."""
-    from haloscope.studies.valen2023 import replay as valen2023_replay
+    from haloscope_studies.valen2023 import replay as valen2023_replay
 
     return valen2023_replay.replay()
 
@@ -105,26 +105,26 @@ def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
 
     Execution as mean, standard deviation and count over all repetitions; timers as mean over ranks.
     """
-    timers = [name for name in tables.TERSE if name != "execution"] + ["rest"]
+    shown = [name for name in timers.TERSE if name != "execution"] + ["rest"]
     theirs = {depth: published_times(side, program, depth) for depth in table}
     gpus = sorted({gpu for times in theirs.values() for gpu in times})
     unit, factor = tables.unit(row.request["steps"] * row.step.value for row in table.values())
-    headers = ["depth", f"execution ({unit})", "sd", "count", *timers]
+    headers = ["depth", f"execution ({unit})", "sd", "count", *shown]
     headers += [*(f"{gpu} published (s)" for gpu in gpus), "check", "notes"]
     lines = []
     for depth, row in table.items():
         runs = [row.request["steps"] * step * factor for steps in row.launches.values() for step in steps]
-        parts = tables.thesis_timers(row)
+        parts = timers.thesis_timers(row)
         line = [
             depth,
             tables.number(statistics.mean(runs)),
             tables.number(statistics.stdev(runs)) if len(runs) > 1 else "",
             len(runs),
         ]
-        line += [tables.number(parts[name] * factor) for name in timers]
+        line += [tables.number(parts[name] * factor) for name in shown]
         line += [f"{theirs[depth][gpu]:.4f}" if gpu in theirs[depth] else "" for gpu in gpus]
         lines.append([*line, row.verification, row.notes()])
-    return tables.markdown(lines, headers, right=headers[: 4 + len(timers) + len(gpus)])
+    return tables.markdown(lines, headers, right=headers[: 4 + len(shown) + len(gpus)])
 
 
 def published_times(side: int, program: str, depth: int) -> dict[str, float]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from haloscope.errors import UsageError
-from haloscope.studies.valen2023 import regression
+from haloscope_studies.valen2023 import regression
 
 BYTES = np.array([1e2, 1e3, 1e4, 1e5, 1e6, 1e7])
 positive = st.floats(1e-9, 1e-3)

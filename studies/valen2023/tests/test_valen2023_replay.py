@@ -11,8 +11,8 @@ from haloscope import studies
 from haloscope.errors import UsageError
 from haloscope.records.rows import Row, group_rows
 from haloscope.studies import checks
-from haloscope.studies.valen2023 import findings, model, replay
-from haloscope.studies.valen2023 import study as valen2023
+from haloscope_studies.valen2023 import findings, model, replay
+from haloscope_studies.valen2023 import study as valen2023
 
 BOTH = pytest.mark.parametrize("machine", replay.MACHINES)
 # Digest, section 9.2: coverage in percent at depths 1 .. 64, as printed there.

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope.records import stats
-from haloscope.report import tables, variants
+from haloscope.report import tables
+from haloscope_studies.vanecek2020 import variants
 
 KIND = "blocks"
 _SAME = (

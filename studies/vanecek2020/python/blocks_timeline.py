@@ -11,7 +11,7 @@ from pathlib import Path
 from haloscope import outputs
 from haloscope.errors import UsageError
 from haloscope.report import tables
-from haloscope.report.blocks import Row, heading, place
+from haloscope_studies.vanecek2020.blocks import Row, heading, place
 
 CPU_KINDS = ("send", "receive", "notify")  # events of a block that are the CPU's
 COLOURS = {

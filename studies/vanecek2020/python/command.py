@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from haloscope import errors, terminal
-from haloscope.options.blocks import EXCHANGED, MEASURED, SHOWN, USUAL_VARIANTS
+from haloscope_studies.vanecek2020.options import EXCHANGED, MEASURED, SHOWN, USUAL_VARIANTS
 
 
 @click.command(short_help="Blocks of a GPU exchange buffers: phased, or as soon as each is packed.")
@@ -26,16 +26,16 @@ def command(workloads, variant, timeline, recorded, launches, output, resume, **
     they are compared close in time. Every block checks what it unpacks; a wrong value ends the run with code 1.
     """
     from haloscope import records
-    from haloscope.measure import blocks, campaign
-    from haloscope.report import blocks as report
-    from haloscope.report import blocks_timeline
+    from haloscope.measure import campaign
+    from haloscope_studies.vanecek2020 import blocks as report
+    from haloscope_studies.vanecek2020 import blocks_timeline, requests
 
     if timeline:
         blocks_timeline.refuse_foreign(timeline)
     if recorded:
         file, found = recorded, records.read_aloud(recorded).records
     else:
-        space = blocks.plan(workloads, variant or USUAL_VARIANTS, timeline is not None, options)
+        space = requests.plan(workloads, variant or USUAL_VARIANTS, timeline is not None, options)
         file = output or records.scratch("blocks")
         found = campaign.Campaign(space, file, launches=launches, resume=resume, what="blocks").run()
     terminal.echo(report.markdown(found, file))

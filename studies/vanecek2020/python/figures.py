@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from haloscope.report import blocks, blocks_timeline, figures, variants
+from haloscope.report import figures
 from haloscope.report.figures import plt
-from haloscope.studies.vanecek2020 import printed
-from haloscope.studies.vanecek2020.report import (
+from haloscope_studies.vanecek2020 import blocks, blocks_timeline, printed, variants
+from haloscope_studies.vanecek2020.report import (
     OF_ITERATIONS,
     Measured,
     by_workload,

@@ -8,12 +8,11 @@ import itertools
 from collections.abc import Iterator
 
 from haloscope.errors import UsageError
-from haloscope.measure import blocks
-from haloscope.measure.blocks import Blocks
 from haloscope.measure.space import Space
-from haloscope.report import variants
 from haloscope.studies import Options
-from haloscope.studies.vanecek2020.printed import RAISED_BYTES
+from haloscope_studies.vanecek2020 import requests, variants
+from haloscope_studies.vanecek2020.printed import RAISED_BYTES
+from haloscope_studies.vanecek2020.requests import Blocks
 
 SMALL = ("XS", "S")  # what an imitated device is asked in a short run
 NONCOHERENT = ("hip",)  # back ends where memory of the two kinds differs
@@ -33,12 +32,12 @@ LOOKED_AT = ("M", "S")  # workloads of that experiment, the first one that is me
 
 def workloads(options: Options) -> list[str]:
     """Return the names of the workloads. Raises UsageError for numbers that none has."""
-    if bad := [n for n in options.sizes if not 1 <= n <= len(blocks.WORKLOADS)]:
-        names = ", ".join(f"{n} {name}" for n, name in enumerate(blocks.WORKLOADS, 1))
-        raise UsageError(f"--sizes {bad[0]} is not a workload of vanecek2020; use {names}")
+    if bad := [n for n in options.sizes if not 1 <= n <= len(requests.WORKLOADS)]:
+        names = ", ".join(f"{n} {name}" for n, name in enumerate(requests.WORKLOADS, 1))
+        raise UsageError(f"--sizes {bad[0]} is no workload of vanecek2020; use {names}")
     if options.sizes:
-        return [blocks.WORKLOADS[n - 1] for n in options.sizes]
-    return list(SMALL if options.short and device(options) == "host" else blocks.WORKLOADS)
+        return [requests.WORKLOADS[n - 1] for n in options.sizes]
+    return list(SMALL if options.short and device(options) == "host" else requests.WORKLOADS)
 
 
 def device(options: Options) -> str:
@@ -58,7 +57,7 @@ def plan(options: Options) -> Space:
 
 
 def _requests(options: Options) -> Iterator[Blocks]:
-    where, ranks = device(options), options.ranks or blocks.usual_ranks(device(options))
+    where, ranks = device(options), options.ranks or requests.usual_ranks(device(options))
     how = {"device": where, "ranks": ranks, "sides": 2 if ranks == 1 else 1}
     tests = how | {"repetitions": options.repetitions}
     names = workloads(options)
@@ -73,7 +72,7 @@ def _requests(options: Options) -> Iterator[Blocks]:
 
 
 def _first_sends(name: str, how: dict) -> Iterator[Blocks]:
-    from haloscope.studies.vanecek2020 import printed
+    from haloscope_studies.vanecek2020 import printed
 
     usual = tuple(printed.sizes(name))
     threads = {"S": 16, "M": 128}[name]

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from haloscope.report import variants
 from haloscope.studies import published
+from haloscope_studies.vanecek2020 import variants
 
 STUDY = "vanecek2020"
 MISPRINT = "misprint"  # notes of times that repeat another one begin with it

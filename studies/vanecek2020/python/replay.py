@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from haloscope.report import tables, variants
+from haloscope.report import tables
 from haloscope.studies import checks, published
 from haloscope.studies.checks import Check, Report
-from haloscope.studies.vanecek2020 import printed
-from haloscope.studies.vanecek2020.printed import HALF, Result
+from haloscope_studies.vanecek2020 import printed, variants
+from haloscope_studies.vanecek2020.printed import HALF, Result
 
 SERIES = (0, 5000, 10000)  # elements of the first block of each nine (table 4.1)
 STEP, OF_A_SERIES, ELEMENT_BYTES = 15000, 9, 8

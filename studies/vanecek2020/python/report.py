@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from haloscope.report import blocks, blocks_timeline, tables, variants
-from haloscope.report.blocks import Row
+from haloscope.report import tables
 from haloscope.studies import published
-from haloscope.studies.vanecek2020 import matrix, printed
+from haloscope_studies.vanecek2020 import blocks, blocks_timeline, matrix, printed, variants
+from haloscope_studies.vanecek2020.blocks import Row
 
 MOST_BLOCKS = 6  # columns of a table of blocks
 THREADED = (

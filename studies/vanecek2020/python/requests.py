@@ -11,8 +11,8 @@ from typing import Any
 from haloscope.errors import UsageError, unknown_name
 from haloscope.measure import devices, launch, lists
 from haloscope.measure.space import Space
-from haloscope.report import variants
-from haloscope.report.blocks import KIND
+from haloscope_studies.vanecek2020 import variants
+from haloscope_studies.vanecek2020.blocks import KIND
 
 WORKLOADS = ("XS", "S", "M", "L", "XL")
 SCHEMES = ("pairs", "ring", "mixed")

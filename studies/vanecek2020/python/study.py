@@ -12,9 +12,9 @@ from pathlib import Path
 
 from haloscope.measure import space
 from haloscope.studies import Options, checks
-from haloscope.studies.vanecek2020 import matrix
-from haloscope.studies.vanecek2020 import replay as vanecek2020_replay
-from haloscope.studies.vanecek2020 import report as vanecek2020_report
+from haloscope_studies.vanecek2020 import matrix
+from haloscope_studies.vanecek2020 import replay as vanecek2020_replay
+from haloscope_studies.vanecek2020 import report as vanecek2020_report
 
 SUMMARY = (
     "Vanecek 2020: GPU blocks that exchange their own buffers: phased, by task queues in one kernel, "
@@ -40,7 +40,7 @@ def report(found: Sequence[dict], options: Options) -> str:  # noqa: ARG001 (the
 
 def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:  # noqa: ARG001
     """Draw speed-ups, packing, iterations and sends in one figure, timelines in another. Returns the files written."""
-    from haloscope.studies.vanecek2020 import figures as vanecek2020_figures
+    from haloscope_studies.vanecek2020 import figures as vanecek2020_figures
 
     return vanecek2020_figures.draw(found, stem)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from haloscope import errors, records
-from haloscope.measure import blocks as requests
-from haloscope.report import blocks, blocks_timeline, variants
+from haloscope_studies.vanecek2020 import blocks, blocks_timeline, requests, variants
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "blocks.md"
 SHORT = (
     "--device",
     "host",
@@ -309,3 +311,11 @@ def test_sizes_may_repeat_and_ranks_without_a_card_each_have_both_sides(monkeypa
     for cores, expected in ((1, 1), (8, 2)):
         monkeypatch.setattr(launch, "cores", lambda cores=cores: cores)
         assert [requests.usual_ranks(name) for name in ("cuda", "hip", "host")] == [1, 2, expected]
+
+
+@pytest.mark.parametrize("command", re.findall(r"^\$ haloscope (.*)$", PAGE.read_text(), re.MULTILINE))
+def test_commands_of_the_page_run(haloscope, command):
+    shorter = ("--launches", "1", "--repetitions", "1", "--iterations", "1", "--output", "r.jsonl")
+    result = haloscope(*shlex.split(command), *shorter)
+    assert result.code == 0, result.err
+    assert "### Workload S: 4 blocks" in result.out and "| passed " in result.out

@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from haloscope import records, studies
-from haloscope.data import DATA
-from haloscope.measure import blocks as requests
-from haloscope.report import blocks, variants
 from haloscope.studies import checks
-from haloscope.studies.vanecek2020 import figures, matrix, printed, replay, report, study
+from haloscope_studies.vanecek2020 import blocks, figures, matrix, printed, replay, report, requests, study, variants
+from reports import section
 from test_blocks import BASE, QUEUE, around, record
-from test_study import section
 
+STUDY = Path(__file__).resolve().parents[1]
 ROW = "taskqueue:queue,device,blocking"
 
 
@@ -208,7 +206,7 @@ def test_the_replay_reaches_every_bar_and_says_what_contradicts_itself(haloscope
     assert result.code == 0, result.err
     replayed = study.replay()
     assert not replayed.missed and len(replayed.checks) >= 25
-    rows = {line.split(",")[0] for line in (DATA / "checklists" / "vanecek2020.csv").read_text().splitlines()}
+    rows = {line.split(",")[0] for line in (STUDY / "checklist.csv").read_text().splitlines()}
     assert {check.id for check in replayed.checks} <= rows
     assert f"{len(replayed.checks)} of {len(replayed.checks)} results reach their bar" in result.out
     [misprint] = [r for r in replayed.reports if ROW in r.what]
@@ -224,7 +222,7 @@ def test_every_published_table_is_read(monkeypatch, made):
         cached.cache_clear()
     study.replay()
     report.report(made)
-    assert read == {file.stem for file in (DATA / "vanecek2020").glob("*.csv")}
+    assert read == {file.stem for file in (STUDY / "data").glob("*.csv")}
 
 
 def test_sizes_follow_a_closed_form_and_data_take_as_long_as_by_hand():
@@ -265,12 +263,12 @@ def test_a_reference_that_fits_all_printed_speed_ups_lies_where_rounding_lets_it
     ],
 )
 def test_a_wrong_number_in_the_printed_data_misses_a_bar(monkeypatch, tmp_path, table, changed, missed):
-    shutil.copytree(DATA / "vanecek2020", tmp_path / "vanecek2020")
+    shutil.copytree(STUDY / "data", tmp_path / "vanecek2020")
     file = tmp_path / "vanecek2020" / f"{table}.csv"
     [(old, new)] = changed.items()
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new))
-    monkeypatch.setattr(studies, "DATA", tmp_path)
+    monkeypatch.setattr(studies, "data_of", tmp_path.joinpath)
     cached = (printed.results, printed.claims, printed.observed)
     for one in cached:
         one.cache_clear()

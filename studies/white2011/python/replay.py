@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from haloscope.report import tables
 from haloscope.studies import checks, published
 from haloscope.studies.checks import Check
-from haloscope.studies.white2011 import model
+from haloscope_studies.white2011 import model
 
 RANKED = ("F", "G", "I")
 MPI_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the link's time; the rest are copies

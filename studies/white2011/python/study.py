@@ -123,7 +123,7 @@ def report(found: Sequence[dict], options: Options) -> str:
 
 def replay() -> checks.Replay:
     """The model of concurrent parts on the paper's stated speeds, without measuring."""
-    from haloscope.studies.white2011 import replay as white2011_replay
+    from haloscope_studies.white2011 import replay as white2011_replay
 
     return white2011_replay.replay()
 
@@ -188,7 +188,7 @@ def _gains(best: dict) -> str:
 
 def schedule_sources() -> Path:
     """The folder of the schedules' sources in a checkout."""
-    return Path(__file__).resolve().parents[4] / "src" / "haloscope" / "schedule"
+    return Path(__file__).resolve().parents[3] / "src" / "haloscope" / "schedule"
 
 
 def lines_of_code(text: str) -> int:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from haloscope.errors import UsageError
 from haloscope.studies.parts import concurrent, sequence
-from haloscope.studies.white2011 import model
-from haloscope.studies.white2011 import replay as white2011_replay
+from haloscope_studies.white2011 import model
+from haloscope_studies.white2011 import replay as white2011_replay
 
 PARTS = {
     "pack": 1.0,

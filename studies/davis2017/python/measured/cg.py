@@ -21,7 +21,7 @@ from haloscope.measure.request import Request
 from haloscope.records import stats
 from haloscope.report.tables import interval, markdown, number
 from haloscope.studies import published
-from haloscope.studies.davis2017.measured.experiments import pe_counts
+from haloscope_studies.davis2017.measured.experiments import pe_counts
 
 SIDE = 50  # cells of a rank's block per side
 PROGRAM, PRESET = "bench_cg_log_petsc", "petsc"

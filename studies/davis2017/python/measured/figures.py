@@ -9,10 +9,10 @@ from pathlib import Path
 from haloscope.records.rows import Row, speedup
 from haloscope.report import components, figures
 from haloscope.report.figures import plt
-from haloscope.studies.davis2017.measured import paired, scaling, timed
-from haloscope.studies.davis2017.measured.experiments import PIECES, VARIANTS, Point
-from haloscope.studies.davis2017.replay import figures as redrawn
-from haloscope.studies.davis2017.replay.figures import COLOURS
+from haloscope_studies.davis2017.measured import paired, scaling, timed
+from haloscope_studies.davis2017.measured.experiments import PIECES, VARIANTS, Point
+from haloscope_studies.davis2017.replay import figures as redrawn
+from haloscope_studies.davis2017.replay.figures import COLOURS
 
 
 def draw(measured: Mapping[Point, Row], solves: Sequence[Mapping], stem: Path) -> list[Path]:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from haloscope.records import stats
 from haloscope.records.rows import Row, speedup
 from haloscope.report import components
-from haloscope.studies.davis2017.measured import cg, scaling
-from haloscope.studies.davis2017.measured.experiments import APP, VARIANTS
-from haloscope.studies.davis2017.measured.scaling import Measured
-from haloscope.studies.davis2017.replay import panels
-from haloscope.studies.davis2017.replay.components import NAMES, SCALINGS
-from haloscope.studies.davis2017.replay.panels import MACHINES, MODEL, Panel, Series, pair
-from haloscope.studies.davis2017.replay.variants import PREDECESSOR
+from haloscope_studies.davis2017.measured import cg, scaling
+from haloscope_studies.davis2017.measured.experiments import APP, VARIANTS
+from haloscope_studies.davis2017.measured.scaling import Measured
+from haloscope_studies.davis2017.replay import panels
+from haloscope_studies.davis2017.replay.components import NAMES, SCALINGS
+from haloscope_studies.davis2017.replay.panels import MACHINES, MODEL, Panel, Series, pair
+from haloscope_studies.davis2017.replay.variants import PREDECESSOR
 
 MS, US = 1e3, 1e6
 OF_CG = MACHINES["hector"]  # whose tables of conjugate gradients have all processing elements

@@ -11,8 +11,8 @@ from haloscope.records.rows import Row, speedup
 from haloscope.report import components, tables
 from haloscope.report.tables import number
 from haloscope.studies import published
-from haloscope.studies.davis2017.measured import timed
-from haloscope.studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point
+from haloscope_studies.davis2017.measured import timed
+from haloscope_studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point
 
 Measured = Mapping[Point, Row]
 MS = 1e3

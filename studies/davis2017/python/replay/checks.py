@@ -7,14 +7,15 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from haloscope import bridge
-from haloscope.model import fit, network, placement, profile
+from haloscope.model import fit, placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check
-from haloscope.studies.davis2017.replay import hydra_kernels, hydra_runs, observations, terms
-from haloscope.studies.davis2017.replay import profiles as published
-from haloscope.studies.davis2017.replay.contention import batch_time
-from haloscope.studies.davis2017.replay.walltime import predict
+from haloscope_studies.davis2017 import network
+from haloscope_studies.davis2017.replay import hydra_kernels, hydra_runs, observations, terms
+from haloscope_studies.davis2017.replay import profiles as published
+from haloscope_studies.davis2017.replay.contention import batch_time
+from haloscope_studies.davis2017.replay.walltime import predict
 
 # Eq. 5.3 to 5.14 expanded by hand: how often a term occurs in an iteration with n inner loops, as (per loop, constant).
 EXPANSION = {

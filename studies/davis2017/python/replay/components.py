@@ -13,8 +13,8 @@ from haloscope.report import tables
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check
-from haloscope.studies.davis2017.replay import hydra_runs, terms
-from haloscope.studies.davis2017.replay.walltime import predict
+from haloscope_studies.davis2017.replay import hydra_runs, terms
+from haloscope_studies.davis2017.replay.walltime import predict
 
 NAMES = {"update_bounds": "update_boundary"}  # ours of components that the tables name otherwise
 SCALINGS = ("weak", "strong")

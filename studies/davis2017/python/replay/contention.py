@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from haloscope.model import network, segments
+from haloscope.model import segments
 from haloscope.model.profile import Profile
+from haloscope_studies.davis2017 import network
 
 
 def batch_time(profile: Profile, where: str, one_way: Sequence[float], other_way: Sequence[float] = ()) -> float:

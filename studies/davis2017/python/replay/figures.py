@@ -10,7 +10,7 @@ from pathlib import Path
 
 from haloscope.report import figures
 from haloscope.report.figures import plt
-from haloscope.studies.davis2017.replay.panels import ALSO, HERE, MEASURED, MODEL, OURS, Panel, Series, sheets
+from haloscope_studies.davis2017.replay.panels import ALSO, HERE, MEASURED, MODEL, OURS, Panel, Series, sheets
 
 COLOURS = ("#4c78a8", "#e4894b", "#54a27a", "#d1495b", "#b279a2", "#8c6d31", "#9d9da1", "#2a9d8f", "#c9a227", "#5f4b8b")
 STYLES = {

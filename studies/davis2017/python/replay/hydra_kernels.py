@@ -18,8 +18,8 @@ import numpy as np
 
 from haloscope import studies
 from haloscope.model import fit, segments
-from haloscope.studies.davis2017.replay import terms
-from haloscope.studies.davis2017.replay.hydra_runs import iterations, measured
+from haloscope_studies.davis2017.replay import terms
+from haloscope_studies.davis2017.replay.hydra_runs import iterations, measured
 
 SIDES = (30, 50, 80, 100, 120, 150)
 # Processes on one node -> most active cores per socket, filling one socket first. Of the two runs that fill a socket,

@@ -8,8 +8,8 @@ import numpy as np
 
 from haloscope import bridge, studies
 from haloscope.model import placement, profile
-from haloscope.studies.davis2017.replay import terms
-from haloscope.studies.davis2017.replay.walltime import Run, predict
+from haloscope_studies.davis2017.replay import terms
+from haloscope_studies.davis2017.replay.walltime import Run, predict
 
 SOCKETS, CORES = 2, 6  # of a node of Minerva
 PROCESSES = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from haloscope import bridge
 from haloscope.report import tables
 from haloscope.studies import published
-from haloscope.studies.davis2017.replay import hydra_runs
+from haloscope_studies.davis2017.replay import hydra_runs
 
 # The statistic of each component that adds up to the walltime: who computes longest waits least. Section 5.2.
 COMPOSED = {"compute": "max", "memory": "max", "update_bounds": "max", "point_to_point": "min", "collectives": "min"}

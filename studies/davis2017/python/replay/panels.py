@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from haloscope.studies import published
-from haloscope.studies.davis2017.replay import components, hydra_runs, results, variants, whatif
+from haloscope_studies.davis2017.replay import components, hydra_runs, results, variants, whatif
 
 MEASURED, ALSO, MODEL, OURS, HERE = "measured", "also measured", "model", "ours", "here"
 MACHINES = {"minerva": "Minerva", "hector": "HECToR", "dawndev": "DawnDev", "hera": "Hera"}

@@ -1,6 +1,6 @@
 """The machine profiles of the 2017 study's four clusters, made from its printed tables.
 
-`python -m haloscope.studies.davis2017.replay.profiles [FOLDER]` writes them; the files that ship with the package are
+`python -m haloscope_studies.davis2017.replay.profiles [FOLDER]` writes them; the files that ship with the package are
 its output. What is printed, what is derived from it and what is missing stands in each profile's notes.
 """
 
@@ -13,9 +13,10 @@ import numpy as np
 
 from haloscope import studies
 from haloscope.data import DATA
-from haloscope.model import fit, network, profile, segments
-from haloscope.studies.davis2017.replay.hydra_kernels import kernels as hydra_kernels
-from haloscope.studies.davis2017.replay.hydra_runs import ON_ONE_NODE, measured, messages_alone, stage_factor
+from haloscope.model import fit, profile, segments
+from haloscope_studies.davis2017 import network
+from haloscope_studies.davis2017.replay.hydra_kernels import kernels as hydra_kernels
+from haloscope_studies.davis2017.replay.hydra_runs import ON_ONE_NODE, measured, messages_alone, stage_factor
 
 MACHINES = ("minerva", "hector", "dawndev", "hera")
 # Table 3 leaves the sockets of DawnDev open: four cores share one memory. HECToR's four NUMA regions of 8 cores are
@@ -148,7 +149,7 @@ _TABLES = {
 }
 _NOTES = {
     "all": [
-        "Made by haloscope.studies.davis2017.replay.profiles; the study prints no costs of packing, so there is no "
+        "Made by haloscope_studies.davis2017.replay.profiles; the study prints no costs of packing, so there is no "
         "section pack."
     ],
     "minerva": [

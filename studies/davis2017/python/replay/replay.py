@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from haloscope.report import tables
 from haloscope.studies import checks, published
-from haloscope.studies.davis2017.replay import checks as davis2017_checks
-from haloscope.studies.davis2017.replay import components, hydra_runs, observations, reports, variants
-from haloscope.studies.davis2017.replay import results as davis2017_results
+from haloscope_studies.davis2017.replay import checks as davis2017_checks
+from haloscope_studies.davis2017.replay import components, hydra_runs, observations, reports, variants
+from haloscope_studies.davis2017.replay import results as davis2017_results
 
 
 def replay() -> checks.Replay:

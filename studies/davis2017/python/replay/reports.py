@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from haloscope.model import placement, profile
 from haloscope.studies.checks import Report
-from haloscope.studies.davis2017.replay import checks, hydra_runs, observations, results
-from haloscope.studies.davis2017.replay.walltime import predict
+from haloscope_studies.davis2017.replay import checks, hydra_runs, observations, results
+from haloscope_studies.davis2017.replay.walltime import predict
 
 
 def all_reports() -> tuple[Report, ...]:

@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from haloscope.advice import anomalies as anomaly
 from haloscope.advice.whatif import cost_ratio, crossover
-from haloscope.data import DATA
 from haloscope.errors import UnavailableError
 from haloscope.model import placement, profile
 from haloscope.studies import checks
 from haloscope.studies import published as table
 from haloscope.studies.checks import Check
-from haloscope.studies.davis2017.replay import components, hydra_kernels, hydra_runs, terms, whatif
-from haloscope.studies.davis2017.replay.walltime import COMPONENTS, Prediction, Run, predict, worst
+from haloscope_studies.davis2017.data import DATA
+from haloscope_studies.davis2017.replay import components, hydra_kernels, hydra_runs, terms, whatif
+from haloscope_studies.davis2017.replay.walltime import COMPONENTS, Prediction, Run, predict, worst
 
 MISPRINTED = ("dawndev", "weak", 50, 128)  # run whose printed error contradicts its own times
 CONTRADICTED = ("weak", 4)  # run whose printed components contradict their total
@@ -378,7 +378,7 @@ def loads_text(loads: Counter) -> str:
 
 def data_sets() -> list[Check]:
     """H2: the printed tables ship with the package and load, each row as long as its heading."""
-    found = {file.stem: table("davis2017", file.stem) for file in sorted((DATA / "davis2017").glob("*.csv"))}
+    found = {file.stem: table("davis2017", file.stem) for file in sorted(DATA.glob("*.csv"))}
     broken = [name for name, rows in found.items() if not rows or any(None in (*row, *row.values()) for row in rows)]
     text = f"{len(found)} tables, {sum(map(len, found.values()))} rows, {len(broken)} broken"
     return [Check("H2", "replay data", "", text, "all load", checks.state(not broken))]

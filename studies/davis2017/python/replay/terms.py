@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from haloscope import files
 from haloscope.bridge.values import ExchangeSpec, Quantity
-from haloscope.data import DATA
 from haloscope.errors import UsageError, unknown_name
+from haloscope_studies.davis2017.data import DATA
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
-SHIPPED = {"hydra": DATA / "davis2017" / "hydra.json"}
+SHIPPED = {"hydra": DATA / "hydra.json"}
 # What each kind of term counts as in a breakdown (Davis 2017, section 5.1).
 CATEGORIES = {
     "kernel": "compute",
@@ -184,7 +184,7 @@ def load(application: str | Path) -> Application:
 def _validator() -> Draft202012Validator:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(json.loads((DATA / "davis2017" / "application.schema.json").read_text()))
+    return Draft202012Validator(json.loads((DATA / "application.schema.json").read_text()))
 
 
 def fault_of(data: object) -> str:

@@ -15,10 +15,11 @@ import numpy as np
 
 from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
-from haloscope.model import network, placement, segments
+from haloscope.model import placement, segments
 from haloscope.model.profile import Profile
-from haloscope.studies.davis2017.replay import contention
-from haloscope.studies.davis2017.replay.terms import CATEGORIES, Application, Term
+from haloscope_studies.davis2017 import network
+from haloscope_studies.davis2017.replay import contention
+from haloscope_studies.davis2017.replay.terms import CATEGORIES, Application, Term
 
 COMPONENTS = tuple(dict.fromkeys(CATEGORIES.values()))
 COMBINE = ("sum", "max")  # of the times inside a node and across its border, per dimension

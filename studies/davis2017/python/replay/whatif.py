@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from haloscope.model import fit, placement
 from haloscope.model.profile import Profile
-from haloscope.studies.davis2017.replay.terms import Application
-from haloscope.studies.davis2017.replay.walltime import Prediction, Run, predict
+from haloscope_studies.davis2017.replay.terms import Application
+from haloscope_studies.davis2017.replay.walltime import Prediction, Run, predict
 
 
 @dataclass(frozen=True)

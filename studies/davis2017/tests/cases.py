@@ -1,0 +1,54 @@
+"""Cases of this study for the general tests: solves of conjugate gradients, descriptions of an application."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from random import Random
+
+from haloscope import records
+from haloscope_studies.davis2017.data import DATA
+from haloscope_studies.davis2017.measured import cg, paired
+from haloscope_studies.davis2017.replay import terms
+from mutate import document_of, lines_of
+
+SOLVES = Path(__file__).resolve().parents[1] / "results" / "cg.jsonl"
+APPLICATION = json.loads((DATA / "hydra.json").read_text())
+
+
+@functools.cache
+def solves() -> list[dict]:
+    """Every fifth of the measured solves."""
+    return [json.loads(line) for line in SOLVES.read_text().splitlines()[::5]]
+
+
+def of_solves(random: Random) -> bytes:
+    """The solves, changed by chance."""
+    return lines_of(random, solves())
+
+
+def put_beside_records(file: Path) -> Path:
+    """Rename a file to that of the conjugate gradients of records; return the records."""
+    from test_any_file import measured
+    from test_records import write
+
+    file.replace(file.with_name("study-cg.jsonl"))
+    return write(file.with_name("study.jsonl"), *measured()[:1])
+
+
+def use_solves(file: Path) -> None:
+    """Make all that the study makes of solves."""
+    found = records.read(file, records.CG).records
+    cg.tables(found)
+    paired.lines({}, found)
+
+
+FILES_OF_COMMANDS = {
+    "conjugate gradients": (of_solves, lambda file: ("study", "davis2017", "--from", put_beside_records(file)))
+}
+FILES_OF_READERS = {
+    "conjugate gradients": (of_solves, use_solves),
+    "application": (lambda random: document_of(random, APPLICATION), terms.load),
+}
+READERS = {"application": terms.load}

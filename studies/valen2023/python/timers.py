@@ -1,0 +1,47 @@
+"""The eight timers of Valen 2023, from the phases of records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from haloscope.records.rows import Row
+
+TERSE = ("execution", "pack", "unpack", "inner", "outer", "primary", "message", "desync")
+
+
+def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
+    """Return the eight timers of the 2023 study in seconds per repetition (its "run"), from our phases.
+
+    message = send + wait + copies to itself (it sends those as messages too), primary = full sweeps; copies between
+    device and host belong to packing and unpacking; `rest` is what no timer covers. Source: Valen 2023, section 3.6,
+    appendix C.
+    """
+    steps = row.request["steps"]
+
+    def total(*phases):
+        return steps * sum(row.phase(phase, statistic) for phase in phases)
+
+    parts = {
+        "execution": steps * row.step.value,
+        "pack": total("pack", "d2h"),
+        "unpack": total("h2d", "unpack"),
+        "inner": total("inner"),
+        "outer": total("outer"),
+        "primary": total("compute"),
+        "message": total("send", "wait", "copy"),
+        "desync": total("desync"),
+    }
+    return parts | {"rest": total("rest")}
+
+
+def terse(table: Sequence[Row]) -> str:
+    """Return comma-separated lines for scripts: what was run, then the 2023 study's timers in seconds per
+    repetition.
+    """
+    lines = [",".join(("height", "length", "depth", "iterations", "ranks", "schedule", "strategy", *TERSE))]
+    for row in table:
+        cells, timers = row.request["cells"], thesis_timers(row)
+        start = [cells[1] if len(cells) > 1 else 1, cells[0], row.request["depth"], row.request["steps"]]
+        start += [row.request["ranks"], row.request["schedule"], row.request["strategy"].replace(",", "+")]
+        lines.append(",".join([*map(str, start), *(f"{timers[name]:.6f}" for name in TERSE)]))
+    return "\n".join(lines)

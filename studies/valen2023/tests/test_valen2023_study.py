@@ -1,0 +1,75 @@
+"""The study of 2023 on grids small enough for a test, and its published times."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from haloscope import records
+from haloscope_studies.valen2023 import study as valen2023
+from reports import SHORT, section
+
+
+@pytest.mark.ids("V12")
+def test_valen2023_runs_its_four_programs_on_a_device(haloscope):
+    words = ("--sizes", "48", "--depths", "1,2", "--ranks", 2, "--device", "host", *SHORT)
+    result = haloscope("study", "valen2023", *words, "--output", "v.jsonl")
+    assert result.code == 0, result.err
+    found = records.read("v.jsonl").records
+    assert {(r["request"]["strategy"], r["request"]["schedule"]) for r in found} == set(
+        itertools.product(("ordered/staged:pageable", "direct:corners/staged:pageable"), ("bulk", "streams"))
+    )
+    assert all(r["verification"]["status"] == "passed" and r["environment"]["device"] for r in found)
+    again = haloscope(
+        "study", "valen2023", "--sizes", "48", "--depths", "1,2", "--ranks", 2, "--from", "v.jsonl", *SHORT
+    )
+    assert "### Side 48, direct overlapped" in again.out
+
+
+@pytest.mark.ids("V17")
+def test_valen2023_prints_tables_like_its_appendix_with_spread_and_count(haloscope):
+    result = haloscope("study", "valen2023", "--sizes", "32", "--depths", "1,2", *SHORT)
+    assert result.code == 0, result.err
+    found = records.read("r.jsonl").records
+    assert len(found) == 4 * 2 * 2 and all(r["verification"]["status"] == "passed" for r in found)
+    assert all(r["request"]["barrier"] and r["request"]["real"] == "f32" for r in found)
+    for program in valen2023.PROGRAMS:
+        table = section(result.out, f"Side 32, {program}")
+        assert [row[0] for row in table] == ["1", "2"]
+        assert all(row[3] == "4" and float(row[2]) >= 0 for row in table)  # count = launches x repetitions
+    best = section(result.out, "Best depth per program")
+    assert [row[1] for row in best] == list(valen2023.PROGRAMS)
+    assert all(re.fullmatch(r"\d+\.\.\d+: [\d.]+\.\.[\d.]+", cell) for row in best for cell in row[5:])
+
+
+def test_the_full_study_has_the_published_sizes():
+    options = valen2023.DEFAULTS["full"]
+    assert options.repetitions * options.launches == 35 and options.steps == 2048 and options.ranks == 4
+    assert len(valen2023.plan(options).requests) == 7 * 7 * 4
+
+
+def test_published_times_are_those_of_the_thesis():
+    assert valen2023.published_times(5000, "ordered phased", 1) == {"A100": 0.5741, "V100": 0.6106}
+    assert valen2023.published_times(35000, "direct overlapped", 64)["V100"] == 14.2427
+    assert valen2023.published_times(123, "ordered phased", 1) == {}
+
+
+def test_published_best_depths_are_those_of_the_thesis():
+    best = valen2023.published_best()
+    depths, gains = best["V100", "ordered overlapped"]
+    assert depths == [32, 8, 8, 16, 16, 16, 4]
+    assert [round(g, 3) for g in gains][-1] == round(9.0193 / 8.3366, 3)
+    assert best["A100", "direct phased"][0][0] == 32
+
+
+def test_an_interrupted_study_can_be_resumed(haloscope):
+    words = ("study", "valen2023", "--sizes", "32", "--depths", "1", *SHORT)
+    assert haloscope(*words).code == 0
+    lines = Path("r.jsonl").read_text().splitlines(keepends=True)
+    Path("r.jsonl").write_text("".join(lines[:5]))
+    assert haloscope(*words, "--resume").code == 0
+    after = [(r["id"], r["launch"]["id"]) for r in records.read("r.jsonl").records]
+    assert len(after) == len(set(after)) == len(lines) == 8
