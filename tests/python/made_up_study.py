@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from haloscope import bridge
 from haloscope.guests import COMMANDS, RUN_FLAGS, STUDIES
 from haloscope.measure.request import Request
 from haloscope.measure.space import Space
