@@ -164,7 +164,7 @@ Json describe(const App& app, const Parameters::Given& given) {
     problem.parameters = Parameters(parameters_of(app), given, app.name);
     Step step = app.step ? app.step(problem) : Step{app.quantities, app.stages};
     json["steps"][form] = to_json(resolved(step, app.dims, app.name));
-    for (std::size_t q = 0; q < step.quantities.size(); ++q)  // 0: as the choice's scalar type says
+    for (std::size_t q = 0; q < step.quantities.size(); ++q)  // 0: the size of the choice's scalar type
       json["steps"][form]["quantities"][q]["element_bytes"] = step.quantities[q].element_bytes;
   }
   return json;

@@ -16,7 +16,7 @@ std::string in_dimension(int d) { return std::string(" in ") + "xyz"[d]; }
 
 std::string quoted_schedule(const Choice& c) { return "schedule '" + c.schedule->name + "'"; }
 
-/// The first reason that one of the functions finds; empty when none does.
+/// Returns the first reason that one of the functions finds; empty if none does.
 template <class... Rule>
 std::string first_reason(const Candidate& c, Rule... rules) {
   std::string reason;
@@ -117,7 +117,7 @@ std::string refuse_order_of_sweeps(const Candidate& candidate) {
   return "";
 }
 
-/// Where the fields live.
+/// Checks the memory space of the fields.
 std::string refuse_device(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   const Schedule& schedule = *c.schedule;
@@ -214,7 +214,7 @@ std::string refuse_of_others(const Candidate& candidate) {
   return candidate.app.illegal ? candidate.app.illegal(candidate) : "";
 }
 
-/// The quantities that the exchange of a stage moves, and how wide; at least one, perhaps of width 0.
+/// Returns the quantities that the exchange of a stage moves, with their widths; at least one, possibly of width 0.
 std::vector<Access> moved(const Candidate& c, int number) {
   const Stage& stage = c.step.stages[static_cast<std::size_t>(number)];
   const std::vector<Widths> halos = halos_of(c.step, stage, c.choice.depth);
@@ -228,8 +228,8 @@ std::vector<Access> moved(const Candidate& c, int number) {
   return found;
 }
 
-/// Whether a sweep reads beyond edges and corners of the rank's block: box stencils do, and stars around points that
-/// touch cells across one dimension and reach on in another.
+/// Returns true if a sweep reads beyond edges and corners of the rank's block: box stencils do, and stars around
+/// points that touch cells across one dimension and reach on in another.
 bool reads_corners(const Step& step, const SweepSpec& sweep) {
   const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
   for (const Access& access : sweep.reads)
@@ -289,7 +289,7 @@ Problem problem_of(const Choice& choice) { return problem_of(choice, find_app(ch
 
 namespace {
 
-/// Ranks as they are numbered.
+/// Returns the layout with ranks in the order of their numbers.
 Layout numbered_layout(const Choice& choice) {
   const App& app = find_app(choice.app);
   const std::string usual = !app.process_grid.empty() ? app.process_grid : app.dims == 2 ? "square" : "cubic";
@@ -297,10 +297,10 @@ Layout numbered_layout(const Choice& choice) {
   return Layout(choice.grid, process_grid(rule, choice.ranks, choice.grid));
 }
 
-/// For what does not depend on the order of ranks, which takes time to find.
+/// Returns a candidate for results that do not depend on the order of ranks, which takes time to find.
 Candidate without_order(const Choice& choice) {
   const App& app = find_app(choice.app);
-  problem_of(choice, app);  // says what is wrong with cells before the process grid does
+  problem_of(choice, app);  // reports errors of cells before the process grid does
   return Candidate(choice, app, numbered_layout(choice));
 }
 

@@ -8,7 +8,8 @@ namespace haloscope {
 
 namespace {
 
-/// Cells around a region that its sweep touches when it reads `layers` around the points that touch a written one.
+/// Returns the cells around a region that its sweep accesses when it reads `layers` around the points that touch a
+/// written one.
 Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<Quantity>& quantities, int dims) {
   Widths reach{};
   const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
@@ -43,7 +44,7 @@ class Resolver {
   void check(bool good, const std::string& fault) const {
     if (!good) throw UsageError("app '" + app_ + "' cannot be run: " + fault);
   }
-  /// Users, records and descriptions tell them apart by their names.
+  /// Checks that names differ: users, records and descriptions distinguish members of a list by their names.
   template <class List>
   void check_names(const List& list, const std::string& kind) const {
     for (auto one = list.begin(); one != list.end(); ++one)
@@ -164,13 +165,13 @@ class Resolver {
               "', which it overwrites; give it two slots, or say in_place");
   }
 
-  /// The stage that opens the loop which a stage is in; -1: it is in none.
+  /// Returns the stage that opens the loop which a stage is in; -1: it is in none.
   int loop_of(int number) const {
     for (int first = number; first >= 0; --first)
       if (step_.stages[static_cast<std::size_t>(first)].repeats > number - first) return first;
     return -1;
   }
-  /// Tells each stage which reductions of those before it end with it.
+  /// Sets for each stage the reductions of earlier stages that end with it.
   void resolve_ends() {
     const int count = static_cast<int>(step_.stages.size());
     for (Stage& stage : step_.stages) stage.awaited.clear();
@@ -209,7 +210,7 @@ Widths sum(Widths a, const Widths& b) {
 }
 
 /// Walks the sweeps of some steps backwards. needed[q]: layers around the own points that quantity q must have before
-/// the current sweep; touched[q]: the most layers that any sweep so far reads or writes.
+/// the current sweep; touched[q]: the maximum of layers that any sweep so far reads or writes.
 struct Backwards {
   std::vector<Widths> needed, touched;
   std::vector<std::vector<Widths>> growth;
@@ -230,7 +231,7 @@ struct Backwards {
   }
 
  private:
-  /// @return by how much the sweep's region is grown.
+  /// Steps back over a sweep. @return the layers by which the sweep's region is grown.
   Widths before(const SweepSpec& sweep) {
     Widths growth{};
     for (int w : sweep.writes) growth = wider(growth, needed[static_cast<std::size_t>(w)]);
@@ -251,7 +252,7 @@ struct Backwards {
   }
 };
 
-/// How a group of stages first uses a quantity.
+/// The first use of a quantity in a group of stages.
 enum class Use { none, reads, writes };
 
 Use first_use(const Stage& stage, int q) {
@@ -264,15 +265,16 @@ Use first_use(const Stage& stage, int q) {
   return Use::none;
 }
 
-/// Whether sweeps may read values of a quantity beyond the edge of the grid that nothing but initial data puts there.
-/// @param room  that the quantity has around the grid.
+/// Returns true if sweeps may read values of a quantity beyond the edge of the grid that only initial data set.
+/// @param room  layers that the quantity has around the grid.
 bool has_fixed_values(const Quantity& quantity, const Widths& room, const std::array<bool, 3>& periodic) {
   for (std::size_t d = 0; d < 3; ++d)
     if (!periodic[d] && room[d] > 0 && quantity.edges[d] == Edge::fixed) return true;
   return false;
 }
 
-/// From the first group of stages that uses a quantity to the last one; empty if its values outlive the step.
+/// Returns the stages from the first group that uses a quantity to the last one; empty if its values outlive the
+/// step.
 std::optional<StageGroup> lifetime_of(const Step& step, int q) {
   std::optional<StageGroup> life;
   for (const StageGroup& group : groups_of(step)) {

@@ -22,7 +22,7 @@ const std::vector<std::string>& pattern_options() {
   return options;
 }
 
-/// "name:option,option" -> name and options.
+/// Splits "name:option,option" into name and options.
 std::pair<std::string, std::vector<std::string>> cut_options(const std::string& text) {
   const auto colon = text.find(':');
   if (colon == std::string::npos) return {text, {}};
@@ -37,7 +37,7 @@ void apply_pattern_option(Strategy& strategy, const std::string& option) {
   if (option.starts_with(fields_option)) strategy.fields = from_word<Merge>(option.substr(fields_option.size()));
 }
 
-/// A text without a slash is a misspelt strategy, or a transport without its pattern.
+/// Refuses a text without a slash, which is a misspelt strategy, or a transport without its pattern.
 [[noreturn]] void refuse(const std::string& text) {
   for (const TransportTraits* traits : transport_traits())
     if (text.substr(0, text.find_first_of(":+")) == traits->name)
@@ -63,7 +63,7 @@ std::vector<TransportPart> parts_of(const Strategy& s) {
   return parts;
 }
 
-/// The transports inside and between nodes. @param text  the strategy as it was written.
+/// Checks the transports inside and between nodes. @param text the strategy as written.
 void check_pair(const Strategy& s, const std::string& text) {
   const TransportTraits &inside = find_traits(s.transport), &outside = find_traits(s.between);
   if (!inside.inside_nodes || outside.inside_nodes || outside.device)
