@@ -87,13 +87,13 @@ Best best_from(const std::string& text) {
   return b;
 }
 
-/// What rank 0 tells the others: an exit code, and an answer or the text of an error.
+/// The message of rank 0 to the others: an exit code, and an answer or the text of an error.
 struct Outcome {
   Exit exit = Exit::ok;
   std::string text;
 };
 
-/// Answer, and turn whatever happens into an outcome.
+/// Answers a request, and converts exceptions to an outcome.
 Outcome answer(const BestRequest& request) {
   try {
     return {Exit::ok, to_json(best(request)).dump()};

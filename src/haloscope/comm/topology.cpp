@@ -27,7 +27,7 @@ int topology_kind(MPI_Comm comm) {
   return kind;
 }
 
-/// Nothing for a communicator whose topology is not Cartesian.
+/// Returns the topology of a communicator; empty if it is not Cartesian.
 std::optional<Topology> topology_of(MPI_Comm comm) {
   int dims = 0;
   if (topology_kind(comm) != MPI_CART) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<Topology> topology_of(MPI_Comm comm) {
   return found;
 }
 
-/// The dimensions that have more than one process.
+/// Returns the dimensions that have more than one process.
 std::vector<int> split_dimensions(const std::vector<int>& ranks) {
   std::vector<int> split;
   for (int d = 0; d < static_cast<int>(ranks.size()); ++d)
@@ -47,8 +47,8 @@ std::vector<int> split_dimensions(const std::vector<int>& ranks) {
   return split;
 }
 
-/// The communicator's dimension that each dimension of a layout is; not_split for others. Nothing where they do not
-/// fit.
+/// Returns the communicator's dimension that each dimension of a layout is; not_split for others. Empty where they do
+/// not fit.
 std::optional<std::array<int, 3>> projection(const Topology& topology, const Layout& layout,
                                              const std::array<int, 3>& axes) {
   const int dims = layout.dims();
@@ -177,7 +177,7 @@ Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
   int size = 1;
   CHECK_MPI(MPI_Comm_size(comm, &size));
   CHECK_MPI(MPI_Comm_rank(comm, &own[0]));
-  CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine.get()));  // a machine is named by its first rank
+  CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine.get()));  // the first rank of a machine identifies it
   std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
   CHECK_MPI(MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm));
   Sites sites{nodes, {}};
