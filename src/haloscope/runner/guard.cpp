@@ -38,7 +38,7 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device:
   there_ = std::make_unique<There>(*device, plan.spec.quantities, views);
 }
 
-/// Whether an exchange fills halos of a field in a dimension on any rank: the same answer on all.
+/// Returns true if an exchange fills halos of a field in a dimension on any rank; equal on all.
 bool Guard::is_filled(int q, int d) const {
   const bool mirrored = plan_.spec.quantities[static_cast<std::size_t>(q)].edges[d] != Edge::fixed;
   return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || mirrored);
@@ -64,7 +64,7 @@ void Guard::moved(int slot) {
   if (there_) there_->poison.forget(slot);
 }
 
-/// Notes the parts of halos beyond any number of layers that are left, so that changed() needs no memory.
+/// Stores the stale parts of halos for any number of fresh layers, so that changed() allocates nothing.
 void Guard::find_stale() {
   int most = 0;
   for (int q = 0; q < fields_; ++q)
