@@ -21,7 +21,8 @@ std::array<int, 3> dims_by_stride(const SlotView& view) {
 
 namespace {
 
-/// Whether different points have different bytes: each dimension steps over all that the closer ones reach.
+/// Returns true if different points have different bytes: each dimension steps over the whole extent of the closer
+/// ones.
 bool points_are_apart(const SlotView& view, const Box& points) {
   std::int64_t reach = view.element_bytes();
   for (const int d : dims_by_stride(view)) {
@@ -54,7 +55,7 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
   require_memory(view, quantity.name);
 }
 
-/// Of all fields that have memory of their callers'.
+/// Returns the points of all fields in memory of callers.
 std::vector<FieldPoints> points_moved(const Plan& plan, const Views& views) {
   std::vector<FieldPoints> all;
   for (int q = 0; q < static_cast<int>(views.size()); ++q) {
@@ -66,7 +67,7 @@ std::vector<FieldPoints> points_moved(const Plan& plan, const Views& views) {
   return all;
 }
 
-/// Slots take turns, so that another one may have the same points again.
+/// Returns true for two slots of the same array: slots take turns, so that another one may have the same points.
 bool is_same_array_in_turn(const FieldPoints& a, const FieldPoints& b) {
   return a.slot != b.slot && a.set.view.origin == b.set.view.origin && a.set.view.stride == b.set.view.stride &&
          a.set.view.element_bytes() == b.set.view.element_bytes();
