@@ -110,7 +110,7 @@ void require_same(MPI_Comm comm, const std::string& what, const std::vector<Aspe
   if (found.empty() && names.size() > 1 && in_another_order(comm, names))
     found.push_back(difference(comm, {"order of the fields", join(names, ", ")}));
   if (!found.empty())
-    throw UsageError("the ranks ask for different " + what + ": " + join(found, "; ") + "; " + remedy);
+    throw UsageError("the ranks request different " + what + ": " + join(found, "; ") + "; " + remedy);
 }
 
 }  // namespace haloscope

@@ -92,9 +92,9 @@ void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
   const std::int64_t available = room(sum(shared_bytes(), machine));
   const bool lacking = wanted > available;
   if (!anywhere(lacking, everyone)) return;
-  std::string text = "the ranks of a machine ask for more shared memory than it has";
+  std::string text = "the ranks of a machine request more shared memory than it has";
   if (lacking)
-    text = "the ranks of this machine ask for " + std::to_string(wanted) + " bytes of shared memory, but only " +
+    text = "the ranks of this machine request " + std::to_string(wanted) + " bytes of shared memory, but only " +
            std::to_string(available) + " are left in " + file_system;
   throw Error(Exit::failed, text + "; use a smaller grid, more machines, a larger " + file_system +
                                 ", or a strategy that keeps the fields private (shared:packed, p2p)");

@@ -201,8 +201,8 @@ App described_app(const Json& json) try {
   app.finished = [](const Problem&, int, std::span<const double>, std::span<const double>) { return true; };
   return app;
 } catch (const Json::exception& error) {
-  throw UsageError(std::string("this describes no app: ") + error.what() +
-                   "; give what a program prints with --describe");
+  throw UsageError(std::string("this does not describe an app: ") + error.what() +
+                   "; pass the output of a program with --describe");
 }
 
 }  // namespace haloscope

@@ -53,7 +53,7 @@ std::string refuse_strategy(const Candidate& candidate) {
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage) {
     const Strategy& s = candidate.strategy(stage);
     if (s.is_reference() && !c.schedule->plain)
-      return "strategy 'reference' is the oracle and knows no overlap; use --schedule bulk";
+      return "strategy 'reference' is the oracle and does not support overlap; use --schedule bulk";
     if (find_traits(s.transport).inside_nodes && s.between.empty() && c.nodes > 1)
       return "transport '" + s.transport + "' does not reach from node to node, and these ranks are on " +
              std::to_string(c.nodes) + "; use '" + s.transport + "+p2p' (or another transport after the +)";
@@ -93,9 +93,9 @@ std::string refuse_depth(const Candidate& candidate) {
   };
   if (candidate.step.stages.size() > 1) return asked("exchanges in several stages of each");
   const Stage& stage = candidate.step.stages.front();
-  if (stage.repeats > 0) return asked("repeats a stage until its reduction says so");
+  if (stage.repeats > 0) return asked("repeats a stage until its reduction ends the loop");
   for (const Reduction& reduction : stage.reductions)
-    if (!reduction.last_only) return asked("looks at '" + reduction.name + "' in each");
+    if (!reduction.last_only) return asked("reads '" + reduction.name + "' in each");
   for (const Quantity& q : candidate.step.quantities)
     if (q.mirrored()) return asked("mirrors '" + q.name + "' at the grid's edges in each");
   return "";
@@ -143,9 +143,10 @@ std::string refuse_device(const Candidate& candidate) {
     return quoted_schedule(c) + " is for CPU threads; with --device use bulk, streams or resident";
   if (schedule.boxed) {
     if (moves_device_memory(s) || s.is_reference())
-      return quoted_schedule(c) + " sends messages between host cells; use a strategy for those, as 'ordered/p2p'";
+      return quoted_schedule(c) +
+             " sends messages between host cells; use a strategy for host memory, such as 'ordered/p2p'";
     if (needs_shared_fields(s) || s.transport == "auto")
-      return quoted_schedule(c) + " keeps fields in memory of its own; use a strategy such as 'ordered/p2p'";
+      return quoted_schedule(c) + " keeps fields in separate memory; use a strategy such as 'ordered/p2p'";
     return "";
   }
   if (!moves_device_memory(s))

@@ -40,7 +40,7 @@ Reading read_where(const std::string& path, int flags, std::size_t most,
   const Handle file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags)};
   struct stat state {};
   if (file.number < 0 || fstat(file.number, &state) != 0) return failed();
-  if (!S_ISREG(state.st_mode)) return {{}, "it is no regular file"};
+  if (!S_ISREG(state.st_mode)) return {{}, "it is not a regular file"};
   if (!fits(state)) return {{}, "others may have written it"};
   std::string text;
   char piece[1 << 14];

@@ -179,8 +179,8 @@ void check_inside(const GridSpec& grid, const Box& box, int rank) {
     Index cell = box.lo;
     if (box.lo[d] >= 0) cell[d] = std::max(box.lo[d], grid.cells[d]);
     throw UsageError("rank " + std::to_string(rank) + " owns cell " + cell_text(cell, grid.dims) +
-                     ", which the grid of " + cell_text(grid.cells, grid.dims) +
-                     " cells does not have; give global cells, counted from 0, without halos");
+                     ", which is outside the grid of " + cell_text(grid.cells, grid.dims) +
+                     " cells; pass global cells, counted from 0, without halos");
   }
 }
 
@@ -245,7 +245,7 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
     std::int64_t hole = 0;
     while (hole < size_ && rank_of_[static_cast<std::size_t>(hole)].first == hole) ++hole;
     throw UsageError("no rank owns cell " + cell_text(box_at(coords_of(hole)).lo, grid.dims) +
-                     "; give it to one, or say that the grid has holes");
+                     "; assign it to a rank, or declare that the grid has holes");
   }
   find_smallest();
 }

@@ -80,7 +80,7 @@ nlohmann::json parsed_json(std::string_view text, const std::string& what) {
   if (depth_of(text) > most_json_depth)
     throw UsageError(what + " has more than " + std::to_string(most_json_depth) + " objects and lists in each other");
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-  if (value.is_discarded()) throw UsageError(what + " is no JSON: " + fault_of(text));
+  if (value.is_discarded()) throw UsageError(what + " is not JSON: " + fault_of(text));
   return value;
 }
 

@@ -220,13 +220,13 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (layout.has_holes() && spec.corners && layout.dims() > 1) {
     if (spec.pattern == Pattern::ordered)
       throw UsageError(
-          "an ordered exchange cannot fill corners beside a hole of the grid, since they travel through its "
+          "an ordered exchange cannot fill corners next to a hole of the grid, since they travel through its "
           "place; use a direct strategy, or corners = false");
     for (const Quantity& q : spec.quantities)
       if (q.mirrored())
         throw UsageError("field '" + q.name +
-                         "' has a mirrored edge, which corners beside a hole of the grid do not go "
-                         "with; use corners = false, or fixed edges");
+                         "' has a mirrored edge, which excludes corners next to a hole of the "
+                         "grid; use corners = false, or fixed edges");
   }
   for (int d = 0; d < layout.dims(); ++d) {
     int width = 0;

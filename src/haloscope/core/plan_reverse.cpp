@@ -182,8 +182,8 @@ void check_numbers(const ExchangeSpec& spec) {
     if (summand_of(q) == Summand::none)
       throw UsageError(
           "field '" + q.name + "' has points of " + std::to_string(q.element_bytes) +
-          " bytes that cannot be added: they are not, or not said to be, integers of 1, 2, 4 or 8 bytes or "
-          "reals of 4 or 8; say of which numbers a point is made (number_bytes), or accumulate its parts as "
+          " bytes that cannot be added: they are not, or not declared as, integers of 1, 2, 4 or 8 bytes or "
+          "reals of 4 or 8; declare the numbers of a point (number_bytes), or accumulate its parts as "
           "fields of another exchange");
 }
 

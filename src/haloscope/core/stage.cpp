@@ -58,7 +58,7 @@ class Resolver {
       check(stage.repeats >= 0 && first + stage.repeats <= count && stage.least >= 0 && stage.most >= stage.least,
             "stage '" + stage.name + "' repeats " + std::to_string(stage.repeats) + " stages " +
                 std::to_string(stage.least) + " to " + std::to_string(stage.most) +
-                " times; give it stages that there are, and no fewer times at most than at least");
+                " times; repeat stages that exist, and set most to least or more");
       for (int inner = first + 1; inner < first + stage.repeats; ++inner)
         check(step_.stages[static_cast<std::size_t>(inner)].repeats == 0,
               "stage '" + step_.stages[static_cast<std::size_t>(inner)].name + "' opens a loop inside that of stage '" +
@@ -96,7 +96,7 @@ class Resolver {
                            std::find(written.begin(), written.end(), access.quantity) != written.end();
         check(!stale, name + " reads around its points what an earlier sweep of the stage writes, '" +
                           quantity(access.quantity).name +
-                          "', which exchanges mirror at the grid's edges; make it a stage of its own");
+                          "', which exchanges mirror at the grid's edges; move it to a separate stage");
       }
       written.insert(written.end(), sweep.writes.begin(), sweep.writes.end());
     }
@@ -113,7 +113,7 @@ class Resolver {
     if (doubled.empty()) return;
     check(!flips_,
           "double-buffered quantities are written by several stages, which would change slots twice in a "
-          "step; give those of one stage one slot each");
+          "step; give the quantities of one stage one slot each");
     flips_ = true;
   }
 
@@ -125,11 +125,11 @@ class Resolver {
     check(reduction.collectives >= 1 && reduction.numbers % reduction.collectives == 0 &&
               (reduction.collectives == 1 || reduction.mode == ReduceMode::blocking),
           name + " has " + std::to_string(reduction.numbers) + " numbers for " + std::to_string(reduction.collectives) +
-              " collectives; let those divide the numbers evenly, and only a blocking reduction have several");
+              " collectives; use a number that divides them evenly, and more than 1 only for a blocking reduction");
     check(growths(stage, 1)[0][static_cast<std::size_t>(reduction.sweep)] == Widths{},
           name +
-              " is of a sweep that goes beyond the rank's own cells, because later ones of the stage read its results "
-              "around theirs; make those sweeps a stage of their own");
+              " is of a sweep that goes beyond the rank's own cells, because later sweeps of the stage read its "
+              "results around their points; move those sweeps to a separate stage");
     check_way(reduction, stage, name);
     for (const Reduction* other = stage.reductions.data(); other != &reduction; ++other)
       check(other->sweep != reduction.sweep ||
@@ -162,7 +162,7 @@ class Resolver {
     const bool written = writes(sweep, access.quantity);
     check(!written || access.layers == 0 || sweep.in_place || quantity(access.quantity).slots == 2,
           name + " reads neighbours of quantity '" + quantity(access.quantity).name +
-              "', which it overwrites; give it two slots, or say in_place");
+              "', which it overwrites; give it two slots, or set in_place");
   }
 
   /// Returns the stage that opens the loop which a stage is in; -1: it is in none.

@@ -140,9 +140,8 @@ ByteRange Arrangement::cut(const ByteRange& rest, std::size_t most) const {
   if (rest.size() <= most) return rest;
   const std::size_t end = cut_before(rest.begin + most);
   if (end <= rest.begin)
-    throw UsageError(
-        "fields are to pass " + std::to_string(most) +
-        " bytes at a time, and one of their points has more; use as many as the largest point has, or more");
+    throw UsageError("fields cannot pass in parts of " + std::to_string(most) +
+                     " bytes, since one of their points has more; use at least the bytes of the largest point");
   return {rest.begin, end};
 }
 

@@ -52,10 +52,9 @@ std::vector<Quantity> quantities_of(const std::vector<FieldRef>& fields) {
 /// Checks a loop. @throws UsageError for a loop without a stop condition.
 void check_loop(const Stage& stage, const StepperOptions& options) {
   if (stage.repeats > 0 && !options.finished && stage.least != stage.most)
-    throw UsageError(
-        "stage '" + stage.name + "' opens a loop of " + std::to_string(stage.least) + " to " +
-        std::to_string(stage.most) +
-        " times, and nothing says when it is enough; give StepperOptions::finished, or the same least and most");
+    throw UsageError("stage '" + stage.name + "' opens a loop of " + std::to_string(stage.least) + " to " +
+                     std::to_string(stage.most) +
+                     " times and has no stop condition; set StepperOptions::finished, or least equal to most");
 }
 
 /// Checks a sweep in place. @throws UsageError for one that does not work with lines passed on one by one.
@@ -109,7 +108,7 @@ std::string text_of(const GridSpec& grid) {
 /// Checks grid and ranks, which a choice of best() has; a user's choice may leave them at their defaults.
 void check_grid(const Choice& choice, const Layout& layout) {
   const GridSpec &wanted = choice.grid, &grid = layout.grid(), any;
-  const std::string remedy = "; ask best() for this grid, or leave that of a choice of your own at its default";
+  const std::string remedy = "; call best() for this grid, or leave this field of the choice at its default";
   const bool open = wanted.cells == any.cells && wanted.periodic == any.periodic;
   if (!open && (wanted.cells != grid.cells || wanted.periodic != grid.periodic))
     throw UsageError("the choice is for a grid of " + text_of({grid.dims, wanted.cells, wanted.periodic}) +
@@ -148,8 +147,8 @@ std::string refuse_here(const Candidate& c) {
   if (c.layout.has_holes() && (choice.depth > 1 || std::any_of(c.step.stages.begin(), c.step.stages.end(), grows)))
     return "sweeps beyond the own cells would write into the grid's holes; use depth 1, and stages of one sweep each";
   if (choice.substeps == Substeps::blocked && c.app.fused_forms.empty())
-    return "substeps 'blocked' call the sweep for several time steps at once; if it can do that, say so with "
-           "StepperOptions::fused, else use full or shrink";
+    return "substeps 'blocked' call the sweep for several time steps in one call; set StepperOptions::fused if "
+           "it supports that, else use full or shrink";
   if (choice.substeps == Substeps::blocked && c.step.stages.front().sweeps.size() > 1)
     return "substeps 'blocked' fuse one sweep, and the stage has " +
            std::to_string(c.step.stages.front().sweeps.size()) + "; use full or shrink";
@@ -157,7 +156,7 @@ std::string refuse_here(const Candidate& c) {
     return "a sweep in place depends on the points before, so that one thread computes it; use threads 1 and more "
            "ranks";
   if (choice.temporaries == Temporaries::freed)
-    return "temporaries 'freed' need fields of the library's, and these are the caller's; use temporaries 'kept'";
+    return "temporaries 'freed' need fields of the library, and these are the caller's; use temporaries 'kept'";
   return "";
 }
 
@@ -165,7 +164,7 @@ void check_choice(const Candidate& c) {
   std::string reason = refuse_on_device(c);
   if (reason.empty()) reason = refuse_here(c);
   if (reason.empty()) reason = illegal(c);
-  if (!reason.empty()) throw UsageError("a Stepper cannot carry out the choice: " + reason);
+  if (!reason.empty()) throw UsageError("a Stepper cannot run the choice: " + reason);
 }
 
 /// Returns true if some sweep writes a field.
@@ -218,7 +217,7 @@ void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fie
   if (const auto both = find_sharing(all, stay))
     throw UsageError(
         name_sharing(c.step.quantities, *both) +
-        " share memory, so that a sweep that writes the one changes the other; give each memory of its own");
+        " share memory, so that a sweep that writes the one changes the other; use separate memory for each");
 }
 
 /// Checks strides: views of SweepArgs::read() and write() are contiguous in x, with whole points from row to row.
@@ -235,8 +234,7 @@ void check_rows(const std::vector<FieldRef>& fields, int dims) {
       if (slot.stride[0] != field.quantity.element_bytes)
         throw UsageError(
             "field '" + field.quantity.name + "' has " + std::to_string(slot.stride[0]) +
-            " bytes between points that are neighbours in x, and a Stepper's sweeps need them one after the "
-            "other (" +
+            " bytes between points that are neighbours in x, and a Stepper's sweeps need contiguous points (" +
             std::to_string(field.quantity.element_bytes) +
             " bytes); make the contiguous axis x, or exchange such fields with an Exchange and sweep yourself");
     }
@@ -587,7 +585,7 @@ Stepper::State& Stepper::state(const char* call) const {
 
 namespace {
 void require_steps(std::int64_t steps) {
-  if (steps < 0) throw UsageError("run() was asked for " + std::to_string(steps) + " time steps; ask for 0 or more");
+  if (steps < 0) throw UsageError("run() got " + std::to_string(steps) + " time steps; pass 0 or more");
 }
 }  // namespace
 
@@ -616,8 +614,8 @@ std::int64_t Stepper::time() const { return state("time").loop->at.time; }
 std::span<const double> Stepper::reduced(int reduction, int stage) const {
   const StageLoop& loop = *state("reduced").loop;
   if (stage < 0 || stage >= loop.stages() || reduction < 0 || reduction >= loop.stage(stage).reductions())
-    throw UsageError("there is no reduction " + std::to_string(reduction) + " of stage " + std::to_string(stage) +
-                     "; both are counted from 0");
+    throw UsageError("reduction " + std::to_string(reduction) + " of stage " + std::to_string(stage) +
+                     " does not exist; both are counted from 0");
   return loop.stage(stage).reducer(reduction).numbers();
 }
 

@@ -85,7 +85,7 @@ const std::vector<PoisonSpot>& Guard::stale(int layers_left) const {
 
 void Guard::changed(int slot, int layers_left, DeviceStream after, bool waits) {
   if (layers_left < 0)
-    throw UsageError("changed() was told that " + std::to_string(layers_left) + " layers are fresh; 0 or more can be");
+    throw UsageError("changed() got " + std::to_string(layers_left) + " fresh layers; pass 0 or more");
   age(slot, layers_left);
   if (!there_) return poison(views_, plan_.spec.quantities, slot, stale(layers_left));
   const device::Current current(&there_->device);
@@ -110,7 +110,7 @@ void Guard::require_fresh(int depth, int slot) const {
         if (found >= depth || filled == 0 || !is_filled(q, d)) continue;
         throw UsageError("the halo of field '" + plan_.spec.quantities[static_cast<std::size_t>(q)].name +
                          "' in slot " + std::to_string(slot) + " is stale on " + to_string(Side{d, side == 1}) + ": " +
-                         layers(depth) + " asked for, " + std::to_string(found) + " fresh; " + last_exchange(slot) +
+                         layers(depth) + " requested, " + std::to_string(found) + " fresh; " + last_exchange(slot) +
                          (filled < depth ? ", which fills " + std::to_string(filled) + "; give it a wider halo"
                                          : "; exchange it after its points have changed and before its halo is read"));
       }

@@ -191,7 +191,7 @@ class ReferenceLink final : public Link {
 
 std::unique_ptr<Link> open_reference(const LinkContext& context, const std::vector<std::string>&) {
   if (context.plan->spec.pattern != Pattern::direct)
-    throw UsageError("transport reference fills all halos at once; make its plan with the direct pattern");
+    throw UsageError("transport reference fills all halos in one round; make its plan with the direct pattern");
   return std::make_unique<ReferenceLink>(context);
 }
 

@@ -38,20 +38,19 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
   if (view.element_bytes() != quantity.element_bytes)
     throw UsageError("field '" + quantity.name + "' has points of " + std::to_string(quantity.element_bytes) +
                      " bytes, its memory points of " + std::to_string(view.element_bytes()) +
-                     "; where points do not follow each other in x, say in the view how long they are");
+                     "; where points are not contiguous in x, set their size in the view");
   const Box points = points_moved(plan, q);
   const bool addressable = is_addressable({view, points});
   if (!addressable || !points_are_apart(view, points))
     throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
                      std::to_string(view.stride[1]) + " and " + std::to_string(view.stride[2]) +
                      " bytes in x, y and z, with which some of its points " +
-                     (addressable ? "share memory; pass an array of its own"
+                     (addressable ? "share memory; pass an array in which points are apart"
                                   : "lie beyond all memory; pass bytes from point to point"));
   if (on_device && view.stride[0] != view.element_bytes())
-    throw UsageError(
-        "field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
-        " bytes between points that are neighbours in x; kernels of devices need them one after the other (" +
-        std::to_string(view.element_bytes()) + " bytes)");
+    throw UsageError("field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
+                     " bytes between points that are neighbours in x; kernels of devices need contiguous points (" +
+                     std::to_string(view.element_bytes()) + " bytes)");
   require_memory(view, quantity.name);
 }
 
@@ -116,7 +115,7 @@ void check_apart(const Plan& plan, const Views& views) {
   if (const auto both = find_sharing(points_moved(plan, views), is_same_array_in_turn))
     throw UsageError(name_sharing(plan.spec.quantities, *both) +
                      " share memory, so that halos of the one are points of the other; give each array to an exchange "
-                     "once, and other fields memory of their own");
+                     "once, and use separate memory for other fields");
 }
 
 std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both) {

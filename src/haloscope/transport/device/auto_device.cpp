@@ -217,7 +217,7 @@ std::unique_ptr<Link> open_auto_device(const LinkContext& context, const std::ve
   if (everywhere(context.comm, takes_device_memory(backend)))
     names.emplace_back("aware");
   else
-    left_out.emplace_back("aware (this MPI does not say that it takes device memory)");
+    left_out.emplace_back("aware (this MPI does not report support for device memory)");
   if (everywhere(context.comm, context.device->info().loads_early))
     names.emplace_back("taskqueue");
   else

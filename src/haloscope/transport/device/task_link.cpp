@@ -170,7 +170,7 @@ class TaskLink final : public DeviceLink {
       const int number = messages_[static_cast<std::size_t>(ids[i])].round;
       const std::vector<int>& whole = (memory_.of(number, slot).*way).ids;
       if (ids.size() - i < whole.size() || !std::equal(whole.begin(), whole.end(), ids.begin() + i))
-        throw Error(Exit::failed, "a kernel moves all messages of a round, and a program asks for some of them");
+        throw Error(Exit::failed, "a kernel moves all messages of a round, and a program requests only some of them");
       f(rounds_[static_cast<std::size_t>(slot * rounds_of_slot_ + number)]);
       i += whole.size();
     }
@@ -397,7 +397,7 @@ int blocks_for(const LinkContext& context) {
   int fits = possible >= sharing, all_fit = 1;
   CHECK_MPI(MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, context.comm));
   if (!all_fit)
-    throw UnavailableError("transport 'taskqueue' needs a block for each rank of a device, all at once: here " +
+    throw UnavailableError("transport 'taskqueue' needs a block for each rank of a device, all concurrently: here " +
                            std::to_string(sharing) + ", and " + std::to_string(possible) +
                            " are possible; use fewer ranks per device, or staged");
   return std::max(1, possible / sharing / share_of_blocks);

@@ -10,7 +10,7 @@ inline std::vector<OptionRule> one_window_or_many() {
 }
 
 inline std::vector<OptionRule> message_or_flag() {
-  return one_of({"message", "flag"}, "readiness is told in one of these ways; drop one of them");
+  return one_of({"message", "flag"}, "readiness is signalled in one of these ways; drop one of them");
 }
 
 /// @param requests  true: the transport supports gets with requests.

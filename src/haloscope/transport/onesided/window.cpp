@@ -81,7 +81,7 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
       views_(context.views) {
   if (mpi_traits.simulated)
     throw UnavailableError(
-        "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, "
+        "one-sided transports query a window's memory model, and SMPI then ends the program; use p2p or persistent, "
         "or a build on a real MPI");
   require_windows_apart(comm_);
   CHECK_MPI(MPI_Comm_rank(comm_, &rank_));

@@ -35,7 +35,7 @@ int other_end(const Plan& peer, int rank, const Message& message) {
   for (std::size_t id = 0; id < peer.messages.size(); ++id)
     if (const Message& m = peer.messages[id]; m.peer == rank && m.tag == message.tag && m.out != message.out)
       return static_cast<int>(id);
-  throw Error(Exit::failed, "rank " + std::to_string(peer.rank) + " does not know a message of rank " +
+  throw Error(Exit::failed, "rank " + std::to_string(peer.rank) + " has no counterpart of a message of rank " +
                                 std::to_string(rank) + "; make both plans from the same layout and exchange");
 }
 

@@ -201,8 +201,8 @@ void duplicate_world_first(MPI_Comm comm) {
   if (ranks_in(comm) != ranks_in(MPI_COMM_WORLD))
     throw UnavailableError("transport partitioned: " + mpi_library() + " sets partitioned messages up on all " +
                            std::to_string(ranks_in(MPI_COMM_WORLD)) +
-                           " ranks of MPI_COMM_WORLD at once, and this one has " + std::to_string(ranks_in(comm)) +
-                           "; use p2p or persistent");
+                           " ranks of MPI_COMM_WORLD together, and this communicator has " +
+                           std::to_string(ranks_in(comm)) + "; use p2p or persistent");
   static char sent, received;  // the calls may be in flight when this ends
   OwnedRequest in, out;
   CHECK_MPI(MPI_Precv_init(&received, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, in.address()));
