@@ -1,4 +1,4 @@
-// Errors that all ranks learn of: nobody waits for a rank that has refused.
+// Errors shared by all ranks, so that no rank waits for one that has refused.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -11,15 +11,16 @@
 
 namespace haloscope {
 
-/// Throws what `exit` says: UsageError, UnavailableError, Error.
+/// Throws the exception of `exit`: UsageError, UnavailableError or Error.
 [[noreturn]] void fail(Exit exit, const std::string& message);
 
-/// agree() with a plain function and its argument, which needs no memory.
+/// The same as agree(), with a plain function and its argument; allocates no memory.
 void agree_on(MPI_Comm comm, void (*work)(const void* context), const void* context);
 
-/// Carry out local work on every rank of `comm`. If it throws on any of them, all throw: a rank whose own work failed
-/// its own error, the others that of the first such rank, with its number. Where their collective calls make different
-/// things, as a grid and an exchange, all throw a UsageError about that.
+/// Runs local work on every rank of `comm`. If the work throws on any rank, all ranks throw: a rank whose own work
+/// failed throws its own error, the others throw the error of the first such rank, with its number. Where the
+/// ranks' collective calls make different things, such as a grid and an exchange, all ranks throw a UsageError
+/// about that.
 /// Collective; cost: one reduction to all.
 template <class Work>
 void agree(MPI_Comm comm, const Work& work) {
@@ -27,11 +28,11 @@ void agree(MPI_Comm comm, const Work& work) {
       comm, [](const void* of) { (*static_cast<const Work*>(of))(); }, &work);
 }
 
-/// The number of this process among the ranks of `comm`, and how many they are. Local. @throws Error where MPI refuses.
+/// Returns the rank of this process in `comm`, and the number of ranks. Local. @throws Error where MPI refuses.
 int rank_in(MPI_Comm comm);
 int ranks_in(MPI_Comm comm);
 
-/// Whether all ranks of `comm` have the same number. Collective; cost: one reduction to all.
+/// Returns true if all ranks of `comm` pass the same number. Collective; cost: one reduction to all.
 bool same_everywhere(MPI_Comm comm, std::uint64_t number);
 
 }  // namespace haloscope

@@ -2,7 +2,7 @@
 
 #include "haloscope/cxx20.hpp"
 
-/// Of functions that kernels call too.
+/// Marks functions that device kernels call too.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define HALOSCOPE_ON_BOTH_SIDES __host__ __device__
 #else

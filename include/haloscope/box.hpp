@@ -11,7 +11,7 @@
 
 namespace haloscope {
 
-/// A cell position or an extent, (x, y, z). Dimensions a grid does not have hold position 0 and extent 1.
+/// A cell position or an extent, (x, y, z). Dimensions that a grid lacks have position 0 and extent 1.
 using Index = std::array<std::int64_t, 3>;
 
 /// A number of layers per dimension, each >= 0.
@@ -57,7 +57,7 @@ inline Box shifted(Box b, const Index& by) {
   return b;
 }
 
-/// `b` with its low side moved out by `low[d]` and its high side by `high[d]` (negative widths shrink).
+/// Returns `b` with its low side moved out by `low[d]` and its high side by `high[d]` (negative widths shrink).
 inline Box grown(Box b, const Widths& low, const Widths& high) {
   for (std::size_t d = 0; d < 3; ++d) {
     b.lo[d] -= low[d];
@@ -66,7 +66,8 @@ inline Box grown(Box b, const Widths& low, const Widths& high) {
   return b;
 }
 
-/// The part of `a` outside `b`, as at most six disjoint boxes; whole planes first, so that long rows stay long.
+/// Returns the part of `a` outside `b`, as at most six disjoint boxes; whole planes first, so that long rows stay
+/// long.
 inline std::vector<Box> subtract(const Box& a, const Box& b) {
   std::vector<Box> rest;
   const Box inside = intersect(a, b);

@@ -1,4 +1,5 @@
-// A choice: everything a user picks for one run, read once and carried as values. Its fields are in choice.def.
+// A choice: everything that a user selects for one run, parsed once and passed on as values. Its fields are in
+// choice.def.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -28,9 +29,9 @@ HALOSCOPE_WORDS(Stores, "kind of stores", "auto", "cached", "streaming");
 enum class Packing : std::uint8_t { first, beside };
 HALOSCOPE_WORDS(Packing, "time to pack", "first", "beside");
 
-/// Threads of a device's block in x and y, layers that it passes through; 0: the kernel's own.
+/// Threads of a device's block in x and y, layers that it passes through; 0: the kernel's default.
 using BlockShape = std::array<int, 3>;
-/// Strategies of single stages by their names.
+/// Strategies of single stages, by the names of the stages.
 using StageStrategies = std::map<std::string, Strategy>;
 
 /// One point of the space of choices.
@@ -42,13 +43,13 @@ struct Choice {
 #include "haloscope/choice.def"
 #undef CHOICE_FIELD
 #undef CHOICE_GRID
-  Parameters::Given set = {};  ///< parameters of the app that are not its defaults
+  Parameters::Given set = {};  ///< parameters of the app that differ from their defaults
 
   bool operator==(const Choice&) const = default;
 };
 
-/// A choice with everything that follows from it. Legality and programs look at it. Its parts end with the last of the
-/// candidates that share them: a reference into a temporary candidate dangles.
+/// A choice with everything that follows from it, the input of legality and programs. Its parts live as long as the
+/// last candidate that shares them: a reference into a temporary candidate dangles.
 struct Candidate {
  private:
   struct Body {
@@ -56,7 +57,7 @@ struct Candidate {
     Step step;
     Layout layout;
   };
-  std::shared_ptr<const Body> body_;  // candidates that differ only in when and how messages move have the same one
+  std::shared_ptr<const Body> body_;  // shared by candidates that differ only in the times and ways of messages
   Candidate(const Choice& choice, const App& app, const std::function<Layout()>& layout);
 
  public:
@@ -66,53 +67,54 @@ struct Candidate {
   const Step& step;
   const Layout& layout;
 
-  /// @param sites  see make_layout(). @throws UsageError for an app, form, parameter or grid that cannot be.
+  /// @param sites  see make_layout(). @throws UsageError for an invalid app, form, parameter or grid.
   explicit Candidate(const Choice& choice, const Sites& sites = {});
-  /// The same for an app that need not be known by its name, on a layout that need not follow from the choice, whose
-  /// grid and ranks are the layout's. `choice` and `app` must outlive it.
+  /// The same for an app that need not be registered, on a layout that need not follow from the choice: grid and
+  /// ranks of the choice are the layout's. `choice` and `app` must outlive the candidate.
   Candidate(const Choice& choice, const App& app, const Layout& layout);
-  /// The app, problem, step and layout of `like` under a choice that differs from its own only in when and how messages
-  /// move. `choice` must outlive it.
+  /// The app, problem, step and layout of `like` under a choice that differs from its choice only in the times and
+  /// ways of messages. `choice` must outlive the candidate.
   Candidate(const Choice& choice, const Candidate& like);
-  /// The strategy of a stage.
+  /// Returns the strategy of a stage.
   const Strategy& strategy(int stage) const;
 };
 
-/// The problem of a choice: defaults filled in, parameters checked.
-/// @throws UsageError for what the app does not know.
+/// Returns the problem of a choice: defaults filled in, parameters checked.
+/// @throws UsageError for a form, scalar type or parameter that the app lacks.
 Problem problem_of(const Choice& choice);
 
-/// Node of each rank when `ranks` ranks are split into `nodes` nodes as evenly as possible; empty for nodes = 0.
+/// Returns the node of each rank when `ranks` ranks are split into `nodes` nodes as evenly as possible; empty for
+/// nodes = 0.
 /// @throws UsageError for fewer ranks than nodes.
 std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement);
 
-/// The one legality function: empty when the choice can run, else the reason and what to do about it.
-/// Printable. Pure and local. Does not look at this machine's MPI: opening a transport that it lacks throws
+/// The one legality function: returns an empty text if the choice can run, else the reason and the remedy.
+/// Printable. Pure and local. It does not check this machine's MPI: opening a transport that the MPI lacks throws
 /// UnavailableError.
 std::string illegal(const Choice& choice);
 std::string illegal(const Candidate& candidate);
-/// The same by all rules but those of plans: making its plans may throw the reason.
+/// The same by all rules but the rules of plans: making its plans may throw the reason.
 std::string refused(const Candidate& candidate);
 
-/// The exchange of a stage under a choice: as wide as the steps between exchanges need, with corners where stencil or
-/// depth need them. Quantities are those exchanged, in the order of the step.
+/// Returns the exchange of a stage under a choice: as wide as the steps between exchanges need, with corners where
+/// stencil or depth need them. It lists the exchanged quantities, in the order of the step.
 /// @throws UsageError if the choice is not legal.
 ExchangeSpec exchange_spec(const Choice& choice, int stage = 0);
 ExchangeSpec exchange_spec(const Candidate& candidate, int stage = 0);
-/// Quantities of the step that an exchange of a stage moves, in the order of its spec.
+/// Returns the quantities of the step that an exchange of a stage moves, in the order of its spec.
 std::vector<int> exchanged(const Candidate& candidate, int stage = 0);
-/// Whether messages move fields of a device; with walls they move host cells.
+/// Returns true if messages move fields of a device; with walls they move host cells.
 bool messages_on_device(const Choice& choice);
-/// The options of a schedule for a legal choice, for programs of its whole depth; the rest are defaults.
+/// Returns the options of a schedule for a legal choice, for programs of its whole depth; the rest are defaults.
 ScheduleOptions schedule_options(const Choice& choice, int stage = 0);
 ScheduleOptions schedule_options(const Candidate& candidate, int stage = 0);
-/// @param sites  where the ranks run, which matters to a choice that reorders them; empty: on its emulated nodes, or,
-///               where it has none, not known, and ranks keep their order. @throws UsageError as Layout does.
+/// @param sites  where the ranks run, which matters to a choice that reorders them; empty: on its emulated nodes,
+///               or, where it has none, unknown, so that ranks keep their order. @throws UsageError as Layout does.
 Layout make_layout(const Choice& choice, const Sites& sites = {});
 
-/// Whether the field of that name has an effect on this choice.
+/// Returns true if the field of that name has an effect on this choice.
 bool matters(const Choice& choice, const std::string& field);
-/// The same choice with what has no effect at its default.
+/// Returns the same choice with all fields without effect at their defaults.
 Choice normal(Choice choice);
 
 }  // namespace haloscope

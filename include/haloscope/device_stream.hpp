@@ -1,12 +1,13 @@
-// A stream of the caller's on a device, as its driver names it.
+// A caller's stream on a device, as the handle of the device's driver.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
 
 namespace haloscope {
 
-/// A cudaStream_t or hipStream_t, or one of imitated.hpp. Null: the driver's default stream, whose work comes after all
-/// that streams made without cudaStreamNonBlocking (or its like) have been given, and before what they are given next.
+/// A cudaStream_t or hipStream_t, or one of imitated.hpp. Null: the driver's default stream, whose work comes after
+/// all work enqueued before it on streams made without cudaStreamNonBlocking (or its equivalent), and before all
+/// work enqueued there later.
 struct DeviceStream {
   void* native = nullptr;
 };

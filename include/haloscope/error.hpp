@@ -1,4 +1,4 @@
-// The one exception type: what was asked, what is wrong, what to do; and the exit code it maps to.
+// The exceptions of Haloscope: request, fault, remedy, and the exit code of each type.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -11,12 +11,12 @@ namespace haloscope {
 /// Exit codes of every program of the project.
 enum class Exit : int { ok = 0, failed = 1, usage = 2, unavailable = 3 };
 
-/// A text in which characters that steer a terminal or the direction of writing, and bytes that are no UTF-8, stand as
-/// \x1b or \u202e; lines and tabs stay.
+/// Returns the text with characters that control a terminal or the direction of writing, and bytes that are not
+/// UTF-8, written as \x1b or \u202e; lines and tabs stay.
 std::string printable(const std::string& text);
 
-/// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences. It
-/// may quote files of others, and is printable.
+/// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences.
+/// It may quote third-party files, and is printable.
 class Error : public std::runtime_error {
  public:
   Error(Exit exit_code, const std::string& message) : std::runtime_error(printable(message)), exit_code_(exit_code) {}
@@ -31,7 +31,7 @@ struct UsageError : Error {
   explicit UsageError(const std::string& message) : Error(Exit::usage, message) {}
 };
 
-/// A legal request that this build or this MPI cannot serve (exit code 3).
+/// A legal request that this build or this MPI does not support (exit code 3).
 struct UnavailableError : Error {
   explicit UnavailableError(const std::string& message) : Error(Exit::unavailable, message) {}
 };

@@ -1,4 +1,4 @@
-// The library call: one halo exchange, prepared once, then started, progressed and finished as often as needed.
+// The library call for halo exchanges: prepared once, then started, progressed and finished any number of times.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -22,40 +22,40 @@ struct ExchangeOptions {
   bool corners = true;                        ///< fill edges and corners (needed by box stencils and by depth > 1)
   int width = -1;                             ///< layers to fill on every side; -1: each field's whole halo
   Widths low{-1, -1, -1}, high{-1, -1, -1};   ///< layers per dimension and side; override `width` where >= 0
-  std::vector<ExchangeSpec::Sides> widths{};  ///< of each field, in their order; override the rest. Empty: none
-  /// Track how many layers of each halo are fresh, and poison the others: changed(), require_fresh(), check_clean().
-  /// HALOSCOPE_GUARD=1 or 0 in the environment of rank 0 overrides it, for every Exchange and Stepper.
+  std::vector<ExchangeSpec::Sides> widths{};  ///< of each field, in order; override the rest. Empty: none
+  /// Tracks the number of fresh layers of each halo, and poisons the others: changed(), require_fresh(),
+  /// check_clean(). HALOSCOPE_GUARD=1 or 0 in the environment of rank 0 overrides it, for every Exchange and
+  /// Stepper.
   bool guard = false;
 };
 
-/// An opened exchange of some fields. Several may be in flight concurrently: those on one communicator share a
-/// duplicate of it, with message tags of their own (docs/reliability.md).
-/// One thread at a time may be in a call on it. Calls after MPI_Finalize, on an Exchange that was moved away, beside
-/// another thread's, or on a thread that may not call MPI throw UsageError; the end of an Exchange after MPI_Finalize
-/// does nothing.
+/// An opened exchange of some fields. Several may be in flight concurrently: exchanges on one communicator share a
+/// duplicate of it, each with separate message tags (docs/reliability.md).
+/// One thread at a time may be in a call on it. Calls after MPI_Finalize, on an Exchange that was moved away,
+/// during another thread's call, or on a thread that may not call MPI throw UsageError; the end of an Exchange
+/// after MPI_Finalize does nothing.
 ///
-/// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by
-/// their addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is
-/// direct:merged/auto-device. All fields of an exchange are in one memory, and their points follow each other in x.
-/// What the calls wait for on the host: start(), for halos of its slot that an exchange before is still unpacking;
-/// finish(), for packing (taskqueue: for its kernel to have begun) and for messages; and without a stream for the
-/// halos.
+/// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md), which is
+/// recognised by their addresses. Messages are then packed and unpacked there, by device strategies; `auto` is
+/// direct:merged/auto-device. All fields of an exchange are in one memory, and their points are contiguous in x. On
+/// the host, start() waits for halos of its slot that an earlier exchange is still unpacking; finish() waits for
+/// packing (taskqueue: for its kernel to have begun) and for messages, and without a stream for the halos too.
 class Exchange {
  public:
-  /// Collective over `comm`.
-  /// @param layout    how the grid is split; its size must be that of `comm`.
-  /// @param spec      what moves; pattern, merging and order are taken from `strategy`.
+  /// Opens an exchange. Collective over `comm`.
+  /// @param layout    split of the grid; its size must be the size of `comm`.
+  /// @param spec      quantities and widths; pattern, merging and order are taken from `strategy`.
   /// @param strategy  e.g. "ordered/persistent"; see strategy_names(). Where HALOSCOPE_STRATEGY is set in the
-  ///                  environment of rank 0, all ranks use that instead, and rank 0 says so on standard error, once per
-  ///                  strategy.
+  ///                  environment of rank 0, all ranks use that instead, and rank 0 reports it on standard error,
+  ///                  once per strategy.
   /// @param views     the fields, one slot or more each; must stay in place as long as the exchange lives, or see
-  ///                  rebind(). Large ones in private memory are moved to huge pages, where the system has them for
-  ///                  programs that ask and points lie on half of the pages or more:
-  ///                  exchanges then take about as long as on fields of the library's. Contents stay.
+  ///                  rebind(). Large fields in private memory are moved to huge pages, where the system provides
+  ///                  huge pages on request and points lie on half of the pages or more:
+  ///                  exchanges then take about as long as on fields of the library. Contents stay.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @param guard   as ExchangeOptions::guard.
-  /// @throws on all ranks alike, before any halo is sent: UsageError as make_plan() does, for views that do not fit,
-  ///         and where ranks ask for different exchanges; UnavailableError as the transport does; Error where memory is
+  /// @throws on all ranks, before any halo is sent: UsageError as make_plan() does, for views that do not fit, and
+  ///         where ranks request different exchanges; UnavailableError as the transport does; Error where memory is
   ///         exhausted, with the bytes available (docs/reliability.md).
   Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& views,
            const std::vector<int>& nodes = {}, bool guard = false);
@@ -63,37 +63,38 @@ class Exchange {
   /// @throws also UsageError for no field, unequal slots, and more layers than a field has room for.
   Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& strategy,
            const ExchangeOptions& options = {}, const std::vector<int>& nodes = {});
-  /// Finishes what is in flight. Collective: all ranks end their exchanges on a communicator in the same order, and may
-  /// wait for each other, see closes_alone() of Link. Where an exception ends it, it waits for no other rank, and
-  /// leaves what is in flight.
+  /// Finishes the exchange in flight. Collective: all ranks end their exchanges on a communicator in the same
+  /// order, and may wait for each other, see closes_alone() of Link. During stack unwinding it does not wait for
+  /// other ranks, and leaves the exchange in flight unfinished.
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;
 
-  /// Post receives, send what can be sent. Boundary cells of `slot` must not change until finish().
+  /// Posts receives, and sends all messages that are ready. Boundary cells of `slot` must not change until
+  /// finish().
   /// @throws UsageError if the previous exchange has not been finished, or for a slot that does not exist.
   /// Cost: see plan(); no allocation outside MPI.
   void start(int slot = 0);
-  /// The same for fields of a device, which without a stream counts as on the default stream: packing comes after what
-  /// the stream has been given, so that the host need not wait for it.
+  /// The same for fields of a device, on a stream; start() without one uses the default stream. Packing comes after
+  /// the work already enqueued on the stream, so that the host need not wait for it.
   /// @throws also UsageError for fields in host memory.
   void start(int slot, DeviceStream after);
-  /// The transpose of start(): what lies in the halos of `slot` is added to the points that own it, and the halos are
-  /// cleared, as after a deposition of particles, the assembly of elements, or in an adjoint code. Points that several
-  /// ranks hold (nodes and faces between blocks) then get the sum of all holders, the same bits on each. progress() and
-  /// finish() carry it on. The boundary points of `slot` (as deep as the halo is wide) and its halos must not be
-  /// touched meanwhile.
-  /// Results have the same bits by every strategy: contributions are added dimension by dimension from the last to the
-  /// first, in each of them first what the lower neighbour gives, then the upper one (core/plan_reverse.cpp).
-  /// The values of holders are added last, those apart in z first, then y, then x. Option `corners` counts for halos,
-  /// not that of a strategy.
-  /// @throws UsageError as start() does and, on all ranks alike, for fields whose points are not made of integers of 1,
+  /// The transpose of start(): values in the halos of `slot` are added to the owned points that they are copies of,
+  /// and the halos are cleared, as after a deposition of particles, the assembly of elements, or in an adjoint
+  /// code. Points that several ranks hold (nodes and faces between blocks) then get the sum of all holders, the
+  /// same bits on each. progress() and finish() continue it. The boundary points of `slot` (as deep as the halo is
+  /// wide) and its halos must not be accessed until then.
+  /// Results have the same bits by every strategy: contributions are added dimension by dimension from the last to
+  /// the first, in each dimension first from the lower neighbour, then from the upper one (core/plan_reverse.cpp).
+  /// The values of holders are added last: holders apart in z first, then y, then x. For halos,
+  /// ExchangeOptions::corners counts, not `corners` of the strategy.
+  /// @throws UsageError as start() does and, on all ranks, for fields whose points are not made of integers of 1,
   ///         2, 4 or 8 bytes or reals of 4 or 8, see Quantity::number_bytes.
-  /// Cost: the messages and bytes of an exchange, and one pass over what arrives; for nodes and faces another round, in
-  /// which each rank sends its outer planes to all that hold them. The first call is collective and opens another link,
-  /// with memory for what arrives in one exchange; later ones allocate nothing.
+  /// Cost: the messages and bytes of an exchange, and one pass over the arrived data; for nodes and faces another
+  /// round, in which each rank sends its outer planes to all that hold them. The first call is collective and opens
+  /// another link, with memory for the data that arrive in one exchange; later ones allocate nothing.
   void start_accumulate(int slot = 0);
-  /// The same for fields of a device, after what the stream has been given, as start() is.
+  /// The same for fields of a device, after the work already enqueued on the stream, as start().
   /// @throws also UsageError for fields in host memory.
   void start_accumulate(int slot, DeviceStream after);
   /// start_accumulate() and finish().
@@ -105,18 +106,20 @@ class Exchange {
     start_accumulate(slot, stream);
     finish(stream);
   }
-  /// Let messages (and, in ordered patterns, later rounds) move on. True once everything has arrived. Does not wait;
-  /// but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete only in a call of
-  /// MPI that waits, the 1000th call of an exchange makes that call, so that a loop ends.
+  /// Lets messages (and, in ordered patterns, later rounds) move on. Returns true once everything has arrived. Does
+  /// not wait, with one exception: reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence complete
+  /// only in a call of MPI that waits. With these, the 1000th call of an exchange makes that MPI call, so that a
+  /// loop ends.
   bool progress();
-  /// Wait until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
-  /// @throws UsageError, in a guarded exchange, where a neighbour makes another one: of another slot, an accumulation,
-  ///         or after own points of only one of the two have changed(). Both throw, and so do all later calls.
+  /// Waits until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
+  /// @throws UsageError, in a guarded exchange, where a neighbour makes a different exchange: of another slot, an
+  ///         accumulation, or after changed() was called on only one of the two. Both throw, and so do all later
+  ///         calls.
   /// @throws Error, as start() and progress() do, where the device of this rank has failed, or the wait would not end
   ///         because the device of another rank has: the text names that rank and the reason. So do all later calls.
   void finish();
-  /// The same for fields of a device, but that the host does not wait for the device: what the stream is given later
-  /// finds the halos filled, and may change sent cells.
+  /// The same for fields of a device, except that the host does not wait for the device: work enqueued on the
+  /// stream later finds the halos filled, and may change sent cells.
   /// @throws UsageError for fields in host memory.
   void finish(DeviceStream before);
   /// start() and finish().
@@ -128,63 +131,64 @@ class Exchange {
     start(slot, stream);
     finish(stream);
   }
-  /// The fields of a slot lie elsewhere from now on, with the strides that they had: for codes that swap pointers.
-  /// @param first  address of the first owned point of each field, in their order.
-  /// All ranks call it in the same order. Fields that share memory then are refused by the next start(), so that two of
-  /// them may be exchanged one after the other. Strategies whose neighbours know the fields' addresses (`shared` but
-  /// for `shared:packed`, one-sided ones, `neighbor`, `partitioned`) are opened again, which is collective; for others
-  /// it is local and takes about as long as looking at each message. Those of devices are opened again too. Plans stay.
-  /// @throws UsageError while an exchange is under way, for a slot that does not exist, for another number of addresses
-  ///         or a null one; the exchange stays as it is. Where a strategy cannot reach the fields, or MPI refuses a
-  ///         call, the exchange is unusable until a later call succeeds; until they are replaced, those fields stay the
-  ///         slot's.
+  /// Moves a slot to other addresses of the fields, with unchanged strides: for codes that swap pointers.
+  /// @param first  address of the first owned point of each field, in order.
+  /// All ranks call it in the same order. Only the next start() refuses fields that then share memory, so that two
+  /// fields may be swapped in two calls. Strategies whose neighbours hold the fields' addresses (`shared` except
+  /// `shared:packed`, one-sided ones, `neighbor`, `partitioned`) are opened again, which is collective; for others
+  /// the call is local and costs about one visit of each message. Device strategies are opened again too. Plans
+  /// stay.
+  /// @throws UsageError while an exchange is in flight, for a slot that does not exist, for another number of
+  ///         addresses or a null one; the exchange stays as it is. Where a strategy cannot reach the fields, or MPI
+  ///         refuses a call, the exchange is unusable until a later call succeeds; until they are replaced, the new
+  ///         addresses stay the slot's.
   void rebind(std::span<void* const> first, int slot = 0);
-  /// Where the fields of a slot lie: the address of the first owned point of each, in their order, as the Exchange was
-  /// opened or last rebound with, also where rebind() has failed with them. Local.
+  /// Returns the address of the first owned point of each field of a slot, in order, as passed when the Exchange
+  /// was opened or last rebound, even if that rebind() failed. Local.
   /// @throws UsageError for a slot that does not exist.
   std::vector<void*> first_points(int slot = 0) const;
-  // The guard: which halos are stale. Without ExchangeOptions::guard these do nothing but look whether there is one, so
-  // that they may stay in a code. Layers are counted per field, dimension and side; an exchange makes all that it fills
-  // fresh.
+  // The guard tracks stale halos. Without ExchangeOptions::guard these calls only check that it is off, so that
+  // they may stay in a code. Layers are counted per field, dimension and side; an exchange makes all layers that it
+  // fills fresh.
 
-  /// The own points of a slot have changed, as after a sweep: its halos are stale and poisoned, but for the first
-  /// `fresh` layers, which the sweep has computed too (deep halos). Reals of 4 and 8 bytes become signalling NaNs that
-  /// carry their side on, integers of 1 to 8 bytes and anything else bytes DB (field/poison.hpp). Local, but all ranks
-  /// call it, those too whose points stay.
-  /// @throws UsageError for a slot that does not exist, a negative number, an exchange under way.
+  /// Declares that owned points of a slot have changed, as after a sweep. Its halos become stale and are poisoned,
+  /// except the first `fresh` layers, which the sweep has computed too (deep halos). Reals of 4 and 8 bytes become
+  /// signalling NaNs that encode their side, integers of 1 to 8 bytes and all other data become bytes DB
+  /// (field/poison.hpp). Local, but all ranks call it, even ranks whose points stay.
+  /// @throws UsageError for a slot that does not exist, a negative number, an exchange in flight.
   /// Cost: one store for each number in the halos.
   void changed(int slot = 0, int fresh = 0);
-  /// The same for fields of a device, after what the stream has been given and before what it is given next; without a
-  /// stream, after what the default stream has been given, and the host waits for the poison.
+  /// The same for fields of a device, after the work already enqueued on the stream and before work enqueued later;
+  /// without a stream, after the work already enqueued on the default stream, and the host waits for the poison.
   /// @throws also UsageError for fields in host memory.
   void changed(int slot, int fresh, DeviceStream stream);
-  /// Halos of a slot are read `depth` layers deep from here on. Sides that the exchange does not fill are not looked
-  /// at. Local.
-  /// @throws UsageError, on all ranks alike, where fewer layers are fresh, naming the field, the side, the layers and
-  ///         the number of the last exchange; while one is under way.
+  /// Declares that halos of a slot are read `depth` layers deep from here on. Sides that the exchange does not fill
+  /// are not checked. Local.
+  /// @throws UsageError, on all ranks, where fewer layers are fresh, naming the field, the side, the layers and the
+  ///         number of the last exchange; while an exchange is in flight.
   void require_fresh(int depth, int slot = 0) const;
-  /// Look for poison in the own points of a slot: a stale halo was read. Collective: a reduction, and one load for each
-  /// number.
+  /// Checks the owned points of a slot for poison, which means that a stale halo was read. Collective: a reduction,
+  /// and one load for each number.
   /// Finds reals, and copies of integers of 4 or 8 bytes.
-  /// @throws UsageError, on all ranks alike, naming the first such point of a rank and the side that the poison came
+  /// @throws UsageError, on all ranks, naming the first such point of a rank and the side that the poison came
   ///         from.
   void check_clean(int slot = 0) const;
-  /// The same for fields of a device, after what the stream has been given; without a stream, the default one. The host
-  /// waits.
+  /// The same for fields of a device, after the work already enqueued on the stream; without a stream, on the
+  /// default one. The host waits.
   /// @throws also UsageError for fields in host memory.
   void check_clean(int slot, DeviceStream after) const;
   /// Calls of an open Exchange that may be collective.
   enum class Shared : std::uint8_t { accumulate, check_clean, rebind };
   /// For interfaces that check arguments themselves: fails in place of a call that this rank cannot make. Where the
   /// others' call is collective, it fails on them too, with the number of this rank.
-  /// @throws what `exit` says, with `text`.
+  /// @throws the exception of `exit`, with `text`.
   [[noreturn]] void refuse(Shared call, Exit exit, const std::string& text) const;
-  /// Ends the exchange as its destructor does. @throws UsageError where that cannot be: another thread is in a call on
-  /// it, or this one may not call MPI; it stays open then.
+  /// Ends the exchange as its destructor does. @throws UsageError where another thread is in a call on it, or this
+  /// thread may not call MPI; the exchange then stays open.
   void free();
   const Plan& plan() const;
-  /// Which strategy moves the halos, what this rank sends in one exchange, and what a transport that chooses, as
-  /// `auto`, has chosen, for accumulations too once one was made. One line.
+  /// Returns one line with the strategy that moves the halos, the messages that this rank sends in one exchange,
+  /// and the choice of a transport that chooses, such as `auto`, for accumulations too once one was made.
   std::string report() const;
 
  private:

@@ -1,4 +1,5 @@
-// Memory of a field on a grid, and the views through which exchanges and programs access fields, owned or foreign.
+// Memory of a field on a grid, and the views through which exchanges and programs access fields, of the library or of
+// the caller.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -23,8 +24,8 @@ class FieldMemory {
   };
   /// Local; in shared memory collective over `comm`, as is its end.
   /// @param nodes  node of each rank, to emulate nodes on one machine; empty: the real machines.
-  /// @throws UsageError for a negative halo or slots < 1; Error with the bytes needed and available where there is no
-  ///         (shared) memory, in shared memory on all ranks alike.
+  /// @throws UsageError for a negative halo or slots < 1; Error with the bytes needed and available where (shared)
+  ///         memory is exhausted, in shared memory on all ranks.
   FieldMemory(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes, const Options& options);
   ~FieldMemory();
   FieldMemory(FieldMemory&&) noexcept;
@@ -40,12 +41,12 @@ class FieldMemory {
 /// One field of an exchange, in memory of the library or of the caller.
 struct FieldRef {
   Quantity quantity;
-  Widths low{}, high{};  ///< ghost layers that there is room for, and that an exchange fills unless told otherwise
+  Widths low{}, high{};         ///< ghost layers that there is room for, and that an exchange fills by default
   std::vector<SlotView> slots;  ///< where the field lives, one view per slot
-  Index cells{};                ///< that the rank owned of the grid it was made for, which is checked; 0: not known
+  Index cells{};                ///< that the rank owns of the grid it was made for, which is checked; 0: unknown
 };
 
-/// Whether an address is in memory that the ranks of a node share through a FieldMemory of this process.
+/// Returns true if an address is in memory that the ranks of a node share through a FieldMemory of this process.
 bool in_shared_memory(const void* address);
 
 }  // namespace haloscope

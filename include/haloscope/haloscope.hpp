@@ -1,5 +1,5 @@
-// Haloscope for users: four nouns (Grid, Field, Exchange, Stepper), five verbs (start, progress, finish, exchange,
-// run).
+// The interface for users: four nouns (Grid, Field, Exchange, Stepper), five verbs (start, progress, finish,
+// exchange, run).
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -47,7 +47,7 @@ struct NumberIn<std::complex<T>> : NumberIn<T> {};
 template <class T, std::size_t N>
 struct NumberIn<std::array<T, N>> : NumberIn<T> {};
 
-/// A quantity with points T.
+/// Returns a quantity with points T.
 template <class T>
 Quantity quantity_of(const std::string& name, Centring centring) {
   using Number = typename NumberIn<T>::type;
@@ -63,10 +63,10 @@ struct GridOptions {
   PerDimension<std::int64_t, D> cells{};                   ///< global cells, x first, each >= 1
   PerDimension<bool, D> periodic{};                        ///< dimensions that wrap around
   std::string process_grid = D == 2 ? "square" : "cubic";  ///< rule or explicit "2x3"; see process_grid()
-  /// The dimensions, the one along which rank numbers run fastest first. Default: x fastest.
+  /// The dimensions, starting with the one along which rank numbers run fastest. Default: x fastest.
   PerDimension<int, D> rank_order = first_dimensions<D>();
-  /// Ranks take other places where neighbours then share nodes and sockets, see reordered(); of this grid alone: `comm`
-  /// stays as it is, and every rank asks owned() for its cells.
+  /// Ranks take other places where neighbours then share nodes and sockets, see reordered(). This affects only the
+  /// grid: `comm` stays as it is, and owned() returns the cells of each rank.
   bool reorder = false;
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };
@@ -76,16 +76,16 @@ template <int D>
 class Grid {
  public:
   /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout
-  /// do, for what is no communicator of one group of ranks, and for one with a topology that says otherwise than
-  /// `options` where ranks are or what is periodic: see of_cartesian().
+  /// do, for anything but a communicator of one group of ranks, and for a communicator whose topology differs from
+  /// `options` in the places of ranks or in the periodic dimensions: see of_cartesian().
   Grid(MPI_Comm comm, const GridOptions<D>& options) : Grid(comm, make(comm, options), options.nodes) {
     refuse_other_topology(comm, layout_, options.process_grid);
   }
-  /// A grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as can be: place,
-  /// order of ranks and periods are the communicator's. Local.
-  /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not split,
-  ///                  as the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
-  /// @param periodic  of dimensions that are not split; ignored for others.
+  /// Returns a grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as possible:
+  /// place, order of ranks and periods are the communicator's. Local.
+  /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not
+  ///                  split, such as the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
+  /// @param periodic  periods of dimensions that are not split; ignored for others.
   /// @throws UsageError for a communicator without Cartesian topology, for axes that do not name each of its dimensions
   ///         once (one of 1 process need not be named), and as Layout does.
   static Grid of_cartesian(MPI_Comm cartesian, const PerDimension<std::int64_t, D>& cells,
@@ -93,14 +93,14 @@ class Grid {
                            const PerDimension<bool, D>& periodic = {}) {
     return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, periodic), whole(axes)), nodes);
   }
-  /// A grid of which each rank of `comm` says what it owns: uneven blocks, any order of ranks, and holes (as over
-  /// land).
+  /// Returns a grid of which each rank of `comm` specifies its cells: uneven blocks, any order of ranks, and holes
+  /// (as over land).
   /// Collective over `comm`; 48 bytes from each rank to all.
-  /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid does not have are
-  ///               not looked at.
-  /// @param holes  whether cells may belong to no rank. Halos towards a hole are left alone, as those beyond the grid's
-  ///               edge; exchanges that fill corners then have to be direct.
-  /// @throws UsageError on all ranks alike, as Layout of boxes does.
+  /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid lacks are
+  ///               ignored.
+  /// @param holes  true: cells may belong to no rank. Halos towards a hole are left alone, like halos beyond the
+  ///               grid's edge; exchanges that fill corners then have to be direct.
+  /// @throws UsageError on all ranks, as Layout of boxes does.
   static Grid of_boxes(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
                        Box own, bool holes = false, const std::vector<int>& nodes = {}) {
     for (std::size_t d = D; d < 3; ++d) {
@@ -138,7 +138,7 @@ class Grid {
     const Layout layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
     return options.reorder ? reordered(layout, sites_of(comm, options.nodes)) : layout;
   }
-  /// Of all three dimensions.
+  /// Returns a value for each of the three dimensions.
   static std::array<int, 3> whole(const PerDimension<int, D>& some) {
     std::array<int, 3> all{0, 1, 2};
     std::copy(some.begin(), some.end(), all.begin());
@@ -155,7 +155,7 @@ struct FieldOptions {
   int slots = 1;  ///< buffers, e.g. 2 for old and new, >= 1
   std::string name = "u";
   Centring centring = Centring::cell;
-  /// MemoryKind::shared: reachable by all ranks of the node, which strategies `shared` and `shared:pull` need.
+  /// MemoryKind::shared: all ranks of the node can access it, as strategies `shared` and `shared:pull` require.
   MemoryKind memory = MemoryKind::own;
 };
 
@@ -165,10 +165,10 @@ class Field {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
 
  public:
-  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the field's end, unless an
-  /// exception ends it: then it waits for no other rank, and the memory stays.
-  /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where there is no
-  ///         (shared) memory, in shared memory on all ranks alike.
+  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the destructor, except during
+  /// stack unwinding: then it does not wait for other ranks, and the memory stays allocated.
+  /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where (shared)
+  ///         memory is exhausted, in shared memory on all ranks.
   Field(const Grid<D>& grid, const FieldOptions& options)
       : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
                 {quantity(options), options.halo, options.slots, options.memory}) {
@@ -193,19 +193,20 @@ class Field {
   FieldRef ref_;  // without slots: nothing may be allocated after a collective call that has opened memory
 };
 
-/// How your own arrays lie in memory.
+/// The layout of a user's arrays in memory.
 template <int D>
 struct ViewOptions {
   PerDimension<std::int64_t, D>
       stride{};                        ///< bytes between points that are neighbours in x, y, z; of any sign and order
   PerDimension<int, D> low{}, high{};  ///< ghost layers that the arrays have room for, by dimension
-  std::string name = "view";           ///< for messages
+  std::string name = "view";           ///< for error texts
   Centring centring = Centring::cell;
 };
 
-/// Your own arrays as a field, one pointer per slot: the axes in any order, members of structs, with any gaps.
+/// Returns a user's arrays as a field, one pointer per slot: the axes in any order, members of structs, with any
+/// gaps.
 /// @param first  address of the first owned point of each slot (not of the halo).
-/// The more points follow each other in x, the faster: make the axis that is contiguous in memory x.
+/// Exchanges are faster with longer contiguous runs in x: make the axis that is contiguous in memory x.
 template <class T, int D>
 FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, const ViewOptions<D>& options) {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
@@ -225,7 +226,7 @@ FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, const ViewOptio
   return ref;
 }
 
-/// The same for arrays whose points follow each other in x.
+/// The same for arrays whose points are contiguous in x.
 /// @param row   elements between points neighbouring in y; @param plane  in z.
 /// @param halo  ghost layers on every side that the arrays have room for.
 template <class T, int D>
@@ -241,20 +242,22 @@ FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, std::int64_t ro
   return view(grid, first, options);
 }
 
-/// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
-/// @param strategy  as "ordered/p2p"; "auto" tries transports in the first exchanges and keeps the fastest, for later
-///                  programs too (docs/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
-/// @throws on all ranks alike, as Exchange does.
+/// Opens an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
+/// @param strategy  such as "ordered/p2p"; "auto" tries transports in the first exchanges and keeps the fastest, also
+///                  for later programs (docs/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0
+///                  overrides it.
+/// @throws on all ranks, as Exchange does.
 template <int D>
 Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Strategy& strategy = "auto",
                        const ExchangeOptions& options = {}) {
   return Exchange(grid.comm(), grid.layout(), fields, strategy, options, grid.nodes());
 }
 
-/// The strategy, schedule, depth and substeps that a machine profile predicts fastest, before there is a field of
-/// points T; the answer says what halo and memory to give it. Collective over the grid's communicator.
+/// Returns the strategy, schedule, depth and substeps that a machine profile predicts fastest, for a field of points
+/// T that is not yet allocated, with the halo and memory that the field then needs. Collective over the grid's
+/// communicator.
 /// @param profile  path of a machine profile, as `haloscope calibrate` writes it.
-/// @throws what best(const BestRequest&) does, on all ranks alike; UsageError for points not of 4 or 8 bytes.
+/// @throws as best(const BestRequest&), on all ranks; UsageError for points not of 4 or 8 bytes.
 /// Cost: rank 0 prices every choice (see best(const BestRequest&)); two broadcasts. Call it once, at start-up.
 template <class T, int D>
 Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& options = {}) {
@@ -263,9 +266,9 @@ Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& op
 }
 
 /// The same for an existing field: only depths that its halo has room for, and no strategy that needs shared memory
-/// where it has none. So Stepper(grid, {field}, best.choice, sweep) works, and so does
+/// where it has none. With the result, Stepper(grid, {field}, best.choice, sweep) works, and so does
 /// make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}).
-/// Only its type, halo and memory matter; the sweep is that of an app (see BestOptions).
+/// Only the field's type, halo and memory matter; the sweep is taken from an app (see BestOptions).
 template <int D>
 Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile, const BestOptions& options = {}) {
   BestRequest request = best_request(grid.layout(), field.quantity, profile, options);
@@ -276,7 +279,7 @@ Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile
   return best(grid.comm(), request);
 }
 
-/// Owned cells at least `width` away from every exchanged halo.
+/// Returns the owned cells at least `width` away from every exchanged halo.
 template <int D>
 Box interior(const Grid<D>& grid, int width) {
   Box box{{0, 0, 0}, grid.cells()};
@@ -288,7 +291,7 @@ Box interior(const Grid<D>& grid, int width) {
   return box;
 }
 
-/// The owned cells outside interior(grid, width), as disjoint boxes.
+/// Returns the owned cells outside interior(grid, width), as disjoint boxes.
 template <int D>
 std::vector<Box> boundary(const Grid<D>& grid, int width) {
   return subtract(Box{{0, 0, 0}, grid.cells()}, interior(grid, width));

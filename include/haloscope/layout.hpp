@@ -1,4 +1,4 @@
-// How a global grid is split over ranks: process grids by named rule, the remainder rule, neighbours. No MPI.
+// Splits of a global grid over ranks: process grids by named rule, the remainder rule, neighbours. No MPI.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -24,38 +24,38 @@ struct GridSpec {
 /// Ranks per dimension (x, y, z).
 using ProcessGrid = std::array<int, 3>;
 
-/// The rules that choose a process grid, in the order in which help texts list them.
+/// Returns the rules that choose a process grid, in the order in which help texts list them.
 const std::vector<std::string>& process_grid_rules();
 
-/// The process grid for `ranks` ranks.
-/// @param rule  "cubic" (blocks as near to cubes as possible, largest extent in x), "square" (2D: the process grid as
-///              near to a square as possible, height <= length), "prime-factors" (each prime factor, largest first, to
-///              the dimension with most cells, ties z, y, x), "slabs" (blocks of whole lines or planes: all ranks in
-///              the slowest dimension), or explicit as "2x3" / "2x3x1" (x, y, z).
+/// Returns the process grid for `ranks` ranks.
+/// @param rule  "cubic" (blocks as close to cubes as possible, largest extent in x), "square" (2D: the process grid
+///              as close to a square as possible, height <= length), "prime-factors" (each prime factor, largest
+///              first, to the dimension with most cells, ties z, y, x), "slabs" (blocks of whole lines or planes: all
+///              ranks in the slowest dimension), or explicit as "2x3" / "2x3x1" (x, y, z).
 /// @throws UsageError for an unknown rule, a product that is not `ranks`, or more ranks than cells in a dimension.
 /// Local; O(divisors of ranks squared).
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid);
 
-/// The dimensions of a process grid, the one along which rank numbers run fastest first.
+/// The dimensions of a process grid, starting with the one along which rank numbers run fastest.
 using RankOrder = std::array<int, 3>;
 
 /// A grid split over a process grid: each place of it holds the block of one rank, or a hole (land, say).
 class Layout {
  public:
-  /// Blocks as even as can be, no holes. Remainder rule: with r = cells mod ranks in a dimension, the first r ranks of
-  /// that dimension own one cell more.
-  /// @param order  {0, 1, 2}: rank numbers run x fastest, then y, then z; {2, 1, 0}: z fastest, as MPI_Cart_create has
-  ///         it.
+  /// Makes blocks as even as possible, without holes. Remainder rule: with r = cells mod ranks in a dimension, the
+  /// first r ranks of that dimension own one cell more.
+  /// @param order  {0, 1, 2}: rank numbers run x fastest, then y, then z; {2, 1, 0}: z fastest, as in
+  ///         MPI_Cart_create.
   /// @throws UsageError for cells < 1, ranks < 1, more ranks than cells in a dimension, dims outside 1..3, an order
   ///         that does not name 0, 1 and 2 once each.
   Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order = {0, 1, 2});
   /// Rank r owns the cells `owned[r]`, in global coordinates. Blocks may be uneven but must line up: no plane that ends
   /// one of them cuts another.
-  /// @param holes  whether cells may belong to no rank.
+  /// @param holes  true: cells may belong to no rank.
   /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts
   ///         a block; the rank that owns no cell. Cost: O(ranks log ranks), local.
   Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes = false);
-  /// The same blocks, rank r with that of rank `from[r]` here.
+  /// Returns the same blocks, with rank r owning the block of rank `from[r]` here.
   /// @throws UsageError unless `from` names each rank once. Cost: O(ranks log ranks), local.
   Layout renumbered(const std::vector<int>& from) const;
 
@@ -64,26 +64,26 @@ class Layout {
   int dims() const { return grid_.dims; }
   int size() const { return size_; }
   bool has_holes() const { return size_ != places(); }
-  /// @throws UsageError unless `rank` is one of 0..size()-1.
+  /// Checks a rank. @throws UsageError unless `rank` is one of 0..size()-1.
   void require_rank(int rank) const;
   std::array<int, 3> coords(int rank) const;
-  /// -1: a hole.
+  /// Returns the rank at a place; -1: a hole.
   int rank_at(const std::array<int, 3>& coords) const;
-  /// Cells owned by `rank` in global coordinates.
+  /// Returns the cells owned by `rank`, in global coordinates.
   Box owned(int rank) const;
-  /// Cells owned by `rank`, per dimension.
+  /// Returns the number of cells owned by `rank`, per dimension.
   Index local_cells(int rank) const;
-  /// The first cell of each place of the process grid in dimension d, and the end.
+  /// Returns the first cell of each place of the process grid in dimension d, and the end.
   const std::vector<std::int64_t>& cuts(int d) const { return cuts_[static_cast<std::size_t>(d)]; }
-  /// Smallest local extent of any rank in dimension d.
+  /// Returns the smallest local extent of any rank in dimension d.
   std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
-  /// The rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge and in a hole. May be `rank`
-  /// itself.
+  /// Returns the rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge and in a hole. May be
+  /// `rank` itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
-  /// Whether a rank borders on `rank` on this side (0 low, 1 high) of dimension d, if only at an edge or corner: beside
-  /// a hole. May be `rank` itself.
+  /// Returns true if a rank borders on `rank` on this side (0 low, 1 high) of dimension d, even if only at an edge or
+  /// corner, next to a hole. May be `rank` itself.
   bool has_neighbour(int rank, int d, int side) const;
-  /// The rank that owns global cell `cell` (inside the grid); -1 in a hole.
+  /// Returns the rank that owns global cell `cell` (inside the grid); -1 in a hole.
   int owner(const Index& cell) const;
   bool operator==(const Layout&) const = default;
 
@@ -101,7 +101,7 @@ class Layout {
   int size_ = 1;
   std::array<std::vector<std::int64_t>, 3> cuts_;  // per dimension: the first cell of each place, and the end
   std::array<int, 3> apart_{};                     // numbers of ranks that are neighbours in a dimension
-  // Where ranks have any numbers, as in a layout of given boxes; places are numbered x fastest:
+  // For layouts with arbitrary rank numbers, such as layouts of boxes; places are numbered x fastest:
   std::vector<std::int64_t> place_of_;                 // by rank
   std::vector<std::pair<std::int64_t, int>> rank_of_;  // place and rank, by place
   Index smallest_{};

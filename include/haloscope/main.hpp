@@ -1,4 +1,4 @@
-// The MPI program that runs, measures and calibrates apps: what `haloscope run --program` starts.
+// The MPI program that runs, measures and calibrates apps; `haloscope run --program` starts it.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -9,10 +9,11 @@
 
 namespace haloscope {
 
-/// The whole of a rank's main(): MPI_Init to MPI_Finalize. Knows the library's apps and the given ones; plain options
-/// in, records (JSON Lines) out, usable by hand under any launcher. A program for your own app is
+/// Runs the whole of a rank's main(): MPI_Init to MPI_Finalize. Supports the library's apps and those in `apps`;
+/// plain options in, records (JSON Lines) out, usable by hand under any launcher. A program for a user's app is
 ///     int main(int argc, char** argv) { return haloscope::rank_main(argc, argv, {my_app()}); }
-/// MPI returns errors to calls on MPI_COMM_WORLD and MPI_COMM_SELF, those of apps too: they must read the codes.
+/// MPI returns errors to calls on MPI_COMM_WORLD and MPI_COMM_SELF, including calls of apps, which must check the
+/// codes.
 /// @return the exit code: 0 ok, 1 failed, 2 usage, 3 not available here. Errors are printed on standard error.
 int rank_main(int argc, char** argv, const std::vector<App>& apps = {});
 

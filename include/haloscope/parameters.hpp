@@ -1,4 +1,4 @@
-// Parameters of an app: what a user may set, with type, range, default and help; and the values that were set.
+// Parameters of an app, which users may set, with type, range, default and help; and the values that were set.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -12,8 +12,8 @@
 
 namespace haloscope {
 
-/// A flag, an integer, a real number, a word or text, or several real numbers. The type of a parameter is that of its
-/// default.
+/// A flag, an integer, a real number, a word or text, or several real numbers. The type of a parameter is the type of
+/// its default.
 using ParameterValue = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
 
 /// One parameter of an app.
@@ -26,15 +26,16 @@ struct Parameter {
   std::vector<std::string> words = {};  ///< the valid words; empty: any text
 };
 
-/// The value of one parameter from the text after `--set NAME=`, read as its type.
+/// Parses the value of one parameter from the text after `--set NAME=`, by its type.
 /// @throws UsageError for text that is not such a value, a number that is not finite or out of range, an unknown word.
 ParameterValue parse_value(const Parameter& parameter, const std::string& text);
-/// @throws UsageError as parse_value() does, for a value of another type too (integers count as real numbers).
+/// Returns the value, checked. @throws UsageError as parse_value() does, and for a value of another type (integers
+/// count as real numbers).
 ParameterValue checked_value(const Parameter& parameter, const ParameterValue& given);
-/// The value as parse_value() reads it.
+/// Returns the value in the form that parse_value() reads.
 std::string to_text(const ParameterValue& value);
 
-/// The values of all parameters of an app: those set, and defaults for the rest.
+/// The values of all parameters of an app: set values, and defaults for the rest.
 class Parameters {
  public:
   using Given = std::map<std::string, ParameterValue>;

@@ -1,4 +1,5 @@
-// The plan: *what* moves in one halo exchange of one rank. A plain value made by a pure function, without MPI.
+// Plans: the messages and copies of one rank in one halo exchange. A plan is a plain value made by a pure function,
+// without MPI.
 //
 // Local coordinates: cell (0, 0, 0) is the rank's first owned cell; halos have negative indices or indices >= the
 // local extent. Node- and face-centred quantities have one point more in their staggered dimensions; both ranks hold
@@ -23,26 +24,26 @@ enum class ScalarType : std::uint8_t { real, integer };
 HALOSCOPE_WORDS(ScalarType, "scalar type of a quantity", "real", "integer");
 /// The numbers that a reverse exchange can add; none: bytes.
 enum class Summand : std::uint8_t { none, i8, i16, i32, i64, f32, f64 };
-/// Bytes of such a number.
+/// Returns the bytes of such a number.
 inline int bytes_of(Summand s) {
   constexpr int bytes[] = {1, 1, 2, 4, 8, 4, 8};
   return bytes[static_cast<int>(s)];
 }
-/// What the ghost points beyond an edge of a grid that does not wrap around hold: values that stay, or those of the
-/// inner points mirrored at the edge, as they are or negated (a reflecting wall, whose normal velocity is odd).
+/// The content of ghost points beyond an edge of a grid that does not wrap around: values that stay, or values of the
+/// inner points mirrored at the edge, unchanged or negated (a reflecting wall, whose normal velocity is odd).
 enum class Edge : std::uint8_t { fixed, even, odd };
 HALOSCOPE_WORDS(Edge, "edge", "fixed", "even", "odd");
 enum class Pattern : std::uint8_t { ordered, direct };
 HALOSCOPE_WORDS(Pattern, "pattern", "ordered", "direct");
-/// How quantities share messages and rounds: all of them share a message, those of one scalar type do, or each quantity
-/// has messages of its own (none), also rounds of its own, one whole exchange after another (serial), or rounds of
-/// which the next one starts before the last one has ended (pipelined).
+/// The sharing of messages and rounds between quantities: all quantities share a message, quantities of one scalar
+/// type share one, or each quantity has separate messages (none), with separate rounds too, in sequential exchanges
+/// (serial), or in rounds of which the next starts before the last has ended (pipelined).
 enum class Merge : std::uint8_t { all, type, none, serial, pipelined };
 HALOSCOPE_WORDS(Merge, "fields", "all", "type", "none", "serial", "pipelined");
-/// Whether quantities have rounds of their own.
+/// Returns true if quantities have separate rounds.
 inline bool apart(Merge merge) { return merge == Merge::serial || merge == Merge::pipelined; }
 
-/// 1 where a quantity of this centring has one point more than cells in dimension d, else 0.
+/// Returns 1 where a quantity of this centring has one point more than cells in dimension d, else 0.
 inline int staggered(Centring c, int d) {
   if (c == Centring::node) return 1;
   return (c == Centring::face_x && d == 0) || (c == Centring::face_y && d == 1) || (c == Centring::face_z && d == 2);
@@ -54,21 +55,21 @@ struct Quantity {
   int element_bytes = 8;
   ScalarType type = ScalarType::real;
   Centring centring = Centring::cell;
-  int slots = 1;                ///< buffers: 2 where a sweep reads the old one and writes the new one
+  int slots = 1;                ///< buffers: 2 where a sweep reads the old values and writes the new ones
   std::array<Edge, 3> edges{};  ///< per dimension
-  int number_bytes = 0;  ///< of each number of a point, 4 for a complex float; 0: a point is one number, -1: is none
-  int lands = -1;        ///< in a reverse plan: the field whose contributions arrive here; -1: it is a field
+  int number_bytes = 0;  ///< of each number of a point, 4 for a complex float; 0: a point is one number; -1: none
+  int lands = -1;        ///< in a reverse plan: the field whose contributions arrive here; -1: this is a field
   bool mirrored() const { return edges != std::array<Edge, 3>{}; }
   bool operator==(const Quantity&) const = default;
 };
 
-/// Everything that decides what one exchange moves.
+/// All inputs of the plan of one exchange.
 struct ExchangeSpec {
   std::vector<Quantity> quantities{Quantity{}};
   Widths low{1, 1, 1};   ///< ghost layers filled on the low side, per dimension
   Widths high{1, 1, 1};  ///< ghost layers filled on the high side, per dimension
-  /// Ghost layers of each quantity, where they differ (`low` and `high` of a plan are then the most); empty: `low` and
-  /// `high` for all.
+  /// Ghost layers of each quantity, where they differ (`low` and `high` of a plan are then the maximum); empty: `low`
+  /// and `high` for all.
   struct Sides {
     Widths low{}, high{};
     bool operator==(const Sides&) const = default;
@@ -77,13 +78,13 @@ struct ExchangeSpec {
   Pattern pattern = Pattern::ordered;
   bool corners = true;       ///< fill edges and corners too (box stencils, depth > 1)
   bool merge_peers = false;  ///< one message per distinct peer and round instead of one per direction
-  Merge merge = Merge::all;  ///< which quantities share a message; a reverse plan has none for serial and pipelined
+  Merge merge = Merge::all;  ///< quantities that share a message; a reverse plan has `none` for serial and pipelined
   std::array<int, 3> order{0, 1, 2};  ///< dimension order of an ordered plan's rounds
-  /// The transpose: what lies in halos is added to the points that an exchange fills them from. make_plan() appends a
-  /// quantity for each field and direction, in which contributions arrive before they are added.
+  /// The transpose: values of halos are added to the points that an exchange fills the halos from. make_plan()
+  /// appends a quantity for each field and direction, in which contributions arrive before they are added.
   bool reverse = false;
 
-  /// Ghost layers of quantity q.
+  /// Returns the ghost layers of quantity q.
   const Widths& low_of(int q) const { return widths.empty() ? low : widths[static_cast<std::size_t>(q)].low; }
   const Widths& high_of(int q) const { return widths.empty() ? high : widths[static_cast<std::size_t>(q)].high; }
   bool operator==(const ExchangeSpec&) const = default;
@@ -106,11 +107,11 @@ struct Message {
   std::int64_t bytes = 0;
 };
 
-/// What becomes of the points that a copy writes.
+/// The effect of a copy on the points that it writes.
 enum class Store : std::uint8_t { replace, add, clear };
 
-/// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)`. In a reverse plan, what is added
-/// to points, and the halos that are cleared.
+/// A halo whose source is this rank itself: `to` is filled from `shifted(to, shift)`. In a reverse plan,
+/// contributions added to points, and halos that are cleared.
 struct Copy {
   int quantity = 0;
   int round =
@@ -119,45 +120,45 @@ struct Copy {
   Index shift{0, 0, 0};
   bool negate = false;
   Store store = Store::replace;
-  Summand summand = Summand::none;  ///< of what is added
-  int source = -1;                  ///< quantity that it comes from; -1: the same
+  Summand summand = Summand::none;  ///< type of the added numbers
+  int source = -1;                  ///< quantity that it is read from; -1: the same
   Box from() const { return shifted(to, shift); }
   bool operator==(const Copy&) const = default;
 };
 
-/// What one rank sends, receives and copies in one exchange.
+/// The messages and copies of one rank in one exchange.
 struct Plan {
   int rank = 0;
   int dims = 3;
   int rounds = 1;
   Index cells{1, 1, 1};  ///< owned cells per dimension
-  /// [dimension][low, high]: an exchange fills halos there. Own-neighbours count.
+  /// [dimension][low, high]: an exchange fills halos on that side. Own-neighbours count.
   std::array<std::array<bool, 2>, 3> has_neighbour{};
   std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
   std::array<bool, 3> split{};          ///< over several ranks in this dimension, the same for all of them
   ExchangeSpec spec;
   std::vector<Message> messages;  ///< by round; within a round receives before sends
-  std::vector<Copy> copies;       ///< by round, those of edges last
+  std::vector<Copy> copies;       ///< by round, copies of edges last
 
-  /// Cells owned by this rank, in local coordinates.
+  /// Returns the cells owned by this rank, in local coordinates.
   Box own_cells() const { return {{0, 0, 0}, cells}; }
-  /// Points owned by this rank of quantity q, in local coordinates (shared planes included).
+  /// Returns the points of quantity q owned by this rank, in local coordinates (shared planes included).
   Box owned(int q) const;
-  /// Owned points plus every ghost layer of the exchange (also beyond physical edges).
+  /// Returns the owned points plus every ghost layer of the exchange (also beyond physical edges).
   Box allocated(int q) const;
   std::int64_t bytes_out() const;
-  /// Bytes that this rank sends to ranks of other groups, as of other nodes. @param group  of each rank.
+  /// Returns the bytes that this rank sends to ranks of other groups, such as other nodes. @param group of each rank.
   std::int64_t bytes_between(const std::vector<int>& group) const;
   int messages_out() const;
 };
 
-/// The numbers that the points of a quantity are made of.
+/// Returns the type of the numbers that the points of a quantity are made of.
 Summand summand_of(const Quantity& quantity);
 
-/// The plan of one rank.
-/// @throws UsageError when a halo is wider than the smallest block it is filled from, a width is negative, no
-///         quantity is given, or an element size is not positive; of a reverse plan, for points that are not numbers.
-/// Pure and local; cost O(messages), independent of cells and of the number of ranks.
+/// Makes the plan of one rank.
+/// @throws UsageError when a halo is wider than the smallest block it is filled from, a width is negative, the list
+///         of quantities is empty, or an element size is not positive; of a reverse plan, for points that are not
+///         numbers. Pure and local; cost O(messages), independent of cells and of the number of ranks.
 /// Source: ordered with corner forwarding: White & Dongarra 2011 IV-B, Davis 2017 eq. 5.33-5.41; direct: Valen
 /// 2023 3.4.
 Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec);

@@ -1,4 +1,5 @@
-// The program: *when* things happen in the steps between two exchanges. A plain value made by a schedule function.
+// Programs: the operations of the steps between two exchanges, with their order. A program is a plain value made by a
+// schedule function.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -14,11 +15,11 @@
 namespace haloscope {
 
 enum class OpKind : std::uint8_t {
-  barrier,   ///< all ranks meet (desync timer); target unused
-  post,      ///< make receives ready; target = message set
+  barrier,   ///< a barrier of all ranks (desync timer); target unused
+  post,      ///< post receives; target = message set
   copy,      ///< fill own-neighbour halos; target = copy set
   pack,      ///< gather regions into messages; target = message set
-  send,      ///< hand messages to the transport; target = message set
+  send,      ///< pass messages to the transport; target = message set
   wait,      ///< until messages have arrived; target = message set
   unpack,    ///< scatter messages into halos; target = message set
   complete,  ///< until sent messages may be overwritten; target = message set
@@ -26,9 +27,9 @@ enum class OpKind : std::uint8_t {
   progress,  ///< let the communication lane advance without blocking; target unused
   d2h,       ///< copy packed messages from the device to the host; target = message set
   h2d,       ///< copy messages that have arrived from the host to the device; target = message set
-  gather,    ///< collect a ring's cells where they are, on the host or a device; target = ring
-  transfer,  ///< bring them to the other memory; target = ring
-  scatter,   ///< put them in their places there; target = ring
+  gather,    ///< collect a ring's cells in their own memory, of the host or a device; target = ring
+  transfer,  ///< copy them to the other memory; target = ring
+  scatter,   ///< write them to their places there; target = ring
   reduce,    ///< combine a reduction's numbers over threads, start doing so over ranks; target = reduction of the stage
   reduced,   ///< until the latest numbers of a started reduction have arrived; target = reduction, counted from the
              ///< stage's first: a negative one is an earlier stage's
@@ -36,7 +37,7 @@ enum class OpKind : std::uint8_t {
 inline constexpr int op_kinds = static_cast<int>(OpKind::reduced) + 1;
 const char* to_string(OpKind kind);
 
-/// Where an operation may run. `main`: the whole team of threads; `comm`: one thread at a time, in program order;
+/// The executor of an operation. `main`: the whole team of threads; `comm`: one thread at a time, in program order;
 /// `sweep_stream` and `halo_stream`: a device, each in program order.
 enum class Lane : std::uint8_t { main, comm, sweep_stream, halo_stream };
 inline bool on_device(Lane lane) { return lane == Lane::sweep_stream || lane == Lane::halo_stream; }
@@ -44,7 +45,7 @@ inline constexpr int lane_count = 4, stream_count = 2;
 inline int stream_of(Lane lane) { return lane == Lane::halo_stream ? 1 : 0; }
 const char* to_string(Lane lane);
 
-/// Which part of a step a sweep is, as the timers report it.
+/// The part of a step that a sweep computes, as reported by timers.
 enum class Part : std::uint8_t { full, inner, outer };
 HALOSCOPE_WORDS(Part, "part of a step", "full", "inner", "outer");
 
@@ -58,18 +59,18 @@ struct Op {
   std::vector<std::int32_t> after;
 };
 
-/// One of a stage's sweeps on `region`: reads slot `op.slot`, writes slot `into` at time `step + levels`. Quantities
-/// with one slot ignore both. In place (Gauss-Seidel) both slots are the same.
+/// One of a stage's sweeps on `region`: reads slot `op.slot`, and writes slot `into` at time `step + levels`.
+/// Quantities with one slot ignore both. In place (Gauss-Seidel) both slots are the same.
 struct Sweep {
   Box region;  ///< cells written, local coordinates
-  Box valid;   ///< cells of `region` that hold right values afterwards; the rest is unspecified (full deep halos)
-  std::uint8_t into = 1;  ///< slot written, relative as Op::slot
+  Box valid;   ///< cells of `region` with correct values afterwards; the rest is unspecified (full deep halos)
+  std::uint8_t into = 1;  ///< slot written, relative like Op::slot
   int step = 0;           ///< time step read, within the program, 0-based
   int levels = 1;         ///< time steps fused into this operation (temporal blocking)
   Part part = Part::full;
   Box twin{};          ///< more cells written by the same launch of a device: the opposite face of `region`
-  bool faces = false;  ///< reads halos where messages have arrived; also writes what the next exchange sends
-  int number = 0;      ///< of the stage's sweep
+  bool faces = false;  ///< reads halos from received messages; also writes messages of the next exchange
+  int number = 0;      ///< number of the stage's sweep
   bool in_place = false;
   Box whole{};  ///< the region of the whole sweep, of which `region` may be a part; empty: `region` and `twin`
 
@@ -83,7 +84,7 @@ struct Ring {
   std::vector<Box> boxes;  ///< disjoint
 };
 
-/// How the team shares the cells of one sweep.
+/// The way in which the team shares the cells of one sweep.
 enum class Sharing : std::uint8_t { guided, dynamic };
 HALOSCOPE_WORDS(Sharing, "sharing", "guided", "dynamic");
 
@@ -94,11 +95,11 @@ struct Program {
   int final_slot = 1;        ///< slot that holds the result, relative to the slot current at the start
   bool comm_thread = false;  ///< one thread runs the whole `comm` lane first, then joins the others
   bool device = false;       ///< some operations run on a device; all their streams meet at the program's end
-  Box block;                 ///< cells that are a device's where the rest is the host's; empty: all on one side
-  std::vector<Ring> rings;   ///< between the two
-  /// One kernel packs a round's messages, waits for those of its peers and unpacks them: `pack` begins it, `send` and
-  /// `wait` of the round go on while it runs, and it has ended where the round's `unpack` has. A round that sends
-  /// nothing has it in `unpack`.
+  Box block;                 ///< the device's cells, where the host has the rest; empty: all on one side
+  std::vector<Ring> rings;   ///< between host and device
+  /// One kernel packs a round's messages, waits for the messages of its peers and unpacks them. `pack` starts the
+  /// kernel, `send` and `wait` of the round run during it, and it has ended when the round's `unpack` has. In a round
+  /// that sends nothing, `unpack` runs it.
   bool signals = false;
   bool wraps = false;  ///< sweeps reach own-neighbour cells by wrapping around, not through halos
   Sharing sharing = Sharing::guided;
@@ -107,30 +108,31 @@ struct Program {
   std::vector<std::vector<Copy>> copy_sets;  ///< copies, possibly parts of the plan's
   std::vector<Sweep> sweeps;
 
-  /// Whether its sweeps also pack: the previous execution's sweeps have then packed the buffers of that slot already.
+  /// Returns true if its sweeps also pack: the previous execution's sweeps have then packed the buffers of that slot
+  /// already.
   bool packs_in_sweeps() const {
     return std::any_of(sweeps.begin(), sweeps.end(), [](const Sweep& s) { return s.faces; });
   }
-  /// Whether an operation starts while an earlier one that it names still runs.
+  /// Returns true if an operation starts while an earlier one that it depends on still runs.
   bool starts_within(const Op& op, const Op& earlier) const {
     return signals && op.kind == OpKind::send && earlier.kind == OpKind::pack;
   }
 };
 
-/// What the steps between two exchanges sweep: everything that any of them needs, only what its later steps need, or
-/// that fused tile by tile in the cache.
+/// The cells that the steps between two exchanges sweep: all cells that any of the steps needs; only the cells that
+/// later steps need; or the latter, fused tile by tile in the cache.
 enum class Substeps : std::uint8_t { full, shrink, blocked };
 HALOSCOPE_WORDS(Substeps, "substeps", "full", "shrink", "blocked");
 
 /// Parts of a series of programs whose messages cross from one program into the next (schedule `pipeline`): opening,
-/// then entry and body for every time step, then closing, after which nothing is in flight. Other schedules have only
-/// whole programs.
+/// then entry and body for every time step, then closing, after which no message is in flight. Other schedules have
+/// only whole programs.
 enum class Series : std::uint8_t {
-  whole,    ///< opening, `steps` times entry and body, closing, as one program
+  whole,    ///< opening, `steps` times entry and body, closing, in one program
   opening,  ///< the messages that the first step needs
   entry,    ///< wait for the message that all work of a step depends on
   body,     ///< everything else of one step
-  closing,  ///< completes what the last step has left in flight
+  closing,  ///< completes the messages that the last step has left in flight
 };
 HALOSCOPE_WORDS(Series, "part of a series of programs", "whole", "opening", "entry", "body", "closing");
 
@@ -138,19 +140,19 @@ HALOSCOPE_WORDS(Series, "part of a series of programs", "whole", "opening", "ent
 struct ScheduleOptions {
   int depth = 1;                       ///< the exchange serves `depth` steps
   int steps = 1;                       ///< steps of this program, 1..depth (a last, shorter round)
-  Substeps substeps = Substeps::full;  ///< what they sweep (Valen 2023, section 3.3; shrink: ours)
-  int tiles = 8;                       ///< interior tiles of `split`, `progress` is called between them
-  Sharing sharing = Sharing::guided;   ///< `comm-thread`: how interior cells are handed out
+  Substeps substeps = Substeps::full;  ///< cells that they sweep (Valen 2023, section 3.3; shrink: Haloscope's)
+  int tiles = 8;                       ///< interior tiles of `split`, with `progress` between them
+  Sharing sharing = Sharing::guided;   ///< `comm-thread`: distribution of interior cells
   bool barrier = false;                ///< barrier before each exchange (desync timer)
-  bool collective_rounds = false;      ///< TransportTraits: message operations also on ranks without messages
-  Series series = Series::whole;       ///< `pipeline`: which of its programs
-  bool device = false;                 ///< fields live on a device: sweeps, copies and packing are its work
+  bool collective_rounds = false;      ///< TransportTraits: ranks without messages have message operations too
+  Series series = Series::whole;       ///< `pipeline`: the program of the series
+  bool device = false;                 ///< fields are on a device, which runs sweeps, copies and packing
   bool staged = false;                 ///< ... and messages go through host memory
   bool signals = false;                ///< ... or are moved by one kernel a round, see Program
   int walls = 1;                       ///< `box`, `box-overlap`: layers of the host around the device's block
   bool pack_first = true;              ///< `streams`: interior sweeps start after the first round is packed
-  bool last = false;                   ///< it ends a run and includes the reductions of the last step
-  int slots = 2;                       ///< of the app, see Step::slots()
+  bool last = false;                   ///< the program ends a run and includes the reductions of the last step
+  int slots = 2;                       ///< slots of the app, see Step::slots()
   bool flips = true;                   ///< the stage writes double-buffered quantities, whose slots it changes
 };
 

@@ -1,4 +1,4 @@
-// Scalar types that kernels compute in.
+// Scalar types of kernels.
 #pragma once
 
 #include "haloscope/cxx20.hpp"

@@ -1,5 +1,5 @@
-// Sums whose bits do not depend on the order of their terms. Sweeps need them for sums that later sweeps use: threads,
-// ranks and schedules add in other orders.
+// Sums whose bits do not depend on the order of their terms. Sweeps need them for sums that later sweeps use: the
+// order of additions differs between numbers of threads, ranks and between schedules.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -11,13 +11,14 @@
 namespace haloscope {
 
 /// Splits each term into parts, multiples of fixed powers of two, whose sums are exact (Demmel and Nguyen 2013,
-/// Algorithms 5 and 6, with a bound that is known beforehand). A reduction of such a sum has `parts` numbers.
+/// Algorithms 5 and 6, with a bound that is passed in advance). A reduction of such a sum has `parts` numbers.
 struct ReproducibleSum {
   static constexpr int parts = 3;
   double split[parts];  ///< adding and subtracting it rounds to the part's multiple
 
-  /// @param largest  no term is larger in magnitude. If one is, the sum is as exact as others, but depends on the order
-  /// @param terms    that all threads and ranks add together, at most 2^40
+  /// @param largest  bound on the magnitude of terms. If a term exceeds it, the sum is as exact as a plain one, but
+  ///                depends on the order
+  /// @param terms    number of terms over all threads and ranks, at most 2^40
   ReproducibleSum(double largest, double terms) {
     int bits = 0, count = 0;
     std::frexp(largest, &bits);
@@ -37,7 +38,7 @@ struct ReproducibleSum {
     }
   }
 
-  /// The sum of all terms, from the sums of the parts.
+  /// Returns the sum of all terms, from the sums of the parts.
   static double total(const double* sums) { return sums[0] + (sums[1] + sums[2]); }
 };
 

@@ -1,4 +1,4 @@
-// How a team of threads splits a piece of work.
+// Shares of work for a team of threads.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -14,13 +14,14 @@ struct Share {
   int part = 0, parts = 1;
 };
 
-/// Cells from which on a sweep is shared: below, waking the team takes longer than it saves.
+/// Minimum cells of a shared sweep: below this, waking the team takes longer than it saves.
 constexpr std::int64_t shared_sweep_cells = 4096;
 
 inline std::int64_t share_begin(std::int64_t whole, Share share) { return whole * share.part / share.parts; }
 inline std::int64_t share_end(std::int64_t whole, Share share) { return whole * (share.part + 1) / share.parts; }
 
-/// The dimension along which a box is handed out: the slowest one with an extent of at least `parts`, else the longest.
+/// Returns the dimension along which a box is divided: the slowest one with an extent of at least `parts`, else the
+/// longest.
 inline int cut_dimension(const Box& box, int parts) {
   int longest = 0;
   for (int d = 2; d >= 0; --d) {
@@ -30,7 +31,7 @@ inline int cut_dimension(const Box& box, int parts) {
   return longest;
 }
 
-/// One share of a box, cut along cut_dimension(); may be empty.
+/// Returns one share of a box, cut along cut_dimension(); may be empty.
 inline Box part_of(const Box& box, Share share) {
   const int d = cut_dimension(box, share.parts);
   const auto i = static_cast<std::size_t>(d);

@@ -2,8 +2,8 @@
  *
  *  - A call that can fail returns an hs_status; hs_last_error() then holds the text, for the calling thread.
  *  - `..._create` returns a handle that the caller frees with `..._free` (which accepts NULL).
- *  - A handle is a number, not an address. Every call recognises one that was freed, freed twice or never returned by a
- *    call, and fails with HS_USAGE; a copy of a handle ends with the first of them that is freed.
+ *  - A handle is a number, not an address. Every call recognises a handle that was freed, freed twice or never returned
+ *    by a call, and fails with HS_USAGE; all copies of a handle end when one of them is freed.
  *  - Structs passed in start with `struct_size`; `..._init` sets it and every default. Structs without it are elements
  *    of arrays and change only together with HS_ABI.
  */
@@ -23,16 +23,16 @@ extern "C" {
 typedef int32_t hs_status;
 enum {
   HS_OK = 0,
-  HS_FAILED = 1,     /* something broke: out of memory, an internal fault */
+  HS_FAILED = 1,     /* a failure: out of memory, an internal fault */
   HS_USAGE = 2,      /* the request can never work: wrong value, unknown name, illegal combination */
-  HS_UNAVAILABLE = 3 /* a legal request that this build cannot serve */
+  HS_UNAVAILABLE = 3 /* a legal request that this build does not support */
 };
 
-/* The version of the library, "major.minor.patch". */
+/* Returns the version of the library, "major.minor.patch". */
 const char* hs_version(void);
-/* The HS_ABI that the library was built with. */
+/* Returns the HS_ABI that the library was built with. */
 int32_t hs_abi(void);
-/* What was asked, what is wrong and what to do, for this thread's last call that did not return HS_OK; else "". */
+/* Returns request, fault and remedy of this thread's last call that did not return HS_OK; else "". */
 const char* hs_last_error(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// Strategies: how messages are formed and which transport moves them, as one string.
+// Strategies: one string for the forming of messages and the transport that moves them.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -12,10 +12,9 @@ namespace haloscope {
 
 /// A strategy `PATTERN[:option,...]/TRANSPORT[:option,...][+TRANSPORT[:option,...]]`, or `reference`, or
 /// `auto[:option,...]` (short for `ordered/auto[:option,...]`). With `shared+OTHER`, messages inside a node go by
-/// shared memory and those between nodes by the other transport. Pattern options: "merged" (one message per peer),
-/// "fields=all|type|none|serial|pipelined" (Merge), "self-first"
-/// (own-neighbour dimensions first), "corners" (always send edges and corners). Transport options belong to the
-/// transport.
+/// shared memory, messages between nodes by the other transport. Pattern options: "merged" (one message per peer),
+/// "fields=all|type|none|serial|pipelined" (Merge), "self-first" (own-neighbour dimensions first), "corners" (always
+/// send edges and corners). Transport options belong to the transport.
 struct Strategy {
   Pattern pattern = Pattern::ordered;
   bool merged = false;
@@ -28,37 +27,40 @@ struct Strategy {
   std::vector<std::string> between_options = {};
 
   Strategy() = default;
-  /// @throws UsageError for a malformed string or an unknown name, with the nearest valid names.
-  Strategy(const std::string& text);  // implicit: a strategy is its string, read once
+  /// Parses a strategy. @throws UsageError for a malformed string or an unknown name, with the nearest valid names.
+  Strategy(const std::string& text);  // implicit: a strategy is written as its string, and parsed once
   Strategy(const char* text) : Strategy(std::string(text)) {}
   bool operator==(const Strategy&) const = default;
   bool is_reference() const { return transport == "reference"; }
 };
 
-/// The canonical string of a strategy; Strategy(to_string(s)) is s.
+/// Returns the canonical string of a strategy; Strategy(to_string(s)) is s.
 std::string to_string(const Strategy& strategy);
 
-/// Put a strategy's pattern, merging and dimension order into `spec`; widths, quantities and needed corners stay.
+/// Sets the pattern, merging and dimension order of `spec` by a strategy; widths, quantities and needed corners stay.
 void apply(const Strategy& strategy, const Layout& layout, ExchangeSpec& spec);
 
-/// Whether programs for this strategy need ScheduleOptions::collective_rounds.
+/// Returns true if programs for this strategy need ScheduleOptions::collective_rounds.
 bool collective_rounds(const Strategy& strategy);
-/// Whether the strategy accesses neighbours' fields directly, which must then be in memory that a node's ranks share.
+/// Returns true if the strategy accesses neighbours' fields directly, which must then be in memory that a node's
+/// ranks share.
 bool needs_shared_fields(const Strategy& strategy);
-/// Whether the strategy is for fields in device memory.
+/// Returns true if the strategy is for fields in device memory.
 bool moves_device_memory(const Strategy& strategy);
-/// Whether one kernel of a device moves all messages of a round, see Program::signals.
+/// Returns true if one kernel of a device moves all messages of a round, see Program::signals.
 bool signals(const Strategy& strategy);
-/// Whether the threads of a rank call MPI at once.
+/// Returns true if the threads of a rank call MPI concurrently.
 bool calls_concurrently(const Strategy& strategy);
-/// Why this strategy cannot move single messages (TransportTraits::single_messages); empty when it can.
+/// Returns the reason why this strategy cannot move single messages (TransportTraits::single_messages); empty if it
+/// can.
 std::string refused_single_messages(const Strategy& strategy);
-/// The probes of this MPI that a strategy relies on, those of both transports of a pair.
+/// Returns the probes of this MPI that a strategy relies on, for both transports of a pair.
 std::vector<std::string> probes_of(const Strategy& strategy);
 
-/// The strategies for fields in device memory that a glob is matched against.
+/// Returns the strategies for fields in device memory that a glob is matched against.
 std::vector<std::string> device_strategy_names();
-/// The strategies for fields in host memory that a glob such as `ordered/*` is matched against, `reference` first.
+/// Returns the strategies for fields in host memory that a glob such as `ordered/*` is matched against, `reference`
+/// first.
 std::vector<std::string> strategy_names();
 
 }  // namespace haloscope

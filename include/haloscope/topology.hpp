@@ -1,4 +1,4 @@
-// What layouts need of a communicator: its Cartesian topology, the cells that each rank owns, where its ranks run.
+// Properties of communicators that layouts use: Cartesian topology, cells of each rank, nodes and sockets of ranks.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -18,39 +18,43 @@ struct Member {
   int size = 1;  ///< number of ranks
 };
 
-/// The calling rank, of a communicator that a grid can be split over. Local.
-/// @throws UsageError for what no grid can be split over: before MPI_Init and after MPI_Finalize, MPI_COMM_NULL, which
-///         MPI_Comm_split and others give to ranks that they leave out, and an inter-communicator. Where MPI refuses a
-///         call, it throws an Error if MPI refuses it on all ranks, and ends the job if on some: the others would wait.
+/// Returns the calling rank, of a communicator that a grid can be split over. Local.
+/// @throws UsageError where no grid can be split over it: before MPI_Init and after MPI_Finalize, for MPI_COMM_NULL,
+///         which MPI_Comm_split and others return to ranks that they leave out, and for an inter-communicator. Where
+///         MPI refuses a call, it throws an Error if MPI refuses it on all ranks, and ends the job if only on some:
+///         the others would wait.
 Member require_communicator(MPI_Comm comm);
 
 /// For `axes`: a dimension of a grid that the communicator does not split.
 inline constexpr int not_split = -1;
 
-/// The layout of a communicator of MPI_Cart_create, whose ranks are numbered along its last dimension first. Local.
-/// @param grid  of its periods, those of dimensions that are not split count; the others are the communicator's.
-/// @param axes  the communicator's dimension that is x, y and z, or not_split; those beyond grid.dims are not looked
-///         at.
+/// Returns the layout of a communicator of MPI_Cart_create, whose ranks are numbered along its last dimension first.
+/// Local.
+/// @param grid  only its periods of dimensions that are not split count; the others are the communicator's.
+/// @param axes  the communicator's dimension that is x, y and z, or not_split; entries beyond grid.dims are ignored.
 /// @throws UsageError for a communicator without Cartesian topology, for axes that do not name each of its dimensions
 ///         once (one of 1 process need not be named), and as Layout does.
 Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int, 3>& axes);
 
-/// @param rule  that chose the layout's process grid, or what it was given as, see process_grid().
-/// @param axes  the communicator's dimension that is x, y and z, where it has as many; else only their order counts.
-/// @throws UsageError where `comm` has a topology that says otherwise than the layout. A Cartesian one of as many
-///         dimensions: where a rank is, or what is periodic. One of more or fewer: the same of those dimensions that
-///         are split, in their order, and any layout that a rule chose, for it fits by chance. A graph says nothing of
-///         a grid.
-///         On all ranks alike. Local, one look per rank.
+/// Refuses a communicator whose topology contradicts the layout.
+/// @param rule  rule or explicit text of the layout's process grid, see process_grid().
+/// @param axes  the communicator's dimension that is x, y and z, where it has equally many; else only their order
+///             counts.
+/// @throws UsageError where the topology of `comm` differs from the layout. A Cartesian topology of equally many
+///         dimensions: in the place of a rank, or in a period. One of more or fewer: the same for the dimensions that
+///         are split, in order, and for every layout that a rule chose, since it fits only by chance. A graph:
+///         always, since it does not describe a grid.
+///         Throws on all ranks. Local; one query per rank.
 void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::string& rule,
                            const std::array<int, 3>& axes = {0, 1, 2});
 
-/// Where the ranks of `comm` run: their machine, and the socket of those whose cores are all of one (-1: others).
+/// Returns the sites of the ranks of `comm`: their machine, and the socket of ranks whose cores are all on one (-1:
+/// others).
 /// Collective; 8 bytes from each rank to all.
-/// @param nodes  node of each rank in place of its machine, to emulate nodes; the same on all ranks; empty: machines.
+/// @param nodes  node of each rank in place of its machine, to emulate nodes; equal on all ranks; empty: machines.
 Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes = {});
 
-/// What each rank owns, by rank. Collective over `comm`.
+/// Returns the cells of each rank, by rank. Collective over `comm`.
 std::vector<Box> boxes_of_all(MPI_Comm comm, const Box& own);
 
 }  // namespace haloscope

@@ -1,4 +1,4 @@
-// What programs, legality and help texts know about a transport; how it works is its own business. No MPI.
+// Properties of transports that programs, legality and help texts use, without their implementations. No MPI.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -10,15 +10,15 @@
 
 namespace haloscope {
 
-/// Options that exclude each other (or, if it is one word, that cannot be given at all), and what to do about it.
+/// Options that exclude each other (or, if it is one word, that cannot be used at all), and the remedy.
 struct OptionRule {
   std::vector<std::string> words;
   std::string reason;
 };
-/// Rules by which any two of these words exclude each other.
+/// Returns rules by which any two of these words exclude each other.
 std::vector<OptionRule> one_of(const std::vector<std::string>& words, const std::string& reason);
 
-/// The probes (`haloscope-rank --probe list`) that this MPI must pass for a transport to work.
+/// The probes (`haloscope-rank --probe list`) that an MPI must pass for a transport to work.
 struct ProbeNeeds {
   std::vector<std::string> always = {};
   std::map<std::string, std::vector<std::string>> with = {};  ///< by option word: needed with it
@@ -35,19 +35,19 @@ struct TransportTraits {
   std::string name;
   std::string summary;                     ///< one sentence for help texts
   std::string colour = "#777777";          ///< in figures
-  std::vector<std::string> options = {};   ///< words after the colon, each may be given
+  std::vector<std::string> options = {};   ///< optional words after the colon
   std::vector<NumberOption> numbers = {};  ///< ... and these with a number
   std::vector<std::string> listed = {""};  ///< option lists that appear in strategy_names()
   std::vector<OptionRule> rules = {};
-  /// Every rank takes part in every round (fences, neighbourhood collectives), also one that has no message in it.
+  /// Every rank takes part in every round (fences, neighbourhood collectives), even a rank without messages in it.
   bool collective_rounds = false;
-  std::vector<std::string> collective_options = {};  ///< ... as it does with any of these options
+  std::vector<std::string> collective_options = {};  ///< ... also set by any of these options
   /// Can move one message of a round at a time, in an order that differs per rank, as a pipeline does ...
   bool single_messages = true;
   std::string single_option = {};  ///< ... but only with this option; empty: with any
-  bool device = false;             ///< moves fields in device memory, others those in host memory
+  bool device = false;             ///< moves fields in device memory; false: in host memory
   bool staged = false;             ///< ... through host memory
-  bool has_places = false;         ///< ... and messages have a place there that sweeps can read and write
+  bool has_places = false;         ///< ... and messages have a place in device memory that sweeps can read and write
   bool signals = false;            ///< ... by one kernel a round, see Program::signals
   /// Accesses neighbours' fields directly, which must then be in memory that a node's ranks share ...
   bool shared_fields = false;
@@ -57,19 +57,21 @@ struct TransportTraits {
   ProbeNeeds needs = {};
 };
 
-/// All transports, in the order of help texts: those of this library, then added ones.
+/// Returns all transports, in the order of help texts: the transports of this library, then added ones.
 const std::vector<const TransportTraits*>& transport_traits();
-/// @throws UsageError naming the nearest valid names.
+/// Returns the traits of a transport. @throws UsageError naming the nearest valid names.
 const TransportTraits& find_traits(const std::string& name);
-/// Make a transport known to strategies; add_transport() of transport.hpp does this. `traits` must live until the end.
+/// Registers a transport for strategies; add_transport() of transport.hpp does this. `traits` must live until the
+/// program ends.
 /// @throws UsageError for a name that is taken.
 void add_traits(const TransportTraits& traits);
 
-/// @throws UsageError for an unknown transport, for a word that it does not have and for words that exclude each other.
+/// Checks options. @throws UsageError for an unknown transport, for a word that it lacks and for words that exclude
+/// each other.
 void check_options(const std::string& transport, const std::vector<std::string>& given);
-/// The number that checked options give to one of them, `usual` where they do not name it.
+/// Returns the number of an option in checked options, `usual` where they do not name it.
 int number_of(const std::vector<std::string>& given, const std::string& option, int usual);
-/// A transport's options as help texts list them: `pinned`, `chunks=1..16`.
+/// Returns a transport's options in the form of help texts: `pinned`, `chunks=1..16`.
 std::vector<std::string> option_texts(const TransportTraits& traits);
 
 }  // namespace haloscope

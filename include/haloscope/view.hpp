@@ -1,4 +1,4 @@
-// Views: where the points of a quantity live in memory. Works for the library's fields and for foreign arrays alike.
+// Views: the addresses of the points of a quantity, in the library's fields or in a caller's arrays.
 #pragma once
 
 #include "haloscope/cxx20.hpp"
@@ -13,7 +13,7 @@
 
 namespace haloscope {
 
-/// Where fields live: in private memory of the process, or in memory that all ranks of its node can reach.
+/// The memory of fields: private to the process, or accessible to all ranks of its node.
 enum class MemoryKind : std::uint8_t { own, shared };
 HALOSCOPE_WORDS(MemoryKind, "kind of memory", "own", "shared");
 

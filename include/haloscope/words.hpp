@@ -10,8 +10,7 @@
 
 namespace haloscope {
 
-/// What an enumeration is called in messages, and the words for its values in their order. Specialised by
-/// HALOSCOPE_WORDS.
+/// The name of an enumeration in error texts, and the words for its values, in order. Specialised by HALOSCOPE_WORDS.
 template <class Enum>
 struct Words;
 
@@ -25,7 +24,7 @@ struct Words;
     }                                                           \
   }
 
-/// "unknown KIND 'NAME'; did you mean A or B?", the text every unknown name gets.
+/// Returns "unknown KIND 'NAME'; did you mean A or B?", the text for every unknown name.
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid);
 
 template <class Enum>
@@ -33,7 +32,7 @@ const std::string& to_word(Enum value) {
   return Words<Enum>::all()[static_cast<std::size_t>(value)];
 }
 
-/// @throws UsageError naming the nearest valid words.
+/// Returns the value of a word. @throws UsageError naming the nearest valid words.
 template <class Enum>
 Enum from_word(const std::string& word) {
   const auto& all = Words<Enum>::all();

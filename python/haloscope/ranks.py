@@ -169,7 +169,7 @@ def refuse_unlike(comm: MPI.Comm, what: str, aspect: str, text: str, marks: np.n
     other = int(np.argmax(marks != marks[0]))
     first, unlike = (texts[rank].tobytes()[: lengths[rank]].decode("utf-8", "replace") for rank in (0, other))
     raise UsageError(
-        f"the ranks ask for different {what.split(' ', 1)[1]}s: {aspect}: {first} on rank 0, {unlike} on rank "
+        f"the ranks request different {what.split(' ', 1)[1]}s: {aspect}: {first} on rank 0, {unlike} on rank "
         f"{other}; {remedy}"
     )
 

@@ -258,7 +258,7 @@ def test_json_nested_deep_is_refused_in_words(what):
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", b"[1e999]"])
 def test_what_is_no_json_is_quoted_so_that_it_can_be_printed(text):
-    with pytest.raises(UsageError, match=r"is no JSON: column [1-6]: "):
+    with pytest.raises(UsageError, match=r"is not JSON: column [1-6]: "):
         fields_of(text)
 
 

@@ -133,7 +133,7 @@ def point(fields: dict) -> dict:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ('{"app": "laplace2d", "cells": [8, 8], "depht": 2}', "did you mean depth"),
         ('{"app": "laplace2d", "cells": [8, 8], "ranks": "four"}', "ranks"),
         ('{"app": "laplace2d", "cells": [8, 8], "strategy": "orderd/p2p"}', "did you mean ordered/p2p"),

@@ -290,8 +290,8 @@ def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
         (["--walls", 6], "walls of 6 layers leave no block for the device"),
         (["--walls", 0], "walls 0 is not possible"),
         (["--depth", 2], "use --depth 1"),
-        (["--strategy", "ordered/staged"], "use a strategy for those, as 'ordered/p2p'"),
-        (["--strategy", "ordered/shared"], "fields in memory of its own"),
+        (["--strategy", "ordered/staged"], "use a strategy for host memory, such as 'ordered/p2p'"),
+        (["--strategy", "ordered/shared"], "fields in separate memory"),
     ],
 )
 def test_a_box_that_cannot_be_is_refused(haloscope, words, said):

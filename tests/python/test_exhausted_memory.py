@@ -155,7 +155,7 @@ def test_fields_that_no_machine_has_memory_for_are_refused_on_all_ranks():
     ended = run([])
     needed = r"need [0-9]{12,} bytes, and \d+ are available"
     assert len(re.findall(rf"^own: refused: memory is exhausted: fields {needed}", ended.stdout, re.M)) == RANKS
-    shared = r"^shared: refused: .*ask for [0-9]{12,} bytes of shared memory, but only \d+ are left in /dev/shm"
+    shared = r"^shared: refused: .*request [0-9]{12,} bytes of shared memory, but only \d+ are left in /dev/shm"
     assert len(re.findall(shared, ended.stdout, re.M)) == RANKS, ended.stdout + ended.stderr
 
 
@@ -210,6 +210,6 @@ def test_a_small_file_system_of_shared_memory_is_refused_or_does(strategy, memor
         [*own, "sh", "-c", f"{mount} && exec {program}"], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    named = r"refused: .*ask for \d+ bytes of shared memory, but only \d+ are left in /dev/shm.*"
+    named = r"refused: .*request \d+ bytes of shared memory, but only \d+ are left in /dev/shm.*"
     first = {"refused": named, "right": "right"}[expected[size != "12m"]]
     assert len(re.findall(rf"^{first}; again: right$", ended.stdout, re.MULTILINE)) == RANKS, ended.stdout

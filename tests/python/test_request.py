@@ -283,7 +283,7 @@ def test_a_program_reads_requests_from_regular_files_within_bounds_only(option, 
     os.mkfifo(pipe)
     with large.open("wb") as file:
         file.truncate(int(bridge.bounds()["json_bytes"].most) + 1)
-    faults = dict.fromkeys((pipe, tmp_path, Path("/dev/zero")), "no regular file")
+    faults = dict.fromkeys((pipe, tmp_path, Path("/dev/zero")), "not a regular file")
     faults |= {large: "more than 67108864 bytes", tmp_path / "none": "No such file"}
     for path, why in faults.items():
         done = asked_of(option, path)
@@ -301,8 +301,8 @@ def test_a_program_refuses_a_line_without_an_end_on_its_input():
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ('{"request": }', "is no JSON: column 13: syntax error while parsing value - unexpected '}'"),
-        ("[1e999]", "is no JSON: column 6: number overflow"),
+        ('{"request": }', "is not JSON: column 13: syntax error while parsing value - unexpected '}'"),
+        ("[1e999]", "is not JSON: column 6: number overflow"),
         ("[]", 'a request is a line {"kind", "id", "request"}, not []'),
     ],
 )

@@ -87,13 +87,13 @@ Best best_from(const std::string& text) {
   return b;
 }
 
-/// What rank 0 tells the others: an exit code, and an answer or the text of an error.
+/// The message of rank 0 to the others: an exit code, and an answer or the text of an error.
 struct Outcome {
   Exit exit = Exit::ok;
   std::string text;
 };
 
-/// Answer, and turn whatever happens into an outcome.
+/// Answers a request, and converts exceptions to an outcome.
 Outcome answer(const BestRequest& request) {
   try {
     return {Exit::ok, to_json(best(request)).dump()};
@@ -117,10 +117,10 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
                          const BestOptions& options) {
   const int bytes = quantity.element_bytes;
   if (bytes != 4 && bytes != 8)
-    throw UsageError("best() knows fields of 4 or 8 bytes a point, not of " + std::to_string(bytes) +
+    throw UsageError("best() supports points of 4 or 8 bytes; this field has " + std::to_string(bytes) +
                      "; use one of those sizes, or let strategy auto find the transport");
   if (layout.has_holes())
-    throw UsageError("best() knows grids without holes only; let strategy direct/auto find the transport");
+    throw UsageError("best() supports only grids without holes; let strategy direct/auto find the transport");
   std::vector<std::string> ranks;
   for (int d = 0; d < layout.dims(); ++d) ranks.push_back(std::to_string(layout.ranks()[static_cast<std::size_t>(d)]));
   BestRequest request;

@@ -14,7 +14,8 @@
 namespace haloscope {
 namespace {
 
-/// Of fixed size: it is made where memory may be exhausted, and no rank may be late for the others then.
+/// The outcome of a rank's work. Its size is fixed: it is made where memory may be exhausted, and must not delay the
+/// other ranks then.
 struct Outcome {
   Exit exit = Exit::ok;
   std::array<char, 4092> text{};
@@ -36,8 +37,8 @@ Outcome outcome_of(void (*work)(const void* context), const void* context) try {
   return {Exit::failed, "an exception that is not a std::exception"};
 }
 
-/// The first rank where something failed; the number of ranks if there is none.
-/// @throws UsageError, on all ranks, where they do not make the same thing: their collective calls would not match.
+/// Returns the first rank whose work failed; the number of ranks if none did.
+/// @throws UsageError, on all ranks, where they do not make the same object: their collective calls would not match.
 int first_failed(MPI_Comm comm, bool failed) {
   const char* const made = Making::current() != nullptr ? Making::current() : "nothing";
   const auto hash = static_cast<std::int64_t>(std::hash<std::string_view>{}(made));

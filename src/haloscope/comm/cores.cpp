@@ -12,7 +12,7 @@ namespace haloscope {
 
 namespace {
 
-/// Empty where the system does not say.
+/// Returns the cores that a process may use; empty where the system does not report them.
 std::vector<int> cores_allowed_to(pid_t process) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -1,4 +1,4 @@
-// Cores: how many this process may use, and whether the ranks of a node have to share them.
+// Cores: the cores that this process may use, and sharing of cores between the ranks of a node.
 #pragma once
 
 #include <mpi.h>
@@ -8,17 +8,18 @@
 
 namespace haloscope {
 
-/// Cores that this process was allowed when it started, whatever its threads have been pinned to since. Local.
-const std::vector<int>& allowed_cores();
-/// Cores of this node that its ranks may use together: those allowed to the process that started this one, as
-/// `haloscope` counts them before the launcher pins ranks. Local.
-int cores_of_node();
-/// The number that Linux gives the socket of all allowed_cores(); -1 where they are of several, or it does not say.
+/// Returns the cores that this process was allowed when it started, whatever its threads have been pinned to since.
 /// Local.
+const std::vector<int>& allowed_cores();
+/// Returns the number of cores of this node that its ranks may use together: the cores allowed to the process that
+/// started this one, as `haloscope` counts them before the launcher pins ranks. Local.
+int cores_of_node();
+/// Returns Linux's number of the socket of all allowed_cores(); -1 where they are on several sockets, or Linux does
+/// not report it. Local.
 int socket_of_process();
-/// What Linux calls the CPU; "unknown" where it does not say. Local.
+/// Returns Linux's name of the CPU; "unknown" where it does not report one. Local.
 std::string cpu_model();
-/// Collective over `comm`: true if some node runs more ranks x `threads` than it has cores.
+/// Returns true if some node runs more ranks x `threads` than it has cores. Collective over `comm`.
 bool more_ranks_than_cores(MPI_Comm comm, int threads = 1);
 
 }  // namespace haloscope

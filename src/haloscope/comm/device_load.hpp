@@ -1,4 +1,4 @@
-// Which ranks share a device.
+// The load of a device by the ranks that share it.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,15 @@
 
 namespace haloscope {
 
-/// What the ranks of a node want of one device.
+/// The requests of a node's ranks for one device.
 struct DeviceLoad {
   std::int64_t bytes = 0;
   int ranks = 0;
 };
 
-/// Devices are told apart by device::Info::id, whatever number each rank gives them. Collective over the node.
-/// @param bytes  what this rank wants.
+/// Returns the load of a device. Devices are identified by device::Info::id, whatever number each rank gives them.
+/// Collective over the node.
+/// @param bytes  bytes that this rank requests.
 DeviceLoad load_of(const Node& node, const std::string& device, std::int64_t bytes = 0);
 
 }  // namespace haloscope

@@ -10,20 +10,21 @@ namespace haloscope {
 
 namespace {
 
-/// A plan that moves nothing: only the points and the neighbours matter, and the halo may be wider than any exchange.
+/// Makes a plan without messages: only the points and the neighbours matter, and the halo may be wider than any
+/// exchange.
 Plan plan_of(const Layout& layout, int rank, const FieldMemory::Options& options) {
   if (options.halo < 0)
     throw UsageError("a field cannot have a halo of " + std::to_string(options.halo) + " layers; use 0 or more");
   ExchangeSpec nothing;
   nothing.quantities = {options.quantity};
-  nothing.pattern = Pattern::direct;  // that any layout allows
+  nothing.pattern = Pattern::direct;  // any layout allows it
   nothing.low = nothing.high = {0, 0, 0};
   Plan plan = make_plan(layout, rank, nothing);
   for (int d = 0; d < layout.dims(); ++d) plan.spec.low[d] = plan.spec.high[d] = options.halo;
   return plan;
 }
 
-/// In shared memory collective: a rank that cannot describe its field keeps no other rank waiting.
+/// Allocates a field. In shared memory collective: a rank that cannot describe its field does not block the others.
 Storage allocate(MPI_Comm comm, const Layout& layout, int rank, const std::vector<int>& nodes,
                  const FieldMemory::Options& options) {
   if (options.memory == MemoryKind::own) return Storage(plan_of(layout, rank, options), options.slots);

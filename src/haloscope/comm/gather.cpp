@@ -11,7 +11,7 @@ namespace haloscope {
 namespace {
 
 std::vector<int> numbers_of_all(MPI_Comm comm, int size, int mine) {
-  UntilComplete<std::vector<int>> numbers(static_cast<std::size_t>(size) + 1, mine);  // the last one is sent
+  UntilComplete<std::vector<int>> numbers(static_cast<std::size_t>(size) + 1, mine);  // the last list is sent
   numbers.begin();
   MPI_Request request;
   CHECK_MPI(MPI_Iallgather(&numbers->back(), 1, MPI_INT, numbers->data(), 1, MPI_INT, comm, &request));

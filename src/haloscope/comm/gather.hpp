@@ -1,4 +1,4 @@
-// Gathering a value of every rank on all ranks.
+// Gathers of values of every rank on all ranks.
 #pragma once
 
 #include <mpi.h>
@@ -8,10 +8,10 @@
 
 namespace haloscope {
 
-/// The list of every rank of `comm`. Collective; cost: two gathers to all.
+/// Returns the list of every rank of `comm`. Collective; cost: two gathers to all.
 std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine);
 
-/// Whether `value` holds on any rank of `comm`, the same answer on all. Collective; cost: one reduction to all.
+/// Returns true on all ranks if `value` is true on any rank of `comm`. Collective; cost: one reduction to all.
 bool anywhere(bool value, MPI_Comm comm);
 
 }  // namespace haloscope

@@ -1,4 +1,4 @@
-// Handles of MPI with an owner, which frees them whichever way it ends.
+// Handles of MPI with an owner, which frees them in its destructor.
 #pragma once
 
 #include <mpi.h>
@@ -13,15 +13,15 @@
 
 namespace haloscope {
 
-/// Whether nothing can be freed any more.
+/// Returns true if no handle can be freed any more.
 inline bool mpi_is_over() {
   int over = 0;
   REQUIRE_MPI(MPI_Finalized(&over));
   return over != 0;
 }
 
-/// A handle that is freed with this object: an opening that fails halfway leaves none behind. Move-only.
-/// @tparam Kind  of handle: its type, the null handle, how one is freed.
+/// A handle that is freed with this object: an opening that fails halfway does not leak handles. Move-only.
+/// @tparam Kind kind of handle: its type, the null handle, a function that frees one.
 template <class Kind>
 class Owned {
  public:
@@ -40,9 +40,9 @@ class Owned {
 
   explicit operator bool() const { return handle_ != Kind::none(); }
   Handle get() const { return handle_; }
-  /// Where MPI writes a handle that it makes, or one that it has.
+  /// Returns the address for a handle that MPI makes or changes.
   Handle* address() { return &handle_; }
-  /// Nobody frees the handle any more: other ranks may never come to do so.
+  /// Gives up the handle, which is then never freed: other ranks may never make the call that frees it.
   Handle release() { return std::exchange(handle_, Kind::none()); }
 
  private:
@@ -57,7 +57,7 @@ struct CommHandle {
     REQUIRE_MPI(MPI_Comm_free(&handle));
   }
 };
-/// One that all ranks free within the call that makes it.
+/// A communicator that all ranks free within the call that makes it.
 struct BriefCommHandle : CommHandle {
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Comm_free(&handle)); }
 };
@@ -71,7 +71,7 @@ struct InfoHandle {
   static Handle none() { return MPI_INFO_NULL; }
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Info_free(&handle)); }
 };
-/// A persistent one, with nothing in flight.
+/// A persistent request that is not in flight.
 struct RequestHandle {
   using Handle = MPI_Request;
   static Handle none() { return MPI_REQUEST_NULL; }
@@ -82,7 +82,8 @@ struct TypeHandle {
   static Handle none() { return MPI_DATATYPE_NULL; }
   static void free(Handle& handle) { REQUIRE_MPI(MPI_Type_free(&handle)); }
 };
-/// Left as it is where an exception ends it: it may be in the middle of an epoch, and other ranks may never come.
+/// A window. It is not freed during stack unwinding: it may be in the middle of an epoch, and other ranks may never
+/// make the call.
 struct WinHandle {
   using Handle = MPI_Win;
   static Handle none() { return MPI_WIN_NULL; }
@@ -101,14 +102,14 @@ using OwnedRequest = Owned<RequestHandle>;
 using OwnedType = Owned<TypeHandle>;
 using OwnedWin = Owned<WinHandle>;
 
-/// The group of a communicator. Local.
+/// Returns the group of a communicator. Local.
 inline OwnedGroup group_of(MPI_Comm comm) {
   OwnedGroup group;
   CHECK_MPI(MPI_Comm_group(comm, group.address()));
   return group;
 }
 
-/// The group of some ranks of a communicator. Local.
+/// Returns the group of some ranks of a communicator. Local.
 inline OwnedGroup group_of(MPI_Comm comm, std::span<const int> ranks) {
   const OwnedGroup all = group_of(comm);
   OwnedGroup some;
@@ -116,17 +117,18 @@ inline OwnedGroup group_of(MPI_Comm comm, std::span<const int> ranks) {
   return some;
 }
 
-/// The number in a group of a rank of another one; MPI_UNDEFINED: it is not there. Local, allocates nothing.
+/// Returns the number in `group` of a rank of another group; MPI_UNDEFINED: it is not in the group. Local, allocates
+/// nothing.
 inline int rank_in(const OwnedGroup& group, const OwnedGroup& from, int rank) {
   int found = MPI_UNDEFINED;
   CHECK_MPI(MPI_Group_translate_ranks(from.get(), 1, &rank, group.get(), &found));
   return found;
 }
 
-/// The same of several ranks.
+/// The same for several ranks.
 inline std::vector<int> ranks_in(const OwnedGroup& group, const OwnedGroup& from, const std::vector<int>& ranks) {
   std::vector<int> found;
-  found.reserve(ranks.size() + 1);  // never without an address
+  found.reserve(ranks.size() + 1);  // so that data() is never null
   found.resize(ranks.size());
   CHECK_MPI(
       MPI_Group_translate_ranks(from.get(), static_cast<int>(ranks.size()), ranks.data(), group.get(), found.data()));

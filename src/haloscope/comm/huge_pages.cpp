@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t field_bytes = std::size_t{64} << 20;
 
-/// Bytes on huge pages of the mappings that some memory lies in.
+/// Returns the bytes on huge pages of the mappings that some memory lies in.
 std::size_t huge_bytes(std::span<const std::byte> memory) {
   const auto from = reinterpret_cast<std::uintptr_t>(memory.data());
   std::ifstream file("/proc/self/smaps");

@@ -1,4 +1,4 @@
-// How much of a field the system puts on huge pages.
+// Huge pages under fields: the share that the system provides, and its setting.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,11 @@ struct HugePages {
   std::string text() const;  ///< "64 of 64 MiB of a field on huge pages"
 };
 
-/// Touch every page of a field of 64 MiB and ask the system what it gave. Local.
+/// Writes every page of a field of 64 MiB and reads the number of huge pages from the system. Local.
 HugePages try_huge_pages();
 
-/// The system's setting of transparent huge pages: "always", "madvise", "never"; "" where this kernel has none. Local.
+/// Returns the system's setting of transparent huge pages: "always", "madvise", "never"; "" where this kernel has
+/// none. Local.
 std::string huge_page_setting();
 
 }  // namespace haloscope

@@ -13,10 +13,10 @@ namespace haloscope {
 namespace {
 
 constexpr int block = 64;               // tags are reserved in blocks
-constexpr int most_blocks = 1 << 20;    // of which a bitmap may be reduced
-constexpr int least_tag_limit = 32767;  // of any MPI
+constexpr int most_blocks = 1 << 20;    // maximum of blocks in a bitmap that is reduced
+constexpr int least_tag_limit = 32767;  // guaranteed by every MPI
 
-/// An attribute of a communicator: the library's communicator on it, or that it is one itself.
+/// An attribute of a communicator: the library's communicator on it, or a mark that it is one itself.
 struct Attribute {
   std::shared_ptr<LibraryComm> on;
   std::weak_ptr<LibraryComm> itself;
@@ -57,7 +57,7 @@ int tag_limit(MPI_Comm comm) {
   return there ? *limit : least_tag_limit;
 }
 
-/// The first of `count` free blocks in a row; -1 where there are none.
+/// Returns the first of `count` consecutive free blocks; -1 where none exist.
 int first_fit(const std::vector<unsigned char>& used, int count, int limit) {
   int run = 0;
   for (int b = 0; b < limit; ++b) {

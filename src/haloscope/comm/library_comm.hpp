@@ -15,7 +15,7 @@ namespace haloscope {
 
 class LibraryComm;
 
-/// Message tags that one exchange has until this object ends. Move-only.
+/// Message tags that are reserved for one exchange until this object ends. Move-only.
 class TagRange {
  public:
   TagRange() = default;
@@ -27,7 +27,8 @@ class TagRange {
     return *this;
   }
   int first() const;
-  /// No exchange gets these tags any more, and their communicator is never freed: messages with them may be under way.
+  /// Retires the tags: no exchange gets them any more, and their communicator is never freed, since messages with
+  /// these tags may be in flight.
   void retire();
 
  private:
@@ -40,26 +41,27 @@ class TagRange {
   int first_block_ = 0, blocks_ = 0;
 };
 
-/// An MPI library has few communicators (MPICH: 2048), and every exchange needs messages that match no others. So the
-/// first exchange on a communicator duplicates it, later ones find the duplicate in an attribute of the communicator
-/// and take tags of their own. It lives until the user's communicator and everything opened on it are gone.
+/// A duplicate of a user's communicator. An MPI library has few communicators (MPICH: 2048), and every exchange needs
+/// messages that match no others. Therefore the first exchange on a communicator duplicates it, and later ones find
+/// the duplicate in an attribute of the communicator and reserve separate tags. It lives until the user's
+/// communicator and everything opened on it have ended.
 class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
  public:
-  /// The one on `users`, which may be a communicator of the library itself. Collective the first time: one
-  /// MPI_Comm_dup.
+  /// Returns the library's communicator on `users`, which may be a communicator of the library itself. Collective the
+  /// first time: one MPI_Comm_dup.
   static std::shared_ptr<LibraryComm> on(MPI_Comm users);
   ~LibraryComm();
   LibraryComm(const LibraryComm&) = delete;
   LibraryComm& operator=(const LibraryComm&) = delete;
 
   MPI_Comm comm() const { return comm_.get(); }
-  /// The ranks that share memory, see Node. Collective the first time for these `nodes`.
+  /// Returns the ranks that share memory, see Node. Collective the first time for these `nodes`.
   const Node& node(const std::vector<int>& nodes = {});
-  /// more_ranks_than_cores() of this communicator. Collective the first time for these threads.
+  /// Returns more_ranks_than_cores() of this communicator. Collective the first time for this number of threads.
   bool has_more_ranks_than_cores(int threads);
 
-  /// Tags that no exchange on any rank uses. Collective; a reduction to all, and another one where tags are fragmented.
-  /// All ranks end the ranges of the same exchanges before the next call.
+  /// Reserves tags that no exchange on any rank uses. Collective; a reduction to all, and another one where tags are
+  /// fragmented. All ranks end the ranges of the same exchanges before the next call.
   /// @param count  the ranks may need different numbers; the largest counts.
   /// @throws Error on all ranks where no tags are left.
   TagRange reserve_tags(int count);
@@ -73,10 +75,10 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
   std::map<int, bool> crowded_;      // by threads
   std::vector<unsigned char> used_;  // by block of tags
   int most_blocks_ = 0;
-  std::shared_ptr<LibraryComm> itself_;  // keeps it, where messages may be under way that nobody receives
+  std::shared_ptr<LibraryComm> itself_;  // keeps it alive, where messages may be in flight that no rank receives
 };
 
-/// The ranks that share memory with this one, on the communicator of a link. Collective the first time.
+/// Returns the ranks that share memory with this one, on the communicator of a link. Collective the first time.
 inline const Node& node_of(MPI_Comm comm, const std::vector<int>& nodes = {}) {
   return LibraryComm::on(comm)->node(nodes);
 }

@@ -1,4 +1,4 @@
-// Waits of the host for what a device and its peers do: they last as long as it takes, and are reported while they do.
+// Waits of the host for a device and its peers, without a time limit, and with reports while they last.
 #pragma once
 
 #include <utility>
@@ -8,15 +8,15 @@
 
 namespace haloscope {
 
-/// A wait that polls, with a text of its own for reports. Others of this thread do not report meanwhile.
+/// A wait that polls, with its text for reports. Other waits of this thread do not report during it.
 class LongWait {
  public:
-  /// @param yield  more ranks than cores: give the core away while waiting.
+  /// @param yield  more ranks than cores: yield the core while waiting.
   explicit LongWait(bool yield) : spin_(yield), outer_(std::exchange(current_wait, nullptr)) {}
   ~LongWait() { current_wait = outer_; }
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
-  /// Rests between two looks, see look().
+  /// Pauses between two polls, see look().
   template <class Describe>
   void again(Describe describe) {
     constexpr int looks_per_clock = 64;
@@ -24,13 +24,13 @@ class LongWait {
     if (++looks_ % looks_per_clock == 0) look(describe);
   }
   /// Reports each time that patience_s() have passed.
-  /// @param describe  returns who waits for what, as it stands now.
+  /// @param describe  returns the current state: the waiting rank and the missing event.
   template <class Describe>
   void look(Describe describe) {
     report_due(clock_, describe);
   }
 
-  /// What it waits for next is something else.
+  /// Resets the clock: the awaited event has happened, and the wait goes on for the next one.
   void found() { clock_.reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// Barriers by messages, which ranks may give up.
+// Barriers by messages, which ranks may abandon.
 #pragma once
 
 #include <mpi.h>
@@ -15,11 +15,11 @@
 namespace haloscope {
 
 /// A dissemination barrier. Collective; a rank that gives up leaves no trace in MPI's collective calls.
-/// @param carrier   the communicator of its messages. @param rank_of  returns the number there of a rank of `comm`.
-/// @param tag       of messages that nothing else uses.
-/// @param mine      what this rank brings; as many bytes on all ranks. @param theirs  room for as many.
-/// @param complete  bool(MPI_Request&): completes one; false: gives up.
-/// @return whether all ranks have come, with the same bytes.
+/// @param carrier   the communicator of its messages. @param rank_of returns the number in it of a rank of `comm`.
+/// @param tag       tag that no other messages use.
+/// @param mine      data of this rank; equally many bytes on all ranks. @param theirs buffer of the same size.
+/// @param complete  bool(MPI_Request&): completes a request; false: gives up.
+/// @return true if all ranks have come, with the same bytes.
 /// Cost: 2 log2(ranks) messages.
 template <class RankOf, class Complete>
 bool meet_by_messages(MPI_Comm comm, MPI_Comm carrier, RankOf rank_of, int tag, std::span<const std::byte> mine,
@@ -35,10 +35,10 @@ bool meet_by_messages(MPI_Comm comm, MPI_Comm carrier, RankOf rank_of, int tag, 
   return true;
 }
 
-/// Waits until all ranks have come to the end of what they do together; the wait is reported, see ReportedWait.
+/// Waits until all ranks have reached the end of their joint work; the wait is reported, see ReportedWait.
 /// Collective.
-/// Allocates nothing, but for a report.
-/// @param what  returns the name of what ends, as "exchange of u".
+/// Allocates nothing, except for a report.
+/// @param what  returns the name of the ending object, such as "exchange of u".
 /// @throws PeerFailure within a FailureWatch.
 void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::function<std::string()>& what);
 

@@ -23,25 +23,25 @@
 namespace haloscope {
 namespace {
 
-constexpr int meeting_tag = 32767;  // the largest that every MPI has
+constexpr int meeting_tag = 32767;  // the largest tag that every MPI supports
 constexpr double longest_s = 30;
 constexpr const char* job_ends = "; the job ends here, since other ranks may wait for this one";
 
-/// Where this thread is in collective calls that make others. Ranks that are not at the same place have not failed in
-/// the same call.
+/// The position of this thread in nested collective calls. Ranks at different positions have not failed in the same
+/// call.
 struct CallPlace {
-  int depth = 0;        // calls that run, one in another
-  int begun = 0;        // in the outermost of them
+  int depth = 0;        // nested calls that run
+  int begun = 0;        // in the outermost call
   int companies = 0;    // require_company() since then
-  int collectives = 0;  // of MPI since then: one that only some ranks have begun may stay open
-  int kept = 0;         // note_kept() in the outermost of them
+  int collectives = 0;  // of MPI since then: a call that only some ranks have begun may stay open
+  int kept = 0;         // note_kept() in the outermost call
   bool operator==(const CallPlace&) const = default;
 };
 
 thread_local CallPlace call_place;
-thread_local std::array<char, 1024> last_refusal{};  // by MPI, in the outermost of them
+thread_local std::array<char, 1024> last_refusal{};  // by MPI, in the outermost call
 
-/// Takes no memory: MPI refuses calls for want of it.
+/// Returns the text of an error code. Allocates nothing: MPI may have refused the call because memory is exhausted.
 std::array<char, MPI_MAX_ERROR_STRING + 200> text_of(int code, const char* call) noexcept {
   char reason[MPI_MAX_ERROR_STRING + 1] = "";
   int length = 0;
@@ -52,7 +52,7 @@ std::array<char, MPI_MAX_ERROR_STRING + 200> text_of(int code, const char* call)
   return text;
 }
 
-/// @return whether the request completed in time. @throws MpiError where MPI refuses the test.
+/// Polls a request. @return true if the request completed in time. @throws MpiError where MPI refuses the test.
 bool completes(MPI_Request& request, double deadline_s) {
   for (int done = 0;; std::this_thread::yield()) {
     CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
@@ -61,7 +61,7 @@ bool completes(MPI_Request& request, double deadline_s) {
   }
 }
 
-/// Whether all ranks of a communicator are in the world of this process.
+/// Returns true if all ranks of a communicator are in MPI_COMM_WORLD of this process.
 bool is_in_world(MPI_Comm comm) {
   const OwnedGroup here = group_of(comm), world = group_of(MPI_COMM_WORLD);
   OwnedGroup both;
@@ -72,10 +72,10 @@ bool is_in_world(MPI_Comm comm) {
   return all == found;
 }
 
-/// Messages go through MPI_COMM_WORLD: a rank that has not failed may free `comm` at once, and MPICH refuses to free a
-/// communicator with an unreceived message.
-/// @return whether all ranks come here within patience_s(), from the same place. Allocates nothing where MPI refuses
-///         nothing.
+/// Sends messages through MPI_COMM_WORLD: a rank that has not failed may free `comm` immediately, and MPICH refuses
+/// to free a communicator with an unreceived message.
+/// @return true if all ranks arrive within patience_s(), from the same position. Allocates nothing if MPI refuses no
+///         call.
 bool all_meet(MPI_Comm comm) noexcept try {
   static thread_local CallPlace mine, theirs;  // messages may be in flight when this ends
   mine = call_place;
@@ -87,11 +87,11 @@ bool all_meet(MPI_Comm comm) noexcept try {
   return meet_by_messages(comm, carrier, rank_of, meeting_tag, std::as_bytes(std::span(&mine, 1)),
                           reinterpret_cast<std::byte*>(&theirs),
                           [&](MPI_Request& request) { return completes(request, deadline_s); });
-} catch (const std::exception&) {  // the first error is the one to report
+} catch (const std::exception&) {  // report the first error
   return false;
 }
 
-/// Bytes that nobody has read yet.
+/// Returns the number of unread bytes of a pipe.
 int unread(int file) {
   struct stat status {};
   int bytes = 0;
@@ -99,7 +99,8 @@ int unread(int file) {
   return bytes;
 }
 
-/// Launchers drop what they have not passed on when the job is aborted.
+/// Waits until the launcher has read the output: launchers drop output that they have not forwarded when the job is
+/// aborted.
 void let_output_be_read() {
   constexpr double longest_read_s = 5;  // the launcher may have stopped
   constexpr auto passed_on = std::chrono::milliseconds(300);
@@ -110,7 +111,8 @@ void let_output_be_read() {
   }
 }
 
-/// Errors come from before MPI_Init and after MPI_Finalize too, where few calls of MPI are allowed.
+/// Returns true while MPI runs. Errors also occur before MPI_Init and after MPI_Finalize, where few calls of MPI are
+/// allowed.
 bool runs() {
   int begun = 0, ended = 0;
   return MPI_Initialized(&begun) == MPI_SUCCESS && begun && MPI_Finalized(&ended) == MPI_SUCCESS && !ended;
@@ -127,10 +129,10 @@ void abort_job() {
   std::fflush(stderr);
   let_output_be_read();
   if (runs()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(Exit::failed));
-  _exit(static_cast<int>(Exit::failed));  // where even that is refused
+  _exit(static_cast<int>(Exit::failed));  // if MPI refuses even that
 }
 
-/// Errors come from here too, so MPI's answer is not relied on.
+/// Error paths call this too, so MPI's return code is checked.
 std::string own_name() {
   int rank = -1;
   if (!runs() || MPI_Comm_rank(MPI_COMM_WORLD, &rank) != MPI_SUCCESS || rank < 0) return "a rank";
@@ -159,7 +161,7 @@ void fail_together(MPI_Comm comm) {
     fail_together(comm, error.what());
   } catch (const OutOfMemory& error) {
     fail_together(comm, error.what());
-  } catch (const Error&) {  // on all ranks alike
+  } catch (const Error&) {  // the same on all ranks
     throw;
   } catch (const std::bad_alloc&) {
     fail_together(comm, exhausted_memory().data());
@@ -206,7 +208,7 @@ std::string name_rank(MPI_Comm comm, int rank) {
 
 void require_communicator_left(MPI_Comm comm) {
   BriefComm one;
-  check_mpi(MPI_Comm_dup(comm, one.address()), "MPI_Comm_dup(");  // not counted: some windows have two ranks only
+  check_mpi(MPI_Comm_dup(comm, one.address()), "MPI_Comm_dup(");  // not counted: some windows have only two ranks
 }
 
 ErrorsReturned::ErrorsReturned(MPI_Comm comm) : comm_(comm) {

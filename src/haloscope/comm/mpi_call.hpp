@@ -1,8 +1,8 @@
-// Calls of MPI whose return codes are read. One mechanism serves the library and the rank program.
+// Calls of MPI with checked return codes, for the library and the rank program.
 //
-// CHECK_MPI(MPI_Comm_dup(...)) throws an MpiError where MPI refuses. It belongs into calls that open something: inside
-// agree() the error reaches all ranks, elsewhere collectively() finds out whether all ranks met one.
-// REQUIRE_MPI(MPI_Isend(...)) ends the job. It belongs into time steps and destructors, where other ranks may already
+// CHECK_MPI(MPI_Comm_dup(...)) throws an MpiError where MPI refuses. It belongs in calls that open an object: inside
+// agree() the error reaches all ranks, elsewhere collectively() detects an error of all ranks.
+// REQUIRE_MPI(MPI_Isend(...)) ends the job. It belongs in time steps and destructors, where other ranks may already
 // wait for this one.
 #pragma once
 
@@ -18,25 +18,25 @@
 
 namespace haloscope {
 
-/// MPI refused a call on this rank; other ranks may have got past theirs.
+/// An error for a call that MPI refused on this rank; calls of other ranks may have succeeded.
 struct MpiError : Error {
-  /// @param call  as in the source; its name is the part before the parenthesis.
+  /// @param call  text of the call in the source; its name is the part before the parenthesis.
   MpiError(int code, const char* call);
   explicit MpiError(const std::string& text) : Error(Exit::failed, text) {}
 };
 
 [[noreturn]] void throw_mpi_error(int code, const char* call);
 
-/// Ends all ranks, once the launcher has read what this one has printed.
+/// Ends all ranks, once the launcher has read the output of this one.
 [[noreturn]] void abort_job();
 
-/// Prints rank, call and MPI's text for the code on standard error and ends the job. Takes no memory.
+/// Prints rank, call and MPI's text for the code on standard error and ends the job. Allocates nothing.
 [[noreturn]] void end_job(int code, const char* call);
 /// The same for any other reason. @param more  follows the text.
 [[noreturn]] void end_job(const char* text, const char* more = "");
 
-/// Whether all ranks of a communicator make a call of MPI, by its name.
-/// @param call  as in the source.
+/// Returns true if all ranks of a communicator make a call of MPI, by its name.
+/// @param call  text of the call in the source.
 consteval bool is_collective(std::string_view call) {
   for (const char* name : {"All", "Iall", "Barrier", "Ibarrier", "Bcast", "Ibcast", "Gather", "Comm_dup", "Comm_split",
                            "Cart_create", "Dist_graph_create"})
@@ -44,8 +44,8 @@ consteval bool is_collective(std::string_view call) {
   return false;
 }
 
-/// Counts collective calls of MPI of this thread. Ranks of a collective call of the library that have begun different
-/// numbers of them have not failed at the same place.
+/// Counts collective calls of MPI of this thread. Ranks that have begun different numbers of them in a collective
+/// call of the library have not failed at the same position.
 void begin_collective() noexcept;
 
 template <bool collective>
@@ -70,22 +70,23 @@ inline void require_mpi(int code, const char* call) {
   (::haloscope::begin_call<::haloscope::is_collective(#__VA_ARGS__)>(), \
    ::haloscope::require_mpi((__VA_ARGS__), #__VA_ARGS__))
 
-/// "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI does not run or refuses
-/// to return it. Local.
+/// Returns "rank 3", by this process's number in MPI_COMM_WORLD, which reports use; "a rank" where MPI does not run
+/// or refuses to return it. Local.
 std::string own_name();
 
-/// The number in MPI_COMM_WORLD of a rank of a communicator; -1: it is in another world. Local.
+/// Returns the number in MPI_COMM_WORLD of a rank of a communicator; -1: it is not in MPI_COMM_WORLD. Local.
 int world_rank(MPI_Comm comm, int rank);
 
-/// "rank 3": a rank of a communicator, by its number in MPI_COMM_WORLD. Where that has it not, as after MPI_Comm_spawn,
-/// "rank 1 of its communicator".
+/// Returns "rank 3" for a rank of a communicator, by its number in MPI_COMM_WORLD. For a rank that is not in it, as
+/// after MPI_Comm_spawn, returns "rank 1 of its communicator".
 std::string name_rank(MPI_Comm comm, int rank);
 
-/// Comes before a window is made, which takes a communicator: where none is left, MPICH 5 ends in a segmentation fault
-/// there, and returns an error for a duplicate, as this one makes and frees. Collective. @throws MpiError
+/// Checks that a communicator is left, before a window is made, which uses one: where none is left, MPICH 5 then ends
+/// in a segmentation fault, but returns an error for a duplicate, which this call makes and frees. Collective.
+/// @throws MpiError
 void require_communicator_left(MPI_Comm comm);
 
-/// While it lives, MPI returns errors of calls on a communicator of the user's, instead of ending the job.
+/// Makes MPI return errors of calls on a user's communicator, instead of ending the job, for its lifetime.
 class ErrorsReturned {
  public:
   explicit ErrorsReturned(MPI_Comm comm);
@@ -98,37 +99,39 @@ class ErrorsReturned {
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
 
-/// Called where an exception leaves a collective call on this rank, from its handler. An Error that is the same on all
-/// ranks goes on. For any other exception, as MpiError, OutOfMemory and std::bad_alloc, it waits for the other ranks to
-/// come here too.
-/// @throws Error (exit code 1) with the exception's text once all ranks of `comm` have. A job in which some rank has
-///         not within patience_s() is ended, with that text: such a rank waits for this one.
+/// Handles an exception that leaves a collective call on this rank; called from its handler. Rethrows an Error that
+/// is the same on all ranks. For any other exception, such as MpiError, OutOfMemory and std::bad_alloc, it waits for
+/// the other ranks to call it too.
+/// @throws Error (exit code 1) with the exception's text once all ranks of `comm` have called it. If some rank has
+///         not within patience_s(), it ends the job, with that text: such a rank waits for this one.
 /// Cost: 2 log2(ranks) empty messages.
 [[noreturn]] void fail_together(MPI_Comm comm);
 
-/// A collective call runs on this thread.
+/// Marks this thread as running a collective call.
 class Collective {
  public:
   Collective() noexcept;
   ~Collective();
   Collective(const Collective&) = delete;
   Collective& operator=(const Collective&) = delete;
-  /// Whether one does. Local.
+  /// Returns true if a collective call runs on this thread. Local.
   static bool runs() noexcept;
 };
 
-/// Called before a collective call of MPI that frees something and waits for the other ranks. Where an exception ends a
-/// collective call, other ranks may have none, and never come: the job ends after patience_s() then. Costs nothing
-/// otherwise.
+/// Called before a collective call of MPI that frees an object and waits for the other ranks. Where an exception ends
+/// a collective call, other ranks may not have one, and never make that call: the job ends after patience_s() then.
+/// Costs nothing otherwise.
 void require_company(MPI_Comm comm);
 
-/// Called where a collective call has left what later ones find, as a communicator on another one. Ranks that have not
-/// all left the same do not match each other any more: where the call fails then, the job ends. Local.
+/// Called where a collective call has stored an object that later calls find, such as a communicator on another one.
+/// If not all ranks have stored the same, their later calls do not match: where the call fails then, the job ends.
+/// Local.
 void note_kept() noexcept;
 
-/// Runs a collective call. What one rank alone can meet (MPI refuses, memory is exhausted) becomes an Error on all
-/// ranks where all met it; on some of them it ends the job. Costs nothing where nothing fails.
-/// @param what  it makes, "an exchange"; a literal. Reports of long waits and errors of exhausted memory name it.
+/// Runs a collective call. An error that one rank alone can have (MPI refuses, memory is exhausted) becomes an Error
+/// on all ranks if it occurred on all; if only on some, the job ends. Costs nothing where nothing fails.
+/// @param what  object that it makes, "an exchange"; a literal. Reports of long waits and errors of exhausted memory
+///             name it.
 template <class Work>
 decltype(auto) collectively(MPI_Comm comm, const char* what, Work&& work) {
   const Making making(what);

@@ -6,7 +6,7 @@
 namespace haloscope {
 namespace {
 
-constexpr int unsent_tag = 3;  // of no message, see MessageTags
+constexpr int unsent_tag = 3;  // no message has it, see MessageTags
 
 }  // namespace
 

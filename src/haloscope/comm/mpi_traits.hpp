@@ -1,4 +1,4 @@
-// What the MPI library has that this was compiled with, as cmake/mpi_features.cmake detects it.
+// Features of the MPI library that this was compiled with, as detected by cmake/mpi_features.cmake.
 #pragma once
 
 #if !defined(HALOSCOPE_HAVE_PARTITIONED)
@@ -14,7 +14,7 @@
 namespace haloscope {
 
 struct MpiTraits {
-  bool partitioned;    ///< partitioned communication: MPI_Psend_init and its kin
+  bool partitioned;    ///< partitioned communication: MPI_Psend_init and related calls
   bool neighbor_init;  ///< persistent neighbourhood collectives: MPI_Neighbor_alltoallw_init
   bool simulated;      ///< SimGrid's SMPI: time and network are simulated, ranks are threads of one process
 };

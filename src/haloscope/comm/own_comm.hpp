@@ -1,4 +1,4 @@
-// A communicator of one object's own, for collective calls in time steps and messages that must match no others.
+// A separate communicator of one object, for collective calls in time steps and messages that must match no others.
 #pragma once
 
 #include <mpi.h>
@@ -17,7 +17,7 @@ class OwnComm {
   MPI_Comm get() const { return comm_.get(); }
   int rank() const { return (REQUIRE_MPI(MPI_Comm_rank(get(), &number_)), number_); }
   int size() const { return (REQUIRE_MPI(MPI_Comm_size(get(), &number_)), number_); }
-  /// It is not freed: other ranks may never come to do so.
+  /// Gives it up, so that it is never freed: other ranks may never make that call.
   void leave() { static_cast<void>(comm_.release()); }
 
  private:

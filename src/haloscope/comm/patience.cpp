@@ -37,7 +37,7 @@ bool ends_stalled_jobs() {
 double read_patience() {
   const char* const text = std::getenv("HALOSCOPE_PATIENCE");
   if (text == nullptr || *text == '\0') return default_s;
-  double seconds = 0;  // not by strtod, which wants a comma where the program has set such a locale
+  double seconds = 0;  // not by strtod, which expects a comma in some locales
   const char* const end = text + std::strlen(text);
   const auto [last, fault] = std::from_chars(text, end, seconds);
   if (fault == std::errc{} && last == end && seconds >= 0) return seconds;
@@ -45,10 +45,10 @@ double read_patience() {
   return default_s;
 }
 
-/// This thread looks at waits of others, and makes no calls of MPI.
+/// This thread checks waits of others, and makes no calls of MPI.
 thread_local bool oversees = false;
 
-/// Looks at all waits that are overseen, from a thread that never ends.
+/// Checks all overseen waits, from a thread that never ends.
 class Overseer {
  public:
   static Overseer& only() {
@@ -70,11 +70,11 @@ class Overseer {
     stay_loaded();
     waits_.reserve(64);
   }
-  /// @return whether it could start its thread; where no threads or memory are left, the next wait tries again.
+  /// Starts the thread. @return true if it could; where no threads or memory are left, the next wait tries again.
   bool starts() {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the program handles signals
     bool started = true;
     try {
       std::thread([this] { run(); }).detach();
@@ -99,7 +99,7 @@ class Overseer {
   bool runs_ = false;
 };
 
-/// The name of this rank. Called first on a thread that may call MPI, which the overseer's may not.
+/// Returns the name of this rank. The first call is on a thread that may call MPI, which the overseer's may not.
 const std::string& reporter() {
   static const std::string name = []() -> std::string {
     try {
@@ -107,7 +107,7 @@ const std::string& reporter() {
       const ErrorsReturned returned(MPI_COMM_WORLD);
       CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
       return "rank " + std::to_string(rank);
-    } catch (const MpiError& error) {  // destructors come here too
+    } catch (const MpiError& error) {  // destructors call this too
       end_job(error.what());
     }
   }();
@@ -146,7 +146,7 @@ void ReportedWait::look() {
 }
 
 Overseen::Overseen(WatchedWait& wait)
-    : wait_(patience_s() > 0 && !mpi_traits.simulated ? &wait : nullptr) {  // SMPI's clock answers its own threads only
+    : wait_(patience_s() > 0 && !mpi_traits.simulated ? &wait : nullptr) {  // SMPI's clock is for its threads
   if (wait_ == nullptr) return;
   static_cast<void>(reporter());
   try {

@@ -1,4 +1,4 @@
-// Long waits for other ranks: reported, never cut short.
+// Long waits for other ranks, which are reported and have no time limit.
 #pragma once
 
 #include <new>
@@ -9,30 +9,30 @@
 
 namespace haloscope {
 
-/// Seconds after which a rank reports that it still waits, and again after as many: HALOSCOPE_PATIENCE, 30 by default.
-/// 0: never. Local.
+/// Returns the seconds after which a rank reports that it still waits, and the interval of later reports:
+/// HALOSCOPE_PATIENCE, 30 by default. 0: never. Local.
 double patience_s();
 
 /// Prints that this rank still waits on standard error; where HALOSCOPE_STALL is "end", that ends the job.
-/// @param what  has not happened: "rank 3 has not answered in exchange 1042 of u", by numbers in MPI_COMM_WORLD.
+/// @param what  missing event: "rank 3 has not answered in exchange 1042 of u", by numbers in MPI_COMM_WORLD.
 /// Allocates nothing.
 void report_wait(double seconds, const char* what);
 
-/// When a wait is to be reported. Cost: the clock is read.
+/// The clock of reports of a wait. Cost: the clock is read.
 class ReportClock {
  public:
-  /// Seconds that the wait has lasted, each time that patience_s() have passed since it was looked at first or reported
-  /// last; 0: not yet.
+  /// Returns the seconds that the wait has lasted, each time that patience_s() have passed since the first call or
+  /// the last report; 0: not yet.
   double due();
-  /// The next look is at another wait.
+  /// Resets the clock: the next call is for another wait.
   void reset() { since_ = 0; }
 
  private:
-  double since_ = 0, reported_ = 0;  // seconds of this process' clock; since_ 0: not looked yet
+  double since_ = 0, reported_ = 0;  // seconds of this process's clock; since_ 0: due() was not called yet
 };
 
-/// Reports a wait that is due. A report has no effect on the wait: where memory is exhausted, it has no description.
-/// @param describe  returns what has not happened, see report_wait().
+/// Reports a wait that is due. A report does not affect the wait: where memory is exhausted, it has no description.
+/// @param describe  returns the missing event, see report_wait().
 template <class Describe>
 void report_due(ReportClock& clock, Describe describe) {
   const double seconds = clock.due();
@@ -45,7 +45,7 @@ void report_due(ReportClock& clock, Describe describe) {
 }
 
 /// Reports a wait of this thread, once it has lasted for patience_s(), on standard error. The wait goes on, unless
-/// HALOSCOPE_STALL is "end": then the report ends the job. Works in waits that poll; for others see Overseen.
+/// HALOSCOPE_STALL is "end": then the report ends the job. Works in waits that poll; for other waits see Overseen.
 /// Cost: two stores; the clock is read from about a millisecond on.
 class ReportedWait : public WatchedWait {
  public:
@@ -57,17 +57,17 @@ class ReportedWait : public WatchedWait {
   void look() final;
 
  private:
-  /// See report_wait().
+  /// Returns the missing event, see report_wait().
   virtual std::string describe() const = 0;
 
   WatchedWait* outer_;
   ReportClock clock_;
 };
 
-/// Has a thread of the library look at a wait that lasts inside a call of MPI, which itself cannot look: a fence, a
-/// blocking send. The wait's describe() must then be safe on any thread. Cost: a lock, twice. The first one starts the
-/// thread, which sleeps nearly always. Nothing looks where HALOSCOPE_PATIENCE is 0, memory is exhausted or MPI is
-/// simulated.
+/// Lets a thread of the library check a wait that lasts inside a call of MPI, which cannot report itself: a fence, a
+/// blocking send. The wait's describe() must then be safe on any thread. Cost: a lock, twice. The first object starts
+/// the thread, which sleeps nearly always. The wait is not checked where HALOSCOPE_PATIENCE is 0, memory is exhausted
+/// or MPI is simulated.
 class Overseen {
  public:
   explicit Overseen(WatchedWait& wait);
@@ -76,13 +76,13 @@ class Overseen {
   Overseen& operator=(const Overseen&) = delete;
 
  private:
-  WatchedWait* wait_;  // null: nothing looks
+  WatchedWait* wait_;  // null: the wait is not checked
 };
 
-/// The wait for other ranks in collective calls of MPI that free something; it is reported, see Overseen.
+/// The wait for other ranks in collective calls of MPI that free an object; it is reported, see Overseen.
 class EndOfAll final : public ReportedWait {
  public:
-  /// @param what  ends: "a window"; a literal.
+  /// @param what  object that ends: "a window"; a literal.
   explicit EndOfAll(const char* what) : what_(what), overseen_(*this) {}
 
  private:

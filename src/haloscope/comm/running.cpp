@@ -15,7 +15,7 @@ namespace haloscope {
 namespace {
 
 std::atomic<bool> ending{false};               // MPI_Finalize has begun
-std::atomic<std::thread::id> only_thread{{}};  // that may call MPI; none: all may
+std::atomic<std::thread::id> only_thread{{}};  // the only thread that may call MPI; none: all may
 
 int thread_level() {
   int level = MPI_THREAD_SINGLE;
@@ -41,7 +41,8 @@ int note_end(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-/// Attributes of MPI_COMM_SELF are deleted when MPI_Finalize begins, so that calls need not query MPI.
+/// Sets `ending` when MPI_Finalize begins, which deletes attributes of MPI_COMM_SELF, so that calls need not query
+/// MPI.
 void watch_end() {
   stay_loaded();
   const ErrorsReturned returned(MPI_COMM_SELF);
@@ -51,7 +52,7 @@ void watch_end() {
   CHECK_MPI(MPI_Comm_free_keyval(&key));
 }
 
-/// Once, while MPI runs.
+/// Queries MPI; called once, while MPI runs.
 void look_at_mpi() {
   if (thread_level() < MPI_THREAD_SERIALIZED) {
     int main = 0;
@@ -73,7 +74,7 @@ bool is_finalized() {
 void stay_loaded() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(stay_loaded), &info) != 0 && info.dli_fname != nullptr)
-    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);  // null for a program, which stays anyway
+    dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);  // null for an executable, which stays
 }
 
 bool mpi_has_ended() { return ending.load(std::memory_order_relaxed) && is_finalized(); }

@@ -16,7 +16,8 @@ namespace {
 
 std::uint64_t hash_of(const std::string& text) { return std::hash<std::string>{}(text); }
 
-/// "NAME: A on rank 0, B on rank 3", for the first rank that differs from rank 0; "" where none does. Collective.
+/// Returns "NAME: A on rank 0, B on rank 3", for the first rank that differs from rank 0; "" where none does.
+/// Collective.
 std::string difference(MPI_Comm comm, const Aspect& aspect) {
   const std::string zeros = text_of_rank(comm, 0, aspect.text);
   int first = zeros != aspect.text ? rank_in(comm) : ranks_in(comm);
@@ -26,14 +27,14 @@ std::string difference(MPI_Comm comm, const Aspect& aspect) {
          text_of_rank(comm, first, aspect.shown) + " on rank " + std::to_string(first);
 }
 
-/// Whether all ranks have the same names, but not in the same order. Collective.
+/// Returns true if all ranks have the same names, but not in the same order. Collective.
 bool in_another_order(MPI_Comm comm, std::vector<std::string> names) {
   if (same_everywhere(comm, hash_of(join(names, "\n")))) return false;
   std::sort(names.begin(), names.end());
   return same_everywhere(comm, hash_of(join(names, "\n")));
 }
 
-/// Which rank has which place. Shown by the ranks beside the one at the grid's low corner.
+/// Returns the ranks of all places. Its text has the ranks next to the one at the grid's low corner.
 Aspect rank_numbers_of(const Layout& layout) {
   std::uint64_t hash = 0;
   for (int rank = 0; rank < layout.size(); ++rank)
@@ -48,7 +49,7 @@ Aspect rank_numbers_of(const Layout& layout) {
   return {"rank numbers", std::to_string(hash), shown};
 }
 
-/// Where blocks begin, and the grid's end. Shown in each dimension from the first place on.
+/// Returns the first cells of all blocks, and the grid's end; its text has the first of them in each dimension.
 Aspect cuts_of(const Layout& layout) {
   constexpr std::size_t most = 8;
   std::vector<std::string> texts, shown;
@@ -109,7 +110,7 @@ void require_same(MPI_Comm comm, const std::string& what, const std::vector<Aspe
   if (found.empty() && names.size() > 1 && in_another_order(comm, names))
     found.push_back(difference(comm, {"order of the fields", join(names, ", ")}));
   if (!found.empty())
-    throw UsageError("the ranks ask for different " + what + ": " + join(found, "; ") + "; " + remedy);
+    throw UsageError("the ranks request different " + what + ": " + join(found, "; ") + "; " + remedy);
 }
 
 }  // namespace haloscope

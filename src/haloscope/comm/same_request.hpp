@@ -1,4 +1,4 @@
-// Requests that must be equal on all ranks: what differs is named before a collective call hangs over it.
+// Requests that must be equal on all ranks: differences are named before a collective call would hang.
 #pragma once
 
 #include <mpi.h>
@@ -11,22 +11,24 @@
 
 namespace haloscope {
 
-/// Something that must be the same on all ranks.
+/// A property that must be equal on all ranks.
 struct Aspect {
   std::string name;
   std::string text;
-  std::string shown = text;  ///< in its place in errors: with names, which may be others on each rank
+  std::string shown = text;  ///< its text in errors: with names, which may differ between ranks
 };
 
-/// Cells, periodic dimensions, process grid, rank numbers and nodes.
+/// Returns cells, periodic dimensions, process grid, rank numbers and nodes.
 std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nodes);
-/// The fields; their names are only shown.
+/// Returns the fields; their names only appear in errors.
 Aspect fields_of(const std::vector<Quantity>& fields);
 
-/// @param what     they ask for: "exchanges". @param aspects  the same list of names on every rank.
-/// @param names    of the fields, in their order. Ranks may use other names, but not the same ones in another order.
+/// Compares requests.
+/// @param what object of the requests: "exchanges". @param aspects the same list of names on every rank.
+/// @param names    names of the fields, in order. Ranks may use different names, but not the same names in another
+///              order.
 /// @param remedy   ends the error.
-/// @throws UsageError, on all ranks alike, where ranks ask for something else, naming what differs and two ranks.
+/// @throws UsageError, on all ranks, where requests differ, naming the difference and two ranks.
 /// Collective; cost: one reduction to all, a second one where there are several names.
 void require_same(MPI_Comm comm, const std::string& what, const std::vector<Aspect>& aspects,
                   const std::vector<std::string>& names, const std::string& remedy);

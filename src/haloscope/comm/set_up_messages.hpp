@@ -1,4 +1,4 @@
-// Messages that ranks send each other while something is opened.
+// Messages between ranks during an opening.
 #pragma once
 
 #include <mpi.h>
@@ -26,7 +26,7 @@ class SetUpMessages {
     held_.begin();
     CHECK_MPI(MPI_Irecv(&held_->values[at], sizeof(Value), MPI_BYTE, from, tag, comm, &held_->requests[at]));
   }
-  /// Waits for all of them. @throws MpiError where MPI refuses.
+  /// Waits for all messages. @throws MpiError where MPI refuses.
   void complete() {
     CHECK_MPI(MPI_Waitall(static_cast<int>(held_->requests.size()), held_->requests.data(), MPI_STATUSES_IGNORE));
     held_.completed();

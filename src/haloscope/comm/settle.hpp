@@ -1,4 +1,4 @@
-// Completing requests without MPI's spinning, on cores that ranks may share.
+// Completion of requests without MPI's spinning, on cores that ranks may share.
 #pragma once
 
 #include <mpi.h>
@@ -10,8 +10,8 @@
 
 namespace haloscope {
 
-/// Whether waits of this thread poll and look for failures of other ranks, instead of waiting inside MPI; the same on
-/// all ranks.
+/// Returns true if waits of this thread poll and check for failures of other ranks, instead of waiting inside MPI;
+/// equal on all ranks.
 inline bool waits_are_watched() { return look_for_failures != nullptr; }
 
 /// Completes a request.
@@ -38,7 +38,7 @@ inline void settle(std::vector<MPI_Request>& requests, bool yield) {
     spin.again();
 }
 
-/// A barrier. Collective over `comm`.
+/// Waits at a barrier. Collective over `comm`.
 inline void meet(MPI_Comm comm, bool yield) {
   if (!yield && !waits_are_watched()) {
     REQUIRE_MPI(MPI_Barrier(comm));
@@ -49,7 +49,8 @@ inline void meet(MPI_Comm comm, bool yield) {
   settle(request, yield);
 }
 
-/// Comes before a collective call that waits inside MPI: where waits are watched, all ranks are there or it throws.
+/// Waits at a barrier before a collective call that waits inside MPI, where waits are watched: all ranks have then
+/// arrived, or it throws.
 /// Collective.
 inline void meet_if_watched(MPI_Comm comm, bool yield) {
   if (waits_are_watched()) meet(comm, yield);

@@ -12,14 +12,14 @@
 namespace haloscope {
 namespace {
 
-constexpr std::size_t large = std::size_t{256} << 10;  // pieces from here on have a window of their own
+constexpr std::size_t large = std::size_t{256} << 10;  // larger pieces have a separate window
 std::atomic<std::int64_t> all_free = 0;                // bytes
 
 constexpr std::size_t largest_slab = std::size_t{16} << 20;
 
 }  // namespace
 
-/// One window, in which free ranges are kept by where they begin.
+/// One window, with its free ranges by offset.
 struct SharedArena::Slab {
   Memory memory;
   std::map<std::size_t, std::size_t> free;  // bytes by offset
@@ -38,7 +38,7 @@ struct SharedArena::Slab {
   }
 
   using Free = std::map<std::size_t, std::size_t>;
-  using Range = Free::node_type;  // made when a piece is taken, so that giving it back allocates nothing
+  using Range = Free::node_type;  // made when a piece is allocated, so that freeing it allocates nothing
 
   Free::iterator find(std::size_t bytes) {
     return std::find_if(free.begin(), free.end(), [&](const auto& range) { return range.second >= bytes; });

@@ -13,9 +13,9 @@ namespace haloscope {
 
 class Node;
 
-/// Pieces of memory that the ranks of a node reach, as allocate_shared() returns them. A window costs a communicator of
-/// the MPI library, so windows are opened for many pieces. Where a piece lies differs between ranks: see
-/// shared_place().
+/// Pieces of memory that the ranks of a node can access, as returned by allocate_shared(). A window costs a
+/// communicator of the MPI library, so windows are opened for many pieces. The place of a piece differs between
+/// ranks: see shared_place().
 class SharedArena {
  public:
   SharedArena();
@@ -25,15 +25,15 @@ class SharedArena {
 
   struct Allocation {
     Memory memory;
-    bool ends_alone;  ///< the end of the memory is local; else it frees a window. The same on all ranks
+    bool ends_alone;  ///< freeing the memory is local; else it frees a window. Equal on all ranks
   };
-  /// Zeroed memory from the beginning of a page. Collective over node.everyone(): a reduction to all and, where the
-  /// windows are full or any rank's memory is large, allocate_shared(). All ranks end the same pieces before the next
-  /// call. Ranks may request different sizes, 0 included.
+  /// Returns zeroed memory from the beginning of a page. Collective over node.everyone(): a reduction to all and,
+  /// where the windows are full or any rank's memory is large, allocate_shared(). All ranks end the same pieces
+  /// before the next call. Ranks may request different sizes, 0 included.
   /// @throws as allocate_shared().
   Allocation allocate(const Node& node, std::size_t bytes);
 
-  /// Of all arenas of this process: in windows, and in no piece.
+  /// Returns the bytes of all windows of all arenas of this process that are in no piece.
   static std::int64_t free_bytes();
 
  private:

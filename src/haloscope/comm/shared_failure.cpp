@@ -13,10 +13,10 @@
 namespace haloscope {
 namespace {
 
-/// Bytes of a reason: MPI sends so few without waiting for the receiver, which may have no reason to look.
+/// Maximum bytes of a reason: MPI sends this number without waiting for the receiver, which may never receive it.
 constexpr std::size_t longest_reason = 1000;
 
-/// Receives a message that MPI_Iprobe() may find; takes no memory. @return its text, in `place`; empty: there is none.
+/// Receives a message that MPI_Iprobe() may find; allocates nothing. @return its text, in `place`; empty: no message.
 std::string_view receive_text(MPI_Comm comm, int tag, std::array<char, longest_reason>& place) {
   int there = 0, bytes = 0;
   MPI_Status status;
@@ -28,21 +28,21 @@ std::string_view receive_text(MPI_Comm comm, int tag, std::array<char, longest_r
   return {place.data(), static_cast<std::size_t>(bytes)};
 }
 
-/// Objects that have sent nothing.
+/// Objects that have not sent a reason.
 struct Open {
   std::mutex mutex;
   std::vector<SharedFailure*> all;
 };
 
-/// Never destroyed: exchanges may outlive static objects. A wait is the first to ask for it where no device works, and
-/// must need no memory.
+/// Returns the open objects. They are never destroyed: exchanges may outlive static objects. Where no device works,
+/// the first call comes from a wait, and must not allocate.
 Open& open_ones() {
   alignas(Open) static std::array<std::byte, sizeof(Open)> place;
   static Open& open = *new (place.data()) Open;
   return open;
 }
 
-/// Messages leave MPI's queues while it is called; this rank may not call it again.
+/// Lets MPI send the messages: they leave its queues while it is called, and this rank may not call it again.
 void push(std::vector<MPI_Request>& requests) {
   constexpr int polls = 1000;
   int done = 0;
@@ -54,7 +54,7 @@ void push(std::vector<MPI_Request>& requests) {
 
 }  // namespace
 
-/// Made before anything fails, which may be for want of memory.
+/// A message with a reason, allocated before a failure, which may be exhausted memory.
 struct SharedFailure::Letter {
   std::array<char, longest_reason> text;
   std::vector<MPI_Request> requests;
@@ -77,7 +77,7 @@ SharedFailure::~SharedFailure() {
 void SharedFailure::send(const char* reason) {
   const std::lock_guard lock(open_ones().mutex);
   if (std::erase(open_ones().all, this) == 0) return;
-  Letter& letter = *letter_.release();  // MPI may read it as long as the program runs
+  Letter& letter = *letter_.release();  // MPI may read it until the program ends
   const std::size_t bytes = std::min(std::strlen(reason), longest_reason);
   std::copy_n(reason, bytes, letter.text.begin());
   for (std::size_t i = 0; i < peers_.size(); ++i)

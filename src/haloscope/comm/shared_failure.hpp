@@ -1,4 +1,5 @@
-// Failures that ranks share: a rank that cannot go on sends the reason to its peers, and their long waits look for it.
+// Failures that ranks share: a rank that cannot continue sends the reason to its peers, whose long waits check for
+// it.
 #pragma once
 
 #include <mpi.h>
@@ -13,33 +14,33 @@
 
 namespace haloscope {
 
-/// Another rank cannot go on, so that this one would wait for it indefinitely. what() is the reason as the first rank
-/// that failed sent it.
+/// Another rank cannot continue, so that this one would wait for it indefinitely. what() is the reason that the first
+/// failed rank sent.
 struct PeerFailure : Error {
   explicit PeerFailure(const std::string& reason) : Error(Exit::failed, reason) {}
 };
 
 /// The failure of an exchange or a Stepper on a device. Every rank that receives it passes it on, so that it reaches
-/// all ranks that a chain of peers joins with the first.
+/// all ranks that a chain of peers connects to the first.
 class SharedFailure {
  public:
-  /// Local. @param tag  of messages that nothing else uses between these ranks. @param peers  of this rank, without
+  /// Local. @param tag tag that no other messages between these ranks use. @param peers peers of this rank, without
   /// itself.
   SharedFailure(MPI_Comm comm, int tag, std::vector<int> peers);
   ~SharedFailure();
   SharedFailure(const SharedFailure&) = delete;
   SharedFailure& operator=(const SharedFailure&) = delete;
 
-  /// Sends the reason to all peers, the first time; what peers send is not received from here on. Local; takes no
-  /// memory.
+  /// Sends the reason to all peers, the first time; reasons of peers are not received after that. Local; allocates
+  /// nothing.
   void send(const char* reason);
-  /// Looks at all objects of this process that have sent nothing: a peer's device may have failed in another exchange
-  /// than the one that this rank waits in. Local.
+  /// Checks all objects of this process that have not sent a reason: a peer's device may have failed in another
+  /// exchange than the one that this rank waits in. Local.
   /// @throws PeerFailure where a peer has sent a reason, each time.
   /// Cost: an MPI_Iprobe for each object.
   static void look();
-  /// Takes what peers have sent and this rank did not wait for: MPI may refuse to free a communicator with messages.
-  /// Nothing else may be in flight on it. Local.
+  /// Receives messages of peers that this rank did not wait for: MPI may refuse to free a communicator with messages.
+  /// No other message may be in flight on it. Local.
   static void receive_the_rest(MPI_Comm comm);
 
  private:
@@ -51,8 +52,8 @@ class SharedFailure {
   std::unique_ptr<Letter> letter_;  // to the peers
 };
 
-/// While it lives, waits of this thread that last look for failures of peers, and end with a PeerFailure. Waits of
-/// settle.hpp and together.hpp poll then.
+/// Makes long waits of this thread check for failures of peers, and end with a PeerFailure, for its lifetime. Waits
+/// of settle.hpp and together.hpp poll then.
 class FailureWatch {
  public:
   /// @param watches  false: nothing changes.

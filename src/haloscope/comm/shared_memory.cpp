@@ -21,22 +21,22 @@
 namespace haloscope {
 namespace {
 
-constexpr const char* file_system = "/dev/shm";   // where Linux MPI libraries put the files behind shared windows
+constexpr const char* file_system = "/dev/shm";   // holds the files behind shared windows of MPI libraries on Linux
 std::int64_t most_bytes = std::int64_t{1} << 62;  // see cap_shared_memory()
 
-/// Whole pages, in ascending order and apart from each other.
+/// Whole pages, in ascending order and disjoint.
 using PageRanges = std::vector<ByteRange>;
 
-/// One window and where every rank's memory begins in this process.
+/// One window and the addresses of every rank's memory in this process.
 struct Window {
   int number = 0;
   std::shared_ptr<const OwnedComm> comm;  // of the node
   MPI_Win handle = MPI_WIN_NULL;
   std::byte* begin = nullptr;
-  std::size_t bytes = 0;                        // of the rank's memory, whether in the window or private
+  std::size_t bytes = 0;                        // of the rank's memory, in the window or private
   std::size_t shared = 0;                       // of the window
   std::vector<std::byte*> begins;               // by rank of the window's group
-  std::vector<Memory> places;                   // where memory is mapped that is only partly in the window
+  std::vector<Memory> places;                   // mappings of memory that is only partly in the window
   int exceptions = std::uncaught_exceptions();  // in flight when it was made
 
   ~Window();
@@ -46,7 +46,7 @@ struct Window {
 struct Windows {
   std::mutex mutex;
   std::vector<Window*> list;
-  int used = 0;  // the largest number of one
+  int used = 0;  // the largest number of a window
 };
 Windows& windows() {
   static Windows& all = *new Windows;  // windows may end after static objects
@@ -59,7 +59,7 @@ Window::~Window() {
     std::erase(windows().list, this);
   }
   if (handle == MPI_WIN_NULL || mpi_is_over()) return;
-  if (std::uncaught_exceptions() > exceptions && !Collective::runs()) return;  // the other ranks may never come
+  if (std::uncaught_exceptions() > exceptions && !Collective::runs()) return;  // other ranks may never come
   require_company(comm->get());
   const EndOfAll end("memory that ranks share");
   REQUIRE_MPI(MPI_Win_free(&handle));
@@ -72,7 +72,7 @@ const Window* find(int number) {
   return at == list.end() ? nullptr : *at;
 }
 
-/// Bytes that are left in the file system. @param held  by the ranks of this machine
+/// Returns the bytes that are left in the file system. @param held bytes held by the ranks of this machine
 std::int64_t room(std::int64_t held) {
   struct statvfs info {};
   const std::int64_t most = std::max<std::int64_t>(0, most_bytes - held);
@@ -85,22 +85,22 @@ std::int64_t sum(std::int64_t value, MPI_Comm comm) {
   return value;
 }
 
-/// Checked before the window is made: an MPI library that finds its file system full ends the program or, worse, a rank
-/// dies of SIGBUS at the first store.
+/// Checks the room before the window is made: an MPI library whose file system is full ends the program or, worse, a
+/// rank dies of SIGBUS at the first store.
 void check_room(MPI_Comm everyone, MPI_Comm machine, std::size_t bytes) {
   const std::int64_t wanted = sum(static_cast<std::int64_t>(bytes + small_page), machine);
   const std::int64_t available = room(sum(shared_bytes(), machine));
   const bool lacking = wanted > available;
   if (!anywhere(lacking, everyone)) return;
-  std::string text = "the ranks of a machine ask for more shared memory than it has";
+  std::string text = "the ranks of a machine request more shared memory than it has";
   if (lacking)
-    text = "the ranks of this machine ask for " + std::to_string(wanted) + " bytes of shared memory, but only " +
+    text = "the ranks of this machine request " + std::to_string(wanted) + " bytes of shared memory, but only " +
            std::to_string(available) + " are left in " + file_system;
   throw Error(Exit::failed, text + "; use a smaller grid, more machines, a larger " + file_system +
                                 ", or a strategy that keeps the fields private (shared:packed, p2p)");
 }
 
-/// Marks a number as used. @return whether no other window has it. @param mine  a number that was reserved for this
+/// Marks a number as used. @return true if no other window has it. @param mine a number that was reserved for this
 /// one.
 bool take_number(int number, int mine) {
   const std::lock_guard lock(windows().mutex);
@@ -115,8 +115,8 @@ int reserve_number() {
   return ++windows().used;
 }
 
-/// A window's numbers must agree on all its ranks, each of which may meanwhile number windows of other communicators on
-/// other threads.
+/// Returns the number of a new window. It must be equal on all its ranks, each of which may number windows of other
+/// communicators on other threads at the same time.
 int next_number(MPI_Comm comm) {
   for (;;) {
     const int mine = reserve_number();
@@ -133,7 +133,7 @@ bool unified(MPI_Win window) {
   return found && *model == MPI_WIN_UNIFIED;
 }
 
-/// Bytes from `base` to the next page. Open MPI 4.1 returns windows that start anywhere.
+/// Returns the bytes from `base` to the next page. Open MPI 4.1 returns windows that start anywhere.
 std::int64_t to_page(const void* base) {
   return static_cast<std::int64_t>((small_page - reinterpret_cast<std::uintptr_t>(base) % small_page) % small_page);
 }
@@ -156,19 +156,19 @@ std::size_t total(const PageRanges& pages) {
   return bytes;
 }
 
-/// Addresses for `bytes` bytes with nothing there yet: an access ends the process.
+/// Reserves addresses for `bytes` bytes without memory: an access ends the process.
 Memory reserve(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) throw OutOfMemory("addresses for a neighbour's fields", bytes, available_memory());
   return Memory(static_cast<std::byte*>(at), bytes, std::shared_ptr<void>(at, [bytes](void* p) { munmap(p, bytes); }));
 }
 
-/// Maps pages of a shared mapping at a second address too, in place of what is mapped there now.
+/// Maps pages of a shared mapping at a second address too, and replaces the mapping there.
 bool show(std::byte* at, std::byte* pages, std::size_t bytes) {
   return mremap(pages, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
 }
 
-/// Collective over node.comm(). The window has the pages one after the other.
+/// Collective over node.comm(). The window has the pages consecutively.
 std::shared_ptr<Window> open_window(const Node& node, const std::shared_ptr<const OwnedComm>& comm, std::size_t bytes,
                                     const PageRanges& pages) {
   if (mpi_traits.simulated)
@@ -193,8 +193,8 @@ std::shared_ptr<Window> open_window(const Node& node, const std::shared_ptr<cons
         "stores between ranks do not work; use a strategy without shared memory");
   window->number = next_number(node.comm());
   std::byte* first = static_cast<std::byte*>(base) + to_page(base);
-  std::memset(first, 0, window->shared);  // MPI promises nothing
-  // Padding is the owner's business, for the same window may lie at another place of a page in another process.
+  std::memset(first, 0, window->shared);  // MPI does not guarantee zeros
+  // The owner pads, since the same window may be at another place of a page in another process.
   const std::int64_t padding = to_page(base);
   std::vector<std::int64_t> paddings(static_cast<std::size_t>(node.size()));
   CHECK_MPI(MPI_Allgather(&padding, 1, MPI_INT64_T, paddings.data(), 1, MPI_INT64_T, node.comm()));
@@ -209,7 +209,7 @@ std::shared_ptr<Window> open_window(const Node& node, const std::shared_ptr<cons
 }
 
 /// Finds where every rank's memory begins. Collective over node.comm().
-/// @return whether all pages could be mapped where they belong.
+/// @return true if all pages could be mapped at their places.
 bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
   std::vector<std::int64_t> mine{static_cast<std::int64_t>(window.bytes)};
   for (const ByteRange& range : pages)
@@ -277,7 +277,7 @@ int Node::size() const {
 Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached) {
   const PageRanges all{{0, round_up(bytes, small_page)}};
   PageRanges pages = pages_of(reached);
-  if (node.size() == 1) pages.clear();  // there is nobody to reach it
+  if (node.size() == 1) pages.clear();  // no other rank can access it
   if (total(pages) > bytes / 2) pages = all;
   check_room(node.everyone_, node.machine_.get(), total(pages));
   std::shared_ptr<Window> window = open_window(node, node.comm_, bytes, pages);

@@ -16,7 +16,7 @@ std::string mpi_library() {
   int length = 0;
   CHECK_MPI(MPI_Get_library_version(text, &length));
   const std::string line(text, static_cast<std::size_t>(length));
-  return line.substr(0, line.find_first_of(std::string("\n\0", 2)));  // Open MPI counts the end of its text
+  return line.substr(0, line.find_first_of(std::string("\n\0", 2)));  // Open MPI counts the terminating null
 }
 
 int open_mpi_version() {
@@ -39,7 +39,7 @@ std::string text_of_rank(MPI_Comm comm, int rank, std::string text) {
   });
   const std::uint64_t length = bytes[0];
   text.resize(length);
-  constexpr std::uint64_t most = std::uint64_t{1} << 30;  // of one message
+  constexpr std::uint64_t most = std::uint64_t{1} << 30;  // bytes of one message
   for (std::uint64_t done = 0; done < length; done += most)
     CHECK_MPI(MPI_Bcast(text.data() + done, static_cast<int>(std::min(most, length - done)), MPI_CHAR, rank, comm));
   return text;

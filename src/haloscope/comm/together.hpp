@@ -1,4 +1,4 @@
-// Waiting for all ranks to make a collective call: reported while some of them are late.
+// Waits for all ranks to make a collective call, reported while some of them are late.
 #pragma once
 
 #include <mpi.h>
@@ -11,18 +11,19 @@
 
 namespace haloscope {
 
-/// Completes a nonblocking collective call of set-up by polling. A rank for which the others have not come after
+/// Completes a nonblocking collective call of set-up by polling. A rank that still waits for the others after
 /// patience_s() reports it, see ReportedWait.
 /// @throws MpiError where MPI refuses.
 /// @throws also PeerFailure within a FailureWatch: the request is then still in flight, and its memory must stay.
 void meet_in(MPI_Request& request);
 
-/// A barrier: comes before a collective call of set-up that waits inside MPI. Collective. @throws as meet_in().
+/// Waits at a barrier, before a collective call of set-up that waits inside MPI. Collective. @throws as meet_in().
 void meet_before(MPI_Comm comm);
 
-/// A collective call on a few numbers, in place. @param start  of their address and a request: begins the call.
-/// @throws as meet_in(); MPI may still use the memory then, which stays, and the next call has memory of its own.
-/// Allocates only then, and in the first call of a thread.
+/// Makes a collective call on a few numbers, in place. @param start begins the call, from their address and a
+/// request.
+/// @throws as meet_in(); MPI may still use the memory then, which stays, and the next call uses new memory. Allocates
+/// only then, and in the first call of a thread.
 template <class Number, std::size_t count, class Start>
 void call_together(std::array<Number, count>& numbers, Start start) {
   using Numbers = std::array<Number, count>;
@@ -37,7 +38,7 @@ void call_together(std::array<Number, count>& numbers, Start start) {
   numbers = *used;
 }
 
-/// A reduction to all.
+/// Makes a reduction to all.
 template <class Number, std::size_t count>
 void reduce_together(MPI_Comm comm, std::array<Number, count>& numbers, MPI_Datatype type, MPI_Op op) {
   call_together(numbers, [&](Number* at, MPI_Request* request) {

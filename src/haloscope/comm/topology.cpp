@@ -27,7 +27,7 @@ int topology_kind(MPI_Comm comm) {
   return kind;
 }
 
-/// Nothing for a communicator whose topology is not Cartesian.
+/// Returns the topology of a communicator; empty if it is not Cartesian.
 std::optional<Topology> topology_of(MPI_Comm comm) {
   int dims = 0;
   if (topology_kind(comm) != MPI_CART) return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<Topology> topology_of(MPI_Comm comm) {
   return found;
 }
 
-/// The dimensions that have more than one process.
+/// Returns the dimensions that have more than one process.
 std::vector<int> split_dimensions(const std::vector<int>& ranks) {
   std::vector<int> split;
   for (int d = 0; d < static_cast<int>(ranks.size()); ++d)
@@ -47,8 +47,8 @@ std::vector<int> split_dimensions(const std::vector<int>& ranks) {
   return split;
 }
 
-/// The communicator's dimension that each dimension of a layout is; not_split for others. Nothing where they do not
-/// fit.
+/// Returns the communicator's dimension that each dimension of a layout is; not_split for others. Empty where they do
+/// not fit.
 std::optional<std::array<int, 3>> projection(const Topology& topology, const Layout& layout,
                                              const std::array<int, 3>& axes) {
   const int dims = layout.dims();
@@ -121,8 +121,8 @@ Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int,
   const int dims = static_cast<int>(topology->ranks.size());
   const auto refuse = [&](const std::string& what) {
     throw UsageError(describe(*topology) + " and the grid " + std::to_string(grid.dims) + " dimensions; " + what +
-                     ": let the axes name each of the communicator's dimensions once, and say -1 (in Fortran 0, in "
-                     "Python leave out) for each dimension of the grid that is not split");
+                     "; name each of the communicator's dimensions once in the axes, with -1 (in Fortran 0, in Python "
+                     "omitted) for each dimension of the grid that is not split");
   };
   ProcessGrid ranks{1, 1, 1};
   std::vector<int> grid_dimension(topology->ranks.size(), not_split);
@@ -154,8 +154,8 @@ void check_topology(MPI_Comm comm, const Layout& layout, const std::string& rule
   const int kind = topology_kind(comm);
   if (kind == MPI_GRAPH || kind == MPI_DIST_GRAPH)
     throw UsageError(
-        "the communicator has the topology of a graph, which does not say where ranks are in a grid; let each rank say "
-        "which cells it owns, or pass a communicator without topology (MPI_Comm_split)");
+        "the communicator has the topology of a graph, which does not define places of ranks in a grid; specify the "
+        "cells of each rank, or pass a communicator without topology (MPI_Comm_split)");
   const auto topology = topology_of(comm);
   if (!topology) return;
   const auto& rules = process_grid_rules();
@@ -163,8 +163,8 @@ void check_topology(MPI_Comm comm, const Layout& layout, const std::string& rule
                          std::find(rules.begin(), rules.end(), rule) != rules.end();
   if (by_chance || !is_same_split(comm, *topology, layout, axes))
     throw UsageError(describe(*topology) +
-                     " and the grid another place for its ranks, other periods or another number of dimensions; say "
-                     "which of its dimensions split which axes (Python: axes=; C++: Grid::of_cartesian; C: "
+                     " and the grid another place for its ranks, other periods or another number of dimensions; "
+                     "specify the axes that its dimensions split (Python: axes=; C++: Grid::of_cartesian; C: "
                      "HS_SPLIT_CARTESIAN; Fortran: "
                      "create_cartesian), or pass a communicator without topology (MPI_Comm_split)");
 }
@@ -177,7 +177,7 @@ Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
   int size = 1;
   CHECK_MPI(MPI_Comm_size(comm, &size));
   CHECK_MPI(MPI_Comm_rank(comm, &own[0]));
-  CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine.get()));  // a machine is named by its first rank
+  CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine.get()));  // the first rank of a machine identifies it
   std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
   CHECK_MPI(MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm));
   Sites sites{nodes, {}};

@@ -6,8 +6,8 @@
 
 namespace haloscope {
 
-/// What MPI reads and writes until calls complete. Where an exception ends the function before that, MPI may use the
-/// memory later: it stays until the program ends.
+/// Memory that MPI reads and writes until calls complete. Where an exception ends the function before that, MPI may
+/// use the memory later: it stays until the program ends.
 template <class Memory>
 class UntilComplete {
  public:
@@ -20,9 +20,9 @@ class UntilComplete {
   UntilComplete(const UntilComplete&) = delete;
   UntilComplete& operator=(const UntilComplete&) = delete;
   Memory* operator->() { return memory_.get(); }
-  /// Comes before the first call.
+  /// Marks the memory as in use, before the first call.
   void begin() { in_use_ = true; }
-  /// The calls have completed.
+  /// Marks the calls as completed.
   void completed() { in_use_ = false; }
 
  private:

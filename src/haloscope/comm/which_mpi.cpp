@@ -1,4 +1,4 @@
-// Whether the MPI that the program runs is one that this library can talk to.
+// Checks that the running MPI is the one that the library was built for.
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -13,7 +13,8 @@
 namespace haloscope {
 namespace {
 
-/// The name of the file that this process takes MPI from, "libmpi.so.12"; "" where it is no library of that name.
+/// Returns the name of the file that provides MPI in this process, "libmpi.so.12"; "" where it is not a library of
+/// such a name.
 std::string file_of_mpi() {
   Dl_info found{};
   if (dladdr(reinterpret_cast<void*>(&PMPI_Comm_rank), &found) == 0) return "";
@@ -21,8 +22,7 @@ std::string file_of_mpi() {
   return name.starts_with("libmpi") ? name : "";
 }
 
-/// By names alone, for which no handle is needed: libmpi_abi is the name that the standard gives to
-/// libraries with its ABI.
+/// Compares names only, which needs no handle: the standard names libraries with its ABI libmpi_abi.
 bool is_foreign(const std::string& running) {
   const auto has = [&](const char* name) { return running.find(name) != std::string::npos; };
 #ifdef MPI_ABI_VERSION
@@ -38,7 +38,7 @@ bool is_foreign(const std::string& running) {
 
 }  // namespace
 
-/// A process has one MPI. Later calls allocate nothing: a rank that threw here would keep the others waiting.
+/// A process has one MPI. Later calls allocate nothing: a rank that throws here would block the others.
 void refuse_other_mpi() {
   static std::atomic<bool> looked{false};
   if (looked.load(std::memory_order_acquire)) return;

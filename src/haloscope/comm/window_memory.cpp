@@ -13,7 +13,7 @@ void require_window_memory(MPI_Comm comm, std::size_t bytes) {
 
 void allocate_window(MPI_Comm comm, std::size_t bytes, int unit, MPI_Info info, void* begin, MPI_Win* window) {
   require_communicator_left(comm);
-  try {  // what MPI refuses after require_communicator_left() may be for want of memory
+  try {  // after require_communicator_left(), MPI may refuse because memory is exhausted
     CHECK_MPI(MPI_Win_allocate(static_cast<MPI_Aint>(bytes), unit, info, comm, begin, window));
   } catch (const MpiError& error) {
     throw MpiError(std::string(error.what()) + "; the window needs " + std::to_string(bytes) + " bytes, and " +

@@ -20,7 +20,7 @@ bool windows_collide() {
 void require_windows_apart(MPI_Comm comm) {
   if (!windows_collide() || ranks_in(comm) == ranks_in(MPI_COMM_WORLD)) return;
   throw UnavailableError("windows of " + mpi_library() +
-                         " on some ranks of MPI_COMM_WORLD may share memory with those of other ranks; use a "
+                         " on some ranks of MPI_COMM_WORLD may share memory with windows of other ranks; use a "
                          "strategy or a reduction without one-sided calls, set OMPI_MCA_osc=^rdma for all ranks, or "
                          "build with Open MPI 5");
 }

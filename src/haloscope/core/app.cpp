@@ -23,7 +23,7 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
   return x ^ (x >> 31);
 }
 
-/// The same point inside the grid, in dimensions that wrap around.
+/// Returns the same point inside the grid, in dimensions that wrap around.
 Index wrapped(const GridSpec& grid, Index point) {
   for (int d = 0; d < grid.dims; ++d)
     if (const std::int64_t n = grid.cells[d]; grid.periodic[d]) point[d] = (point[d] % n + n) % n;

@@ -164,7 +164,7 @@ Json describe(const App& app, const Parameters::Given& given) {
     problem.parameters = Parameters(parameters_of(app), given, app.name);
     Step step = app.step ? app.step(problem) : Step{app.quantities, app.stages};
     json["steps"][form] = to_json(resolved(step, app.dims, app.name));
-    for (std::size_t q = 0; q < step.quantities.size(); ++q)  // 0: as the choice's scalar type says
+    for (std::size_t q = 0; q < step.quantities.size(); ++q)  // 0: the size of the choice's scalar type
       json["steps"][form]["quantities"][q]["element_bytes"] = step.quantities[q].element_bytes;
   }
   return json;
@@ -201,8 +201,8 @@ App described_app(const Json& json) try {
   app.finished = [](const Problem&, int, std::span<const double>, std::span<const double>) { return true; };
   return app;
 } catch (const Json::exception& error) {
-  throw UsageError(std::string("this describes no app: ") + error.what() +
-                   "; give what a program prints with --describe");
+  throw UsageError(std::string("this does not describe an app: ") + error.what() +
+                   "; pass the output of a program with --describe");
 }
 
 }  // namespace haloscope

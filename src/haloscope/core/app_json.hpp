@@ -1,4 +1,4 @@
-// Apps as JSON: everything that plans, programs, legality and help texts need of one, without its code.
+// Apps as JSON: the data that plans, programs, legality and help texts use, without code.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,17 +7,17 @@
 
 namespace haloscope {
 
-/// The description of an app; of quantities and stages those of `parameters`, for each of its forms.
+/// Returns the description of an app, with its quantities and stages for `parameters`, for each of its forms.
 nlohmann::json describe(const App& app, const Parameters::Given& parameters = {});
 
-/// An app from its description: it can be planned and priced, not run. Its own legality rules beyond its stages are
-/// lost; entry `own_legality` of the description tells whether there were any.
+/// Returns an app from its description: it can be planned and priced, not run. Its legality rules beyond its stages
+/// are lost; entry `own_legality` of the description is true if it had any.
 /// @throws UsageError for a description that is incomplete or describes no app.
 App described_app(const nlohmann::json& json);
 
-/// The quantities and stages of a step.
+/// Returns the quantities and stages of a step as JSON.
 nlohmann::json to_json(const Step& step);
-/// A step from its JSON, not resolved yet; its sweeps have no code.
+/// Returns a step from its JSON, not resolved yet; its sweeps have no code.
 /// @throws UsageError for JSON that is incomplete.
 Step described_step(const nlohmann::json& json);
 

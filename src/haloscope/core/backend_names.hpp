@@ -1,4 +1,4 @@
-// Names of the back ends, available without devices and MPI: legality and help texts need them.
+// Names of the back ends, available without devices and MPI, for legality and help texts.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace haloscope {
 
 const std::vector<std::string>& backend_names();
-/// @throws UsageError for a name that is taken.
+/// Registers a name. @throws UsageError for a name that is taken.
 void add_backend_name(const std::string& name);
 
 }  // namespace haloscope

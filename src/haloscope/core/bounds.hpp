@@ -1,4 +1,4 @@
-// Ranges of numbers that come from files, options and programs. See bounds.def.
+// Ranges of numbers from files, options and programs. See bounds.def.
 #pragma once
 
 #include <vector>

@@ -43,8 +43,8 @@ class Points {
     }
     data_.assign(static_cast<std::size_t>(quantity.slots), std::vector<Value>(static_cast<std::size_t>(box_.volume())));
   }
-  /// What local p holds in a version: the number of its global point, or of that which it mirrors beyond an edge; point
-  /// -2 beyond a fixed edge, where any value is right.
+  /// Returns the value of local point p in a version: the number of its global point, or of the point that it mirrors
+  /// beyond an edge; point -2 beyond a fixed edge, where any value is correct.
   Value value_of(const Index& p, int version) const {
     Value value{0, version};
     for (int d = 2; d >= 0; --d) {
@@ -73,7 +73,8 @@ class Points {
   const Box& owned() const { return owned_; }
 
  private:
-  /// @throws UsageError for a point without memory: a plan or a program that is not of this layout leads there.
+  /// Returns the index of a point. @throws UsageError for a point without memory, which a plan or a program of
+  /// another layout may access.
   std::size_t place(const Index& p) const {
     if (!box_.contains(p)) throw UsageError("a plan or a program reaches point " + text(p) + ", which its field lacks");
     return static_cast<std::size_t>((p[0] - box_.lo[0]) +
@@ -94,17 +95,17 @@ void for_each(const Box& box, F f) {
       for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) f(Index{x, y, z});
 }
 
-/// One rank's state through all stages: the points of every quantity, on the host and on a device beside it, and where
-/// it is.
+/// One rank's state through all stages: the points of every quantity, on the host and on an additional device, with
+/// slots and versions.
 struct RankState {
-  std::array<std::vector<Points>, 2> memories;  // of the host, or of the only memory; of a device beside it
+  std::array<std::vector<Points>, 2> memories;  // of the host, or of the only memory; of an additional device
   std::vector<int> versions;                    // by quantity
   int slot = 0;
 };
 
 using Channel = std::map<std::tuple<int, int, int>, std::deque<std::vector<Value>>>;  // (from, to, tag), in order
 
-/// One rank's execution of one stage's program. `advance` does all work that needs no waiting.
+/// One rank's execution of one stage's program. `advance` does all work that does not need to wait.
 class StageRun {
  public:
   StageRun(const Step& step, const StagePrograms& stage, std::size_t rank, RankState& state)
@@ -120,7 +121,7 @@ class StageRun {
   bool finished() const { return next_ == order_.size(); }
   std::string position() const { return describe(program_, order_[next_]); }
 
-  /// Runs until a wait cannot be served. Returns true if anything was done; faults go to `fault`.
+  /// Runs until a wait cannot be satisfied. Returns true if anything was done; faults go to `fault`.
   bool advance(Channel& channel, std::string& fault) {
     bool moved = false;
     while (!finished() && fault.empty()) {
@@ -131,7 +132,7 @@ class StageRun {
     return moved;
   }
 
-  /// The program is finished: slots and versions are those of the next one.
+  /// Ends the program: advances slots and versions for the next one.
   void end() {
     state_.slot = (state_.slot + program_.final_slot) % step_.slots();
     for (std::size_t q = 0; q < state_.versions.size(); ++q)
@@ -139,13 +140,13 @@ class StageRun {
   }
 
  private:
-  /// The memory that owns a cell where a device has a block; elsewhere one memory holds all.
+  /// Returns the memory that owns a cell where a device has a block; elsewhere the only memory.
   std::vector<Points>& memory(const Op& op) { return state_.memories[!program_.block.empty() && on_device(op.lane)]; }
   const Quantity& quantity(int q) const { return step_.quantities[static_cast<std::size_t>(q)]; }
   int absolute(int q, int slot) const { return quantity(q).slots == 1 ? 0 : (state_.slot + slot) % 2; }
   int field_of(int region_quantity) const { return exchanged_[static_cast<std::size_t>(region_quantity)]; }
 
-  /// How often a step writes a quantity before its sweep number `sweep`.
+  /// Returns the number of writes of a quantity in a step before its sweep number `sweep`.
   int writes_before(int q, int sweep) const {
     int count = 0;
     for (int s = 0; s < sweep; ++s) count += writes(stage_.sweeps[static_cast<std::size_t>(s)], q);
@@ -235,14 +236,14 @@ class StageRun {
               std::to_string(i);
   }
 
-  /// Whether every value that a sweep reads through one access for a written point is right.
+  /// Returns true if every value that a sweep reads through one access for a written point is correct.
   bool access_right(const std::vector<Points>& fields, const Access& access, const Op& op, const Sweep& s,
                     Centring written, const Index& p) const {
     const int q = access.quantity, slot = absolute(q, slot_read(step_, stage_, s.number, q, op.slot, s.into));
     const Points& points = fields[static_cast<std::size_t>(q)];
     const int layers = access.layers * s.levels, version = version_before(q, s);
     const bool box = stage_.sweeps[static_cast<std::size_t>(s.number)].box_stencil;
-    Box touching, all;  // the points that touch the written one, and those around them
+    Box touching, all;  // the points that touch the written one, and the points around them
     for (int d = 0; d < 3; ++d) {
       const bool in = d < plan_.dims;
       const int of_read = in ? staggered(quantity(q).centring, d) : 0, of_written = in ? staggered(written, d) : 0;
@@ -265,14 +266,15 @@ class StageRun {
     return right;
   }
 
-  /// Where a sweep finds point `p`: sweeps that wrap around take own-neighbour cells from the other side.
+  /// Returns the point that a sweep reads for `p`: sweeps that wrap around take own-neighbour cells from the other
+  /// side.
   Index reached(Index p) const {
     for (int d = 0; d < plan_.dims && program_.wraps; ++d)
       if (plan_.own_neighbour[d]) p[d] = (p[d] % plan_.cells[d] + plan_.cells[d]) % plan_.cells[d];
     return p;
   }
 
-  /// In place, cells before p in the order of the sweep hold the new version already, those behind it the old one.
+  /// In place, cells before p in the order of the sweep already hold the new version, cells after it the old one.
   bool right_in_place(const Points& points, const Index& p, int version) const {
     bool right = points.right(p, 0, version);
     for (int d = 0; d < plan_.dims; ++d) {
@@ -300,7 +302,7 @@ class StageRun {
 
   std::string here() const { return describe(program_, order_[next_]); }
 
-  /// A face kernel reads from messages what others read from halos. It waits for all of them.
+  /// A face kernel reads from messages the values that others read from halos. It waits for all messages.
   void take_messages(std::vector<Points>& fields, int slot, std::string& fault) const {
     for (std::size_t m = 0; m < plan_.messages.size(); ++m)
       if (!plan_.messages[m].out) scatter(static_cast<int>(m), fields, slot, fault);
@@ -310,7 +312,7 @@ class StageRun {
     if (s.in_place) return sweep_in_place(op, s, fault);
     std::vector<Points>& fields = memory(op);
     if (s.faces) take_messages(fields, op.slot, fault);
-    std::vector<std::tuple<int, Index, Value>> results;  // written together: a sweep may read what it overwrites
+    std::vector<std::tuple<int, Index, Value>> results;  // written together, after all reads
     const SweepSpec& spec = stage_.sweeps[static_cast<std::size_t>(s.number)];
     for (const Box& box : s.boxes()) {
       for (int w : spec.writes) compute(op, s, box, w, fields, results, fault);
@@ -327,7 +329,7 @@ class StageRun {
     });
   }
 
-  /// A sweep that writes nothing: numbers of each cell.
+  /// Gathers the numbers of each cell, in a sweep that writes nothing.
   void gather(const Op& op, const Sweep& s, const Box& box, const std::vector<Points>& fields,
               std::string& fault) const {
     for_each(box, [&](const Index& p) {
@@ -366,7 +368,7 @@ class StageRun {
   std::size_t next_ = 0;
 };
 
-/// The widest halo of each quantity in any stage, as a run gives it to fields.
+/// Returns the widest halo of each quantity in any stage, as a run allocates fields.
 std::vector<Widths> widest(const Step& step, const std::vector<StagePrograms>& stages, std::size_t rank) {
   std::vector<Widths> halos(step.quantities.size());
   for (const StagePrograms& stage : stages) {
@@ -417,7 +419,7 @@ std::string check_result(const Step& step, const Program& program, const RankSta
 
 std::string at_rank(std::size_t r, const std::string& fault) { return "rank " + std::to_string(r) + ": " + fault; }
 
-/// All ranks carry out one stage, taking turns.
+/// Runs one stage on all ranks, which take turns.
 std::string check_stage(const Step& step, const StagePrograms& stage, std::vector<RankState>& states) {
   std::vector<StageRun> runs;
   runs.reserve(states.size());

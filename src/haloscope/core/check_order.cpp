@@ -12,7 +12,7 @@ namespace haloscope {
 
 namespace {
 
-/// Memory touched from the start of one operation to the end of another.
+/// Memory accessed from the start of one operation to the end of another.
 struct Touched {
   int first, last;
   int quantity, slot;
@@ -21,13 +21,13 @@ struct Touched {
   bool device;  ///< in the memory of a device
 };
 
-/// before[a][b]: operation a has finished when b starts, in every legal interleaving; or, where asked, begun.
+/// before[a][b]: operation a has finished when b starts, in every legal interleaving; or begun, with Until::begun.
 using Order = std::vector<std::vector<char>>;
 
-/// What an operation's predecessors have done when it starts.
+/// The state of an operation's predecessors when it starts.
 enum class Until : std::uint8_t { begun, finished };
 
-/// Direct predecessors of every operation: `after` plus the order of the comm lane and of each stream.
+/// Returns the direct predecessors of every operation: `after` plus the order of the comm lane and of each stream.
 std::vector<std::vector<int>> predecessors(const Program& program, Until until = Until::begun) {
   std::vector<std::vector<int>> result(program.ops.size());
   std::map<Lane, int> last;
@@ -55,8 +55,8 @@ Order happens_before(const Program& program, const std::vector<int>& sorted, Unt
   return before;
 }
 
-/// First and last operations that handle a message, e.g. post..unpack, one pair per time it travels. The second is -1
-/// where one is missing.
+/// Returns the first and last operations that handle a message, e.g. post..unpack, one pair for each time it is sent.
+/// The second is -1 where it is missing.
 std::vector<std::pair<int, int>> spans_of(const Program& program, int message, OpKind from, OpKind to) {
   std::vector<std::pair<int, int>> spans;
   std::size_t closed = 0;
@@ -76,7 +76,8 @@ std::vector<std::pair<int, int>> spans_of(const Program& program, int message, O
   return spans;
 }
 
-/// Points of a quantity that are read for a box of written points: those that touch them, and layers around.
+/// Returns the points of a quantity that are read for a box of written points: the points that touch them, and layers
+/// around.
 Box touched(const Box& written, Centring of_written, Centring of_read, int layers, int dims) {
   Box box = written;
   for (int d = 0; d < dims; ++d) {
@@ -86,8 +87,8 @@ Box touched(const Box& written, Centring of_written, Centring of_read, int layer
   return box;
 }
 
-/// The last operation before `end` that packs messages of a round, or `end`: a kernel that signals unpacks from there
-/// on.
+/// Returns the last operation before `end` that packs messages of a round, or `end`: a kernel that signals unpacks
+/// from that operation on.
 int kernel_of(const Plan& plan, const Program& program, int round, int end) {
   for (int i = end; program.signals && i >= 0; --i)
     if (program.ops[i].kind == OpKind::pack)
@@ -96,9 +97,9 @@ int kernel_of(const Plan& plan, const Program& program, int round, int end) {
   return end;
 }
 
-/// Memory touched by messages: from post to unpack, and from pack to complete; on a device, where messages have their
-/// own buffers, only by unpack and pack; not at all by messages that sweeps read where they have arrived. Says which
-/// message is not handled.
+/// Collects memory accessed by messages: from post to unpack, and from pack to complete; on a device, where messages
+/// have separate buffers, only by unpack and pack; never by messages that sweeps read from their buffers. Returns the
+/// name of a message that is not handled.
 std::string message_accesses(const Step& step, const std::vector<int>& exchanged, const Plan& plan,
                              const Program& program, std::vector<Touched>& list) {
   const OpKind taken = program.packs_in_sweeps() ? OpKind::wait : OpKind::unpack;
@@ -124,8 +125,8 @@ std::string message_accesses(const Step& step, const std::vector<int>& exchanged
   return "";
 }
 
-/// Each message goes through its stages in this order; an operation of another lane must wait for the one before. A
-/// sweep of faces is the last stage of all arriving messages.
+/// Checks that each message goes through its stages in this order; an operation of another lane must wait for the one
+/// before. A sweep of faces is the last stage of all arriving messages.
 std::string check_stages(const Plan& plan, const Program& program, const Order& before) {
   constexpr OpKind outwards[]{OpKind::pack, OpKind::d2h, OpKind::send};
   constexpr OpKind inwards[]{OpKind::wait, OpKind::h2d, OpKind::unpack};
@@ -150,7 +151,8 @@ std::string check_stages(const Plan& plan, const Program& program, const Order& 
   return "";
 }
 
-/// A kernel that signals ends once its round's messages have been sent and have arrived; neither may wait for that.
+/// Checks kernels that signal: each ends once its round's messages have been sent and have arrived, so neither may
+/// wait for its end.
 std::string check_signals(const Plan& plan, const Program& program, const Order& before) {
   const auto rounds = [&](const Op& op) {
     std::set<int> found;
@@ -169,7 +171,8 @@ std::string check_signals(const Plan& plan, const Program& program, const Order&
   return "";
 }
 
-/// The cells of each ring are gathered, brought over and put in their places; each stage must wait for the one before.
+/// Checks that the cells of each ring are gathered, transferred and scattered; each stage must wait for the one
+/// before.
 std::string check_rings(const Program& program, const Order& before) {
   for (int ring = 0; ring < static_cast<int>(program.rings.size()); ++ring) {
     int last = -1;
@@ -186,7 +189,7 @@ std::string check_rings(const Program& program, const Order& before) {
   return "";
 }
 
-/// Operations of one kind on a reduction, in the order of the list.
+/// Returns the operations of one kind on a reduction, in the order of the list.
 std::vector<int> ops_on(const Program& program, OpKind kind, int reduction) {
   std::vector<int> found;
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
@@ -194,8 +197,8 @@ std::vector<int> ops_on(const Program& program, OpKind kind, int reduction) {
   return found;
 }
 
-/// A rank that waits for the numbers of all others moves no messages, so its own must have completed by then. Ranks of
-/// a pipeline do not wait for each other.
+/// Checks that a rank's messages have completed before it waits for the numbers of all others: during that wait it
+/// moves no messages. Ranks of a pipeline do not wait for each other.
 std::string check_waits_moved_all(const std::string& name, const std::vector<int>& waits, const Program& program,
                                   const Order& before) {
   for (int wait : waits)
@@ -205,8 +208,8 @@ std::string check_waits_moved_all(const std::string& name, const std::vector<int
   return "";
 }
 
-/// The numbers of a reduction are combined after all sweeps that gather them, for sweeps in place step by step, else
-/// once. Every begin and every wait of one reduction are ordered.
+/// Checks that the numbers of a reduction are combined after all sweeps that gather them, for sweeps in place step by
+/// step, else once, and that every begin and every wait of one reduction are ordered.
 std::string check_reduction(const Reduction& reduction, int number, bool in_place, const Program& program,
                             const Order& before) {
   const std::string name = "reduction '" + reduction.name + "'";
@@ -235,7 +238,7 @@ std::string check_reduction(const Reduction& reduction, int number, bool in_plac
   return in_place ? "" : check_waits_moved_all(name, waits, program, before);
 }
 
-/// A reduction of an earlier stage ends in this one's program.
+/// Checks that a reduction of an earlier stage ends in this stage's program.
 std::string check_end(int number, const Program& program, const Order& before) {
   const std::string name = "reduction " + std::to_string(number) + " of an earlier stage";
   const auto awaited = ops_on(program, OpKind::reduced, number);
@@ -254,7 +257,7 @@ std::string check_reductions(const Stage& stage, const Program& program, const O
   return "";
 }
 
-/// Points that copies, rings and sweeps touch.
+/// Collects the points that copies, rings and sweeps access.
 void field_accesses(const Step& step, const Stage& stage, const std::vector<int>& exchanged, const Plan& plan,
                     const Program& program, std::vector<Touched>& list) {
   const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };

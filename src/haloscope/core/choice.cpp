@@ -16,7 +16,7 @@ std::string in_dimension(int d) { return std::string(" in ") + "xyz"[d]; }
 
 std::string quoted_schedule(const Choice& c) { return "schedule '" + c.schedule->name + "'"; }
 
-/// The first reason that one of the functions finds; empty when none does.
+/// Returns the first reason that one of the functions finds; empty if none does.
 template <class... Rule>
 std::string first_reason(const Candidate& c, Rule... rules) {
   std::string reason;
@@ -53,7 +53,7 @@ std::string refuse_strategy(const Candidate& candidate) {
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage) {
     const Strategy& s = candidate.strategy(stage);
     if (s.is_reference() && !c.schedule->plain)
-      return "strategy 'reference' is the oracle and knows no overlap; use --schedule bulk";
+      return "strategy 'reference' is the oracle and does not support overlap; use --schedule bulk";
     if (find_traits(s.transport).inside_nodes && s.between.empty() && c.nodes > 1)
       return "transport '" + s.transport + "' does not reach from node to node, and these ranks are on " +
              std::to_string(c.nodes) + "; use '" + s.transport + "+p2p' (or another transport after the +)";
@@ -93,9 +93,9 @@ std::string refuse_depth(const Candidate& candidate) {
   };
   if (candidate.step.stages.size() > 1) return asked("exchanges in several stages of each");
   const Stage& stage = candidate.step.stages.front();
-  if (stage.repeats > 0) return asked("repeats a stage until its reduction says so");
+  if (stage.repeats > 0) return asked("repeats a stage until its reduction ends the loop");
   for (const Reduction& reduction : stage.reductions)
-    if (!reduction.last_only) return asked("looks at '" + reduction.name + "' in each");
+    if (!reduction.last_only) return asked("reads '" + reduction.name + "' in each");
   for (const Quantity& q : candidate.step.quantities)
     if (q.mirrored()) return asked("mirrors '" + q.name + "' at the grid's edges in each");
   return "";
@@ -117,7 +117,7 @@ std::string refuse_order_of_sweeps(const Candidate& candidate) {
   return "";
 }
 
-/// Where the fields live.
+/// Checks the memory space of the fields.
 std::string refuse_device(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   const Schedule& schedule = *c.schedule;
@@ -143,9 +143,10 @@ std::string refuse_device(const Candidate& candidate) {
     return quoted_schedule(c) + " is for CPU threads; with --device use bulk, streams or resident";
   if (schedule.boxed) {
     if (moves_device_memory(s) || s.is_reference())
-      return quoted_schedule(c) + " sends messages between host cells; use a strategy for those, as 'ordered/p2p'";
+      return quoted_schedule(c) +
+             " sends messages between host cells; use a strategy for host memory, such as 'ordered/p2p'";
     if (needs_shared_fields(s) || s.transport == "auto")
-      return quoted_schedule(c) + " keeps fields in memory of its own; use a strategy such as 'ordered/p2p'";
+      return quoted_schedule(c) + " keeps fields in separate memory; use a strategy such as 'ordered/p2p'";
     return "";
   }
   if (!moves_device_memory(s))
@@ -214,7 +215,7 @@ std::string refuse_of_others(const Candidate& candidate) {
   return candidate.app.illegal ? candidate.app.illegal(candidate) : "";
 }
 
-/// The quantities that the exchange of a stage moves, and how wide; at least one, perhaps of width 0.
+/// Returns the quantities that the exchange of a stage moves, with their widths; at least one, possibly of width 0.
 std::vector<Access> moved(const Candidate& c, int number) {
   const Stage& stage = c.step.stages[static_cast<std::size_t>(number)];
   const std::vector<Widths> halos = halos_of(c.step, stage, c.choice.depth);
@@ -228,8 +229,8 @@ std::vector<Access> moved(const Candidate& c, int number) {
   return found;
 }
 
-/// Whether a sweep reads beyond edges and corners of the rank's block: box stencils do, and stars around points that
-/// touch cells across one dimension and reach on in another.
+/// Returns true if a sweep reads beyond edges and corners of the rank's block: box stencils do, and stars around
+/// points that touch cells across one dimension and reach on in another.
 bool reads_corners(const Step& step, const SweepSpec& sweep) {
   const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
   for (const Access& access : sweep.reads)
@@ -289,7 +290,7 @@ Problem problem_of(const Choice& choice) { return problem_of(choice, find_app(ch
 
 namespace {
 
-/// Ranks as they are numbered.
+/// Returns the layout with ranks in the order of their numbers.
 Layout numbered_layout(const Choice& choice) {
   const App& app = find_app(choice.app);
   const std::string usual = !app.process_grid.empty() ? app.process_grid : app.dims == 2 ? "square" : "cubic";
@@ -297,10 +298,10 @@ Layout numbered_layout(const Choice& choice) {
   return Layout(choice.grid, process_grid(rule, choice.ranks, choice.grid));
 }
 
-/// For what does not depend on the order of ranks, which takes time to find.
+/// Returns a candidate for results that do not depend on the order of ranks, which takes time to find.
 Candidate without_order(const Choice& choice) {
   const App& app = find_app(choice.app);
-  problem_of(choice, app);  // says what is wrong with cells before the process grid does
+  problem_of(choice, app);  // reports errors of cells before the process grid does
   return Candidate(choice, app, numbered_layout(choice));
 }
 

@@ -20,13 +20,13 @@ using Json = nlohmann::json;
   throw UsageError("--" + field + " '" + shown(text) + "' is not possible; give " + wanted);
 }
 
-/// The largest whole number that a field may have.
+/// Returns the largest whole number that a field may have.
 std::int64_t most_of(const std::string& field) {
   const auto found = std::find_if(bounds().begin(), bounds().end(), [&](const Bound& b) { return field == b.name; });
   return static_cast<std::int64_t>(found == bounds().end() ? bound.ranks.most : found->most);
 }
 
-// One Kind per C++ type of a field: how it is written, and its JSON.
+// One Kind per C++ type of a field: its notation, and its JSON.
 
 template <class T>
 struct Kind {  // enumerations
@@ -70,7 +70,7 @@ struct Kind<std::string> : NoWords {
   static constexpr const char* type = "text";
   static Json get(const std::string& value) { return value; }
   static void put(const std::string& field, std::string& value, const Json& json) {
-    if (field == "process_grid" && json.is_array()) {  // as records have it
+    if (field == "process_grid" && json.is_array()) {  // as in records
       std::vector<std::string> words;
       for (const Json& n : json) words.push_back(n.dump());
       value = join(words, "x");
@@ -161,7 +161,7 @@ Json get_periodic(const Choice& c) {
   return list;
 }
 
-/// Flags, or letters as users write them.
+/// Reads flags, or letters as users write them.
 void put_periodic(Choice& c, const Json& json) {
   c.grid.periodic = {};
   const std::string wanted = "the letters of the dimensions that wrap around (xyz, xy, ...), all, or none";

@@ -5,8 +5,8 @@
 
 namespace haloscope {
 
-/// Seconds of a monotonic clock with the same origin for all processes of one machine. Called by its POSIX name, so
-/// that a simulated MPI can replace it.
+/// Returns the seconds of a monotonic clock with the same origin for all processes of one machine. Uses its POSIX
+/// name, so that a simulated MPI can replace it.
 inline double now_s() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

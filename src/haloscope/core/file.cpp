@@ -26,7 +26,7 @@ struct Handle {
   }
 };
 
-/// A file's text, or why there is none.
+/// A file's text, or the reason why it has none.
 struct Reading {
   std::optional<std::string> text;
   std::string why;
@@ -34,13 +34,13 @@ struct Reading {
 
 Reading failed() { return {{}, std::strerror(errno)}; }
 
-/// Opened so that a pipe without a writer keeps nobody waiting.
+/// Reads a file, opened so that a pipe without a writer does not block.
 Reading read_where(const std::string& path, int flags, std::size_t most,
                    const std::function<bool(const struct stat&)>& fits) {
   const Handle file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags)};
   struct stat state {};
   if (file.number < 0 || fstat(file.number, &state) != 0) return failed();
-  if (!S_ISREG(state.st_mode)) return {{}, "it is no regular file"};
+  if (!S_ISREG(state.st_mode)) return {{}, "it is not a regular file"};
   if (!fits(state)) return {{}, "others may have written it"};
   std::string text;
   char piece[1 << 14];
@@ -65,14 +65,14 @@ bool write_all(int file, const std::string& text) {
   return true;
 }
 
-/// Where a path leads to, through links.
+/// Returns the target of a path, through links.
 std::string target_of(const std::string& path) {
   std::error_code error;
   const std::filesystem::path target = std::filesystem::weakly_canonical(path, error);
   return error ? path : target.string();
 }
 
-/// Those of a file that is there, else those that the user gives to new files.
+/// Returns the permissions of an existing file, else the user's default for new files.
 mode_t permissions_for(const std::string& path) {
   struct stat state {};
   if (stat(path.c_str(), &state) == 0) return state.st_mode & 07777;
@@ -81,7 +81,7 @@ mode_t permissions_for(const std::string& path) {
   return 0666 & ~mask;
 }
 
-/// The last folder of a path is made for this user alone; those above it as others make theirs.
+/// Makes the last folder of a path for this user alone, the folders above it with default permissions.
 void make_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   std::filesystem::create_directories(folder.parent_path(), ignored);

@@ -32,8 +32,8 @@ void check_grid(const GridSpec& grid) {
     throw UsageError("a grid of more than 10^15 cells is not possible; use fewer cells");
 }
 
-/// Blocks as near to cubes as possible: least block surface over all factorisations; equal ones resolved towards few
-/// ranks in x, then y (White & Dongarra 2011, IV-B).
+/// Makes blocks as close to cubes as possible: minimum block surface over all factorisations; equal ones resolved
+/// towards few ranks in x, then y (White & Dongarra 2011, IV-B).
 ProcessGrid cubic(int ranks, const GridSpec& grid) {
   ProcessGrid best{1, 1, 1};
   double best_surface = std::numeric_limits<double>::infinity();
@@ -51,12 +51,12 @@ ProcessGrid cubic(int ranks, const GridSpec& grid) {
       }
     }
   }
-  if (std::isinf(best_surface)) best[grid.dims - 1] = ranks;  // more ranks than cells: Layout says so
+  if (std::isinf(best_surface)) best[grid.dims - 1] = ranks;  // more ranks than cells: Layout reports it
   return best;
 }
 
-/// The process grid itself as near to a square as possible, height <= length. Table 3.2 of Valen 2023 has that pair for
-/// each of its nine rank counts, so one rule serves all.
+/// Makes the process grid itself as close to a square as possible, height <= length. Table 3.2 of Valen 2023 has that
+/// pair for each of its nine rank counts, so one rule covers all.
 ProcessGrid square(int ranks, const GridSpec& grid) {
   if (grid.dims == 1) return {ranks, 1, 1};
   if (grid.dims != 2)
@@ -66,9 +66,9 @@ ProcessGrid square(int ranks, const GridSpec& grid) {
   return {ranks / height, height, 1};
 }
 
-/// Prime factors, largest first, each to the dimension with most cells left (ties z, y, x); dimensions of equal
-/// global extent are then sorted so that z has most ranks. Every row of table 4.2 but 2048 ranks and every row of
-/// table 5.8 obeys it (Davis 2017, section 4.2.2).
+/// Gives prime factors, largest first, each to the dimension with most cells left (ties z, y, x); dimensions of equal
+/// global extent are then sorted so that z has most ranks. Every row of table 4.2 except 2048 ranks and every row of
+/// table 5.8 follows this rule (Davis 2017, section 4.2.2).
 ProcessGrid prime_factors(int ranks, const GridSpec& grid) {
   std::vector<int> factors;
   for (int rest = ranks, f = 2; rest > 1; ++f)
@@ -86,7 +86,7 @@ ProcessGrid prime_factors(int ranks, const GridSpec& grid) {
   return p;
 }
 
-/// Blocks of whole lines (planes in 3D): all ranks in the slowest dimension (Schroeter 2021, section 4.2).
+/// Makes blocks of whole lines (planes in 3D): all ranks in the slowest dimension (Schroeter 2021, section 4.2).
 ProcessGrid slabs(int ranks, const GridSpec& grid) {
   ProcessGrid p{1, 1, 1};
   p[grid.dims - 1] = ranks;
@@ -96,7 +96,7 @@ ProcessGrid slabs(int ranks, const GridSpec& grid) {
 ProcessGrid explicit_grid(const std::string& text, int ranks, const GridSpec& grid) {
   ProcessGrid p{1, 1, 1};
   const auto words = split(text, 'x');
-  double product = 1;  // of numbers that may be wrong, and large
+  double product = 1;  // of numbers that may be invalid, and large
   for (std::size_t d = 0; d < words.size() && d < 3; ++d) {
     try {
       p[d] = std::stoi(words[d]);
@@ -134,7 +134,7 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
   if (ranks < bound.ranks.least || ranks > bound.ranks.most)
     throw UsageError("a grid cannot be split over " + std::to_string(ranks) + " ranks; use 1 to " +
                      std::to_string(static_cast<int>(bound.ranks.most)));
-  check_dimensions(grid);  // rules may be asked about larger grids than can be
+  check_dimensions(grid);  // rules accept larger grids than can exist
   if (!rule.empty() && rule.find_first_not_of("0123456789x") == std::string::npos)
     return explicit_grid(rule, ranks, grid);
   for (const Rule& one : rules)
@@ -179,8 +179,8 @@ void check_inside(const GridSpec& grid, const Box& box, int rank) {
     Index cell = box.lo;
     if (box.lo[d] >= 0) cell[d] = std::max(box.lo[d], grid.cells[d]);
     throw UsageError("rank " + std::to_string(rank) + " owns cell " + cell_text(cell, grid.dims) +
-                     ", which the grid of " + cell_text(grid.cells, grid.dims) +
-                     " cells does not have; give global cells, counted from 0, without halos");
+                     ", which is outside the grid of " + cell_text(grid.cells, grid.dims) +
+                     " cells; pass global cells, counted from 0, without halos");
   }
 }
 
@@ -190,7 +190,7 @@ void refuse_shared(int first, int second, const Index& cell, int dims) {
                    "; give each cell to one rank, without halos");
 }
 
-/// `cut` ends a block and lies within that of `rank` in dimension d.
+/// Refuses a `cut` that ends a block and lies within the block of `rank` in dimension d.
 void refuse_cut(const GridSpec& grid, const std::vector<Box>& owned, int rank, int d, std::int64_t cut) {
   const Box& box = owned[rank];
   for (int other = 0; other < static_cast<int>(owned.size()); ++other)
@@ -203,7 +203,7 @@ void refuse_cut(const GridSpec& grid, const std::vector<Box>& owned, int rank, i
                    name_of(d) + " = " + std::to_string(cut) + "; let blocks share whole sides");
 }
 
-/// Where blocks begin and end in dimension d, from 0 to `cells`.
+/// Returns the cells at which blocks begin and end in dimension d, from 0 to `cells`.
 std::vector<std::int64_t> cuts_of(const std::vector<Box>& owned, int d, std::int64_t cells) {
   std::vector<std::int64_t> cuts{0, cells};
   for (const Box& box : owned) {
@@ -245,12 +245,12 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
     std::int64_t hole = 0;
     while (hole < size_ && rank_of_[static_cast<std::size_t>(hole)].first == hole) ++hole;
     throw UsageError("no rank owns cell " + cell_text(box_at(coords_of(hole)).lo, grid.dims) +
-                     "; give it to one, or say that the grid has holes");
+                     "; assign it to a rank, or declare that the grid has holes");
   }
   find_smallest();
 }
 
-/// Each rank in its place.
+/// Puts each rank into its place.
 void Layout::settle(const std::vector<Box>& owned) {
   for (int rank = 0; rank < size_; ++rank) {
     const auto at = coords_at(owned[rank].lo);

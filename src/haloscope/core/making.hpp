@@ -1,11 +1,11 @@
-// The name of the thing that a call of the library makes, for errors of exhausted memory and reports of long waits.
+// The name of the object that a call of the library makes, for errors of exhausted memory and reports of long waits.
 #pragma once
 
 #include <utility>
 
 namespace haloscope {
 
-/// While it lives, this thread makes something. Cost: two stores.
+/// Marks this thread as making an object, for its lifetime. Cost: two stores.
 class Making {
  public:
   /// @param what  "an exchange"; a literal.
@@ -13,7 +13,7 @@ class Making {
   ~Making() { current_ = before_; }
   Making(const Making&) = delete;
   Making& operator=(const Making&) = delete;
-  /// The name of the innermost one; null: there is none.
+  /// Returns the name of the innermost one; null: none.
   static const char* current() noexcept { return current_; }
 
  private:

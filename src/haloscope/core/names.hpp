@@ -9,16 +9,17 @@
 
 namespace haloscope {
 
-/// Names of `valid` within a small edit distance of `name`, nearest first; all of `valid` when none is near.
+/// Returns the names of `valid` within a small edit distance of `name`, nearest first; all of `valid` if none is
+/// close.
 std::vector<std::string> nearest_names(const std::string& name, const std::vector<std::string>& valid);
 
-/// Whether `word` is one of `list`.
+/// Returns true if `word` is one of `list`.
 bool has(const std::vector<std::string>& list, const std::string& word);
 
-/// `words` joined by `separator`.
+/// Returns `words` joined by `separator`.
 std::string join(const std::vector<std::string>& words, const std::string& separator);
 
-/// `numbers` joined by `separator`.
+/// Returns `numbers` joined by `separator`.
 template <class Numbers>
 std::string join_numbers(const Numbers& numbers, const std::string& separator) {
   std::string text;
@@ -26,13 +27,13 @@ std::string join_numbers(const Numbers& numbers, const std::string& separator) {
   return text;
 }
 
-/// Cells or ranks in `dims` dimensions, as "4x2".
+/// Returns cells or ranks in `dims` dimensions, as "4x2".
 template <class Sizes>
 std::string sizes_text(const Sizes& sizes, int dims) {
   return join_numbers(std::span(sizes).first(static_cast<std::size_t>(dims)), "x");
 }
 
-/// `text` cut at each `separator`; an empty text gives no words.
+/// Returns `text` cut at each `separator`; an empty text gives no words.
 std::vector<std::string> split(const std::string& text, char separator);
 
 }  // namespace haloscope

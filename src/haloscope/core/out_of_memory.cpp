@@ -13,7 +13,7 @@
 namespace haloscope {
 namespace {
 
-/// The beginning of a file, without memory from the system.
+/// The beginning of a file, read without allocating memory.
 class FileText {
  public:
   explicit FileText(const char* path) noexcept {
@@ -25,7 +25,7 @@ class FileText {
     close(file);
   }
   const char* data() const { return text_.data(); }
-  /// What follows a name at the beginning of a line; null where no line has it.
+  /// Returns the text after a name at the beginning of a line; null where no line has it.
   const char* after(const char* name) const noexcept {
     const std::size_t length = std::strlen(name);
     for (const char* line = text_.data(); line != nullptr && *line != '\0'; line = std::strchr(line, '\n')) {
@@ -34,7 +34,7 @@ class FileText {
     }
     return nullptr;
   }
-  /// The number after a name; -1 where there is none.
+  /// Returns the number after a name; -1 where the file has none.
   std::int64_t number(const char* name) const noexcept {
     const char* const at = after(name);
     char* end = nullptr;
@@ -47,7 +47,7 @@ class FileText {
   std::array<char, most + 1> text_{};
 };
 
-/// -1 stands for a limit that does not exist.
+/// Returns the smaller limit; -1 represents a limit that does not exist.
 std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < 0 ? b : b < 0 ? a : std::min(a, b); }
 
 struct Limits {
@@ -92,8 +92,8 @@ std::int64_t swap_bytes() noexcept {
   return std::max<std::int64_t>(0, FileText("/proc/meminfo").number("SwapTotal:")) << 10;
 }
 
-/// Page cache is given back when memory is needed, so it counts as available. The group may have all swap of the
-/// system.
+/// Returns the limits of a group. Page cache is released when memory is needed, so it counts as available. The group
+/// may use all swap of the system.
 Limits of_group(const GroupFiles& files, const Path& folder) noexcept {
   const std::int64_t limit = number_in(folder, files.limit), used = number_in(folder, files.used);
   if (limit < 0 || used < 0 || limit >= std::int64_t{1} << 60) return {};
@@ -105,7 +105,7 @@ Limits of_group(const GroupFiles& files, const Path& folder) noexcept {
   return {std::max<std::int64_t>(0, limit - used + cache), limit + swap_bytes()};
 }
 
-/// The path of this process's group below the root, without the end of its line; "" where there is none.
+/// Returns the path of this process's group below the root, without the end of its line; "" where it has none.
 Path group_path(const GroupFiles& files) noexcept {
   const FileText text("/proc/self/cgroup");
   const char* at = std::strstr(text.data(), files.line);
@@ -117,7 +117,8 @@ Path group_path(const GroupFiles& files) noexcept {
   return path;
 }
 
-/// Of a group and all above it. In a container the root may be the group itself, and its path be that of the host.
+/// Returns the limits of a group and all groups above it. In a container the root may be the group itself, and its
+/// path the path on the host.
 Limits of_groups(const GroupFiles& files) noexcept {
   Limits limits;
   Path group = group_path(files), folder;

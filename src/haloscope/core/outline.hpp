@@ -1,4 +1,4 @@
-// What an exchange moves, as text: for comparing exchanges of different ranks, and of different programs.
+// Outlines of exchanges, as text: for comparing exchanges of different ranks, and of different programs.
 #pragma once
 
 #include <string>
@@ -8,8 +8,7 @@
 
 namespace haloscope {
 
-/// Grid, process grid and all that plans are made from, names of quantities apart: the same on all ranks of one
-/// exchange.
+/// Returns grid, process grid and all inputs of plans except names of quantities: equal on all ranks of one exchange.
 /// One line.
 std::string outline(const Plan& plan, const Layout& layout, std::size_t slots);
 

@@ -30,7 +30,7 @@ std::string range_of(const Parameter& p) {
   return high ? " of " + shown(p.most) + " or less" : "";
 }
 
-/// The whole of `text` as a number.
+/// Parses the whole of `text` as a number.
 template <class Number>
 bool parse_number(const std::string& text, Number& number) {
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -47,7 +47,7 @@ std::string wanted_of(const Parameter& p) {
       p.value);
 }
 
-/// A value of the parameter's type, if it is in its range. @param text  how it was given.
+/// Returns a value of the parameter's type, if it is in its range. @param text its original text.
 ParameterValue in_range(const Parameter& p, const ParameterValue& value, const std::string& text) {
   const auto check = [&](double n) {
     if (!std::isfinite(n) || n < p.least || n > p.most) refuse(p, text, wanted_of(p));
@@ -67,7 +67,7 @@ ParameterValue in_range(const Parameter& p, const ParameterValue& value, const s
 std::string to_text(const ParameterValue& value) {
   const auto number = [](double n) {
     char text[32];
-    return std::string(text, std::to_chars(text, text + sizeof text, n).ptr);  // the shortest that reads back the same
+    return std::string(text, std::to_chars(text, text + sizeof text, n).ptr);  // shortest text of that number
   };
   return std::visit(
       Visitor{[](bool on) { return std::string(on ? "on" : "off"); }, [](std::int64_t n) { return std::to_string(n); },

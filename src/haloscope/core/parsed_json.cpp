@@ -10,7 +10,7 @@ namespace haloscope {
 
 namespace {
 
-/// The most objects and lists in each other, by the brackets outside texts.
+/// Returns the maximum depth of nested objects and lists, by the brackets outside texts.
 int depth_of(std::string_view text) {
   int depth = 0, most = 0;
   bool quoted = false;
@@ -27,10 +27,10 @@ int depth_of(std::string_view text) {
 
 using Json = nlohmann::json;
 
-/// Reads JSON up to the first fault, and keeps nothing but that.
+/// Reads JSON up to the first fault, and stores only that.
 class FirstFault : public nlohmann::json_sax<Json> {
  public:
-  std::size_t at = 0;  ///< bytes up to the fault, itself included
+  std::size_t at = 0;  ///< bytes up to and including the fault
   std::string why;
 
   bool null() override { return true; }
@@ -52,7 +52,7 @@ class FirstFault : public nlohmann::json_sax<Json> {
   }
 };
 
-/// Without "[json.exception.parse_error.101] parse error at line 1, column 2: ".
+/// Returns the text without "[json.exception.parse_error.101] parse error at line 1, column 2: ".
 std::string bare(const std::string& why) {
   const std::size_t id = why.find("] ");
   const std::string text = id == std::string::npos ? why : why.substr(id + 2);
@@ -60,7 +60,7 @@ std::string bare(const std::string& why) {
   return text.rfind("parse error", 0) != 0 || place == std::string::npos ? text : text.substr(place + 2);
 }
 
-/// Where a text is no JSON, and why. The line is left out where there is only one.
+/// Returns the place and reason of the first fault of JSON. The line is omitted where the text has only one.
 std::string fault_of(std::string_view text) {
   FirstFault fault;
   Json::sax_parse(text, &fault);
@@ -80,7 +80,7 @@ nlohmann::json parsed_json(std::string_view text, const std::string& what) {
   if (depth_of(text) > most_json_depth)
     throw UsageError(what + " has more than " + std::to_string(most_json_depth) + " objects and lists in each other");
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-  if (value.is_discarded()) throw UsageError(what + " is no JSON: " + fault_of(text));
+  if (value.is_discarded()) throw UsageError(what + " is not JSON: " + fault_of(text));
   return value;
 }
 

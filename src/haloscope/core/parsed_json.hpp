@@ -1,4 +1,4 @@
-// JSON that others have written.
+// JSON from outside.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,12 +10,12 @@
 namespace haloscope {
 
 constexpr auto most_json_bytes = static_cast<std::size_t>(bound.json_bytes.most);
-/// Values are copied, compared and written by functions that call themselves.
+/// Limits recursion: recursive functions copy, compare and write values.
 constexpr auto most_json_depth = static_cast<int>(bound.json_depth.most);
 
-/// @param what  the text in messages, "the profile machine.json".
-/// @throws UsageError for text that is no JSON, with the place of the fault, and for text that is too long or has too
-/// many objects and lists in each other.
+/// @param what  name of the text in messages, "the profile machine.json".
+/// @throws UsageError for text that is not JSON, with the place of the fault, and for text that is too long or has
+/// too many nested objects and lists.
 nlohmann::json parsed_json(std::string_view text, const std::string& what);
 
 }  // namespace haloscope

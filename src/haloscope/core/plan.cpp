@@ -11,10 +11,11 @@ namespace haloscope {
 
 namespace {
 
-/// Number of a direction of travel, 0..26; 13 is "nowhere" and serves as the tag of messages merged per peer.
+/// Returns the number of a direction of travel, 0..26; 13 is "nowhere" and serves as the tag of messages merged per
+/// peer.
 int direction_number(const Offset& v) { return (v[0] + 1) + 3 * (v[1] + 1) + 9 * (v[2] + 1); }
 
-/// A round per dimension. A reverse plan undoes the rounds of an exchange from the last to the first.
+/// Makes a round per dimension. A reverse plan undoes the rounds of an exchange from the last to the first.
 std::vector<Round> make_ordered_rounds(const Plan& plan) {
   const ExchangeSpec& spec = plan.spec;
   std::array<int, 3> order = spec.order;
@@ -38,7 +39,7 @@ std::vector<Round> make_ordered_rounds(const Plan& plan) {
   return rounds;
 }
 
-/// All directions at once; @param most  dimensions that a direction moves in.
+/// Makes one round of all directions. @param most maximum number of dimensions that a direction moves in.
 Round make_direct_round(const Plan& plan, int most) {
   Round all;
   for (int z = -1; z <= 1; ++z)
@@ -52,7 +53,8 @@ Round make_direct_round(const Plan& plan, int most) {
   return all;
 }
 
-/// Whether several ranks, or both ends of a periodic dimension, hold a plane of some quantity: the same on all ranks.
+/// Returns true if several ranks, or both ends of a periodic dimension, hold a plane of some quantity; equal on all
+/// ranks.
 bool has_common_planes(const Plan& plan) {
   for (const Quantity& q : plan.spec.quantities)
     for (int d = 0; d < plan.dims; ++d)
@@ -75,7 +77,7 @@ std::vector<Round> make_rounds_of_all(const Plan& plan) {
   return rounds;
 }
 
-/// Rounds of each quantity, where these are apart: place_of() says in which order.
+/// Makes the rounds of each quantity, where quantities have separate rounds, in the order of place_of().
 std::vector<Round> make_rounds(const Plan& plan) {
   const std::vector<Round> of_all = make_rounds_of_all(plan);
   if (!apart(plan.spec.merge)) return of_all;
@@ -89,7 +91,8 @@ std::vector<Round> make_rounds(const Plan& plan) {
   return rounds;
 }
 
-/// Quantities that share a message of a round, as groups of quantity numbers; empty ones do not travel in it.
+/// Returns quantities that share a message of a round, as groups of quantity numbers; empty groups are not sent in
+/// it.
 std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec, const Round& round) {
   std::vector<std::vector<int>> groups;
   if (!round.fields.empty()) {
@@ -109,7 +112,7 @@ std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec, const Rou
   return groups;
 }
 
-/// In a reverse plan halos are sent, and arrive at places of their own.
+/// Adds the regions of a message. In a reverse plan halos are sent, and arrive in separate quantities.
 void add_regions(Message& message, const Plan& plan, const Round& round, const std::vector<int>& group, int way) {
   const bool lands = plan.spec.reverse && !message.out;
   for (int q : group) {
@@ -120,7 +123,8 @@ void add_regions(Message& message, const Plan& plan, const Round& round, const s
   }
 }
 
-/// The messages of one round in one direction of transfer. Regions are listed by direction of travel at both ends.
+/// Adds the messages of one round in one direction of transfer. Regions are listed by direction of travel at both
+/// ends.
 void add_messages(Plan& plan, const Layout& layout, const Round& round, int number, bool out) {
   const auto groups = message_groups(plan.spec, round);
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -155,8 +159,8 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
     }
 }
 
-/// The ghost layers beyond edges, one after the other: each mirrors an inner one. Dimension by dimension, so that those
-/// beyond an edge of two or three dimensions mirror ghost points.
+/// Adds copies for the ghost layers beyond edges, in order: each mirrors an inner one. Goes dimension by dimension,
+/// so that layers beyond an edge of two or three dimensions mirror ghost points.
 void add_edges(Plan& plan, const Layout& layout) {
   const ExchangeSpec& spec = plan.spec;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
@@ -184,7 +188,7 @@ void add_edges(Plan& plan, const Layout& layout) {
     }
 }
 
-/// Bytes of all ranks' fields, halos included.
+/// Returns the bytes of all ranks' fields, halos included.
 double field_bytes(const Layout& layout, const ExchangeSpec& spec) {
   double sum = 0;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
@@ -216,13 +220,13 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (layout.has_holes() && spec.corners && layout.dims() > 1) {
     if (spec.pattern == Pattern::ordered)
       throw UsageError(
-          "an ordered exchange cannot fill corners beside a hole of the grid, since they travel through its "
+          "an ordered exchange cannot fill corners next to a hole of the grid, since they travel through its "
           "place; use a direct strategy, or corners = false");
     for (const Quantity& q : spec.quantities)
       if (q.mirrored())
         throw UsageError("field '" + q.name +
-                         "' has a mirrored edge, which corners beside a hole of the grid do not go "
-                         "with; use corners = false, or fixed edges");
+                         "' has a mirrored edge, which excludes corners next to a hole of the "
+                         "grid; use corners = false, or fixed edges");
   }
   for (int d = 0; d < layout.dims(); ++d) {
     int width = 0;

@@ -2,14 +2,14 @@
 // halo := 0; rounds and copies go backwards.
 //
 // The order of additions is the same for all strategies, so that results of floating-point numbers are, too: from the
-// last dimension to the first, and in each of them first what an exchange sends down, then what it sends up. An ordered
-// plan does so by its rounds. A direct one receives edges and corners on their own, and adds them to the faces on which
-// an ordered one would have found them.
+// last dimension to the first, and in each of them first the contributions that an exchange sends down, then those
+// that it sends up. An ordered plan does so by its rounds. A direct plan receives edges and corners separately, and
+// adds them to the faces on which an ordered plan would have found them.
 //
-// Then, in a round of its own, come the points that several ranks hold: those of nodes and faces where blocks meet.
-// Each holder gets the values of all others at once, by every strategy, and adds them as a tree: those that lie apart
-// in z first, then y, then x. A sum of two does not depend on their order, so all holders end with the same bits, also
-// beside holes, where no chain of neighbours would reach all of them.
+// Then, in a separate round, come the points that several ranks hold: points of nodes and faces where blocks meet.
+// Each holder gets the values of all others in that round, by every strategy, and adds them as a tree: holders apart
+// in z first, then y, then x. A sum of two does not depend on their order, so all holders end with the same bits,
+// also next to holes, where no chain of neighbours would reach all of them.
 #include <algorithm>
 #include <utility>
 
@@ -19,12 +19,13 @@
 namespace haloscope {
 namespace {
 
-/// The last dimension in which v moves, in the order in which additions take them: z, y, x.
+/// Returns the last dimension in which v moves, in the order of additions: z, y, x.
 int last_dimension(const Offset& v) { return v[2] != 0 ? 2 : v[1] != 0 ? 1 : 0; }
 
-/// Contributions to field `q`, and the owned points (or, in ordered rounds, halos that travel on) that they are for.
+/// Contributions to field `q`, and the owned points (or, in ordered rounds, halos that are sent on) that they are
+/// for.
 struct Arrival {
-  int quantity = -1;  ///< a landing, or the field itself where this rank is its own neighbour; -1: there are none
+  int quantity = -1;  ///< a landing, or the field itself where this rank is its own neighbour; -1: none
   Box from, to;
 };
 
@@ -41,7 +42,8 @@ class Additions {
     for (int q = 0; q < fields(); ++q)
       for (const Offset& v : ways) add(round, number, q, v);
   }
-  /// What several ranks hold, after all messages: the values that are added to have been sent.
+  /// Adds the points that several ranks hold, after all messages: the values that are added to have been sent by
+  /// then.
   void add_planes(const Round& round) {
     for (int q = 0; q < fields(); ++q) {
       for (const Offset& side : round.directions) add_holders(round, q, side);
@@ -57,7 +59,7 @@ class Additions {
   void clear(int q, const Box& box) {
     if (!box.empty()) plan_.copies.push_back({.quantity = q, .round = plan_.rounds, .to = box, .store = Store::clear});
   }
-  /// A mirrored ghost layer, backwards.
+  /// Adds the reverse of a mirrored ghost layer.
   void add_edge(Copy copy) {
     copy.to = copy.from();
     for (std::int64_t& layers : copy.shift) layers = -layers;
@@ -81,7 +83,7 @@ class Additions {
   void add(const Round& round, int number, int q, Offset v) {
     const Arrival given = arrival(round, q, v);
     if (given.quantity < 0) return;
-    Arrival face{.quantity = q, .from = {}, .to = {}};  // the field, each point where it is
+    Arrival face{.quantity = q, .from = {}, .to = {}};  // the field, each point in place
     for (v[last_dimension(v)] = 0; v != Offset{}; v[last_dimension(v)] = 0)
       if (const Arrival next = arrival(round, q, v); next.quantity >= 0) {
         face = next;
@@ -103,8 +105,8 @@ class Additions {
   const Quantity& quantity(int q) const { return plan_.spec.quantities[static_cast<std::size_t>(q)]; }
   bool holds_both_ends(int q, int d) const { return plan_.own_neighbour[d] && staggered(quantity(q).centring, d) != 0; }
 
-  /// The own points of q that lie on this side of the block in the dimensions where it is not 0, and on neither in
-  /// others.
+  /// Returns the own points of q that lie on side `side` of the block in the dimensions where it is not 0, and on
+  /// neither side in others.
   Box points_on(int q, const Offset& side) const {
     Box box = plan_.owned(q);
     for (int d = 0; d < plan_.dims; ++d) {
@@ -117,12 +119,12 @@ class Additions {
     return box;
   }
 
-  /// Where this rank has the value of a holder of its points `box`, and how far from them.
+  /// The place of a holder's value of this rank's points `box`, and the distance from them.
   struct Held {
-    int quantity = -1;  ///< -1: there is no holder
+    int quantity = -1;  ///< -1: no holder
     Index shift{0, 0, 0};
   };
-  /// @param v  from this rank to the holder; zero: this rank.
+  /// Finds the value of a holder. @param v from this rank to the holder; zero: this rank.
   Held held(const Round& round, int q, const Offset& v) const {
     if (v == Offset{}) return {.quantity = q};
     const Arrival given = arrival(round, q, v);
@@ -134,7 +136,7 @@ class Additions {
   void add_holders(const Round& round, int q, const Offset& side) {
     const Box box = points_on(q, side);
     for (int d = 0; d < plan_.dims; ++d)
-      if (side[d] > 0 && holds_both_ends(q, d)) return;  // these get the sum at the other end
+      if (side[d] > 0 && holds_both_ends(q, d)) return;  // these points get the sum at the other end
     if (box.empty()) return;
     std::array<Held, 8> values;  // bit d: on the other side of the plane in dimension d
     for (unsigned place = 0; place < values.size(); ++place) {
@@ -174,14 +176,14 @@ class Additions {
   const Layout& layout_;
 };
 
-/// @throws UsageError for a field that is not made of numbers.
+/// Checks the fields. @throws UsageError for a field that is not made of numbers.
 void check_numbers(const ExchangeSpec& spec) {
   for (const Quantity& q : spec.quantities)
     if (summand_of(q) == Summand::none)
       throw UsageError(
           "field '" + q.name + "' has points of " + std::to_string(q.element_bytes) +
-          " bytes that cannot be added: they are not, or not said to be, integers of 1, 2, 4 or 8 bytes or "
-          "reals of 4 or 8; say of which numbers a point is made (number_bytes), or accumulate its parts as "
+          " bytes that cannot be added: they are not, or not declared as, integers of 1, 2, 4 or 8 bytes or "
+          "reals of 4 or 8; declare the numbers of a point (number_bytes), or accumulate its parts as "
           "fields of another exchange");
 }
 

@@ -15,13 +15,13 @@ namespace haloscope {
 
 namespace {
 
-constexpr std::size_t most_tried = 16;  // ways to cut, of those that promise most
+constexpr std::size_t most_tried = 16;  // cuts, the most promising ones
 
-/// A block by the number of its rank in the given layout, and its neighbours above.
+/// A block by the number of its rank in the original layout, and its neighbours above.
 struct Place {
   std::array<int, 3> at{};
   std::array<int, 3> above{};           ///< -1: none
-  std::array<std::int64_t, 3> cells{};  ///< on the face between
+  std::array<std::int64_t, 3> cells{};  ///< on the face to each
 };
 
 std::vector<Place> places_of(const Layout& layout) {
@@ -41,14 +41,14 @@ std::vector<Place> places_of(const Layout& layout) {
   return places;
 }
 
-/// 0, 1, ...
+/// Returns 0, 1, ..., end - 1.
 std::vector<int> counted_to(int end) {
   std::vector<int> numbers(static_cast<std::size_t>(end));
   std::iota(numbers.begin(), numbers.end(), 0);
   return numbers;
 }
 
-/// Numbers from 0 for what ranks share, in the order of their first ranks.
+/// Numbers the keys that ranks share from 0, in the order of their first ranks.
 template <class Key>
 std::vector<int> numbered(const std::vector<Key>& keys) {
   std::map<Key, int> known;
@@ -57,7 +57,7 @@ std::vector<int> numbered(const std::vector<Key>& keys) {
   return numbers;
 }
 
-/// Node and socket of each rank by numbers from 0, sockets over all nodes.
+/// Node and socket of each rank, numbered from 0, sockets over all nodes.
 struct Groups {
   std::vector<int> node, socket;
 };
@@ -78,7 +78,7 @@ Groups groups_of(const Sites& sites, int ranks) {
   return groups;
 }
 
-/// @param rank_at  the rank at each place.
+/// Counts crossings. @param rank_at the rank at each place.
 Crossings count_crossings(const std::vector<Place>& places, const Groups& groups, const std::vector<int>& rank_at) {
   Crossings sum;
   for (std::size_t p = 0; p < places.size(); ++p)
@@ -100,13 +100,13 @@ struct Bounds {
   std::array<std::int64_t, 3> sections{};  ///< cells of the places' faces in a dimension, by layers of places
 };
 
-/// A box cut into pencils, `pencils` in two dimensions, along the third. The groups fill them one after another.
+/// A box cut into pencils, `pencils` in two dimensions, along the third. The groups fill them sequentially.
 struct Cut {
   int along = 0;
-  bool turned = false;  ///< which of the two comes first, for lines in a layer and pencils in a row
+  bool turned = false;  ///< the order of the two, for lines in a layer and pencils in a row
   std::array<int, 2> pencils{1, 1};
   double crossings = 0;  ///< if all groups were boxes
-  bool even = false;     ///< they are
+  bool even = false;     ///< all groups are boxes
 };
 
 std::array<int, 2> across(const Cut& cut) {
@@ -114,13 +114,13 @@ std::array<int, 2> across(const Cut& cut) {
   return cut.turned ? std::array{b, a} : std::array{a, b};
 }
 
-/// Gives places to groups, one kind of groups at a time.
+/// Assigns places to groups, one kind of groups at a time.
 class Arranger {
  public:
   Arranger(const Layout& layout, const std::vector<Place>& places)
       : layout_(layout), places_(places), group_(places.size(), -1) {}
 
-  /// Sort `part`, some places, so that groups of the given sizes, one after another, have compact shares.
+  /// Sorts `part`, some places, so that groups of these sizes, in order, have compact shares.
   void arrange(std::span<int> part, const std::vector<int>& sizes) {
     if (sizes.size() < 2) return;
     const Bounds bounds = bounds_of(part);
@@ -158,8 +158,8 @@ class Arranger {
     return bounds;
   }
 
-  /// The ways to cut that promise least crossings, best first.
-  /// @param size  places of a group, in the mean. @param alike  whether all groups have as many.
+  /// Returns the cuts that promise fewest crossings, best first.
+  /// @param size  places of a group, in the mean. @param alike true if all groups have equally many.
   static std::vector<Cut> cuts_of(const Bounds& bounds, double size, bool alike) {
     std::vector<Cut> cuts;
     for (int way = 0; way < 6; ++way) {
@@ -175,7 +175,7 @@ class Arranger {
         }
     }
     std::stable_sort(cuts.begin(), cuts.end(), [](const Cut& l, const Cut& r) { return l.crossings < r.crossings; });
-    // An even cut is as good as it looks, so none but the first is needed; others may disappoint.
+    // The estimate of an even cut is exact, so only the first one is needed; other cuts may be worse than estimated.
     const auto even = std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.even; });
     if (even != cuts.end() && even - cuts.begin() >= static_cast<std::ptrdiff_t>(most_tried))
       cuts[most_tried - 1] = *even;
@@ -195,7 +195,8 @@ class Arranger {
     return cut;
   }
 
-  /// Pencil after pencil, each the other way, and so are the lines in a layer: places that follow each other are near.
+  /// Sorts pencil after pencil, each in the opposite direction of the one before, and lines in a layer likewise:
+  /// consecutive places are close.
   void sort_along(std::vector<int>& part, const Bounds& bounds, const Cut& cut) const {
     const auto [a, b] = across(cut);
     const std::int64_t extent_a = bounds.extent[a], extent_b = bounds.extent[b], length = bounds.extent[cut.along];
@@ -219,7 +220,7 @@ class Arranger {
     for (std::size_t i = 0; i < part.size(); ++i) part[i] = keyed[i].second;
   }
 
-  /// Cells between places of `part` that different groups have.
+  /// Returns the cells between places of `part` of different groups.
   std::int64_t crossings_in(const std::vector<int>& part, const std::vector<int>& sizes) {
     auto at = part.begin();
     for (std::size_t g = 0; g < sizes.size(); ++g)
@@ -236,10 +237,10 @@ class Arranger {
 
   const Layout& layout_;
   const std::vector<Place>& places_;
-  std::vector<int> group_;  // of a place, -1: not in the part under way
+  std::vector<int> group_;  // of a place, -1: not in the current part
 };
 
-/// How many ranks, sorted by `group`, follow each other in one.
+/// Returns the numbers of consecutive ranks, sorted by `group`, that are in one group.
 std::vector<int> sizes_of(std::span<const int> ranks, const std::vector<int>& group) {
   std::vector<int> sizes;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -249,7 +250,8 @@ std::vector<int> sizes_of(std::span<const int> ranks, const std::vector<int>& gr
   return sizes;
 }
 
-/// The places in an order in which the ranks, sorted by sites, take them: first nodes, then the sockets of each.
+/// Returns the places in the order in which the ranks, sorted by sites, take them: first nodes, then the sockets of
+/// each.
 std::vector<int> arranged(const Layout& layout, const std::vector<Place>& places, const Groups& groups,
                           const std::vector<int>& ranks) {
   Arranger arranger(layout, places);

@@ -1,4 +1,4 @@
-// Waiting by polling.
+// Waits that poll.
 #pragma once
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 namespace haloscope {
 
-/// Tells the core that it is waiting, for a few nanoseconds.
+/// Pauses the core for a few nanoseconds.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -16,7 +16,7 @@ inline void relax() {
 #endif
 }
 
-/// A wait that may last. Loops that poll look at it now and then.
+/// A wait that may last. Polling loops check it from time to time.
 class WatchedWait {
  public:
   virtual void look() = 0;
@@ -25,19 +25,19 @@ class WatchedWait {
   ~WatchedWait() = default;
 };
 
-/// The innermost of this thread; null: nothing looks.
+/// The innermost wait of this thread; null: none is checked.
 inline thread_local WatchedWait* current_wait = nullptr;
 
-/// Throws where another rank has failed, so that waits of this thread would not end; null: nothing looks for that.
+/// Throws where another rank has failed, so that waits of this thread would not end; null: failures are not checked.
 inline thread_local void (*look_for_failures)() = nullptr;
 
-/// Called between polls of a wait that has lasted for a while. @throws what look_for_failures() does.
+/// Checks the wait; called between polls of a wait that has lasted for a while. @throws as look_for_failures() does.
 inline void look_at_wait() {
   if (look_for_failures != nullptr) look_for_failures();
   if (current_wait != nullptr) current_wait->look();
 }
 
-/// What a wait lets go on that it does not wait for itself.
+/// Work that progresses during a wait for something else.
 class PolledMeanwhile {
  public:
   virtual void poll() = 0;
@@ -46,12 +46,12 @@ class PolledMeanwhile {
   ~PolledMeanwhile() = default;
 };
 
-/// What waits of this thread that last poll; null: nothing, as on threads that may not call MPI.
+/// The work that long waits of this thread poll; null: none, as on threads that may not call MPI.
 inline thread_local PolledMeanwhile* polled_meanwhile = nullptr;
 
-/// What to do between two polls: pauses first; yields the core at once where ranks share cores, else after a while. Now
-/// and then it sleeps: Linux 6.18 has been seen not to run new threads for seconds beside those that only yield.
-/// From the first sleep on it polls polled_meanwhile.
+/// The pause between two polls: first pauses the core; yields the core immediately where ranks share cores, else
+/// after a while. From time to time it sleeps: Linux 6.18 was observed not to run new threads for seconds while other
+/// threads only yield. From the first sleep on it polls polled_meanwhile.
 class Spin {
  public:
   explicit Spin(bool yield) : left_(yield ? 0 : patience) {}
@@ -71,7 +71,7 @@ class Spin {
   }
 
  private:
-  static constexpr int patience = 20000;  // looks: a millisecond
+  static constexpr int patience = 20000;  // polls: a millisecond
   static constexpr unsigned yields_a_sleep = 256;
   static constexpr unsigned yields_a_poll = 8;  // a large message may need hundreds of polls
   int left_;

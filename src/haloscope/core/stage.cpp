@@ -8,7 +8,8 @@ namespace haloscope {
 
 namespace {
 
-/// Cells around a region that its sweep touches when it reads `layers` around the points that touch a written one.
+/// Returns the cells around a region that its sweep accesses when it reads `layers` around the points that touch a
+/// written one.
 Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<Quantity>& quantities, int dims) {
   Widths reach{};
   const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
@@ -43,7 +44,7 @@ class Resolver {
   void check(bool good, const std::string& fault) const {
     if (!good) throw UsageError("app '" + app_ + "' cannot be run: " + fault);
   }
-  /// Users, records and descriptions tell them apart by their names.
+  /// Checks that names differ: users, records and descriptions distinguish members of a list by their names.
   template <class List>
   void check_names(const List& list, const std::string& kind) const {
     for (auto one = list.begin(); one != list.end(); ++one)
@@ -57,7 +58,7 @@ class Resolver {
       check(stage.repeats >= 0 && first + stage.repeats <= count && stage.least >= 0 && stage.most >= stage.least,
             "stage '" + stage.name + "' repeats " + std::to_string(stage.repeats) + " stages " +
                 std::to_string(stage.least) + " to " + std::to_string(stage.most) +
-                " times; give it stages that there are, and no fewer times at most than at least");
+                " times; repeat stages that exist, and set most to least or more");
       for (int inner = first + 1; inner < first + stage.repeats; ++inner)
         check(step_.stages[static_cast<std::size_t>(inner)].repeats == 0,
               "stage '" + step_.stages[static_cast<std::size_t>(inner)].name + "' opens a loop inside that of stage '" +
@@ -95,7 +96,7 @@ class Resolver {
                            std::find(written.begin(), written.end(), access.quantity) != written.end();
         check(!stale, name + " reads around its points what an earlier sweep of the stage writes, '" +
                           quantity(access.quantity).name +
-                          "', which exchanges mirror at the grid's edges; make it a stage of its own");
+                          "', which exchanges mirror at the grid's edges; move it to a separate stage");
       }
       written.insert(written.end(), sweep.writes.begin(), sweep.writes.end());
     }
@@ -112,7 +113,7 @@ class Resolver {
     if (doubled.empty()) return;
     check(!flips_,
           "double-buffered quantities are written by several stages, which would change slots twice in a "
-          "step; give those of one stage one slot each");
+          "step; give the quantities of one stage one slot each");
     flips_ = true;
   }
 
@@ -124,11 +125,11 @@ class Resolver {
     check(reduction.collectives >= 1 && reduction.numbers % reduction.collectives == 0 &&
               (reduction.collectives == 1 || reduction.mode == ReduceMode::blocking),
           name + " has " + std::to_string(reduction.numbers) + " numbers for " + std::to_string(reduction.collectives) +
-              " collectives; let those divide the numbers evenly, and only a blocking reduction have several");
+              " collectives; use a number that divides them evenly, and more than 1 only for a blocking reduction");
     check(growths(stage, 1)[0][static_cast<std::size_t>(reduction.sweep)] == Widths{},
           name +
-              " is of a sweep that goes beyond the rank's own cells, because later ones of the stage read its results "
-              "around theirs; make those sweeps a stage of their own");
+              " is of a sweep that goes beyond the rank's own cells, because later sweeps of the stage read its "
+              "results around their points; move those sweeps to a separate stage");
     check_way(reduction, stage, name);
     for (const Reduction* other = stage.reductions.data(); other != &reduction; ++other)
       check(other->sweep != reduction.sweep ||
@@ -161,16 +162,16 @@ class Resolver {
     const bool written = writes(sweep, access.quantity);
     check(!written || access.layers == 0 || sweep.in_place || quantity(access.quantity).slots == 2,
           name + " reads neighbours of quantity '" + quantity(access.quantity).name +
-              "', which it overwrites; give it two slots, or say in_place");
+              "', which it overwrites; give it two slots, or set in_place");
   }
 
-  /// The stage that opens the loop which a stage is in; -1: it is in none.
+  /// Returns the stage that opens the loop which a stage is in; -1: it is in none.
   int loop_of(int number) const {
     for (int first = number; first >= 0; --first)
       if (step_.stages[static_cast<std::size_t>(first)].repeats > number - first) return first;
     return -1;
   }
-  /// Tells each stage which reductions of those before it end with it.
+  /// Sets for each stage the reductions of earlier stages that end with it.
   void resolve_ends() {
     const int count = static_cast<int>(step_.stages.size());
     for (Stage& stage : step_.stages) stage.awaited.clear();
@@ -209,7 +210,7 @@ Widths sum(Widths a, const Widths& b) {
 }
 
 /// Walks the sweeps of some steps backwards. needed[q]: layers around the own points that quantity q must have before
-/// the current sweep; touched[q]: the most layers that any sweep so far reads or writes.
+/// the current sweep; touched[q]: the maximum of layers that any sweep so far reads or writes.
 struct Backwards {
   std::vector<Widths> needed, touched;
   std::vector<std::vector<Widths>> growth;
@@ -230,7 +231,7 @@ struct Backwards {
   }
 
  private:
-  /// @return by how much the sweep's region is grown.
+  /// Steps back over a sweep. @return the layers by which the sweep's region is grown.
   Widths before(const SweepSpec& sweep) {
     Widths growth{};
     for (int w : sweep.writes) growth = wider(growth, needed[static_cast<std::size_t>(w)]);
@@ -251,7 +252,7 @@ struct Backwards {
   }
 };
 
-/// How a group of stages first uses a quantity.
+/// The first use of a quantity in a group of stages.
 enum class Use { none, reads, writes };
 
 Use first_use(const Stage& stage, int q) {
@@ -264,15 +265,16 @@ Use first_use(const Stage& stage, int q) {
   return Use::none;
 }
 
-/// Whether sweeps may read values of a quantity beyond the edge of the grid that nothing but initial data puts there.
-/// @param room  that the quantity has around the grid.
+/// Returns true if sweeps may read values of a quantity beyond the edge of the grid that only initial data set.
+/// @param room  layers that the quantity has around the grid.
 bool has_fixed_values(const Quantity& quantity, const Widths& room, const std::array<bool, 3>& periodic) {
   for (std::size_t d = 0; d < 3; ++d)
     if (!periodic[d] && room[d] > 0 && quantity.edges[d] == Edge::fixed) return true;
   return false;
 }
 
-/// From the first group of stages that uses a quantity to the last one; empty if its values outlive the step.
+/// Returns the stages from the first group that uses a quantity to the last one; empty if its values outlive the
+/// step.
 std::optional<StageGroup> lifetime_of(const Step& step, int q) {
   std::optional<StageGroup> life;
   for (const StageGroup& group : groups_of(step)) {

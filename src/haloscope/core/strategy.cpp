@@ -22,7 +22,7 @@ const std::vector<std::string>& pattern_options() {
   return options;
 }
 
-/// "name:option,option" -> name and options.
+/// Splits "name:option,option" into name and options.
 std::pair<std::string, std::vector<std::string>> cut_options(const std::string& text) {
   const auto colon = text.find(':');
   if (colon == std::string::npos) return {text, {}};
@@ -37,7 +37,7 @@ void apply_pattern_option(Strategy& strategy, const std::string& option) {
   if (option.starts_with(fields_option)) strategy.fields = from_word<Merge>(option.substr(fields_option.size()));
 }
 
-/// A text without a slash is a misspelt strategy, or a transport without its pattern.
+/// Refuses a text without a slash, which is a misspelt strategy, or a transport without its pattern.
 [[noreturn]] void refuse(const std::string& text) {
   for (const TransportTraits* traits : transport_traits())
     if (text.substr(0, text.find_first_of(":+")) == traits->name)
@@ -63,7 +63,7 @@ std::vector<TransportPart> parts_of(const Strategy& s) {
   return parts;
 }
 
-/// The transports inside and between nodes. @param text  the strategy as it was written.
+/// Checks the transports inside and between nodes. @param text the strategy as written.
 void check_pair(const Strategy& s, const std::string& text) {
   const TransportTraits &inside = find_traits(s.transport), &outside = find_traits(s.between);
   if (!inside.inside_nodes || outside.inside_nodes || outside.device)
@@ -76,7 +76,7 @@ void check_pair(const Strategy& s, const std::string& text) {
 void refuse_rounds_under_way(const Strategy& s) {
   if (s.fields == Merge::pipelined && collective_rounds(s))
     throw UsageError("strategy '" + to_string(s) +
-                     "' starts a round while the one before is under way, and those of its transport are collective; "
+                     "' starts a round while the one before is in flight, and rounds of its transport are collective; "
                      "use fields=serial, or another transport such as p2p");
 }
 
@@ -113,7 +113,7 @@ Strategy::Strategy(const std::string& text) {
   check_options(transport, transport_options);
   if (plus != std::string::npos) std::tie(between, between_options) = cut_options(way.substr(plus + 1));
   if (transport == "reference" || between == "reference")
-    throw UsageError("strategy 'reference' fills all halos at once; write it alone, without a pattern");
+    throw UsageError("strategy 'reference' fills all halos in one round; write it alone, without a pattern");
   if (plus != std::string::npos) check_pair(*this, text);
   refuse_rounds_under_way(*this);
 }
@@ -167,7 +167,7 @@ bool calls_concurrently(const Strategy& strategy) {
 
 std::string refused_single_messages(const Strategy& strategy) {
   const std::string asked = "strategy '" + to_string(strategy) + "' cannot move single messages, as a pipeline does: ";
-  if (strategy.is_reference()) return asked + "it fills all halos at once; use a transport such as p2p";
+  if (strategy.is_reference()) return asked + "it fills all halos in one round; use a transport such as p2p";
   for (const TransportPart& part : parts_of(strategy)) {
     if (!part.traits.single_messages || part.collective())
       return asked +

@@ -12,7 +12,7 @@ namespace haloscope {
 
 namespace {
 
-/// One character of a text: its code and its bytes; a byte that begins no UTF-8 is a character of its own.
+/// One character of a text: its code and its bytes; a byte that does not begin valid UTF-8 is a separate character.
 struct Character {
   std::uint32_t code;
   std::size_t bytes;
@@ -35,7 +35,7 @@ Character first_of(std::string_view text) {
   return good ? Character{code, bytes, true} : Character{lead, 1, false};
 }
 
-/// Whether a character steers a terminal or the direction of writing.
+/// Returns true if a character controls a terminal or the direction of writing.
 bool steers(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || (code >= 0x200e && code <= 0x200f) ||
          (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;

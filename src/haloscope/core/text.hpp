@@ -1,4 +1,4 @@
-// Writes texts without loss, and makes texts from outside printable.
+// Texts: written without loss, and made printable where they come from outside.
 #pragma once
 
 #include <locale>
@@ -8,8 +8,8 @@
 
 namespace haloscope {
 
-/// A stream that a text is written into. Other streams leave out what they have no memory for, and report nothing; this
-/// one throws std::bad_alloc. Numbers are the same in every locale that the program may set.
+/// A stream that a text is written into. Other streams silently drop text when memory is exhausted; this one throws
+/// std::bad_alloc. Numbers have the same format in every locale that the program may set.
 class TextStream : public std::ostringstream {
  public:
   TextStream() {
@@ -18,13 +18,14 @@ class TextStream : public std::ostringstream {
   }
 };
 
-/// The number with so many digits after the point. Unlike printf, the same in every locale that the program may set.
+/// Returns the number with `digits` digits after the point. Unlike with printf, the text is the same in every locale
+/// that the program may set.
 std::string with_digits(double number, int digits);
 
 constexpr std::size_t most_shown = 200;
 
-/// The text on one line, cut after so many characters: control characters, those that change the direction of writing,
-/// line ends and bytes that are no UTF-8 stand as \x1b, \u202e.
+/// Returns the text on one line, cut after `most` characters: control characters, characters that change the
+/// direction of writing, line ends and bytes that are not UTF-8 are written as \x1b, \u202e.
 std::string shown(std::string_view text, std::size_t most = most_shown);
 
 }  // namespace haloscope

@@ -53,12 +53,13 @@ void add_traits(const TransportTraits& traits) {
 
 namespace {
 
-/// The digits of `word` if it gives a number to `option`; else null.
+/// Returns the digits of `word` if it sets a number of `option`; else null.
 const char* digits_for(const std::string& option, const std::string& word) {
   return word.starts_with(option) && word[option.size()] == '=' ? word.c_str() + option.size() + 1 : nullptr;
 }
 
-/// Whether a word is an option with a number. @throws UsageError where the number is none or out of range.
+/// Returns true if a word is an option with a number. @throws UsageError where the number is malformed or out of
+/// range.
 bool check_number(const TransportTraits& traits, const std::string& word) {
   for (const NumberOption& option : traits.numbers)
     if (const char* const digits = digits_for(option.name, word)) {

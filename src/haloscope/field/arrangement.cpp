@@ -11,11 +11,12 @@ namespace {
 constexpr std::size_t guard = 256;  // bytes free before the first, between any two and after the last block
 constexpr std::byte canary{0xC5};
 
-// Counts blocks of the whole process, so that fields of different Arrangements do not start alike either.
+// Counts blocks of the whole process, so that fields of different Arrangements start at different offsets, too.
 std::atomic<std::uint64_t> blocks_so_far{0};
 
-/// The part of a block that other ranks may read or write, given the bytes between its planes (rows in 2D, points in
-/// 1D): the layers of the slowest dimension next to another rank if only that dimension is split, else all of it.
+/// Returns the part of a block that other ranks may read or write, from the bytes between its planes (rows in 2D,
+/// points in 1D): the layers of the slowest dimension next to another rank if only that dimension is split, else all
+/// of it.
 std::vector<ByteRange> reached_of(const Plan& plan, int q, const ByteRange& block, std::int64_t pitch) {
   const auto remote = [&](int d) {
     return (plan.has_neighbour[d][0] || plan.has_neighbour[d][1]) && !plan.own_neighbour[d];
@@ -33,8 +34,8 @@ std::vector<ByteRange> reached_of(const Plan& plan, int q, const ByteRange& bloc
           {block.begin + static_cast<std::size_t>(high * pitch), block.end}};
 }
 
-/// The bytes by which to shift a block so that its private middle, where it fills a huge page, begins on one; whole
-/// small pages.
+/// Returns the bytes, in whole small pages, by which to shift a block so that its private middle, where it fills a
+/// huge page, begins on one.
 std::size_t to_huge_page(const std::vector<ByteRange>& reached) {
   if (reached.size() != 2 || reached[1].begin - reached[0].end < huge_page) return 0;
   const std::size_t middle = round_up(reached[0].end, small_page);
@@ -71,7 +72,7 @@ Arrangement::Arrangement(const Plan& plan, const std::vector<int>& slots, bool o
         static_cast<std::size_t>((extent[2] - 1) * stride[2] + (extent[1] - 1) * stride[1] + extent[0] * element_bytes);
     first_.push_back(blocks_.size());
     for (int s = 0; s < slots[q]; ++s) {
-      // Point (0, 0, 0) at the start of a cache line, and with it every row of a field whose rows are whole lines.
+      // Point (0, 0, 0) is at the start of a cache line, and with it every row of a field whose rows are whole lines.
       const auto lead = -(box.lo[0] * element_bytes + box.lo[1] * stride[1] + box.lo[2] * stride[2]);
       std::size_t at = staggered_offset(bytes_ + guard, blocks_so_far++);
       at = round_up(at, static_cast<std::size_t>(line)) + static_cast<std::size_t>((line - lead % line) % line);
@@ -117,7 +118,7 @@ Views Arrangement::views(std::byte* memory) const {
   return views;
 }
 
-/// The row that a byte is in or, where it is beyond the end of one, that row.
+/// Returns the row that a byte is in or, where it is beyond the end of one, that row.
 std::int64_t Arrangement::row_at(const Block& b, std::size_t at) {
   if (at <= b.bytes.begin) return 0;
   const auto from_first = static_cast<std::int64_t>(at - b.bytes.begin);
@@ -139,13 +140,12 @@ ByteRange Arrangement::cut(const ByteRange& rest, std::size_t most) const {
   if (rest.size() <= most) return rest;
   const std::size_t end = cut_before(rest.begin + most);
   if (end <= rest.begin)
-    throw UsageError(
-        "fields are to pass " + std::to_string(most) +
-        " bytes at a time, and one of their points has more; use as many as the largest point has, or more");
+    throw UsageError("fields cannot pass in parts of " + std::to_string(most) +
+                     " bytes, since one of their points has more; use at least the bytes of the largest point");
   return {rest.begin, end};
 }
 
-/// visit(const ByteRange&) for what lies between and around rows, until it returns false.
+/// Calls visit(const ByteRange&) for the bytes between and around rows, until it returns false.
 template <class Visit>
 bool Arrangement::all_gaps(const ByteRange& within, Visit visit) const {
   std::size_t at = within.begin;

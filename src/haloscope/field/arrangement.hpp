@@ -1,4 +1,5 @@
-// How the fields of one rank lie in one piece of memory, the host's or a device's: offsets, no memory of its own.
+// Arrangements of the fields of one rank in one piece of memory, of the host or a device: offsets, without the
+// memory.
 #pragma once
 
 #include <algorithm>
@@ -13,56 +14,56 @@
 
 namespace haloscope {
 
-/// Points of one slot that follow each other in x: a row of it, or a part of a row.
+/// Points of one slot that are contiguous in x: a row of it, or a part of a row.
 struct RowPart {
   int quantity = 0, slot = 0;
   Index first{0, 0, 0};
   std::int64_t points = 0;
-  ByteRange bytes;  ///< where they lie, from the beginning of the memory
+  ByteRange bytes;  ///< their place, from the beginning of the memory
 };
 
-/// What of it is in a box; no points where nothing is.
+/// Returns the part of a row in a box, possibly without points.
 RowPart intersect(const RowPart& row, const Box& box);
 
-/// Every quantity of a plan, in every slot, with its halos, and guards around them.
+/// The places of every quantity of a plan, in every slot, with its halos, and guards around them.
 class Arrangement {
  public:
   Arrangement() = default;
-  /// @param plan   gives the points of each quantity, `plan.allocated(q)`.
+  /// @param plan   has the points of each quantity, `plan.allocated(q)`.
   /// @param slots  buffers per quantity, >= 1.
-  /// @param on_device  rows begin where the lines of a device do.
-  /// @param shared  other ranks reach the memory: a private middle that fills a huge page begins on one.
+  /// @param on_device  rows begin at cache lines of a device.
+  /// @param shared  other ranks access the memory: a private middle that fills a huge page begins on one.
   /// @throws UsageError for slots < 1.
   Arrangement(const Plan& plan, const std::vector<int>& slots, bool on_device, bool shared = false);
 
-  /// Bytes of everything, guards included.
+  /// Returns the bytes of everything, guards included.
   std::size_t bytes() const { return bytes_; }
-  /// Bytes of all slots of all quantities.
+  /// Returns the bytes of all slots of all quantities.
   std::int64_t size() const;
-  /// One slot, halos and padding included, from its first to its last allocated point.
+  /// Returns the bytes of one slot, halos and padding included, from its first to its last allocated point.
   ByteRange range(int quantity, int slot) const { return block(quantity, slot).bytes; }
-  /// From the first to the last point of a box of a slot; nothing for an empty one.
+  /// Returns the bytes from the first to the last point of a box of a slot; none for an empty box.
   ByteRange range(int quantity, int slot, const Box& box) const;
-  /// What other ranks may read or write during an exchange, in ascending order.
+  /// Returns the bytes that other ranks may read or write during an exchange, in ascending order.
   const std::vector<ByteRange>& reached() const { return reached_; }
   int slots(int quantity) const;
   Views views(std::byte* memory) const;
 
-  /// Up to `most` bytes from the beginning of `rest`, so many that no point is cut.
-  /// @throws UsageError where there are none: a point is larger.
+  /// Returns at most `most` bytes from the beginning of `rest`, without cutting a point.
+  /// @throws UsageError if a point is larger than `most`.
   ByteRange cut(const ByteRange& rest, std::size_t most) const;
-  /// visit(const RowPart&) for all rows within some bytes, in the order in which they lie. No point may be cut.
+  /// Calls visit(const RowPart&) for all rows within some bytes, in the order of addresses. No point may be cut.
   template <class Visit>
   void each_row(const ByteRange& within, Visit visit) const {
     for (const Block& block : blocks_) each_row(block, within, visit);
   }
 
-  /// Write a canary into every byte between and around the rows (row padding included), of those within some bytes.
-  /// @param here  where these bytes are now.
+  /// Writes a canary into every byte between and around the rows (row padding included) that is within some bytes.
+  /// @param here  current address of these bytes.
   void set_canaries(const ByteRange& within, std::byte* here) const;
-  /// Whether every canary is as set_canaries() left it.
+  /// Returns true if every canary is as set_canaries() left it.
   bool canaries_alive(const ByteRange& within, const std::byte* here) const;
-  /// From now on the gaps between a quantity's rows hold no canaries.
+  /// Removes the canaries in the gaps between a quantity's rows from now on.
   void drop_canaries_within(int quantity);
 
  private:
@@ -94,7 +95,7 @@ class Arrangement {
 
   std::size_t bytes_ = 0;
   std::vector<std::size_t> first_;  // by quantity: its first block
-  std::vector<Block> blocks_;       // by quantity, then slot; in the order in which they lie
+  std::vector<Block> blocks_;       // by quantity, then slot, which is the order of addresses
   std::vector<ByteRange> reached_;
 };
 

@@ -14,9 +14,9 @@ namespace haloscope {
 namespace {
 
 constexpr std::int64_t line_bytes = cache_line;
-constexpr std::size_t checked_from = std::size_t{64} << 20;  // smaller pieces need no look at what the machine has
+constexpr std::size_t checked_from = std::size_t{64} << 20;  // smaller pieces are not checked
 constexpr std::size_t huge_from = std::size_t{128} << 10;
-constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that certainly comes from memory
+constexpr std::int64_t in_step_from = std::int64_t{64} << 20;  // bytes of a block that no cache holds
 
 std::atomic<std::int64_t> taken{0};
 
@@ -41,12 +41,12 @@ Memory::Memory(std::size_t bytes, const char* purpose) {
   void* at = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) throw OutOfMemory(purpose, bytes, available_memory());
   auto* begin = static_cast<std::byte*>(at);
-  if (huge) {  // give the unaligned ends back
+  if (huge) {  // unmap the unaligned ends
     const auto head = round_up(reinterpret_cast<std::uintptr_t>(at), huge_page) - reinterpret_cast<std::uintptr_t>(at);
     if (head > 0) munmap(begin, head);
     if (huge_page - head > 0) munmap(begin + head + wanted, huge_page - head);
     begin += head;
-    madvise(begin, wanted, MADV_HUGEPAGE);  // a wish: without it the memory works all the same
+    madvise(begin, wanted, MADV_HUGEPAGE);  // optional: the memory works without it
   }
   data_ = begin;
   size_ = wanted;
@@ -82,7 +82,7 @@ void move_to_huge_pages(std::span<std::byte> bytes) {
   }();
   const auto first = round_up(reinterpret_cast<std::uintptr_t>(bytes.data()), huge_page);
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / huge_page * huge_page;
-  if (allowed && first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_COLLAPSE);  // a wish
+  if (allowed && first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_COLLAPSE);  // optional
 }
 
 void free_pages(std::span<std::byte> bytes) {
@@ -101,7 +101,7 @@ std::int64_t resident_bytes(std::span<const std::byte> bytes) {
 }
 
 std::size_t staggered_offset(std::size_t at, std::uint64_t number) {
-  // Half a page and three lines: neighbours are far apart, and 64 blocks pass before a start repeats.
+  // Half a page and three lines: consecutive blocks start far apart, and a start repeats only after 64 blocks.
   const std::size_t start = number * (small_page / 2 + 3 * line_bytes) % small_page;
   const std::size_t candidate = at / small_page * small_page + start;
   return candidate >= at ? candidate : candidate + small_page;

@@ -15,25 +15,26 @@ namespace haloscope {
 
 constexpr std::size_t cache_line = 64, small_page = 4096, huge_page = std::size_t{2} << 20;  ///< bytes
 
-/// The smallest multiple of `to` that is not less than `bytes`.
+/// Returns the smallest multiple of `to` that is not less than `bytes`.
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
-/// `bytes` rounded up to whole cache lines, so that whatever follows begins on a new line.
+/// Returns `bytes` rounded up to whole cache lines, so that subsequent data begin on a new line.
 constexpr std::size_t whole_lines(std::int64_t bytes) { return round_up(static_cast<std::size_t>(bytes), cache_line); }
 
-/// @param purpose  for messages, as "fields".
-/// @throws OutOfMemory for more than the machine, or the control group of this process, has in all: the system may
-///         grant that, and end the process when it is written.
+/// @param purpose  for errors, such as "fields".
+/// @throws OutOfMemory for more than the total of the machine, or of the control group of this process: the system
+///         may grant that, and end the process when it is written.
 void require_memory(std::size_t bytes, const char* purpose);
 
-/// Zeroed memory that nobody has touched yet, so the first thread to write a page decides where it lives. Move-only.
+/// Zeroed memory that was not accessed yet, so that the first thread to write a page decides its NUMA node.
+/// Move-only.
 class Memory {
  public:
   Memory() = default;
   /// @param bytes  size; from 128 KiB on, the memory is aligned to 2 MiB and huge pages are requested.
-  /// @param purpose  for messages, as "fields".
+  /// @param purpose  for errors, such as "fields".
   /// @throws OutOfMemory where the system refuses, and as require_memory() does.
   explicit Memory(std::size_t bytes, const char* purpose = "fields");
-  /// Memory that `keeper` owns (a shared window, say) and gives back when it is destroyed.
+  /// Refers to memory that `keeper` owns (such as a shared window) and frees when it is destroyed.
   Memory(std::byte* data, std::size_t bytes, std::shared_ptr<void> keeper)
       : data_(data), size_(bytes), keeper_(std::move(keeper)) {}
   ~Memory();
@@ -49,17 +50,17 @@ class Memory {
   std::shared_ptr<void> keeper_;
 };
 
-/// Bytes that the Memory objects of this process have taken from the system so far, given back since or not. What
-/// keepers own does not count.
+/// Returns the bytes that the Memory objects of this process have allocated so far, freed since or not. Memory of
+/// keepers does not count.
 std::int64_t taken_bytes();
 
-/// Give the whole pages among some bytes of private memory back to the system. The addresses stay usable; what lay
-/// there is zeros when it is next touched.
+/// Returns the whole pages among some bytes of private memory to the system. The addresses stay usable; the bytes are
+/// zeros at the next access.
 void free_pages(std::span<std::byte> bytes);
-/// Have some bytes of private memory, anybody's, lie in huge pages from now on, where the system lets programs ask for
-/// them and can (Linux 6.1 or newer). Contents and addresses stay; the system copies them once.
+/// Moves some bytes of private memory, also of a caller, to huge pages, where the system provides them on request
+/// (Linux 6.1 or newer). Contents and addresses stay; the system copies them once.
 void move_to_huge_pages(std::span<std::byte> bytes);
-/// How many of some bytes are in memory now, by whole pages; 0 where the system does not say.
+/// Returns the number of some bytes that are resident, by whole pages; 0 where the system does not report it.
 std::int64_t resident_bytes(std::span<const std::byte> bytes);
 
 /// Bytes `begin` to `end` of some memory, `end` not included.
@@ -68,24 +69,25 @@ struct ByteRange {
   std::size_t size() const { return end - begin; }
 };
 
-/// Where memory for fields comes from: called with a number of bytes and the ranges of them that other ranks may read
-/// or write during an exchange, in ascending order; returns zeroed memory at the start of a page.
+/// A source of memory for fields: called with a number of bytes and the ranges of them that other ranks may read or
+/// write during an exchange, in ascending order; returns zeroed memory at the start of a page.
 using Allocator = std::function<Memory(std::size_t, const std::vector<ByteRange>&)>;
 
-/// The first offset >= `at` for block number `number`. Successive blocks start at different places of a page: a load
-/// stalls when its address equals that of a recent store modulo 4096 (a sweep over two such fields runs 2.5 times
-/// slower).
+/// Returns the first offset >= `at` for block number `number`. Successive blocks start at different places of a page:
+/// a load stalls when its address equals that of a recent store modulo 4096 (a sweep over two such fields runs 2.5
+/// times slower).
 std::size_t staggered_offset(std::size_t at, std::uint64_t number);
 
-/// Bytes between points neighbouring in x, y, z of a block of `extent` points. Dense (fewest cache lines per halo),
-/// with two exceptions: a row or plane pitch that is 0 modulo 4096 gets one more cache line, and rows of 2D blocks, and
-/// of blocks of 64 MiB or more, are an odd number of whole lines. In 2D, stores then cross no line, which makes sweeps
-/// in the cache up to 1.6 times faster; in 3D that gains little, and planes would have gaps. Non-temporal stores of
-/// several rows at once then need no joining, which makes 3D sweeps from memory a fifth faster.
+/// Returns the bytes between points neighbouring in x, y, z of a block of `extent` points. Dense (fewest cache lines
+/// per halo), with two exceptions: a row or plane pitch that is 0 modulo 4096 gets one more cache line, and rows of
+/// 2D blocks, and of blocks of 64 MiB or more, are an odd number of whole lines. In 2D, stores then cross no line,
+/// which makes sweeps in the cache up to 1.6 times faster; in 3D that gains little, and planes would have gaps.
+/// Non-temporal stores of several rows in one sweep then need not be joined, which makes 3D sweeps from memory a
+/// fifth faster.
 std::array<std::int64_t, 3> field_strides(const Index& extent, int element_bytes);
 
-/// The same of a block in the memory of a device: rows are whole lines of a device, so that a warp's loads, and
-/// those of 16 bytes, all begin where lines do. Rows of elements that do not fill a line are dense.
+/// The same for a block in the memory of a device: rows are whole cache lines of a device, so that a warp's loads,
+/// and loads of 16 bytes, all begin at lines. Rows of elements that do not fill a line are dense.
 std::array<std::int64_t, 3> device_strides(const Index& extent, int element_bytes);
 inline constexpr std::int64_t device_line = 128;
 

@@ -8,7 +8,7 @@
 namespace haloscope {
 namespace {
 
-/// What a dimension adds to the distance of two points: 0 to `most` times a stride.
+/// The steps of a dimension in the distance of two points: 0 to `most` times a stride.
 struct Steps {
   std::int64_t stride, most;
 };
@@ -25,7 +25,7 @@ class Distances {
       same == all_.end() ? all_.push_back(more) : void(same->most += more.most);
     }
   }
-  /// Whether there is a distance from `low` to `high`.
+  /// Returns true if a distance from `low` to `high` exists.
   bool any_within(std::int64_t low, std::int64_t high) {
     std::sort(all_.begin(), all_.end(), [](const Steps& a, const Steps& b) { return a.stride > b.stride; });
     reach_.assign(all_.size() + 1, 0);
@@ -38,8 +38,8 @@ class Distances {
   }
 
  private:
-  /// The same for the steps from number `k` on, longest first. Nothing is searched where the ends decide, or where no
-  /// multiple of what divides all strides lies between them.
+  /// The same for the steps from number `k` on, longest first. Skips the search where the ends decide, or where no
+  /// multiple of the common divisor of all strides lies between them.
   bool search(std::size_t k, std::int64_t low, std::int64_t high) const {
     if (high < 0 || low > reach_[k]) return false;
     if (low <= 0 || high >= reach_[k]) return true;
@@ -54,7 +54,7 @@ class Distances {
   }
 
   std::vector<Steps> all_;
-  std::vector<std::int64_t> reach_, divisor_;  // of the steps from a number on
+  std::vector<std::int64_t> reach_, divisor_;  // over the steps from a number on
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Whether points of two arrays share memory: exact for any strides, since components of structs interleave.
+// Overlap of arrays in memory: exact for any strides, since components of structs interleave.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@ struct Extent {
   std::int64_t begin = 0, end = 0;
 };
 
-/// From the first to the last byte of all points, with what lies between them.
+/// Returns the memory from the first to the last byte of all points, including gaps.
 Extent extent_of(const PointSet& set);
 
-/// Whether all strides and points stay within an address space. Other sets have no extent.
+/// Returns true if all strides and points stay within an address space. Other sets have no extent.
 bool is_addressable(const PointSet& set);
 
-/// Whether a byte belongs to points of both. Points of each set share no memory among themselves.
+/// Returns true if a byte belongs to points of both sets. Points of one set must not share memory with each other.
 /// Cost: some comparisons for arrays apart, of equal strides, or members of the same structs; for arrays of different
 /// strides that interleave, at most about one step for each row.
 bool share_memory(const PointSet& a, const PointSet& b);
@@ -38,8 +38,8 @@ struct FieldPoints {
   PointSet set;
 };
 
-/// Two that share memory, the one of the field that comes first before the other; none.
-/// @param may_share  where true, two need not be apart.
+/// Returns two that share memory, in the order of their fields; empty if none do.
+/// @param may_share  returns true for two that may share memory.
 /// Cost: a comparison for each pair whose memory interleaves.
 std::optional<std::pair<FieldPoints, FieldPoints>> find_sharing(
     const std::vector<FieldPoints>& all, const std::function<bool(const FieldPoints&, const FieldPoints&)>& may_share);

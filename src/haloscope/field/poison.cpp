@@ -5,8 +5,8 @@
 namespace haloscope {
 namespace {
 
-/// How one type of number is poisoned: `pattern` and the side in its last four bits. Of what arithmetic makes of it,
-/// `kept` are the bits that tell; a NaN becomes quiet, and may change its sign.
+/// The poison of one type of number: `pattern`, with the side in its last four bits. `kept` are the bits that
+/// arithmetic preserves and that identify it; a NaN becomes quiet, and may change its sign.
 template <class Bits>
 struct Poison {
   Bits pattern, kept;

@@ -1,6 +1,6 @@
-// Poison: values that show where a stale halo was read. Reals hold a signalling NaN, which arithmetic hands on with the
-// side of the halo that it came from; integers of 1, 2, 4 or 8 bytes the bytes DB with the side in the last four bits;
-// other points the bytes DB.
+// Poison: values that show where a stale halo was read. Reals hold a signalling NaN, which arithmetic propagates with
+// the side of the halo that it came from; integers of 1, 2, 4 or 8 bytes hold the bytes DB with the side in the last
+// four bits; other points hold the bytes DB.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace haloscope {
 
-/// The bits that tell poison among numbers of 4 or 8 bytes, whatever arithmetic has made of it.
+/// The bits that identify poison among numbers of 4 or 8 bytes, also after arithmetic.
 struct PoisonBits {
-  int bytes = 0;  ///< of a number; 0: there is no telling
+  int bytes = 0;  ///< of a number; 0: poison cannot be identified
   std::uint64_t pattern = 0, kept = 0;
   HALOSCOPE_ON_BOTH_SIDES bool is_in(std::uint64_t value) const {
     const std::uint64_t side = value & 0xF;
@@ -30,16 +30,16 @@ struct Side {
   bool high = false;
   bool operator==(const Side&) const = default;
 };
-/// "the low side in x".
+/// Returns "the low side in x".
 std::string to_string(const Side& side);
 
-/// The side beyond which the points of a halo's box lie: of several, that of the last dimension.
+/// Returns the side beyond which the points of a halo's box lie: of several, the side of the last dimension.
 Side side_of(const Box& box, const Box& owned);
 
-/// Write poison into the points of a box. Cost: one store a number.
+/// Writes poison into the points of a box. Cost: one store a number.
 void poison(const SlotView& view, const Quantity& quantity, const Box& box, const Side& from);
 
-/// A box of a field that is to be poisoned.
+/// A box of a field to be poisoned.
 struct PoisonSpot {
   int quantity = 0;
   Box box;
@@ -53,10 +53,12 @@ struct Leak {
   Index point{0, 0, 0};
   Side from;
 };
-/// "own point (0, 3) of field 'u', globally (8, 3)," for texts. @param first  the rank's first own cell, global.
+/// Returns "own point (0, 3) of field 'u', globally (8, 3)," for error texts. @param first the rank's first own cell,
+/// global.
 std::string name_point(const Leak& leak, const Quantity& quantity, const Index& first, int dims);
-/// The first point of a box, x first, that holds poison, arithmetic of poison, or a copy of it. Numbers of 1 or 2 bytes
-/// and points that are no numbers are not looked at: they may be right. Cost: one load a number.
+/// Returns the first point of a box, x first, that holds poison, a result of arithmetic on poison, or a copy of it.
+/// Numbers of 1 or 2 bytes and points that are not numbers are not checked: such values may be valid. Cost: one load
+/// a number.
 std::optional<Leak> find_poison(const SlotView& view, const Quantity& quantity, const Box& box);
 
 }  // namespace haloscope

@@ -11,11 +11,12 @@ namespace haloscope {
 namespace {
 
 constexpr std::int64_t line = 64;                 // bytes of a cache line
-constexpr std::int64_t longest_short_row = line;  // beyond it, memcpy's own loop is as good
+constexpr std::int64_t longest_short_row = line;  // beyond it, the loop of memcpy is equally fast
 
 std::int64_t lines_of(std::int64_t bytes) { return (bytes + line - 1) / line; }
 
-/// The addresses one side of a copy touches in step 0 (a row or a plane), and how they move from step to step.
+/// The addresses that one side of a copy accesses in step 0 (a row or a plane), and their distances from step to
+/// step.
 struct Track {
   std::intptr_t begin = 0, end = 0;
   std::int64_t step = 0;   // between the steps that are reordered
@@ -35,8 +36,8 @@ Track hull(const Track& t, const Reach& reach) {
 
 bool meet(const Track& a, const Track& b) { return a.begin < b.end && b.begin < a.end; }
 
-/// Whether `a` in some step touches bytes that `b` touches in an earlier step of the same repetition. May say yes
-/// needlessly, never no.
+/// Returns true if `a` in some step accesses bytes that `b` accesses in an earlier step of the same repetition. False
+/// positives are possible, false negatives are not.
 bool crosses(const Track& a, const Track& b, const Reach& reach) {
   if (reach.steps == 1 || !meet(hull(a, reach), hull(b, reach))) return false;
   if (a.step != b.step || (reach.outer > 1 && a.outer != b.outer)) return true;
@@ -60,7 +61,8 @@ Track row_track(const std::byte* at, std::int64_t row, std::int64_t plane, const
   return {begin, begin + c.row_bytes, row, plane};
 }
 
-/// Whether running `first` and `second` step by step together gives what running one after the other gives.
+/// Returns true if running `first` and `second` together, step by step, has the same result as running them
+/// sequentially.
 template <class MakeTrack>
 bool interleave(const BlockCopy& first, const BlockCopy& second, const Reach& reach, MakeTrack track) {
   const Track from1 = track(first.from, first.from_row, first.from_plane, first);
@@ -74,7 +76,8 @@ bool plane_by_plane(const BlockCopy& first, const BlockCopy& second) {
   return first.planes == second.planes && interleave(first, second, {first.planes, 1}, plane_track);
 }
 
-/// Whether two copies read or write among each other, as those of one field do. Only then do they share cache lines.
+/// Returns true if the bytes that two copies read, or write, interleave, as in copies of one field. Only then do they
+/// share cache lines.
 bool same_field(const BlockCopy& a, const BlockCopy& b) {
   const auto read = [](const BlockCopy& c) {
     return hull(plane_track(c.from, c.from_row, c.from_plane, c), {c.planes, 1});
@@ -91,7 +94,8 @@ bool row_by_row(const BlockCopy& first, const BlockCopy& second) {
          interleave(first, second, {first.rows, first.planes}, row_track);
 }
 
-/// Contiguous rows become one row and contiguous planes one plane; a lone dimension gets strides that do not matter.
+/// Merges contiguous rows into one row and contiguous planes into one plane; a dimension of extent 1 gets strides
+/// that do not matter.
 BlockCopy merged(BlockCopy c) {
   if (c.rows > 1 && c.from_row == c.row_bytes && c.to_row == c.row_bytes) {
     c.row_bytes *= c.rows;
@@ -106,9 +110,9 @@ BlockCopy merged(BlockCopy c) {
   return c;
 }
 
-/// Prefetches the cache line needed `rows_ahead` rows from here: rows of a face lie a line or more apart, so few loads
-/// would be in flight otherwise. Measured at 128^3 doubles: own-neighbour x faces 20 % faster, unpacking 2 times,
-/// packing 1.2 times; nothing where the field fits the L2 cache. Addresses beyond the field do no harm.
+/// Prefetches the cache line needed `rows_ahead` rows from here: rows of a face are a line or more apart, so few
+/// loads would be in flight otherwise. Measured at 128^3 doubles: own-neighbour x faces 20 % faster, unpacking 2
+/// times, packing 1.2 times; no gain where the field fits the L2 cache. Addresses beyond the field do no harm.
 constexpr std::int64_t rows_ahead = 64;
 enum class Ahead { none, read, write };
 
@@ -119,7 +123,7 @@ void fetch(const std::byte* at, std::int64_t row) {
   if constexpr (ahead == Ahead::write) __builtin_prefetch(line, 1);
 }
 
-/// One plane of one copy, or of two copies row by row; Bytes > 0: short rows of that many bytes.
+/// Runs one plane of one copy, or of two copies row by row; Bytes > 0: short rows of `Bytes` bytes.
 template <int Bytes, Ahead ahead>
 void one(const BlockCopy& c, std::int64_t plane) {
   const std::byte* from = c.from + plane * c.from_plane;
@@ -149,9 +153,10 @@ void two(const BlockCopy& c, const BlockCopy& d, std::int64_t plane) {
   }
 }
 
-/// One row per plane, as in y faces: prefetches the next plane's row, both ends. 10 % of an exchange at 64^3 doubles.
+/// Copies one row per plane, as in y faces, and prefetches the next plane's row, both ends. Saves 10 % of an exchange
+/// at 64^3 doubles.
 void lone_row(const BlockCopy& c, std::int64_t plane) {
-  constexpr std::int64_t longest = 4096;  // the hardware follows longer rows well
+  constexpr std::int64_t longest = 4096;  // the hardware prefetches longer rows well
   const std::byte* from = c.from + plane * c.from_plane;
   std::byte* to = c.to + plane * c.to_plane;
   if (c.row_bytes < longest)
@@ -259,7 +264,8 @@ void run_plane(const BlockCopy* copies, bool pair, std::int64_t plane) {
   }
 }
 
-/// A share of every plane: some of its rows or, of fewer rows than shares, some lines of every row. May be empty.
+/// Returns a share of every plane: some of its rows or, of fewer rows than shares, some lines of every row. May be
+/// empty.
 BlockCopy part_of(BlockCopy c, Share share) {
   if (c.rows >= share.parts) {
     const std::int64_t begin = share_begin(c.rows, share);
@@ -353,7 +359,7 @@ void CopyList::run(Share share) const {
 }
 
 void CopyList::run_stage(int stage, Share share) const {
-  constexpr std::int64_t enough = 4;  // planes per share: with fewer, one plane more or less matters
+  constexpr std::int64_t enough = 4;  // planes per share: with fewer, shares would be uneven
   for (std::size_t s = stages_[stage].begin; s < stages_[stage].end; ++s) {
     const Sheet& sheet = sheets_[s];
     if (sheet.planes_apart && (sheet.planes >= enough * share.parts || !sheet.rows_apart))
@@ -365,7 +371,7 @@ void CopyList::run_stage(int stage, Share share) const {
   }
 }
 
-/// One share of each copy of a sheet, copy by copy.
+/// Runs one share of each copy of a sheet, copy by copy.
 void CopyList::run_rows(const Sheet& sheet, Share share) const {
   for (std::size_t g = sheet.begin; g < sheet.end; ++g) {
     const bool pair = groups_[g].fuse_rows;

@@ -1,5 +1,5 @@
-// The one copy engine: lists of 3D block transfers, compiled once, then run without allocation.
-// Serves own-neighbour halos, packing and unpacking alike.
+// The copy engine: lists of 3D block transfers, compiled once, then run without allocation. Used for own-neighbour
+// halos, packing and unpacking.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace haloscope {
 
-/// Copy `planes` x `rows` rows of `row_bytes` contiguous bytes, or add or clear them. Strides in bytes.
+/// A copy, addition or clearing of `planes` x `rows` rows of `row_bytes` contiguous bytes. Strides in bytes.
 struct BlockCopy {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -25,30 +25,31 @@ struct BlockCopy {
   int from_field = -1, to_field = -1;  ///< number of the field that an end is in, and moves with; -1: none
 };
 
-/// A compiled list of block copies. The result is that of running it in list order; where that cannot change it, copies
-/// that follow each other within one field run plane by plane, and two short-row copies of equal shape in one row pass
-/// (both x faces touch each cache line once).
+/// A compiled list of block copies. The result equals running it in list order; where the result cannot change,
+/// consecutive copies within one field run plane by plane, and two short-row copies of equal shape in one row pass
+/// (which loads each cache line once for both x faces).
 ///
 /// A team may share a list. Its copies form stages: shares of one stage do not depend on each other; a stage may depend
 /// on the ones before it (y halos that read x halos across planes, for instance).
 class CopyList {
  public:
   CopyList() = default;
-  /// Compile. A copy may read what an earlier copy of the list wrote; no copy may write what it reads itself.
+  /// Compiles the list. A copy may read bytes that an earlier copy of the list wrote; no copy may write bytes that it
+  /// reads itself.
   explicit CopyList(std::vector<BlockCopy> copies);
-  /// Run everything on the calling thread. No allocation; cost: bytes() read and written.
+  /// Runs everything on the calling thread. No allocation; cost: bytes() read and written.
   void run() const;
-  /// Run one share; all shares together, in any order and on any threads, are run(). Share 0 runs a list of several
+  /// Runs one share; all shares together, in any order and on any threads, are run(). Share 0 runs a list of several
   /// stages whole: use run_stage() with a barrier between stages to share it.
   void run(Share share) const;
   int stages() const { return static_cast<int>(stages_.size()); }
-  /// Run one share of one stage; all shares of all stages, with stages in order, are run(). Equal shares: of the planes
-  /// where there are enough, else of the rows, else of the bytes of a row.
+  /// Runs one share of one stage; all shares of all stages, with stages in order, are run(). Shares are equal: of the
+  /// planes where there are enough, else of the rows, else of the bytes of a row.
   void run_stage(int stage, Share share) const;
-  /// Fields have moved: so do the ends of copies that are in them. @param moved  bytes, by field.
+  /// Moves the ends of copies with their fields. @param moved bytes, by field.
   void follow(std::span<const std::ptrdiff_t> moved);
   std::int64_t bytes() const { return bytes_; }
-  /// Cache lines read, counted row by row: time is proportional to them, whether rows are long or short.
+  /// Returns the cache lines read, counted row by row: time is proportional to them, for long and short rows.
   std::int64_t lines() const { return lines_; }
   bool empty() const { return bytes_ == 0; }
 

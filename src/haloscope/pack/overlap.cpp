@@ -7,7 +7,7 @@
 namespace haloscope {
 namespace {
 
-/// The bytes that one side of a copy touches.
+/// The bytes that one side of a copy accesses.
 struct Side {
   std::intptr_t at;
   std::int64_t bytes, rows, row, planes, plane;
@@ -32,8 +32,8 @@ std::intptr_t end_byte(const Side& s) {
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }  // b > 0
 
-/// Whether rows of `a` and `b` meet when the first row of `a` begins `apart` bytes after that of `b`; rows of both lie
-/// `row` bytes apart.
+/// Returns true if rows of `a` and `b` overlap when the first row of `a` begins `apart` bytes after the first row of
+/// `b`; rows of both are `row` bytes apart.
 bool rows_meet(const Side& a, const Side& b, std::int64_t row, std::int64_t apart) {
   if (row == 0) return -a.bytes < apart && apart < b.bytes;
   std::int64_t before = b.rows - 1, after = a.rows - 1;  // a's row minus b's row: from -before to after

@@ -1,15 +1,16 @@
-// Whether block copies depend on each other, decided exactly where their strides agree: what a team may run at once.
+// Dependencies between block copies, which a team must not run concurrently; exact where their strides agree.
 #pragma once
 
 #include "haloscope/pack/block_copy.hpp"
 
 namespace haloscope {
 
-/// Whether one of two copies writes bytes that the other reads or writes. May say yes needlessly, never no.
+/// Returns true if one of two copies writes bytes that the other reads or writes. False positives are possible, false
+/// negatives are not.
 /// Cost: O(planes) at most.
 bool depend(const BlockCopy& a, const BlockCopy& b);
 
-/// The same between different planes of the two only.
+/// The same, only between different planes of the two.
 bool depend_across_planes(const BlockCopy& a, const BlockCopy& b);
 
 }  // namespace haloscope

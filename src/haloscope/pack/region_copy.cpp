@@ -8,7 +8,7 @@
 namespace haloscope {
 namespace {
 
-/// One end of a transfer: where its first point is, how far apart its points are, and the field that it is in.
+/// One end of a transfer: the address of its first point, the strides of its points, and its field.
 struct End {
   std::byte* at;
   std::array<std::int64_t, 3> stride;
@@ -17,7 +17,7 @@ struct End {
 
 End end_at(const SlotView& view, const Box& box, int field = -1) { return {view.at(box.lo), view.stride, field}; }
 
-/// A buffer with the points of `extent`, x fastest.
+/// Returns the end in a buffer with the points of `extent`, x fastest.
 End end_in(const std::byte* buffer, const Index& extent, std::int64_t element) {
   return {const_cast<std::byte*>(buffer), {element, element * extent[0], element * extent[0] * extent[1]}};
 }
@@ -27,10 +27,10 @@ Index extent_of(const Box& box) { return {box.extent(0), box.extent(1), box.exte
 /// The dimensions in the order in which a transfer goes over them: {within a row, over rows, over planes}.
 struct Walk {
   std::array<int, 3> dims{0, 1, 2};
-  bool rows = true;  ///< the points of a row follow each other at both ends
+  bool rows = true;  ///< the points of a row are contiguous at both ends
 };
 
-/// Rows go along a dimension whose points follow each other at both ends, x if it is one. Else the shortest dimension
+/// Makes rows along a dimension whose points are contiguous at both ends, x if it is one. Else the shortest dimension
 /// goes first: it takes a transfer for each of its points.
 Walk walk(const End& from, const End& to, const Index& extent, std::int64_t element) {
   const auto follow = [&](int d) { return extent[d] == 1 || (from.stride[d] == element && to.stride[d] == element); };
@@ -45,7 +45,7 @@ Walk walk(const End& from, const End& to, const Index& extent, std::int64_t elem
   return walk;
 }
 
-/// The transfers that bring `extent` points of `element` bytes from one end to the other.
+/// Calls `take` for the transfers of `extent` points of `element` bytes from one end to the other.
 template <class Take>
 void each_block(const End& from, const End& to, const Index& extent, std::int64_t element, Take take) {
   const auto [dims, rows] = walk(from, to, extent, element);
@@ -64,7 +64,7 @@ void each_block(const End& from, const End& to, const Index& extent, std::int64_
   }
 }
 
-/// The transfers of a plan's copy.
+/// Calls `take` for the transfers of a plan's copy.
 template <class Take>
 void each_block_of(const Views& views, int slot, const Copy& c, Take take) {
   const SlotView& view = views[static_cast<std::size_t>(c.quantity)][static_cast<std::size_t>(slot)];
@@ -85,7 +85,7 @@ BlockCopy only_block(const End& from, const End& to, const Index& extent, std::i
   return only;
 }
 
-/// Bytes of `box` when it lies in memory without gaps, else -1.
+/// Returns the bytes of `box` if it lies in memory without gaps, else -1.
 std::int64_t gapless_bytes(const SlotView& view, const Box& box) {
   std::int64_t bytes = view.element_bytes();
   for (int d = 0; d < 3; ++d) {
@@ -95,9 +95,10 @@ std::int64_t gapless_bytes(const SlotView& view, const Box& box) {
   return bytes;
 }
 
-/// Fields do not depend on each other, so their blocks may run one field after the other: then the two faces of a field
-/// are neighbours in the list and run in one pass. The last field comes first: sweeps go through the fields in order,
-/// so it is the one most of which is still in the cache (3 % of an exchange of four fields of 32^3 doubles).
+/// A field and one of its blocks. Fields do not depend on each other, so their blocks may run field by field: then
+/// the two faces of a field are adjacent in the list and run in one pass. The last field comes first: sweeps go
+/// through the fields in order, so most of it is still in the cache (3 % of an exchange of four fields of 32^3
+/// doubles).
 using FieldBlock = std::pair<int, BlockCopy>;
 
 CopyList by_field(std::vector<FieldBlock> blocks) {
@@ -108,8 +109,8 @@ CopyList by_field(std::vector<FieldBlock> blocks) {
   return CopyList(std::move(copies));
 }
 
-/// The regions of a message and their places in its buffer, one after the other. `direct` says which end is copied from
-/// and which to.
+/// Makes the copies between the regions of a message and consecutive places of its buffer. `direct` returns the two
+/// ends in the order from, to.
 template <class Direct>
 CopyList through_buffer(const Views& views, int slot, const Message& message, const std::byte* buffer, Direct direct) {
   std::vector<FieldBlock> blocks;
@@ -147,7 +148,7 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
   std::vector<FieldBlock> blocks;
   for (const Copy& c : copies)
     each_block_of(views, slot, c, [&](const BlockCopy& block) {
-      blocks.emplace_back(adds ? 0 : c.quantity, block);  // landings are fields of their own, so the order stays
+      blocks.emplace_back(adds ? 0 : c.quantity, block);  // landings are separate fields, so the order stays
     });
   return by_field(std::move(blocks));
 }

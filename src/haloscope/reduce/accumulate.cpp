@@ -1,4 +1,4 @@
-// Numbers accumulated into 2P slots on the last rank, one per step in turn.
+// Reductions by MPI_Accumulate into 2P slots on the last rank, which steps use in turn.
 #include <mpi.h>
 
 #include "haloscope/comm/handles.hpp"
@@ -11,9 +11,10 @@
 namespace haloscope {
 namespace {
 
-/// A rank's contribution is complete at the last rank before it sends its next line, so once a line of step k + 1 has
-/// come down the pipeline, all contributions to step k have arrived. The last rank then takes the slot's numbers and
-/// empties the slot. No rank is 2P steps ahead of it (2(P - 1) at most), so the slot is empty when it is used again.
+/// A reducer by shared sums. A rank's contribution is complete at the last rank before it sends its next line, so
+/// once a line of step k + 1 has come down the pipeline, all contributions to step k have arrived. The last rank then
+/// reads the slot's numbers and clears the slot. All ranks are fewer than 2P steps ahead of it (2(P - 1) at most), so
+/// the slot is empty when it is used again.
 class Accumulate final : public PipelineReducer {
  public:
   explicit Accumulate(const PipelineContext& context)
@@ -34,7 +35,7 @@ class Accumulate final : public PipelineReducer {
     const std::size_t bytes = rank == last_ ? static_cast<std::size_t>(all) * sizeof(double) : 0;
     require_window_memory(comm_, bytes);
     allocate_window(comm_, bytes, sizeof(double), MPI_INFO_NULL, &memory, window_.address());
-    if (rank == last_) {  // stores to the own window need an epoch too
+    if (rank == last_) {  // stores to the rank's window need an epoch too
       CHECK_MPI(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window_.get()));
       for (int s = 0; s < all; ++s) memory[s] = empty_[0];
       CHECK_MPI(MPI_Win_unlock(rank, window_.get()));
@@ -70,7 +71,7 @@ class Accumulate final : public PipelineReducer {
   MPI_Comm comm_;
   ReduceOp op_;
   int numbers_;
-  std::vector<double> empty_, keys_;  // as to_keys() makes them
+  std::vector<double> empty_, keys_;  // in the form of to_keys()
   OwnedWin window_;
   int last_ = 0, slots_ = 2;
   std::int64_t contributed_ = 0, collected_ = 0;

@@ -1,4 +1,5 @@
-// The study's first scheme: every rank sends its numbers to the last one, which becomes the bottleneck.
+// Reductions by messages to the last rank, the study's first scheme: every rank sends its numbers to the last one,
+// which becomes the bottleneck.
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"

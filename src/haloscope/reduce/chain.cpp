@@ -1,4 +1,5 @@
-// The adopted scheme of the study: one message per rank and step, to the next rank.
+// Reductions by a chain of messages, the scheme that the study adopted: one message per rank and step, to the next
+// rank.
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"

@@ -1,4 +1,4 @@
-// The chain carried by one-sided communication with general active target synchronisation: no messages.
+// Reductions by a chain of one-sided communication with general active target synchronisation: no messages.
 #include <sched.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace haloscope {
 namespace {
 
-/// Two windows take turns: a rank may then be as far ahead of the next one as the pipeline allows, without waiting
-/// until the next one has taken the previous number.
+/// A reducer by a chain of windows. Two windows take turns: a rank may then be as far ahead of the next one as the
+/// pipeline allows, without waiting until the next one has read the previous number.
 class ChainPscw final : public PipelineReducer {
  public:
   explicit ChainPscw(const PipelineContext& context)
@@ -51,7 +51,7 @@ class ChainPscw final : public PipelineReducer {
   }
   void collect(std::span<double> into) override { std::copy(result_.begin(), result_.end(), into.begin()); }
 
-  /// Exposures for iterations that do not come end with accesses that transfer nothing.
+  /// Ends exposures for iterations that do not come, with accesses that transfer nothing.
   void close() override {
     for (int i = 0; i < 2; ++i, turn_ = 1 - turn_) {
       Place& place = places_[turn_];

@@ -19,11 +19,11 @@ MPI_Datatype mpi_type(NumberType type) {
   return type == NumberType::real ? MPI_DOUBLE : type == NumberType::integer ? MPI_INT32_T : MPI_CHAR;
 }
 
-/// @return the place after it.
+/// Writes a number. @return the place after it.
 template <class T>
 std::byte* put(double number, std::byte* to) {
   constexpr double least = std::numeric_limits<T>::lowest(), most = std::numeric_limits<T>::max();
-  const T value = !(number > least)  ? std::numeric_limits<T>::lowest()  // also what is not a number
+  const T value = !(number > least)  ? std::numeric_limits<T>::lowest()  // also NaN
                   : !(number < most) ? std::numeric_limits<T>::max()
                                      : static_cast<T>(number);
   std::memcpy(to, &value, sizeof value);
@@ -42,7 +42,7 @@ double taken(const std::byte* from) {
   return static_cast<double>(value);
 }
 
-/// f.operator()<T>() for what numbers of a type travel as.
+/// Calls f.operator()<T>() for the type in which numbers are sent.
 template <class F>
 void with_type(NumberType type, const F& f) {
   if (type == NumberType::real)
@@ -83,7 +83,7 @@ void Gatherer::gather(std::span<double> numbers) {
   }
 }
 
-/// As codes do that do not know how long the others' lists are.
+/// Gathers lists like codes in which ranks do not have the lengths of the others' lists.
 void Gatherer::gather_lists() {
   const MPI_Datatype type = mpi_type(type_);
   REQUIRE_MPI(MPI_Allgather(&each_, 1, MPI_INT, lengths_.data(), 1, MPI_INT, comm_));

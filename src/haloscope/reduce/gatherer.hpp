@@ -17,16 +17,17 @@ class Gatherer {
   /// Local. `comm` must outlive it.
   Gatherer(const Reduction& reduction, MPI_Comm comm);
 
-  /// All calls of the reduction, one after the other. Collective. @param numbers  this rank's, then those of all ranks.
+  /// Makes all calls of the reduction, sequentially. Collective. @param numbers in: this rank's, out: the combined
+  /// numbers of all ranks.
   void gather(std::span<double> numbers);
   /// Begins a reduction of one call. Collective.
   void start(std::span<const double> numbers, MPI_Request* request);
-  /// What start() has begun, once its request is complete.
+  /// Finishes the reduction of start(), once its request is complete.
   void finish(std::span<double> numbers) const { unpack(numbers); }
 
  private:
   void pack(std::span<const double> numbers);
-  /// Combines what was gathered.
+  /// Combines the gathered numbers.
   void unpack(std::span<double> numbers) const;
   void gather_lists();
 
@@ -35,8 +36,8 @@ class Gatherer {
   NumberType type_;
   MPI_Comm comm_;
   int each_;                           // numbers of a rank in a call
-  std::vector<int> lengths_, places_;  // of the ranks' lists
-  std::vector<std::byte> mine_, all_;  // as they travel: this rank's numbers, and those of all ranks in their order
+  std::vector<int> lengths_, places_;  // lengths and places of the ranks' lists
+  std::vector<std::byte> mine_, all_;  // as sent: this rank's numbers, and the numbers of all ranks in order
 };
 
 }  // namespace haloscope

@@ -12,7 +12,7 @@
 
 namespace haloscope {
 
-/// The next numbers from `from`.
+/// Receives the next numbers from `from`.
 inline void receive(MPI_Comm comm, int from, int tag, bool yield, std::span<double> into) {
   MPI_Request request;
   REQUIRE_MPI(MPI_Irecv(into.data(), static_cast<int>(into.size()), MPI_DOUBLE, from, tag, comm, &request));

@@ -73,7 +73,7 @@ Reducer::Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, 
 }
 
 void Reducer::start() {
-  drop();  // MPI still writes the numbers of a reduction that nobody has awaited
+  drop();  // MPI still writes the numbers of a reduction that was not waited for
   take(started_);
   if (!gatherer_) to_keys(op_, started_);
   if (mode_ != ReduceMode::blocking) {

@@ -16,19 +16,21 @@
 
 namespace haloscope {
 
-/// The numbers of a sweep's reductions by place, on cache lines of their own: a place for each thread of this rank, or
-/// for each piece of work where chance decides which thread does it, so that sums are rounded alike from run to run.
+/// The numbers of a sweep's reductions by place, on separate cache lines: a place for each thread of this rank, or
+/// for each piece of work where pieces are assigned to threads dynamically, so that sums are rounded equally in every
+/// run.
 class Partials {
  public:
   explicit Partials(int threads) : places_(threads) {}
   /// Makes room for one more reduction. @return the place of its first number.
   std::size_t add(const Reduction& reduction);
-  /// Room for at least `places` places.
+  /// Makes room for at least `places` places.
   void reserve(int places);
-  /// Of each number, in their order.
+  /// Returns the operation of each number, in order.
   std::span<const ReduceOp> ops() const { return ops_; }
   double* of(int place) { return numbers_.data() + static_cast<std::size_t>(place) * stride(); }
-  /// The numbers of all places together, in their order; they begin anew. @param first, into  those of one reduction.
+  /// Returns the combined numbers of all places, in order, and resets them. @param first, into numbers of one
+  /// reduction.
   void take(std::size_t first, std::span<double> into);
 
  private:
@@ -43,24 +45,25 @@ class Partials {
 /// One reduction of ranks that are in step.
 class Reducer {
  public:
-  /// Local. `comm` is used by this reduction alone; it and `partials`, those of the sweep, must outlive it.
-  /// @param yield  give the core away while waiting.
+  /// Local. Only this reduction may use `comm`; it and `partials`, the sweep's, must outlive the reduction.
+  /// @param yield  yield the core while waiting.
   Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, bool yield);
   ~Reducer() { wait(); }
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
-  /// How many numbers it has.
+  /// Returns the number of its numbers.
   std::size_t size() const { return done_.size(); }
-  /// This rank's numbers, combined over threads; they begin anew. @param into  size() of them.
+  /// Returns this rank's numbers, combined over threads, and resets them. @param into size() numbers.
   void take(std::span<double> into) { partials_.take(first_, into); }
-  /// Combine over threads and begin to over ranks; with mode `blocking`, end it too. Collective. Drops one under way.
+  /// Combines numbers over threads and begins to combine them over ranks; with mode `blocking`, also ends it.
+  /// Collective. Drops a reduction in flight.
   void start();
-  /// Waits for the numbers that were started last; returns at once when there are none.
+  /// Waits for the numbers that were started last; returns immediately if there are none.
   void wait();
-  /// The same, but the latest numbers stay those of before.
+  /// The same, but keeps the previous numbers.
   void drop();
-  /// The latest awaited numbers; empty before there are any.
+  /// Returns the latest numbers that were waited for; empty before the first.
   std::span<const double> numbers() const { return {done_.data(), has_numbers_ ? done_.size() : 0}; }
   void forget() { has_numbers_ = false; }
   /// Sets the numbers, found by other means.
@@ -68,7 +71,7 @@ class Reducer {
 
  private:
   void reduce();
-  /// Where waits are watched by a nonblocking call, which MPI may add up in another order.
+  /// Reduces the numbers now: where waits are watched by a nonblocking call, in which MPI may add in another order.
   void reduce_now(std::span<double> numbers);
   void settle_started();
 
@@ -85,23 +88,25 @@ class Reducer {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-/// How a pipeline's last rank learns the numbers of each step. Opened collectively.
+/// A scheme by which a pipeline's last rank gets the numbers of each step. Opened collectively.
 class PipelineReducer {
  public:
   virtual ~PipelineReducer() = default;
-  /// This rank has finished its next step with numbers `mine`.
+  /// Contributes the numbers `mine` of this rank's next finished step.
   virtual void contribute(std::span<const double> mine) = 0;
-  /// Last rank only, once per step, in order: the numbers over all ranks of the next step not yet collected. Allowed
-  /// after its own contribute(); where late(), the line of the following step must have come too.
+  /// Returns the numbers over all ranks of the next step not yet collected; last rank only, once per step, in order.
+  /// Allowed after its own contribute(); where late(), the line of the following step must have come too.
   virtual void collect(std::span<double> into) = 0;
-  /// Contributions are known to have arrived only when the rank before has sent a line of the step after.
+  /// Returns true if contributions are certain to have arrived only when the rank before has sent a line of the
+  /// following step.
   virtual bool late() const { return false; }
-  /// After the same number of steps on every rank: nothing is in flight afterwards, and the last step can be collected.
+  /// Ends all transfers, after the same number of steps on every rank: no data are in flight afterwards, and the last
+  /// step can be collected.
   /// Collective.
   virtual void close() = 0;
 };
 
-/// What a pipeline's reducers are opened on. Only one of them uses `comm`.
+/// The input of open_pipeline_reducer(). Only one reducer uses `comm`.
 struct PipelineContext {
   MPI_Comm comm;
   ReduceOp op;
@@ -109,7 +114,8 @@ struct PipelineContext {
   bool yield;
 };
 
-/// @param scheme  one of reduction_schemes(), "" for the first. @throws UsageError naming the valid ones.
+/// Opens a reducer. @param scheme one of reduction_schemes(), "" for the first. @throws UsageError naming the valid
+/// ones.
 std::unique_ptr<PipelineReducer> open_pipeline_reducer(const std::string& scheme, const PipelineContext& context);
 
 }  // namespace haloscope

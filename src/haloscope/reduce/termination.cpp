@@ -27,7 +27,7 @@ void Termination::take_answer(double answer) {
   enough_ = enough_ || answer != 0;
 }
 
-/// Takes the next answer; optionally only if it has arrived already. @return whether one was taken.
+/// Receives the next answer; without `wait` only if it has arrived already. @return true if one was received.
 bool Termination::next_answer(bool wait) {
   if (incoming_request_ == MPI_REQUEST_NULL)
     REQUIRE_MPI(MPI_Irecv(&incoming_, 1, MPI_DOUBLE, size_ - 1, answer_tag, comm_, &incoming_request_));

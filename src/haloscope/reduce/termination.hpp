@@ -1,4 +1,4 @@
-// How a pipeline stops: ranks are in different steps, so one of them decides which step is the last for all.
+// The end of a pipeline: ranks are in different steps, so one of them decides the last step for all.
 #pragma once
 
 #include <mpi.h>
@@ -10,26 +10,26 @@
 
 namespace haloscope {
 
-/// After each step, the last rank tells rank 0 whether its numbers are enough. Rank 0, which is ahead of all others,
-/// then announces the last step that it has finished itself: all ranks stop after that one (Schroeter 2021, section
-/// 4.3). It never runs further than `margin()` steps past the oldest missing answer. That bounds the surplus without
-/// stalling the pipeline, since rank 0 cannot be that far ahead of the last rank.
+/// After each step, the last rank sends rank 0 its decision on the step's numbers. Rank 0, which is ahead of all
+/// others, then announces the last step that it has finished itself: all ranks stop after that step (Schroeter 2021,
+/// section 4.3). It never runs more than `margin()` steps past the oldest missing answer. That bounds the surplus
+/// without stalling the pipeline, since rank 0 cannot be that far ahead of the last rank.
 class Termination {
  public:
-  /// Collective. @param limit  most steps.
+  /// Collective. @param limit maximum number of steps.
   Termination(MPI_Comm comm, std::int64_t limit, bool yield);
 
   int margin() const { return 2 * (size_ - 1) + 1; }
   bool first() const { return rank_ == 0; }
   bool last() const { return rank_ + 1 == size_; }
 
-  /// Last rank, once per step, in order.
+  /// Sends a decision; last rank only, once per step, in order.
   void decide(bool enough);
-  /// Rank 0, after `done` steps: whether they were the last; if so all others are told.
+  /// Rank 0, after `done` steps: returns true if they were the last, and then announces it to all others.
   bool finished(std::int64_t done);
-  /// Other ranks: whether the announcement has come and says that `done` steps are all.
+  /// Other ranks: returns true if the announcement has come and `done` steps are all.
   bool announced(std::int64_t done);
-  /// After the `done` steps that were all, for each of which the last rank has decided.
+  /// Ends the messages, after the last of `done` steps, for each of which the last rank has decided.
   void close(std::int64_t done);
 
  private:

@@ -13,7 +13,7 @@ namespace haloscope {
 
 namespace {
 
-/// Sweeps in place that a rank without neighbours fuses.
+/// The number of sweeps in place that a rank without neighbours fuses.
 constexpr int fused_in_place = 32;
 
 std::int64_t copied_bytes(const Program& program, const Plan& plan) {
@@ -56,7 +56,7 @@ BoundStage::BoundStage(const StageContext& context, int number)
     reducers_.push_back(std::make_unique<Reducer>(mine, *partials, own, context_.options.yield));
   }
   const bool pipelined = c.choice.schedule->in_place;
-  const bool fuses = c.app.open || !c.app.fused_forms.empty();  // functions of a user's do if they say so
+  const bool fuses = c.app.open || !c.app.fused_forms.empty();  // functions of a user fuse if declared so
   whole_ = &bound({pipelined && size == 1 && fuses ? fused_in_place : c.choice.depth, false,
                    pipelined ? Series::body : Series::whole});
 }
@@ -98,7 +98,7 @@ BoundStage::~BoundStage() {
   bounds_.clear();
   const bool abandoned = link_ == nullptr;
   link_.reset();
-  if (!abandoned) return;  // else others may never answer
+  if (!abandoned) return;  // else other ranks may never answer
   for (auto& reducer : reducers_) static_cast<void>(reducer.release());
   for (OwnComm& comm : reduce_comms_) comm.leave();
 }
@@ -128,7 +128,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   place_numbers(*bound);
   if (!o.device) make_scratch(program);
   bound->once = count(program);
-  const Views none;  // where there is a device, it does the copies
+  const Views none;  // with a device, it makes the copies
   bound->comm = std::make_unique<CommOps>(program, o.device ? none : views_, *link_, context_.comm,
                                           context_.options.yield, "stage '" + stage().name + "'");
   RunnerOptions runner = context_.options;
@@ -144,7 +144,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   return bound;
 }
 
-/// Room for what sweeps of the host keep beside the fields.
+/// Allocates memory that sweeps of the host need in addition to the fields.
 void BoundStage::make_scratch(const Program& program) {
   for (const Sweep& sweep : program.sweeps)
     for (Memory& scratch : scratch_)
@@ -173,7 +173,8 @@ void BoundStage::bind_device(Bound& bound, bool on_device) {
   }
 }
 
-/// Memory for what the cells of a program's sweep give to reductions. Programs follow each other, so all share it.
+/// Returns memory for the numbers of the cells of a program's sweep, for reductions. Programs run sequentially, so
+/// all share it.
 const device::Buffer& BoundStage::cells_given(std::size_t place, std::size_t bytes) {
   while (cells_given_.size() <= place) cells_given_.emplace_back();
   device::Buffer& cells = cells_given_[place];
@@ -185,8 +186,8 @@ const device::Buffer& BoundStage::cells_given(std::size_t place, std::size_t byt
   return cells;
 }
 
-/// Where threads take pieces as they come, sums are kept by the layer at which a piece begins: pieces are always the
-/// same, their threads are not.
+/// Assigns places to numbers. Where threads take pieces dynamically, sums are stored by the layer at which a piece
+/// begins: pieces are always the same, their threads are not.
 void BoundStage::place_numbers(Bound& bound) {
   const Program& program = bound.program;
   bound.places.assign(program.sweeps.size(), -1);
@@ -205,12 +206,12 @@ void BoundStage::place_numbers(Bound& bound) {
   }
 }
 
-/// Only a program's last step tells.
+/// Returns true if a sweep gathers numbers; only sweeps of a program's last step do.
 bool BoundStage::gathers(const Bound& bound, const Sweep& sweep) const {
   return bound.gathers[static_cast<std::size_t>(sweep.number)] && sweep.step + sweep.levels == bound.program.steps;
 }
 
-/// Where a part of a sweep gathers its numbers; null: it gathers none.
+/// Returns the place where a part of a sweep gathers its numbers; null: it gathers none.
 double* BoundStage::numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const {
   const auto number = static_cast<std::size_t>(sweep.number);
   if (!gathers(bound, sweep)) return nullptr;
@@ -312,7 +313,7 @@ void BoundStage::pass(void* context, const Sweep& sweep, int slot, int into, dev
   if (args.numbers || (numbers && pass.launched)) numbers->fetch(stream);
 }
 
-/// What a sweep's passes have gathered, to where reductions find it. The runner has waited for them.
+/// Moves the numbers of a sweep's passes to the places of reductions. The runner has waited for the passes.
 void BoundStage::take_device_numbers(int sweep) {
   for (std::size_t s = 0; s < executed_->device_numbers.size(); ++s)
     if (DeviceNumbers* const numbers = executed_->device_numbers[s].get();

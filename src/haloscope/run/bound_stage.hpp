@@ -20,7 +20,7 @@
 
 namespace haloscope {
 
-/// What a rank has done.
+/// Work that a rank has done.
 struct Counts {
   std::int64_t exchanges = 0, messages = 0, message_bytes = 0, copied_bytes = 0, swept_points = 0, reductions = 0;
   Counts& operator+=(const Counts& other);
@@ -28,21 +28,21 @@ struct Counts {
 
 class BoundStage;
 
-/// What all stages of a run share.
+/// Data that all stages of a run share.
 struct StageContext {
   MPI_Comm comm;     ///< of collective calls
-  LibraryComm& own;  ///< whose communicator links have, each with tags of its own
+  LibraryComm& own;  ///< links use its communicator, each with separate tags
   const Candidate& candidate;
   const RunnerOptions& options;
-  const Views& views;  ///< of all quantities, by slot; of a device where the host has no fields
+  const Views& views;  ///< views of all quantities, by slot; of a device where the host has no fields
   DeviceFields* device;
   Sweeper& sweeper;
   const double* scalars;  ///< of the run
   bool stream;            ///< stores may go around the cache
   std::vector<int> nodes;
-  /// In their order, set by StageLoop; those before a stage end reductions in it.
+  /// All stages, in order, set by StageLoop: reductions of earlier stages may end in a stage.
   const std::vector<std::unique_ptr<BoundStage>>* stages = nullptr;
-  bool remembers = false;  ///< LinkContext::remembers: measurements must not depend on what was measured before
+  bool remembers = false;  ///< LinkContext::remembers: measurements must not depend on earlier ones
 };
 
 class BoundStage {
@@ -56,57 +56,58 @@ class BoundStage {
   int number() const { return number_; }
   const Stage& stage() const { return context_.candidate.step.stages[static_cast<std::size_t>(number_)]; }
   const Plan& plan() const { return plan_; }
-  /// Views of what is exchanged, in the order of the plan's quantities.
+  /// Returns views of the exchanged fields, in the order of the plan's quantities.
   const Views& views() const { return views_; }
-  /// The program of the whole depth.
+  /// Returns the program of the whole depth.
   const Program& program() const { return whole_->program; }
   int steps() const { return whole_->program.steps; }
   const Link& link() const { return *link_; }
   const MessageTags& tags() const { return tags_->tags(); }
-  /// What runs on its own for the link ends: other ranks may never answer.
+  /// Stops the link's threads and kernels: other ranks may never answer.
   void stop() {
     if (link_) link_->abandon();
   }
-  /// The same, and what is in flight stays as it is.
+  /// The same, and leaves messages in flight as they are.
   void abandon() {
     stop();
     static_cast<void>(link_.release());
     static_cast<void>(tags_.release());
   }
 
-  /// Bind the programs that a run of `steps` steps needs beside that of the whole depth; run() binds those that it
-  /// lacks. Local.
+  /// Binds the programs that a run of `steps` steps needs besides the one of the whole depth; run() binds missing
+  /// ones. Local.
   void bind_for(std::int64_t steps);
-  /// Execute the program of `steps` steps. @return the slot that holds the result.
+  /// Executes the program of `steps` steps. @return the slot that holds the result.
   int run(int slot, std::int64_t time, int steps, bool last);
-  /// Programs of a series (schedule `pipeline`), see Series.
+  /// Executes a program of a series (schedule `pipeline`), see Series.
   int run(int slot, std::int64_t time, Series series, bool last = false);
-  /// The entry of a step; polls `stop` while it waits and gives up once that returns true. @return whether it finished.
+  /// Executes the entry of a step; polls `stop` while it waits and gives up once that returns true. @return true if
+  /// it finished.
   bool enter(int slot, std::int64_t time, bool (*stop)(void* context), void* context);
   void finish();
 
-  /// Carry out one of its sweeps once, over the rank's own cells.
+  /// Runs one of its sweeps once, over the rank's own cells.
   void sweep_alone(int sweep, int slot);
-  /// The same on the device, as its program would, without an exchange. @return the seconds that the device took.
+  /// The same on the device, like its program, without an exchange. @return the seconds that the device took.
   double seconds_on_device(int sweep, int slot);
 
-  /// Counted from this stage's first: a negative one is an earlier stage's.
+  /// Returns the reducer of that number, counted from this stage's first: a negative one is an earlier stage's.
   Reducer& reducer(int number);
   const Reduction& reduction(int number) const;
   int reductions() const { return static_cast<int>(reducers_.size()); }
-  /// Wait for deferred reductions still under way.
+  /// Waits for deferred reductions still in flight.
   void await_reductions();
-  /// The same for a step that is taken back: the latest numbers stay.
+  /// The same for a step that is undone: the latest numbers stay.
   void drop_reductions();
 
-  /// Called for the pipeline's reductions instead of their reducers.
+  /// Diverts the pipeline's reductions to a function instead of their reducers.
   void divert_reductions(void (*contribute)(void* context, int reduction), void* context);
 
   std::vector<Runner*> runners() const;
-  /// The same with how often each ran since reset_counts().
+  /// The same with the number of executions of each since reset_counts().
   std::vector<std::pair<const Runner*, std::int64_t>> executed() const;
   Counts counts() const;
-  /// How often its programs ran since then, opening and closing apart.
+  /// Returns the number of executions of its programs since then, not counting opening and closing.
   std::int64_t executions() const;
   void reset_counts();
 
@@ -117,15 +118,15 @@ class BoundStage {
     Series series;
     bool operator==(const Key&) const = default;
   };
-  struct Bound {  // a program with what executes it
+  struct Bound {  // a program with its operations and runner
     Key key;
     Program program;
     BoundStage* stage = nullptr;
-    std::vector<bool> gathers;  // by sweep of the stage: numbers of its reductions
-    std::vector<int> places;    // by sweep of the program: where numbers of its first layer go; -1: by thread
+    std::vector<bool> gathers;  // by sweep of the stage: it gathers numbers of reductions
+    std::vector<int> places;    // by sweep of the program: the place for numbers of its first layer; -1: by thread
     std::unique_ptr<CommOps> comm;
     std::unique_ptr<DeviceOps> device;
-    std::vector<std::unique_ptr<DeviceNumbers>> device_numbers;  // by sweep of the program; null: it gathers none there
+    std::vector<std::unique_ptr<DeviceNumbers>> device_numbers;  // by sweep of the program; null: none
     std::unique_ptr<Runner> runner;
     Counts once;
     std::int64_t executions = 0;
@@ -139,7 +140,7 @@ class BoundStage {
   void place_numbers(Bound& bound);
   bool gathers(const Bound& bound, const Sweep& sweep) const;
   void take_device_numbers(int sweep);
-  /// The stage of a reduction that is counted from this stage's first, and the reduction's number there.
+  /// Returns the stage of a reduction that is counted from this stage's first, and the reduction's number in it.
   std::pair<const BoundStage*, std::size_t> place_of(int number) const;
   double* numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const;
   int execute(Bound& bound, int slot, std::int64_t time);
@@ -155,16 +156,16 @@ class BoundStage {
   Plan plan_;
   Views views_;
   std::vector<Centring> centrings_;                      // of all quantities
-  std::vector<std::vector<std::vector<SlotView>>> in_;   // by sweep and slot: where each quantity is read ...
-  std::vector<std::vector<std::vector<SlotView>>> out_;  // ... and written
+  std::vector<std::vector<std::vector<SlotView>>> in_;   // by sweep and slot: views for reading each quantity ...
+  std::vector<std::vector<std::vector<SlotView>>> out_;  // ... and for writing
   std::unique_ptr<LinkTags> tags_;
   std::unique_ptr<Link> link_;
   std::vector<OwnComm> reduce_comms_;
-  std::vector<std::unique_ptr<Partials>> partials_;  // by sweep of the stage; null: it has no reductions
+  std::vector<std::unique_ptr<Partials>> partials_;  // by sweep of the stage; null: it gathers no numbers
   std::vector<std::unique_ptr<Reducer>> reducers_;
   void (*contribute_)(void*, int) = nullptr;
   void* contribute_context_ = nullptr;
-  std::vector<Memory> scratch_;             // per thread; none where a device alone sweeps
+  std::vector<Memory> scratch_;             // per thread; empty where only a device sweeps
   std::deque<device::Buffer> cells_given_;  // by sweep of a program
   std::vector<std::unique_ptr<Bound>> bounds_;
   Bound* whole_ = nullptr;

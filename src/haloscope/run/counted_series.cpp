@@ -16,7 +16,8 @@ void CountedSeries::ignore(void* context, int reduction) {
   reducer.take(std::span(self.mine_).first(reducer.size()));
 }
 
-/// Only the numbers of the last step are needed; that step is not fused with others and closes the series itself.
+/// Runs the series. Only the numbers of the last step are needed; that step is not fused with others and closes the
+/// series itself.
 void CountedSeries::advance(FieldTime& at, std::int64_t steps) {
   const bool gathers = stage_.reductions() > 0;
   std::int64_t left = steps;

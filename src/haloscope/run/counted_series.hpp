@@ -1,4 +1,4 @@
-// Steps of sweeps in place whose number is known before: a series from opening to closing.
+// Series of a fixed number of steps of sweeps in place, from opening to closing.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace haloscope {
 
-/// Steps of schedule `pipeline` whose number is known before: a series.
+/// A fixed number of steps of schedule `pipeline`: a series.
 class CountedSeries {
  public:
   /// `stage` must outlive it.
   explicit CountedSeries(BoundStage& stage);
-  /// One series; the time moves on with it. Collective. Every rank ends with the fields of the same step, and with the
+  /// Runs one series; advances the time. Collective. Every rank ends with the fields of the same step, and with the
   /// numbers of its reductions.
   void advance(FieldTime& at, std::int64_t steps);
 

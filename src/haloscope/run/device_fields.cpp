@@ -12,8 +12,8 @@
 namespace haloscope {
 namespace {
 
-/// Collective over `comm`: all ranks throw when the fields do not fit the device of one of them. Called after every
-/// rank has opened its device, which takes memory too.
+/// Checks device memory. Collective over `comm`: all ranks throw if the fields do not fit the device of one of them.
+/// Called after every rank has opened its device, which takes memory too.
 void check_room(MPI_Comm comm, const Node& node, const device::Device& device, std::int64_t bytes) {
   CHECK_MPI(MPI_Barrier(comm));
   const device::Info info = device.info();
@@ -77,7 +77,7 @@ device::StagingBuffers::Cut DeviceFields::cut() const {
   return [this](const ByteRange& rest) { return arrangement_.cut(rest, hatch_->bytes()); };
 }
 
-/// What is given to it comes after everything that all streams have been given.
+/// Returns a stream whose later work comes after all work already enqueued on all streams.
 device::Stream& DeviceFields::stream_after_all() const {
   streams_->meet();
   return *streams_->streams[0];

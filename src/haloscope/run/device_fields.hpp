@@ -16,37 +16,38 @@
 
 namespace haloscope {
 
-/// Bytes of each of a hatch's two pieces: enough that copies take longer than it takes to give them to a stream.
+/// Default bytes of each of the two staging buffers: large enough that copies take longer than enqueuing them.
 inline constexpr std::size_t usual_hatch_bytes = std::size_t{32} << 20;
 
-/// Fields that the host never holds as a whole: initial data, checks and checksums pass through a hatch, row by row.
+/// Fields that the host never holds as a whole: initial data, checks and checksums pass through staging buffers, row
+/// by row.
 class DeviceFields {
  public:
-  /// Collective over `comm`: ranks of a node take its devices in turn.
-  /// @param arrangement   of the fields in the device's memory; with on_device.
-  /// @param hatch_bytes   of host memory through which the fields pass, twice; no more than they have.
+  /// Collective over `comm`: the devices of a node are assigned to its ranks in turn.
+  /// @param arrangement   arrangement of the fields in the device's memory; with on_device.
+  /// @param hatch_bytes   bytes of each of the two staging buffers; at most the bytes of the fields.
   /// @throws UnavailableError where the back end has no device here and, on all ranks, when the ranks of one device
   ///         together need more memory than is free on it: names both amounts, before anything is allocated.
   DeviceFields(MPI_Comm comm, const Candidate& candidate, const Plan& points, const Arrangement& arrangement,
                std::size_t hatch_bytes = usual_hatch_bytes);
 
-  /// Fields of the caller's in the memory of a device, whose sweeps the app's sweeper launches. Local. They are not
-  /// read or written here.
+  /// Holds fields of the caller's in the memory of a device, whose sweeps the app's sweeper launches. Local. Does not
+  /// read or write them.
   DeviceFields(std::unique_ptr<device::Device> device, const Views& views);
 
   using MakeRow = std::function<void(const RowPart& row, std::byte* here)>;
-  /// The points of rows, or of parts of rows, are made one after the other, in the order in which they lie, and
-  /// canaries between them; all go to the device. Waits until they are there.
+  /// Makes the points of rows, or of parts of rows, in the order of addresses, with canaries between them, and copies
+  /// all to the device. Waits until they are there.
   void write(const MakeRow& make) const;
 
   using LookAtRow = std::function<void(const RowPart& row, const std::byte* here)>;
-  /// The points of a box, x first, row by row or in parts of rows.
+  /// Reads the points of a box, x first, row by row or in parts of rows.
   void read(int quantity, int slot, const Box& box, const LookAtRow& look) const;
   bool canaries_alive() const;
 
-  // Where host memory has all fields too, at the same offsets, for the cells around a device's block:
+  // For runs whose host memory has all fields too, at the same offsets, for the cells around a device's block:
   void upload(const Storage& host) const;
-  /// A box alone, of every slot.
+  /// Copies a box only, of every slot.
   void download(const Storage& host, const Box& box) const;
 
   const Arrangement& arrangement() const { return arrangement_; }
@@ -64,7 +65,7 @@ class DeviceFields {
   std::unique_ptr<DeviceStreams> streams_;
   Arrangement arrangement_;
   device::Buffer memory_;
-  std::unique_ptr<device::StagingBuffers> hatch_;  // null: fields of the caller's
+  std::unique_ptr<device::StagingBuffers> hatch_;  // null: fields of the caller
   Views views_;
   DeviceSweeps sweeps_;
 };

@@ -1,4 +1,4 @@
-// What one sweep of a program gathers on a device for reductions, and its way to the host.
+// Numbers that one sweep of a program gathers on a device for reductions, and their transfer to the host.
 #pragma once
 
 #include <span>
@@ -10,20 +10,20 @@ namespace haloscope {
 
 class DeviceNumbers {
  public:
-  /// @param ops  of the sweep's reductions, number by number; it must outlive this. @param region  the cells swept.
-  /// @param given   device memory for as many numbers of each cell, which it shares with others that work after or
-  ///                before it: they come cell by cell, from a kernel of the user's. Null: they come from passes.
+  /// @param ops  operations of the sweep's reductions, by number; must outlive this. @param region the swept cells.
+  /// @param given   device memory for these numbers of each cell, shared with other sweeps that run before or after
+  ///                this one; a user's kernel writes the numbers cell by cell. Null: passes write them.
   DeviceNumbers(device::Device& device, std::span<const ReduceOp> ops, const Box& region, const device::Buffer* given);
 
   device::PassNumbers places() const;
-  /// Where each cell's are to be; none of passes.
+  /// Returns the places for each cell's numbers; none for passes.
   CellNumbers cells() const;
-  /// Enqueues what combines those of cells.
+  /// Enqueues the combination of the numbers of cells.
   void gather(device::Stream& stream) const;
-  /// Enqueues what brings a pass' numbers to the host.
+  /// Enqueues the copy of a pass's numbers to the host.
   void fetch(device::Stream& stream);
-  /// Combines them with those of before, once. A sweep that has launched no pass has none. The stream must have come
-  /// past fetch().
+  /// Combines them with the previous numbers, once. A sweep that has launched no pass has none. The stream must have
+  /// completed fetch().
   void take(double* into);
 
  private:

@@ -1,4 +1,4 @@
-// The sweeps of an app that gives them as functions.
+// Sweeps of an app that defines them as functions.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace haloscope {
 /// Calls SweepSpec::run or, on a device, launch. The step must outlive it.
 class FunctionSweeper final : public Sweeper {
  public:
-  /// @param strip_bytes  see StepperOptions; 0: boxes are handed over whole.
+  /// @param strip_bytes  see StepperOptions; 0: boxes are passed whole.
   explicit FunctionSweeper(const Step& step, std::int64_t strip_bytes = 0) : step_(step), strip_bytes_(strip_bytes) {}
   void sweep(const SweepArgs& args) override {
     const SweepSpec& spec =
@@ -28,12 +28,12 @@ class FunctionSweeper final : public Sweeper {
   }
 
  private:
-  /// Rows of a strip; 0: the box stays whole. Numbers of reductions are gathered in the order of the whole box, so that
-  /// sums keep their bits.
+  /// Returns the rows of a strip; 0: the box stays whole. Sweeps that gather numbers of reductions visit the whole
+  /// box in order, so that sums keep their bits.
   std::int64_t strip_rows(const SweepSpec& sweep, const SweepArgs& args) const {
     constexpr std::int64_t fewest = 8;  // the rows around a strip are read twice
     if (args.dims < 3 || args.levels > 1 || sweep.in_place || args.reduced != nullptr) return 0;
-    std::int64_t row_bytes = 0;  // of all planes that a row of points touches
+    std::int64_t row_bytes = 0;  // of all planes that a row of points accesses
     for (const Access& read : sweep.reads)
       row_bytes += (2 * read.layers + 1) * bytes(read.quantity) * (args.region.extent(0) + 2 * read.layers);
     for (const int q : sweep.writes) row_bytes += bytes(q) * args.region.extent(0);

@@ -7,7 +7,8 @@ HaloPoison::HaloPoison(const std::vector<Quantity>& quantities, const Views& vie
   if (device != nullptr) on_device_ = std::make_unique<DevicePoison>(device->device(), quantities, views);
 }
 
-/// On a device the poison comes between the programs before and after, which begin and end with all streams together.
+/// Writes poison. On a device it comes between the programs before and after, which begin and end with all streams
+/// together.
 void HaloPoison::write(int stage, int slot) {
   const std::vector<PoisonSpot>& spots = spots_[static_cast<std::size_t>(stage)];
   if (!on_device_) return poison(views_, quantities_, slot, spots);

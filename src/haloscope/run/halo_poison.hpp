@@ -13,14 +13,15 @@ namespace haloscope {
 
 class HaloPoison {
  public:
-  /// @param quantities, views  of the fields. @param device  the fields on a device; null: host memory. All outlive it.
+  /// @param quantities, views of the fields. @param device the fields on a device; null: host memory. All outlive
+  ///                    this object.
   HaloPoison(const std::vector<Quantity>& quantities, const Views& views, DeviceFields* device);
 
-  /// Notes the spots of the next stage, so that steps need no memory.
+  /// Stores the spots of the next stage, so that steps allocate nothing.
   void add(std::vector<PoisonSpot> spots) { spots_.push_back(std::move(spots)); }
   /// Poisons the spots of a stage in the fields of a slot. Local; cost: one store for each number in them.
   void write(int stage, int slot);
-  /// As find_poison() finds it. On a device it waits for the search.
+  /// Returns the result of find_poison(). On a device it waits for the search.
   std::optional<Leak> find(int quantity, int slot, const Box& box) const;
 
  private:

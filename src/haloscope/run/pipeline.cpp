@@ -10,7 +10,7 @@ Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)), counted_(run.sta
 }
 
 Pipeline::~Pipeline() {
-  if (std::uncaught_exceptions() > run_.exceptions_)  // others may never answer
+  if (std::uncaught_exceptions() > run_.exceptions_)  // other ranks may never answer
     for (OwnComm& comm : comms_) comm.leave();
 }
 
@@ -74,7 +74,7 @@ Progress Pipeline::until_enough(std::int64_t steps) {
     step();
     if (termination.last() && !reducer->late()) decide();
   }
-  // Closing sends lines too: no rank may take one for the first line of a step that will not come.
+  // Closing sends lines too: no rank may mistake one for the first line of a step that will not come.
   MPI_Request all_know;
   REQUIRE_MPI(MPI_Ibarrier(comms_[0].get(), &all_know));
   settle(all_know, yield);

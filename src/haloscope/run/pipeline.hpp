@@ -19,7 +19,7 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  /// One series. Collective. Every rank ends with the fields of the same step.
+  /// Runs one series. Collective. Every rank ends with the fields of the same step.
   Progress advance(std::int64_t steps);
 
  private:

@@ -23,7 +23,7 @@ const Choice& checked(const Choice& choice) {
   return choice;
 }
 
-/// All quantities with room for the widest halo that any stage fills or computes.
+/// Returns a plan of all quantities with room for the widest halo that any stage fills or computes.
 Plan points_of_all(const Candidate& c, int rank) {
   ExchangeSpec all;
   all.quantities = c.step.quantities;
@@ -34,7 +34,7 @@ Plan points_of_all(const Candidate& c, int rank) {
   return make_plan(c.layout, rank, all);
 }
 
-/// Where the ranks run, if that matters. Collective.
+/// Returns the sites of the ranks, if the choice depends on them. Collective.
 Sites sites_for(MPI_Comm comm, const Choice& choice) {
   if (const int size = ranks_in(comm); size != choice.ranks)
     throw UsageError("the configuration is for " + std::to_string(choice.ranks) + " ranks but " + std::to_string(size) +
@@ -65,7 +65,8 @@ Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std:
   bind_stages(nodes);
 }
 
-/// Fields where the choice and the strategies need them: on a device alone, on both sides, or here.
+/// Allocates fields where the choice and the strategies need them: on a device only, on both sides, or in host
+/// memory.
 void Run::allocate(const std::vector<int>& nodes, std::size_t hatch_bytes) {
   memory_ = choice_.memory;
   for (int stage = 0; stage < static_cast<int>(candidate_.step.stages.size()); ++stage)
@@ -81,7 +82,7 @@ void Run::allocate(const std::vector<int>& nodes, std::size_t hatch_bytes) {
   if (on_device_alone) views_ = fields_->views();
 }
 
-/// In host memory, its pages first touched by the threads that will sweep them.
+/// Allocates in host memory; the threads that will sweep pages write them first.
 void Run::allocate_here(const std::vector<int>& nodes, const std::vector<int>& slots) {
   const Storage::Touch touch = [this](std::span<std::byte> bytes) {
 #pragma omp parallel for num_threads(choice_.threads) schedule(static)
@@ -121,13 +122,12 @@ void Run::bind_stages(const std::vector<int>& nodes) {
   if (choice_.schedule->in_place) pipeline_ = std::make_unique<Pipeline>(*this);
 }
 
-/// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
-/// awaited.
+/// After a step failed, perhaps on this rank alone, other ranks may never answer: messages in flight are abandoned.
 Run::~Run() {
   if (std::uncaught_exceptions() > exceptions_) {
     for (auto& stage : loop_->all()) stage->abandon();
     static_cast<void>(comm_.release());
-    // Work under way still uses what is about to be destroyed.
+    // Work in flight still uses memory that is about to be freed.
     if (fields_) device::call_even_if_lost([this] { fields_->streams().finish(); });
     return;
   }
@@ -160,13 +160,13 @@ double Run::seconds_on_device(int stage, int sweep) {
   return this->stage(stage).seconds_on_device(sweep, loop_->at.slot);
 }
 
-/// A run ends when its steps are done, on a device too.
+/// Waits until all steps are done, on a device too.
 void Run::finish_device() {
   for (auto& stage : loop_->all()) stage->finish();
   stale_ = fields_ && storage_;
 }
 
-/// Where the host has fields, reads see those: the device's block comes first if it is newer.
+/// Copies the device's block to the host if it is newer: where the host has fields, reads use them.
 void Run::refresh() const {
   if (std::exchange(stale_, false)) fields_->download(*storage_, program().block);
 }
@@ -207,7 +207,7 @@ std::array<double, timer_count> Run::seconds() const {
   return sum;
 }
 
-/// Memory of a device is there as a whole.
+/// Returns the maximum of resident bytes; memory of a device is always resident.
 std::int64_t Run::most_resident() const {
   if (!storage_) return static_cast<std::int64_t>(round_up(arrangement().bytes(), small_page));
   return std::max(resident_bytes(storage_->all()), temporaries_ ? temporaries_->most_resident() : 0);

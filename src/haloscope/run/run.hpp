@@ -1,4 +1,4 @@
-// One choice brought to life on this rank: fields, links, programs and kernels, and the steps that they make.
+// Runs of one choice on this rank: fields, links, programs and kernels, and the steps that they compute.
 #pragma once
 
 #include <mpi.h>
@@ -20,7 +20,7 @@
 
 namespace haloscope {
 
-/// What a global point of a quantity with these bits adds to Run::checksum().
+/// Returns the term of Run::checksum() for a global point of a quantity with these bits.
 std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& point, std::uint64_t bits);
 
 class Pipeline;
@@ -28,8 +28,8 @@ class Pipeline;
 class Run {
  public:
   /// Collective over `comm`, which must have choice.ranks ranks. See open_run().
-  /// @param hatch_bytes  of host memory, twice, through which the fields of a device pass: all that the host has of
-  ///                     them, but where it computes walls around them.
+  /// @param hatch_bytes  bytes of each of the two staging buffers of a device's fields: all host memory of these
+  ///                     fields, except where the host computes walls around them.
   /// @throws UsageError for an illegal choice, before any MPI call; UnavailableError for features not available here.
   Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {},
       std::size_t hatch_bytes = usual_hatch_bytes);
@@ -37,43 +37,44 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  /// Fill all quantities with initial data, fixed boundary values into all slots, and NaN into every halo.
+  /// Fills all quantities with initial data, fixed boundary values in all slots, and NaN in every halo.
   void initialise();
   /// The same with other initial data, a word of parameter `initial`.
   void initialise(const std::string& initial);
-  /// Advance by `steps` >= 1 steps, or until the app has enough. @param poison  overwrite the exchanged halos with NaN
-  /// before each exchange.
+  /// Advances by `steps` >= 1 steps, or until App::finished ends the run. @param poison overwrites the exchanged
+  /// halos with NaN before each exchange.
   Progress advance(std::int64_t steps, bool poison = false);
-  /// Carry out one sweep of a stage once, by the team: what calibration measures. Values are unspecified afterwards.
+  /// Runs one sweep of a stage once, by the team, for calibration. Values are unspecified afterwards.
   void sweep_alone(int stage, int sweep);
   /// The same on a device, for apps of several sweeps. @return the seconds that the device took.
   double seconds_on_device(int stage, int sweep);
   std::int64_t time() const { return loop_->at.time; }
-  /// The latest numbers of a reduction; empty before there are any.
+  /// Returns the latest numbers of a reduction; empty before the first.
   std::span<const double> reduced(int stage, int reduction) const;
 
-  /// The app's scalars, see App::scalars.
+  /// Returns the app's scalars, see App::scalars.
   std::span<const double> scalars() const { return scalars_; }
-  /// The latest numbers of all reductions, stage by stage, of the last series of steps.
+  /// Returns the latest numbers of all reductions, stage by stage, of the last series of steps.
   std::span<const double> reduced() const { return loop_->latest(); }
-  /// The sum of term(global point, value) over the points of a quantity that this rank counts.
+  /// Returns the sum of term(global point, value) over the points of a quantity that this rank counts.
   double sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const;
 
-  /// @throws UsageError for a quantity that is freed within each step.
+  /// Checks a quantity. @throws UsageError for a quantity that is freed within each step.
   void require_lasting(int quantity) const;
 
-  /// Sum over all points and ranks of hash(global point, bytes), of all quantities whose values outlive a step; equal
-  /// fields give equal sums. Collective.
+  /// Returns the sum over all points and ranks of hash(global point, bytes), of all quantities whose values outlive a
+  /// step; equal fields give equal sums. Collective.
   std::uint64_t checksum() const;
   struct Norms {
     double max = 0, l2 = 0;
   };
-  /// Distance of the first quantity to the exact solution. Collective. Requires has_exact_solution().
+  /// Returns the distance of the first quantity to the exact solution. Collective. Requires has_exact_solution().
   Norms error_norms() const;
   bool has_exact_solution() const;
-  /// What the app says in records, see App::entries. Collective.
+  /// Returns the app's entries of records, see App::entries. Collective.
   std::vector<RecordEntry> entries() const;
-  /// Value of a quantity at the current time at a local point; for tests and readers. One copy where it is on a device.
+  /// Returns the value of a quantity at the current time at a local point, for tests and readers. One copy where it
+  /// is on a device.
   double value(const Index& point, int quantity = 0) const;
   bool canaries_alive() const;
 
@@ -82,32 +83,32 @@ class Run {
   const Layout& layout() const { return candidate_.layout; }
   int stages() const { return loop_->stages(); }
   BoundStage& stage(int number) const { return loop_->stage(number); }
-  /// Of the first stage.
+  /// Returns the plan of the first stage.
   const Plan& plan() const { return stage(0).plan(); }
   const Program& program() const { return stage(0).program(); }
 
   void reset_timers();
-  /// Forget traces and what was counted.
+  /// Resets traces and counts.
   void reset_traces();
-  /// The runners in use, of all stages.
+  /// Returns the runners in use, of all stages.
   std::vector<const Runner*> runners() const;
-  /// Seconds per timer over all programs since reset_timers().
+  /// Returns the seconds per timer over all programs since reset_timers().
   std::array<double, timer_count> seconds() const;
-  /// What this rank has done since reset_traces().
+  /// Returns the work of this rank since reset_traces().
   Counts counts() const;
   std::string isa() const { return sweeper_->isa(); }
-  /// What temporaries cost where they are freed; null where they are kept.
+  /// Returns the cost of temporaries where they are freed; null where they are kept.
   const FreedTemporaries* temporaries() const { return temporaries_.get(); }
-  /// The most bytes of this rank's fields that were in memory, now or where temporaries were allocated since
+  /// Returns the maximum of resident bytes of this rank's fields, now or where temporaries were allocated since
   /// reset_traces().
   std::int64_t most_resident() const;
-  /// Bytes of this rank's fields, halos included.
+  /// Returns the bytes of this rank's fields, halos included.
   std::int64_t field_bytes() const { return arrangement().size(); }
-  /// Where the fields are: as requested, or as the strategy needs them.
+  /// Returns the kind of memory of the fields: as requested, or as the strategy needs it.
   MemoryKind memory() const { return memory_; }
-  /// Link::report() of this rank's transports.
+  /// Returns Link::report() of this rank's transports.
   std::string transport_report() const;
-  /// The device that holds the fields; null without one.
+  /// Returns the device that holds the fields; null without one.
   device::Device* device() const { return fields_ ? &fields_->device() : nullptr; }
 
  private:
@@ -132,23 +133,23 @@ class Run {
   RunnerOptions options_;
   int rank_ = 0;
   MemoryKind memory_ = MemoryKind::own;
-  Plan points_;                                   // moves nothing: all quantities, with the widest halos
-  std::unique_ptr<Storage> storage_;              // null where a device alone has the fields
-  std::vector<std::optional<StageGroup>> lives_;  // of quantities, where they do not outlive a step
+  Plan points_;                                   // without messages: all quantities, with the widest halos
+  std::unique_ptr<Storage> storage_;              // null where only a device has the fields
+  std::vector<std::optional<StageGroup>> lives_;  // lifetimes of quantities that do not outlive a step
   std::unique_ptr<FreedTemporaries> temporaries_;
-  std::unique_ptr<DeviceFields> fields_;  // with a device: what it works on; a storage_ has the cells around its block
+  std::unique_ptr<DeviceFields> fields_;  // with a device: its fields; a storage_ has the cells around its block
   Views views_;  // of storage_ or of fields_, by quantity and slot; one-slot quantities in every slot
   std::unique_ptr<Sweeper> sweeper_;
   std::vector<double> scalars_;  // see App::scalars
   std::unique_ptr<StageLoop> loop_;
-  std::unique_ptr<HaloPoison> poison_;           // of what each exchange fills; null before it is first wanted
-  bool poisons_ = false;                         // in the steps under way
+  std::unique_ptr<HaloPoison> poison_;           // of the halos that exchanges fill; null before the first use
+  bool poisons_ = false;                         // in the current steps
   std::unique_ptr<Pipeline> pipeline_;           // of sweeps in place
   int exceptions_ = std::uncaught_exceptions();  // when it was made
   mutable bool stale_ = false;                   // the device's block has changed since storage_ had its values
 };
 
-/// The same, of which nothing is left where all ranks meet an error.
+/// Opens a run; where all ranks have an error, it leaves no resources behind.
 inline std::unique_ptr<Run> open_run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options = {}) {
   return collectively(comm, "a run", [&] { return std::make_unique<Run>(comm, choice, options); });
 }

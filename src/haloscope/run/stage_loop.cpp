@@ -40,7 +40,7 @@ Progress StageLoop::run(std::int64_t steps, bool ends_early) {
   return progress;
 }
 
-/// A group of stages: once, or as a loop.
+/// Runs a group of stages: once, or as a loop.
 void StageLoop::run_group(const StageGroup& group, int count, bool last) {
   const Stage& opening = stage(group.first).stage();
   const std::int64_t most = opening.repeats > 0 ? opening.most : 1;
@@ -58,7 +58,7 @@ void StageLoop::run_stage(BoundStage& stage, int count, bool last, std::int64_t 
   if (hooks_.after) hooks_.after(stage);
 }
 
-/// Of the loop that a stage opens, or with -1 of all stages.
+/// Returns true if the loop that a stage opens, or with -1 the run, has finished.
 bool StageLoop::has_enough(int stage, int end) {
   const int first = std::max(stage, 0);
   if (!hooks_.finished || !has_results(first, end)) return false;
@@ -66,8 +66,8 @@ bool StageLoop::has_enough(int stage, int end) {
   return hooks_.finished(stage, collect_numbers().subspan(from, first_number_[static_cast<std::size_t>(end)] - from));
 }
 
-/// Whether the reductions of a range of stages have numbers to decide by. Deferred ones have none the first time; those
-/// of a loop that was not entered do not count.
+/// Returns true if the reductions of a range of stages have numbers to decide by. Deferred ones have none the first
+/// time; reductions of a loop that was not entered do not count.
 bool StageLoop::has_results(int first, int end) const {
   bool any = decides_alone_;
   for (int number = first; number < end; ++number)
@@ -80,7 +80,7 @@ bool StageLoop::has_results(int first, int end) const {
   return any;
 }
 
-/// Ranks that are alone have no reduction in flight.
+/// Returns true if the numbers are of the round before; a single rank has no reduction in flight.
 bool StageLoop::reports_late() const {
   const std::vector<Reduction>& reductions = stage(0).stage().reductions;
   return stages() == 1 && candidate_.choice.ranks > 1 &&

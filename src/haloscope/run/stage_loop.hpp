@@ -13,13 +13,13 @@
 
 namespace haloscope {
 
-/// How far a run got.
+/// The progress of a run.
 struct Progress {
   std::int64_t steps = 0;  ///< done
   bool finished = false;   ///< App::finished ended it
 };
 
-/// Where the fields are: the slot that holds them, and their time step.
+/// The slot that holds the fields, and their time step.
 struct FieldTime {
   int slot = 0;
   std::int64_t time = 0;
@@ -32,29 +32,29 @@ class StageLoop {
     std::function<void(BoundStage&, std::int64_t iteration)> before;  ///< a stage, in an iteration of its loop
     std::function<void(BoundStage&)> after;
     std::function<void(const StageGroup&)> open_group, close_group;
-    /// Whether a loop has been gone through often enough, by the numbers of its reductions; with stage -1, and those of
-    /// all stages, whether the run has.
+    /// Returns true if a loop has finished, by the numbers of its reductions; with stage -1, if the run has, by the
+    /// numbers of all stages.
     std::function<bool(int stage, std::span<const double> reduced)> finished;
   };
 
   /// Collective over context.comm. Everything in the context must outlive it.
-  /// @param decides_alone  whether `finished` is asked where no reduction has numbers.
+  /// @param decides_alone  true: `finished` is called even where no reduction has numbers.
   StageLoop(StageContext context, Hooks hooks, bool decides_alone = false);
 
   /// Advances by `steps` >= 1 steps. Collective.
-  /// @param ends_early  asks after each round of steps whether the run has enough. A deferred reduction reports on the
-  ///                    round before: that of one stage is then taken back.
+  /// @param ends_early  calls `finished` after each round of steps for the run. A deferred reduction reports on the
+  ///                    round before: a round of one stage is then undone.
   Progress run(std::int64_t steps, bool ends_early = false);
-  /// Forgets the numbers of reductions, as before a run.
+  /// Discards the numbers of reductions, as before a run.
   void forget_numbers();
-  /// The latest numbers of all reductions, stage by stage. Those of before stay where there are no newer ones.
+  /// Collects the latest numbers of all reductions, stage by stage. Previous numbers stay where no newer ones exist.
   std::span<const double> collect_numbers();
-  /// Those that were collected last.
+  /// Returns the numbers collected last.
   std::span<double> latest() { return latest_; }
-  /// Takes the round of steps back that has just been made: fields of several slots are as they were before it, and
-  /// reductions in flight end without numbers.
+  /// Undoes the last round of steps: fields of several slots are as they were before it, and reductions in flight end
+  /// without numbers.
   void take_back();
-  /// Notes where a round of steps begins, for take_back().
+  /// Stores the beginning of a round of steps, for take_back().
   void begin_round() { before_ = at; }
 
   BoundStage& stage(int number) const { return *stages_[static_cast<std::size_t>(number)]; }
@@ -76,7 +76,7 @@ class StageLoop {
   std::vector<std::unique_ptr<BoundStage>> stages_;
   std::vector<StageGroup> groups_;
   std::vector<double> latest_;             // numbers of all reductions, stage by stage
-  std::vector<std::size_t> first_number_;  // by stage, where its own begin in latest_; and one past the last stage
+  std::vector<std::size_t> first_number_;  // by stage: its first number in latest_; one past the last stage
   FieldTime before_;
 };
 

@@ -32,10 +32,10 @@ namespace haloscope {
 
 namespace {
 
-/// What error texts call the app that stands for the user's sweeps.
+/// The name in error texts of the app that represents the user's sweeps.
 const char* const app_name = "stepper";
 
-/// The fields as quantities, told apart by their names: arrays of the user's all have the same.
+/// Returns the fields as quantities, with distinct names: arrays of the user all have the same name.
 std::vector<Quantity> quantities_of(const std::vector<FieldRef>& fields) {
   std::vector<Quantity> quantities;
   for (const FieldRef& field : fields) {
@@ -49,16 +49,15 @@ std::vector<Quantity> quantities_of(const std::vector<FieldRef>& fields) {
   return quantities;
 }
 
-/// @throws UsageError for a loop that nothing would end.
+/// Checks a loop. @throws UsageError for a loop without a stop condition.
 void check_loop(const Stage& stage, const StepperOptions& options) {
   if (stage.repeats > 0 && !options.finished && stage.least != stage.most)
-    throw UsageError(
-        "stage '" + stage.name + "' opens a loop of " + std::to_string(stage.least) + " to " +
-        std::to_string(stage.most) +
-        " times, and nothing says when it is enough; give StepperOptions::finished, or the same least and most");
+    throw UsageError("stage '" + stage.name + "' opens a loop of " + std::to_string(stage.least) + " to " +
+                     std::to_string(stage.most) +
+                     " times and has no stop condition; set StepperOptions::finished, or least equal to most");
 }
 
-/// @throws UsageError for a sweep in place that lines passed on one by one do not serve.
+/// Checks a sweep in place. @throws UsageError for one that does not work with lines passed on one by one.
 void check_in_place(const SweepSpec& sweep, const std::vector<Quantity>& fields) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError("sweep '" + sweep.name + "' is in place " + what);
@@ -106,10 +105,10 @@ std::string text_of(const GridSpec& grid) {
   return sizes_text(grid.cells, grid.dims) + " cells, " + (around.empty() ? "not periodic" : "periodic in " + around);
 }
 
-/// best() says which grid and how many ranks its choice is for; a choice of the user's own leaves that open.
+/// Checks grid and ranks, which a choice of best() has; a user's choice may leave them at their defaults.
 void check_grid(const Choice& choice, const Layout& layout) {
   const GridSpec &wanted = choice.grid, &grid = layout.grid(), any;
-  const std::string remedy = "; ask best() for this grid, or leave that of a choice of your own at its default";
+  const std::string remedy = "; call best() for this grid, or leave this field of the choice at its default";
   const bool open = wanted.cells == any.cells && wanted.periodic == any.periodic;
   if (!open && (wanted.cells != grid.cells || wanted.periodic != grid.periodic))
     throw UsageError("the choice is for a grid of " + text_of({grid.dims, wanted.cells, wanted.periodic}) +
@@ -123,7 +122,7 @@ void check_grid(const Choice& choice, const Layout& layout) {
                      sizes_text(layout.ranks(), grid.dims) + remedy);
 }
 
-/// The user's choice with what the grid decides.
+/// Returns the user's choice with the fields that the grid determines.
 Choice choice_for(const Choice& given, const Layout& layout, const std::vector<int>& nodes) {
   check_grid(given, layout);
   Choice choice = given;
@@ -138,7 +137,7 @@ Choice choice_for(const Choice& given, const Layout& layout, const std::vector<i
   return choice;
 }
 
-/// Why the choice cannot be carried out on the user's fields, beyond what makes any choice illegal.
+/// Returns the reason why the choice cannot run on the user's fields, beyond the rules for all choices.
 std::string refuse_here(const Candidate& c) {
   const Choice& choice = c.choice;
   const auto grows = [](const Stage& stage) {
@@ -148,8 +147,8 @@ std::string refuse_here(const Candidate& c) {
   if (c.layout.has_holes() && (choice.depth > 1 || std::any_of(c.step.stages.begin(), c.step.stages.end(), grows)))
     return "sweeps beyond the own cells would write into the grid's holes; use depth 1, and stages of one sweep each";
   if (choice.substeps == Substeps::blocked && c.app.fused_forms.empty())
-    return "substeps 'blocked' call the sweep for several time steps at once; if it can do that, say so with "
-           "StepperOptions::fused, else use full or shrink";
+    return "substeps 'blocked' call the sweep for several time steps in one call; set StepperOptions::fused if "
+           "it supports that, else use full or shrink";
   if (choice.substeps == Substeps::blocked && c.step.stages.front().sweeps.size() > 1)
     return "substeps 'blocked' fuse one sweep, and the stage has " +
            std::to_string(c.step.stages.front().sweeps.size()) + "; use full or shrink";
@@ -157,7 +156,7 @@ std::string refuse_here(const Candidate& c) {
     return "a sweep in place depends on the points before, so that one thread computes it; use threads 1 and more "
            "ranks";
   if (choice.temporaries == Temporaries::freed)
-    return "temporaries 'freed' need fields of the library's, and these are the caller's; use temporaries 'kept'";
+    return "temporaries 'freed' need fields of the library, and these are the caller's; use temporaries 'kept'";
   return "";
 }
 
@@ -165,17 +164,17 @@ void check_choice(const Candidate& c) {
   std::string reason = refuse_on_device(c);
   if (reason.empty()) reason = refuse_here(c);
   if (reason.empty()) reason = illegal(c);
-  if (!reason.empty()) throw UsageError("a Stepper cannot carry out the choice: " + reason);
+  if (!reason.empty()) throw UsageError("a Stepper cannot run the choice: " + reason);
 }
 
-/// Whether some sweep writes a field.
+/// Returns true if some sweep writes a field.
 bool is_written(const Step& step, int q) {
   return std::any_of(step.stages.begin(), step.stages.end(), [q](const Stage& stage) {
     return std::any_of(stage.sweeps.begin(), stage.sweeps.end(), [q](const auto& sweep) { return writes(sweep, q); });
   });
 }
 
-/// A field of two slots that no sweep writes would be read in each slot by turns.
+/// Refuses a field of two slots that no sweep writes: its slots would be read by turns.
 void check_slots(const Step& step) {
   for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q)
     if (const Quantity& quantity = step.quantities[static_cast<std::size_t>(q)];
@@ -194,8 +193,8 @@ void check_room(const Candidate& c, const std::vector<FieldRef>& fields) {
                          "; give it a wider halo or the choice a smaller depth");
 }
 
-/// A sweep may write and read all points that the depth needs of all fields, in both slots at once. Fields that no
-/// sweep writes may be the same array.
+/// Checks that memory is separate: a sweep may write and read all points that the depth needs of all fields, in both
+/// slots. Fields that no sweep writes may be the same array.
 void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fields) {
   check_cells(fields, c.layout, rank);
   const std::vector<Widths> room = room_of(c.step, c.choice.depth);
@@ -218,10 +217,10 @@ void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fie
   if (const auto both = find_sharing(all, stay))
     throw UsageError(
         name_sharing(c.step.quantities, *both) +
-        " share memory, so that a sweep that writes the one changes the other; give each memory of its own");
+        " share memory, so that a sweep that writes the one changes the other; use separate memory for each");
 }
 
-/// SweepArgs::read() and write() go from point to point in x, and by whole points from row to row.
+/// Checks strides: views of SweepArgs::read() and write() are contiguous in x, with whole points from row to row.
 void check_rows(const std::vector<FieldRef>& fields, int dims) {
   for (const FieldRef& field : fields)
     for (const SlotView& slot : field.slots) {
@@ -235,8 +234,7 @@ void check_rows(const std::vector<FieldRef>& fields, int dims) {
       if (slot.stride[0] != field.quantity.element_bytes)
         throw UsageError(
             "field '" + field.quantity.name + "' has " + std::to_string(slot.stride[0]) +
-            " bytes between points that are neighbours in x, and a Stepper's sweeps need them one after the "
-            "other (" +
+            " bytes between points that are neighbours in x, and a Stepper's sweeps need contiguous points (" +
             std::to_string(field.quantity.element_bytes) +
             " bytes); make the contiguous axis x, or exchange such fields with an Exchange and sweep yourself");
     }
@@ -278,8 +276,8 @@ std::string text_of(const Stage& stage) {
   return text;
 }
 
-/// The fields of a choice that a Stepper takes from it, but the cells, which the layout has, and threads. Lists have no
-/// JSON here: its end takes memory, and ends the program where there is none.
+/// Returns the fields of a choice that a Stepper uses, except the cells, which the layout has, and threads. Lists are
+/// not JSON here: the destructor of JSON allocates, and ends the program where memory is exhausted.
 std::vector<Aspect> aspects_of(const Choice& choice) {
   std::vector<Aspect> aspects;
   for (const ChoiceField& field : choice_fields())
@@ -290,7 +288,8 @@ std::vector<Aspect> aspects_of(const Choice& choice) {
   return aspects;
 }
 
-/// Ranks that take other steps would wait for each other in calls that do not belong together. Collective.
+/// Checks that all ranks take the same steps; else they would wait for each other in calls that do not match.
+/// Collective.
 void require_same_steps(MPI_Comm comm, const Candidate& c, const std::vector<FieldRef>& fields,
                         const std::vector<int>& nodes, bool fused, bool guarded) {
   std::vector<Aspect> aspects = aspects_of(c.layout, nodes);
@@ -307,7 +306,7 @@ void require_same_steps(MPI_Comm comm, const Candidate& c, const std::vector<Fie
   require_same(comm, "steps", aspects, names, "give all of them the same grid, fields, choice, stages and options");
 }
 
-/// By quantity and slot; fields of one slot have it for all.
+/// Returns views by quantity and slot; fields of one slot have it for all.
 Views views_of(const std::vector<FieldRef>& fields, int slots) {
   Views views;
   for (const FieldRef& field : fields) {
@@ -344,10 +343,10 @@ struct Stepper::State {
   std::optional<SharedFailure> failure;  // with on_device
   std::unique_ptr<StepperGuard> guard;
   std::unique_ptr<CountedSeries> series;  // of sweeps in place
-  std::vector<bool> ready;  // by the steps that are left after whole depths: whether all programs are bound
+  std::vector<bool> ready;                // by the number of steps after whole depths: all programs are bound
   bool failed = false;
   bool leaked = false;            // the guard has just thrown
-  std::optional<int> exceptions;  // in flight when all ranks had opened it; empty: they have not
+  std::optional<int> exceptions;  // in flight when all ranks had opened it; empty: not yet opened
 
   State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, const Choice& given,
         const std::vector<Stage>& described, const StepperOptions& of)
@@ -433,12 +432,12 @@ struct Stepper::State {
     choice.strategy = strategy;
     check_choice(candidate);
   }
-  /// Of the first stage: those of failures and of the end are the Stepper's own, since no link uses them.
+  /// Returns the tags of the first stage: the Stepper uses the tags of failures and of the end, since no link does.
   const MessageTags& tags() const { return loop->stage(0).tags(); }
   device::Device* device() const { return on_device ? on_device->device() : nullptr; }
 
-  /// After a step failed, perhaps on this rank alone, others may never answer: messages in flight are abandoned, not
-  /// awaited. An opening that is refused has none, and all ranks are here (see fail_together()).
+  /// After a step failed, perhaps on this rank alone, other ranks may never answer: messages in flight are abandoned.
+  /// A refused opening has none, and all ranks end it together (see fail_together()).
   ~State() {
     const bool unwinds = exceptions && std::uncaught_exceptions() > *exceptions;
     if (unwinds && !failed && failure) fail_in_step("an exception of the program");
@@ -449,8 +448,8 @@ struct Stepper::State {
     if (abandons) static_cast<void>(comm.release());
   }
 
-  /// Whether all ranks have come here, so that none sends why it has failed to a communicator that is gone; false: one
-  /// has failed.
+  /// Returns true if all ranks have come here, so that none sends the reason of a failure on a communicator that was
+  /// freed; false: a rank has failed.
   bool may_close() {
     if (!failure) return true;
     try {
@@ -472,9 +471,9 @@ struct Stepper::State {
     run(steps);
     before != nullptr ? on_device->end(*before) : on_device->finish();
   }
-  /// Steps after one that failed fail, too. On devices, steps of the other ranks that would wait for this one fail with
-  /// the same reason.
-  /// @throws Error that names this rank, those that it exchanges messages with, and what failed.
+  /// Runs steps. Steps after one that failed fail, too. On devices, steps of the other ranks that would wait for this
+  /// one fail with the same reason.
+  /// @throws Error that names this rank, its peers, and the failed work.
   template <class Steps>
   void try_steps(Steps steps) {
     if (failed) throw Error(Exit::failed, "an earlier step of this Stepper failed on this rank; make a new one");
@@ -501,7 +500,7 @@ struct Stepper::State {
   std::string name_step(const std::string& reason) const {
     return name_failure(comm.get(), loop->stage(0).plan(), "step " + std::to_string(loop->at.time), reason);
   }
-  /// Others receive the step and the ranks as well, where there is memory for such a text.
+  /// Other ranks receive the step and the ranks too, where memory for such a text is available.
   void fail_in_step(const char* reason) {
     std::string text;
     try {
@@ -510,8 +509,8 @@ struct Stepper::State {
     }
     fail(text.empty() ? reason : text.c_str());
   }
-  /// Streams and kernels of a device that wait for peers go on, so that memory can be freed.
-  /// @param reason  as other ranks receive it.
+  /// Lets streams and kernels of a device that wait for peers go on, so that memory can be freed.
+  /// @param reason  text that other ranks receive.
   void fail(const char* reason) {
     failed = true;
     if (!failure) return;
@@ -519,8 +518,8 @@ struct Stepper::State {
     for (auto& stage : loop->all()) stage->stop();
   }
 
-  /// Before the first step of a run that needs programs which no run before has needed: where memory is exhausted, no
-  /// rank waits for one that has failed. A device shares its failures.
+  /// Binds programs before the first step of a run that needs new ones: where memory is exhausted, no rank waits for
+  /// one that has failed. A device shares its failures.
   void bind_programs(std::int64_t steps) {
     const auto place = static_cast<std::size_t>(steps % choice.depth);
     if (on_device || failed || ready[place]) return;
@@ -537,8 +536,8 @@ struct Stepper::State {
     series ? run_in_place(steps) : static_cast<void>(loop->run(steps));
   }
 
-  /// The guard finds a stale halo on all ranks alike. The steps are taken back: reductions in flight end without
-  /// telling their numbers, and the Stepper has the slot and the time of before, so that it may go on.
+  /// Checks written points; the guard finds a stale halo on all ranks. The steps are then undone: reductions in
+  /// flight end without numbers, and the Stepper has its previous slot and time, so that it may go on.
   void check_written(const BoundStage& stage) {
     try {
       guard->check_written(stage, loop->at.slot);
@@ -562,7 +561,7 @@ Stepper::Stepper(MPI_Comm comm, const Layout& layout, const std::vector<int>& no
                  const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages,
                  const StepperOptions& options) {
   collectively(comm, "a Stepper", [&] {
-    std::unique_ptr<State> opened;  // ends within the call where that fails
+    std::unique_ptr<State> opened;  // freed within the call if opening fails
     agree(comm, [&] { opened = std::make_unique<State>(layout, nodes, fields, choice, stages, options); });
     opened->open(comm, nodes, fields, options);
     state_ = std::move(opened);
@@ -586,7 +585,7 @@ Stepper::State& Stepper::state(const char* call) const {
 
 namespace {
 void require_steps(std::int64_t steps) {
-  if (steps < 0) throw UsageError("run() was asked for " + std::to_string(steps) + " time steps; ask for 0 or more");
+  if (steps < 0) throw UsageError("run() got " + std::to_string(steps) + " time steps; pass 0 or more");
 }
 }  // namespace
 
@@ -615,8 +614,8 @@ std::int64_t Stepper::time() const { return state("time").loop->at.time; }
 std::span<const double> Stepper::reduced(int reduction, int stage) const {
   const StageLoop& loop = *state("reduced").loop;
   if (stage < 0 || stage >= loop.stages() || reduction < 0 || reduction >= loop.stage(stage).reductions())
-    throw UsageError("there is no reduction " + std::to_string(reduction) + " of stage " + std::to_string(stage) +
-                     "; both are counted from 0");
+    throw UsageError("reduction " + std::to_string(reduction) + " of stage " + std::to_string(stage) +
+                     " does not exist; both are counted from 0");
   return loop.stage(stage).reducer(reduction).numbers();
 }
 

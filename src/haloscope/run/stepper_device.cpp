@@ -10,13 +10,13 @@ namespace haloscope {
 Choice choice_in(const MemorySpace& place, Choice choice) {
   if (place.backend.empty()) {
     if (!choice.device.empty())
-      throw UsageError("the choice asks for device '" + choice.device +
+      throw UsageError("the choice requests device '" + choice.device +
                        "', and the fields are in host memory; give it fields in the memory of a device, or leave the "
                        "choice's device empty");
     return choice;
   }
   if (choice.device != place.backend && choice.device != "auto")
-    throw UsageError("the fields are in " + to_string(place) + ", and the choice asks for " +
+    throw UsageError("the fields are in " + to_string(place) + ", and the choice requests " +
                      (choice.device.empty() ? "none" : "device '" + choice.device + "'") + "; set its device to '" +
                      place.backend + "' or 'auto'");
   choice.device = place.backend;
@@ -39,7 +39,7 @@ std::string refuse_on_device(const Candidate& candidate) {
     return "graphs repeat launches as they were, and a sweep may depend on its step; leave capture out";
   if (choice.schedule->one_sweep || choice.schedule->boxed)
     return "schedule '" + choice.schedule->name +
-           "' needs kernels of the library's own; with launches of yours use bulk or streams";
+           "' needs kernels of the library; use bulk or streams with user launches";
   return "";
 }
 

@@ -1,4 +1,4 @@
-// What a Stepper does where its fields are in the memory of a device.
+// The device part of a Stepper whose fields are in the memory of a device.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace haloscope {
 
-/// The choice for fields in such memory: its back end by name, and the strategies that `auto` stands for there.
-/// @throws UsageError for a choice that is for other memory, and for strategies that are.
+/// Returns the choice for fields in such memory: its back end by name, and the strategies that `auto` represents
+/// there.
+/// @throws UsageError for a choice or strategies for other memory.
 Choice choice_in(const MemorySpace& place, Choice choice);
 
-/// Why the choice cannot be carried out on a device, beyond what makes any choice illegal; empty when it can.
+/// Returns the reason why the choice cannot run on a device, beyond the rules for all choices; empty if it can.
 std::string refuse_on_device(const Candidate& candidate);
 
 /// A device with the caller's fields, and the order between its work and that of the caller's streams.
@@ -26,11 +27,12 @@ class StepperDevice {
 
   DeviceFields& fields() { return fields_; }
   device::Device* device() { return &fields_.device(); }
-  /// What is given to it later comes after what the caller's stream has been given, or before what that is given later.
+  /// begin() orders later work of the device after the work already enqueued on the caller's stream; end() orders it
+  /// before later work of that stream.
   void begin(DeviceStream after);
   void end(DeviceStream before);
   void finish() { fields_.streams().finish(); }
-  /// The same for the end: a device that has failed does not matter any more.
+  /// Finishes the device's work, and ignores a failure of the device.
   void settle();
 
  private:

@@ -52,10 +52,11 @@ void StepperGuard::check_written(const BoundStage& stage, int slot) const {
         const Box own{{0, 0, 0}, candidate_.layout.local_cells(rank_)};
         const auto leak = poison_.find(q, slot, points_of(own, own, quantity.centring, candidate_.layout.dims()));
         if (!leak) continue;
-        throw UsageError(name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, candidate_.layout.dims()) +
-                         " was computed by sweep '" + sweep.name + "' from ghost points on " + to_string(leak->from) +
-                         " that the sweep does not read by its description; say in SweepSpec::reads how many layers it "
-                         "reads, and in box_stencil that it reads corners");
+        throw UsageError(
+            name_point(*leak, quantity, candidate_.layout.owned(rank_).lo, candidate_.layout.dims()) +
+            " was computed by sweep '" + sweep.name + "' from ghost points on " + to_string(leak->from) +
+            " that its description does not declare; set the layers that it reads in SweepSpec::reads, and "
+            "box_stencil if it reads corners");
       }
   });
 }

@@ -1,4 +1,4 @@
-// The guard of a Stepper: sweeps that read more of a halo than their description says.
+// The guard of a Stepper: finds sweeps that read more of a halo than they declare.
 #pragma once
 
 #include <mpi.h>
@@ -16,18 +16,19 @@ class BoundStage;
 
 class StepperGuard {
  public:
-  /// @param candidate, views  of the stepper; they outlive the guard. @param device  the fields on a device, which
-  ///                          outlive it too; null: host memory.
+  /// @param candidate, views candidate and views of the stepper; they outlive the guard. @param device the fields on
+  ///                          a device, which outlive it too; null: host memory.
   StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views, const std::vector<FieldRef>& fields,
                DeviceFields* device);
 
-  /// Notes where a stage's ghost points are, so that steps need no memory. Once for each stage, in their order.
+  /// Stores the places of a stage's ghost points, so that steps allocate nothing. Called once for each stage, in
+  /// order.
   void add(const BoundStage& stage);
-  /// Before a stage exchanges a slot: poison all ghost points of the fields that it exchanges that some rank owns,
-  /// whether the exchange will fill them or not. Local; cost: one store for each number in them.
+  /// Before a stage exchanges a slot: poisons all ghost points of the exchanged fields that some rank owns, including
+  /// points that the exchange will not fill. Local; cost: one store for each number in them.
   void poison_halos(const BoundStage& stage, int slot);
-  /// After it: look for poison in the own points that its sweeps wrote. Collective.
-  /// @throws UsageError on all ranks alike, naming the first such point, the side and the stage.
+  /// After it: checks the own points that its sweeps wrote for poison. Collective.
+  /// @throws UsageError on all ranks, naming the first such point, the side and the stage.
   void check_written(const BoundStage& stage, int slot) const;
 
  private:
@@ -40,7 +41,7 @@ class StepperGuard {
   MPI_Comm comm_;
   int rank_ = 0;
   const Candidate& candidate_;
-  std::vector<Room> room_;  // by field: ghost layers that there is memory for
+  std::vector<Room> room_;  // by field: ghost layers in memory
   HaloPoison poison_;
 };
 

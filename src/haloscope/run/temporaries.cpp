@@ -24,7 +24,7 @@ void FreedTemporaries::free_all() {
   for (const Field& field : fields_) free_pages(storage_.bytes(field.quantity, 0));
 }
 
-/// Write zeros with the threads that touched the pages first.
+/// Writes zeros with the threads that first wrote the pages.
 void FreedTemporaries::zero(std::span<std::byte> bytes) const {
   const std::size_t pages = (bytes.size() + small_page - 1) / small_page;
 #pragma omp parallel for num_threads(threads_) schedule(static)
@@ -43,7 +43,7 @@ void FreedTemporaries::allocate_for(const StageGroup& group) {
   Spent& spent = spent_[static_cast<std::size_t>(group.first)];
   spent.allocating_s += now_s() - begin;
   if (spent.allocated++ == 0)
-    most_resident_ = std::max(most_resident_, resident_bytes(storage_.all()));  // the same in every step
+    most_resident_ = std::max(most_resident_, resident_bytes(storage_.all()));  // equal in every step
 }
 
 void FreedTemporaries::free_after(const StageGroup& group) {

@@ -11,26 +11,26 @@ namespace haloscope {
 
 class FreedTemporaries {
  public:
-  /// @param lives  as lifetimes_of() says. @param storage  private memory; it must
-  /// outlive this. @param threads  that zero fields, as they first touched them.
+  /// @param lives  result of lifetimes_of(). @param storage private memory; must outlive this. @param threads number
+  /// of threads that zero fields, as in the first write.
   FreedTemporaries(const std::vector<std::optional<StageGroup>>& lives, Storage& storage, int threads);
 
-  /// Give all of them back, as before a step.
+  /// Frees all of them, as before a step.
   void free_all();
-  /// Zero what the stages of a group use first.
+  /// Zeroes the fields that the stages of a group are the first to use.
   void allocate_for(const StageGroup& group);
-  /// Give back what no stage after a group uses.
+  /// Frees the fields that no stage after a group uses.
   void free_after(const StageGroup& group);
 
-  /// What it has cost, by the stage that opens a group.
+  /// The cost of temporaries, by the stage that opens a group.
   struct Spent {
     double allocating_s = 0, freeing_s = 0;  ///< since reset_timers()
-    std::int64_t allocated = 0, freed = 0;   ///< times since reset_counts()
+    std::int64_t allocated = 0, freed = 0;   ///< counts since reset_counts()
   };
   const std::vector<Spent>& spent() const { return spent_; }
   void reset_timers();
   void reset_counts();
-  /// The most bytes of the storage that were in memory since reset_counts().
+  /// Returns the maximum of resident bytes of the storage since reset_counts().
   std::int64_t most_resident() const { return most_resident_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a run's fields hold: initial values, poisoned halos, checksums, errors.
+// Values of a run's fields: initial values, poisoned halos, checksums, errors.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,7 +26,7 @@ Index moved(Index p, const Index& by) {
   return p;
 }
 
-/// A value as a quantity's points hold it. The first bytes are used.
+/// Returns the bits of a value in a quantity's points. The first bytes are used.
 std::uint64_t bits_of(const Quantity& q, double value) {
   std::uint64_t bits = 0;
   const auto put = [&](auto typed) { std::memcpy(&bits, &typed, sizeof typed); };
@@ -49,14 +49,14 @@ double value_of(const Quantity& q, const std::byte* at) {
 /// All ones: a NaN, or a number that no field holds.
 constexpr int poison_byte = 0xff;
 
-/// Whether a global point lies beyond the edge of a grid that does not wrap around: its value never changes.
+/// Returns true if a global point lies beyond the edge of a grid that does not wrap around: its value never changes.
 bool is_beyond(const GridSpec& grid, const Quantity& quantity, const Index& point) {
   for (int d = 0; d < grid.dims; ++d)
     if (!grid.periodic[d] && (point[d] < 0 || point[d] >= grid.cells[d] + staggered(quantity.centring, d))) return true;
   return false;
 }
 
-/// What points hold before the first step. @param points  the rank's, whose first cell is `first`, global.
+/// Makes the values of points before the first step. @param points the rank's, whose first cell is `first`, global.
 void make_row(const RowPart& row, std::byte* here, const GridSpec& grid, const Plan& points, const Index& first,
               const std::function<double(const Index&)>& start) {
   const Quantity& quantity = points.spec.quantities[static_cast<std::size_t>(row.quantity)];
@@ -80,7 +80,7 @@ std::uint64_t checksum_term(const GridSpec& grid, int quantity, const Index& poi
   return hash(quantity > 0 ? id ^ hash(static_cast<std::uint64_t>(quantity), 0) : id, bits);
 }
 
-/// The points of a box now, x first, row by row or in parts of rows.
+/// Reads the current points of a box, x first, row by row or in parts of rows.
 void Run::read(int quantity, const Box& box, const DeviceFields::LookAtRow& look) const {
   const int slot = loop_->at.slot < arrangement().slots(quantity) ? loop_->at.slot : 0;
   if (!storage_) return fields_->read(quantity, slot, box, look);
@@ -91,8 +91,8 @@ void Run::read(int quantity, const Box& box, const DeviceFields::LookAtRow& look
   });
 }
 
-/// visit(global point, its bytes) for the points that this rank counts, x first: a plane that two ranks hold belongs to
-/// the higher rank.
+/// Calls visit(global point, its bytes) for the points that this rank counts, x first: a plane that two ranks hold
+/// belongs to the higher rank.
 template <class Visit>
 void Run::for_owned_points(int quantity, Visit visit) const {
   const Quantity& q = points_.spec.quantities[static_cast<std::size_t>(quantity)];
@@ -106,7 +106,7 @@ void Run::for_owned_points(int quantity, Visit visit) const {
   });
 }
 
-/// What each exchange fills: it is poisoned before.
+/// Adds the halos that each exchange fills: they are poisoned before it.
 void Run::add_poison() {
   poison_ = std::make_unique<HaloPoison>(candidate_.step.quantities, views_,
                                          messages_on_device(choice_) ? fields_.get() : nullptr);
@@ -197,7 +197,7 @@ bool Run::has_exact_solution() const {
 
 namespace {
 
-/// The largest or the least of the ranks' numbers; a NaN of any rank stays. Collective.
+/// Returns the maximum or minimum of the ranks' numbers; a NaN of any rank stays. Collective.
 double extreme_of(MPI_Comm comm, ReduceOp op, double number) {
   to_keys(op, {&number, 1});
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &number, 1, mpi_type(op), mpi_op(op), comm));

@@ -10,9 +10,9 @@ namespace haloscope {
 
 namespace {
 
-/// Cache lines per thread from which calling the team pays. A call costs about 2 us (4 us with a stage in between); one
-/// thread copies about 300 lines per us. Measured with 2 threads against one: half as many lines take 0.9 to 1.7 times
-/// as long, these 0.6 times, four times as many 0.4 to 0.5 times.
+/// Minimum cache lines per thread for which calling the team pays. A call costs about 2 us (4 us with a stage in
+/// between); one thread copies about 300 lines per us. Measured with 2 threads against one: half this number of lines
+/// takes 0.9 to 1.7 times as long, this number 0.6 times, four times this number 0.4 to 0.5 times.
 constexpr std::int64_t worth_sharing = 512;
 
 int team(std::int64_t lines, int threads) { return lines >= worth_sharing * threads ? threads : 1; }
@@ -49,7 +49,7 @@ void CommOps::follow(int slot, SlotOffsets moved) {
   for (auto& slots : copies_) slots[static_cast<std::size_t>(slot)].follow(moved);
 }
 
-/// A list of dependent stages: the team meets after each.
+/// Runs a list of dependent stages, with a barrier of the team after each.
 void CommOps::copy(const CopyList& list, int threads) const {
   threads = team(list.lines(), threads);
   if (threads == 1) return list.run();
@@ -60,16 +60,16 @@ void CommOps::copy(const CopyList& list, int threads) const {
   }
 }
 
-/// Every share of packing or unpacking: by the team or, for few bytes, by one thread.
+/// Runs every share of packing or unpacking: by the team or, for few bytes, by one thread.
 template <class Move>
 void CommOps::move(const Op& op, int slot, int threads, Move part) const {
-  if (threads > 1) threads = team(link_.packing_lines(ids(op), slot), threads);  // a link may change its mind
+  if (threads > 1) threads = team(link_.packing_lines(ids(op), slot), threads);  // a link may change its choice
   if (threads == 1) return part(Share{});
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) part(Share{thread, threads});
 }
 
-/// A wait that is reported when it lasts.
+/// Runs a wait, which is reported if it lasts.
 template <class Wait>
 void CommOps::watch(const Op& op, int slot, Wait wait) const {
   Waiting waiting(*this, op, slot);

@@ -6,7 +6,7 @@
 
 namespace haloscope {
 
-/// A box is filled by copies of one row, whose next row and plane are itself.
+/// Fills a box by copies of one row, with source strides of 0.
 DeviceFill::DeviceFill(device::Device& device, const std::vector<Spot>& spots) : device_(&device) {
   std::vector<std::byte> rows;
   std::vector<BlockCopy> copies;

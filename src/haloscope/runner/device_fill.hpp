@@ -1,4 +1,4 @@
-// Boxes of fields in the memory of a device that are overwritten by rows of the host's, all by one launch.
+// Boxes of fields in the memory of a device that one launch overwrites by rows of the host's.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ class DeviceFill {
   struct Spot {
     SlotView view;  ///< device memory
     Box box;
-    std::vector<std::byte> row;  ///< what each row of the box is to hold
+    std::vector<std::byte> row;  ///< new content of each row of the box
   };
   DeviceFill() = default;
-  /// Waits until the rows are in the device's memory. Empty boxes are left out.
+  /// Waits until the rows are in the device's memory. Empty boxes are skipped.
   DeviceFill(device::Device& device, const std::vector<Spot>& spots);
-  /// Gives a stream the work.
+  /// Enqueues the work on a stream.
   void write(device::Stream& stream) const;
 
  private:

@@ -1,5 +1,4 @@
-// What a device does for an exchange: the operations of its program on a stream, between those that a caller's streams
-// hold.
+// The device lane of an exchange: the operations of its program on a stream, between the work of a caller's streams.
 #pragma once
 
 #include <memory>
@@ -12,34 +11,35 @@ class DeviceLane {
  public:
   /// Local. `program`, `plan` and `views` must outlive it.
   DeviceLane(device::Device& device, const Program& program, const Plan& plan, const Views& views);
-  /// Its streams end their work, which uses what is about to go.
+  /// Waits for its streams, whose work uses memory that is freed next.
   ~DeviceLane() {
     device::call_even_if_lost([this] { streams_.finish(); });
   }
   DeviceLane(const DeviceLane&) = delete;
   DeviceLane& operator=(const DeviceLane&) = delete;
-  /// Operations go to this link from here on; puts the program's copies into device memory.
+  /// Binds operations to a link from now on; puts the program's copies into device memory.
   void bind(DeviceLink& link);
 
-  /// An exchange begins: its work comes after what a caller's stream has been given.
+  /// Begins an exchange: its work comes after the work already enqueued on a caller's stream.
   void begin(DeviceStream after);
   void enqueue(int op, int slot);
-  /// Whether an operation of the host finds done what it needs of the device.
+  /// Returns true if the device's operations that an operation of the host needs are done.
   bool ready(const Op& op);
   void await(const Op& op);
-  /// Whether an operation of the device may be given to its stream once the host's up to, not including, `next` are
-  /// done.
+  /// Returns true if an operation of the device may be enqueued once the host's operations up to, not including,
+  /// `next` are done.
   bool may_enqueue(const Op& op, std::size_t next) const;
-  /// Whether all that was enqueued is done.
+  /// Returns true if all enqueued work is done.
   bool reached() { return end().reached(); }
   void finish();
-  /// A caller's stream goes on when all is done; the host does not wait.
+  /// Makes a caller's stream wait until all is done; the host does not wait.
   void finish(DeviceStream before);
 
  private:
-  /// Of the exchange's last operation; where it has none, of the work that the caller's stream had been given before.
+  /// Returns the end of the exchange's last operation; where it has none, of the work enqueued on the caller's stream
+  /// before.
   device::Event& end() { return last_ >= 0 ? ops_->end(last_) : *given_; }
-  /// The device's operations that one of the host has to wait for.
+  /// Calls `f` for the device's operations that an operation of the host has to wait for.
   template <class F>
   void each_needed(const Op& op, F f) const;
 
@@ -47,9 +47,9 @@ class DeviceLane {
   const Plan& plan_;
   const Views& views_;
   DeviceStreams streams_;
-  std::unique_ptr<device::Event> given_;  // by the caller's stream
+  std::unique_ptr<device::Event> given_;  // work enqueued on the caller's stream
   std::unique_ptr<DeviceOps> ops_;
-  int last_ = -1;  // operation of this exchange; they are in order
+  int last_ = -1;  // last operation of this exchange; operations are in order
   std::int64_t exchanges_ = 0;
 };
 

@@ -63,7 +63,7 @@ void DeviceStreams::join() {
   }
 }
 
-/// Where a device is lost, each stream says so only once its own work under way has ended.
+/// Waits for all streams. Where a device is lost, each stream reports it only once its work in flight has ended.
 void DeviceStreams::finish() {
   std::exception_ptr lost;
   for (auto& stream : streams) {
@@ -101,8 +101,8 @@ DeviceOps::DeviceOps(const Program& program, const Plan& plan, const Views& host
       set.push_back(on_device(op.lane) ? Marks{streams.device.event(timers), streams.device.event(timers)} : Marks{});
 }
 
-/// Copies of a set that depend on each other (a corner that an earlier copy has brought) go into launches one after the
-/// other.
+/// Compiles copies. Copies of a set that depend on each other (a corner that an earlier copy has brought) go into
+/// sequential launches.
 void DeviceOps::compile_copies(const Views& views) {
   struct Range {
     std::size_t set, slot, first, end;
@@ -175,10 +175,10 @@ void DeviceOps::enqueue(int index, int slot, int into) {
   stream.record(*marks.end);
 }
 
-/// Where the stream says so by a word, the host looks at that: an event costs a call of the driver. Only the event says
-/// that the device is lost.
+/// Returns true if an operation is done. Where the stream writes a word, the host reads that: an event costs a call
+/// of the driver. Only the event shows that the device is lost.
 bool DeviceOps::reached(int index) {
-  constexpr unsigned words_per_event = 256;  // looks
+  constexpr unsigned words_per_event = 256;  // reads
   const Op& op = program_.ops[static_cast<std::size_t>(index)];
   if (op.kind != OpKind::d2h || !link_->tells_by_words()) return end(index).reached();
   if (link_->is_on_host(ids_of(op), slots_[static_cast<std::size_t>(index)])) return true;

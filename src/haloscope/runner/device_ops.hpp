@@ -18,15 +18,15 @@ namespace haloscope {
 /// The kernels of an app and their launch arguments except slots and regions.
 struct DeviceSweeps {
   device::SweepFunction one = nullptr;    ///< one time step
-  device::SweepFunction fused = nullptr;  ///< several; null where there is no such kernel
-  device::SweepFunction faces = nullptr;  ///< one, of boundary faces that find halos in messages
+  device::SweepFunction fused = nullptr;  ///< several; null where no such kernel exists
+  device::SweepFunction faces = nullptr;  ///< one, of boundary faces that read halos from messages
   device::PassFunction passes = nullptr;  ///< of several quantities, launched by the app's sweeper
   device::SweepLaunch base;               ///< weights and block shape
 
-  /// Whether the app's sweeper launches sweeps, and those above are null.
+  /// Returns true if the app's sweeper launches sweeps, and the functions above are null.
   bool by_sweeper() const { return one == nullptr; }
   device::SweepLaunch launch(const SlotView& from, const SlotView& into, const Box& region) const;
-  /// One launch. @param levels  time steps that it computes. @param wrap  see SweepLaunch.
+  /// Makes one launch. @param levels time steps that it computes. @param wrap see SweepLaunch.
   void run(device::Stream& stream, const SlotView& from, const SlotView& into, const Box& region, int levels,
            const Index& wrap = {0, 0, 0}) const;
 };
@@ -34,17 +34,18 @@ struct DeviceSweeps {
 /// A device with the streams that programs run on. All programs of a Run share it.
 struct DeviceStreams {
   explicit DeviceStreams(device::Device& owner);
-  /// Later work of every stream starts after all present work of all of them.
+  /// Makes later work of every stream start after all present work of all streams.
   void meet();
-  /// Later work of the other streams starts after present work of the first, and the other way round.
+  /// Makes later work of the other streams start after present work of the first, and vice versa.
   void fork();
   void join();
-  /// The host waits for all work of all streams. @throws Error where the device is lost, when nothing is under way.
+  /// Makes the host wait for all work of all streams. @throws Error where the device is lost, once no work is in
+  /// flight.
   void finish();
-  /// Times are told from here on; nothing is under way. A device gives seconds between events in single precision, and
-  /// two clocks drift: the origin of a trace is near.
+  /// Sets the origin of times to now; no work is in flight. A device reports seconds between events in single
+  /// precision, and two clocks drift: the origin of a trace must be close.
   void move_origin();
-  /// Time of this process' clock at which the device reached an event, seconds.
+  /// Returns the time of this process's clock at which the device reached an event, in seconds.
   double time_of(device::Event& event) const { return origin_s_ + device.seconds(*origin_, event); }
 
   device::Device& device;
@@ -56,7 +57,7 @@ struct DeviceStreams {
   std::array<std::unique_ptr<device::Event>, stream_count> ends_;
 };
 
-/// How sweeps over several quantities are launched: by the app's sweeper.
+/// The launch of sweeps over several quantities by the app's sweeper.
 struct DevicePassCall {
   void (*run)(void* context, const Sweep& sweep, int slot, int into, device::Stream& stream) = nullptr;
   void* context = nullptr;
@@ -66,51 +67,50 @@ class DeviceOps {
  public:
   /// Local; puts the program's copies for every slot into device memory. All arguments must outlive this object.
   /// @param host   the fields in host memory, for the cells around a device's block.
-  /// @param views  what is exchanged, in the order of the plan's quantities, in device memory.
-  /// @param pass   null where sweeps are launched by `sweeps`. @param timers  take the time of every operation.
-  /// @param trace_events  keep this many events until collect().
+  /// @param views  exchanged fields, in the order of the plan's quantities, in device memory.
+  /// @param pass   null where sweeps are launched by `sweeps`. @param timers measure the time of every operation.
+  /// @param trace_events  maximum number of events stored until collect().
   /// @param link   null where the host moves messages.
   DeviceOps(const Program& program, const Plan& plan, const Views& host, const Views& views, DeviceLink* link,
             DeviceStreams& streams, const DeviceSweeps& sweeps, bool timers, std::size_t trace_events = 0,
             const DevicePassCall& pass = {});
 
-  /// A new execution of the program begins. @param number, step  for its trace events.
+  /// Begins an execution of the program. @param number, step for its trace events.
   void begin(std::int64_t number, std::int64_t step);
-  /// Give an operation to its stream, after the operations of the other stream that it waits for. Never waits.
+  /// Enqueues an operation on its stream, after the operations of the other stream that it waits for. Never waits.
   void enqueue(int index, int slot, int into);
-  /// Run an operation of the host's lanes that hands cells to the device or takes them.
+  /// Runs an operation of the host's lanes that copies cells to or from the device.
   void on_host(const Op& op, int slot);
-  /// Whether an operation enqueued in this execution has finished. @throws Error where the device is lost.
+  /// Returns true if an operation enqueued in this execution has finished. @throws Error where the device is lost.
   bool reached(int index);
-  /// The host waits until it has.
+  /// Makes the host wait until it has finished.
   void await(int index);
-  /// Whether the stream itself waits for what an operation needs of another, the host's.
+  /// Returns true if the stream itself waits for `before`, an operation of the host that `op` needs.
   bool stream_awaits(const Op& op, const Op& before) const {
     return link_ != nullptr && link_->tells_by_words() && op.kind == OpKind::h2d && before.kind == OpKind::wait &&
            op.target == before.target;
   }
-  /// Its end.
+  /// Returns the end of an operation.
   device::Event& end(int index) { return *marks_[set_][static_cast<std::size_t>(index)].end; }
-  /// The execution is enqueued as a whole: later work starts after it.
+  /// Ends an execution, all of which is enqueued: later work starts after it.
   void end();
-  /// A program that runs on the device alone may run as one piece of work, which costs the host one call instead of
-  /// several per operation. Work enqueued between these two calls is not done but recorded, for executions that begin
+  /// Captures a program that runs on the device alone as one piece of work, which costs the host one call instead of
+  /// several per operation. Work enqueued between these two calls is not run but recorded, for executions that begin
   /// with `slot`.
   void begin_capture();
   void end_capture(int slot);
-  /// Instead, where recording has failed, wherever it was: nothing is kept, the streams are as before, and the
-  /// execution is none.
+  /// Discards a recording that has failed at any point: the streams are as before, and the execution does not count.
   void drop_capture();
-  /// @return whether there was one; it is under way then. Its seconds count as the first sweep's.
+  /// Runs a recording. @return true if one exists; it is then in flight. Its seconds count as the first sweep's.
   bool replay(int slot);
-  /// Wait until all executions have finished.
+  /// Waits until all executions have finished.
   void finish();
-  /// Seconds that each operation of the program took in the executions that have finished, by the device's clock, and
-  /// their events as long as `trace` has room; forgets both.
+  /// Returns the seconds of each operation of the program in the executions that have finished, by the device's
+  /// clock, and their events as long as `trace` has room; resets both.
   void collect(std::vector<double>& op_seconds, std::vector<TraceEvent>& trace);
 
  private:
-  /// Most executions with unread events that may be in flight before the host waits for the oldest.
+  /// Maximum number of executions with unread events in flight, before the host waits for the oldest.
   static constexpr int in_flight = 4;
   struct Marks {
     std::unique_ptr<device::Event> begin, end;
@@ -139,15 +139,15 @@ class DeviceOps {
   device::PieceList pieces_;
   std::vector<std::vector<std::vector<device::CopyLaunch>>> copies_;  // [copy set][slot][stage]
   device::Buffer faces_;  // a FaceTable per slot, of programs whose sweeps pack
-  int packed_ = -1;       // slot whose messages such sweeps have packed; none between runs, since fields may change
+  int packed_ = -1;       // slot whose messages such sweeps have packed; -1 between runs, since fields may change
   std::array<std::vector<Marks>, in_flight> marks_;
   std::array<bool, in_flight> used_{};
-  std::map<int, std::unique_ptr<device::Graph>> graphs_;  // by the slot that an execution begins with
+  std::map<int, std::unique_ptr<device::Graph>> graphs_;  // by the first slot of an execution
   bool capturing_ = false;
-  std::size_t whole_ = 0;  // the operation whose events a whole execution has
+  std::size_t whole_ = 0;  // the operation whose events represent a whole execution
   std::array<Execution, in_flight> executions_;
-  std::vector<int> slots_;  // of the operations, as enqueued last
-  unsigned looks_ = 0;      // at words, in vain
+  std::vector<int> slots_;  // slots of the operations in the latest execution
+  unsigned looks_ = 0;      // reads of words without effect
   std::vector<double> seconds_;
   std::vector<TraceEvent> events_;  // with room for a trace; later ones are dropped
   int set_ = in_flight - 1;

@@ -1,4 +1,4 @@
-// The guard's work on fields of a device: halos are poisoned, and own points searched, there.
+// The guard's work on fields of a device: poisons halos and searches own points on the device.
 #pragma once
 
 #include <map>
@@ -18,15 +18,15 @@ class DevicePoison {
   /// @param quantities, views  of the fields; both outlive it.
   DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, const Views& views);
 
-  /// Whether the spots of a slot and a number of the caller's are known.
+  /// Returns true if the spots of a slot and a number of the caller's are stored.
   bool knows(int slot, int number) const { return lists_.contains({slot, number}); }
-  /// Waits until they are in the device's memory.
+  /// Stores spots, and waits until they are in the device's memory.
   void learn(int slot, int number, const std::vector<PoisonSpot>& spots);
-  /// Gives a stream the work that poisons them.
+  /// Enqueues the work that poisons them.
   void write(device::Stream& stream, int slot, int number) const;
-  /// The fields of a slot lie elsewhere: its spots are unknown again.
+  /// Discards the spots of a slot whose fields have moved.
   void forget(int slot);
-  /// The first point of a box, x first, that holds poison; as find_poison() finds it in host memory. Waits for the
+  /// Returns the first point of a box, x first, that holds poison, like find_poison() in host memory. Waits for the
   /// stream.
   std::optional<Leak> find(device::Stream& stream, int quantity, int slot, const Box& box);
 

@@ -6,7 +6,7 @@
 namespace haloscope {
 namespace {
 
-/// Copies between the boxes of a field and a buffer that holds them one after the other.
+/// Returns copies between the boxes of a field and a buffer that holds them consecutively.
 std::vector<BlockCopy> copies(const std::vector<Box>& boxes, const SlotView& view, std::byte* buffer, bool collect) {
   std::vector<BlockCopy> list;
   for (const Box& box : boxes) {

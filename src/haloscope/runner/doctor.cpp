@@ -19,7 +19,7 @@
 namespace haloscope {
 namespace {
 
-constexpr double room_share = 0.05;  // of a node's memory that /dev/shm should have free: containers come with 64 MiB
+constexpr double room_share = 0.05;  // of a node's memory, free in /dev/shm: containers have 64 MiB by default
 const char* const bind_ranks =
     "bind each rank: -bind-to core (MPICH, Intel MPI), --bind-to core (Open MPI), --cpu-bind=cores (srun)";
 
@@ -27,7 +27,7 @@ std::string count_of(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// The cores that the ranks of this node may use, each rank's own.
+/// Checks the cores that the ranks of this node may use, separately for each rank.
 Diagnosis check_pinning(MPI_Comm comm) {
   Diagnosis check{.name = "pinning", .found = {}, .remedy = {}};
   BriefComm node;
@@ -84,7 +84,7 @@ Diagnosis check_huge_pages(MPI_Comm) {
           "memory is in pieces or short: as root, echo 1 > /proc/sys/vm/compact_memory; or another node"};
 }
 
-/// Halos of two lines a rank, whose values say where they are from. @return the number of wrong ones.
+/// Exchanges halos of two lines a rank, with values that identify their source. @return the number of wrong ones.
 std::int64_t wrong_values(MPI_Comm comm, std::int64_t width) {
   int rank = 0, ranks = 1;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
@@ -120,13 +120,13 @@ Diagnosis check_exchange(MPI_Comm comm) {
           "haloscope doctor tries the functions of this MPI one by one"};
 }
 
-/// Orders verdicts: the gravest first.
+/// Returns the order of verdicts: the gravest first.
 int gravity(Verdict verdict) {
   constexpr int places[] = {3, 1, 0, 2};  // ok, warning, broken, not here
   return places[static_cast<int>(verdict)];
 }
 
-/// The gravest of all ranks' checks, the first of several.
+/// Returns the gravest of all ranks' checks, the first of several.
 Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
   struct {
     int gravity, rank;

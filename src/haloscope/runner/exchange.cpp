@@ -29,12 +29,12 @@ struct Exchange::State {
   std::unique_ptr<device::Device> device;  // that the fields are on
   Strategy strategy;
   Layout layout;
-  ExchangeSpec spec;  // as asked for, without what the strategy adds
+  ExchangeSpec spec;  // as requested, without additions of the strategy
   std::vector<int> nodes;
   std::unique_ptr<PreparedExchange> forward, reverse;  // reverse: from the first accumulate() on
-  PreparedExchange* current = nullptr;                 // what was started last
-  bool under_way = false;                              // ... and not yet seen to have ended
-  bool moved = false;                                  // fields lie elsewhere since the last start
+  PreparedExchange* current = nullptr;                 // the one started last
+  bool under_way = false;                              // ... and not known to have ended
+  bool moved = false;                                  // fields have moved since the last start
   bool broken = false;  // the last rebind() was refused: links may still move the old arrays
   std::unique_ptr<Guard> guard;
   std::unique_ptr<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
@@ -64,19 +64,20 @@ struct Exchange::State {
     guard_comm = std::make_unique<OwnComm>(forward->comm());
     sequence.emplace(guard_comm->get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
   }
-  /// Does not wait for messages after neighbours have made another exchange, or where an exception ends this one.
+  /// Does not wait for messages after neighbours have made another exchange, or during stack unwinding.
   ~State() {
     if ((sequence && sequence->differs()) || std::uncaught_exceptions() > exceptions) leave();
   }
-  /// What neighbours may still send messages to stays as it is: MPI may refuse to free a communicator with messages.
+  /// Leaves the targets of messages that neighbours may still send: MPI may refuse to free a communicator with
+  /// messages.
   void leave() {
     for (PreparedExchange* one : {forward.get(), reverse.get()})
       if (one != nullptr) one->leave();
     static_cast<void>(guard_comm.release());
     note_kept();
   }
-  /// Collective the first time. The transpose of what was asked for, whatever more a strategy fills; the reference,
-  /// which has none, by messages.
+  /// Opens the transpose of the request, without additions of the strategy. Collective the first time. For the
+  /// reference, which has no transpose, it uses messages.
   template <class Check>
   void open_reverse(const Check& check) {
     const MPI_Comm comm = forward->comm();
@@ -91,7 +92,7 @@ struct Exchange::State {
       reverse = std::make_unique<PreparedExchange>(comm, layout, plan, forward->views(), how, nodes, device.get());
     });
   }
-  /// @param check  whether the call may be made.
+  /// @param check  throws if the call must not be made.
   template <class Check>
   void start_accumulate(const Check& check, int slot, DeviceStream after = {}) {
     reverse ? check() : open_reverse(check);
@@ -107,7 +108,7 @@ struct Exchange::State {
     movement.start(slot, after);
     under_way = true;
   }
-  /// Whether neighbours make the same exchange, as far as their notes are here.
+  /// Returns true if neighbours make the same exchange, and all their notes have arrived.
   bool is_in_step() {
     if (!sequence || sequence->progress()) return true;
     if (device) SharedFailure::look();
@@ -119,7 +120,7 @@ struct Exchange::State {
     const FailureWatch watch(device != nullptr);
     sequence->check();
   }
-  /// What was started last has ended.
+  /// Ends the exchange started last.
   void settle() {
     if (std::exchange(under_way, false) && guard && current == forward.get()) guard->filled(current->slot());
   }
@@ -129,7 +130,7 @@ struct Exchange::State {
     guard->changed(slot, fresh, stream, waits);
     sequence->changed(slot);
   }
-  /// @param stream  null: none was given.
+  /// @param stream  null: no stream.
   void check(int slot, const DeviceStream* stream) {
     const Call call(busy, "check_clean");
     const FailureWatch watch(device != nullptr);
@@ -139,7 +140,7 @@ struct Exchange::State {
       guard->check_clean(slot, stream != nullptr ? *stream : DeviceStream{});
     });
   }
-  /// agree() in a call that is collective; MPI may refuse it there on one rank alone.
+  /// Calls agree() in a collective call; MPI may refuse it there on one rank alone.
   template <class Check>
   void agree_in(Shared call, const Check& check) const {
     const MPI_Comm comm = comm_of(call);
@@ -148,16 +149,16 @@ struct Exchange::State {
                                                            : "an exchange of other arrays";
     collectively(comm, made, [&] { agree(comm, check); });
   }
-  /// agree(), which a device's failure on another rank ends.
+  /// Calls agree(), which ends if a device fails on another rank.
   template <class Check>
   void agree_watched(const Check& check) const {
     const FailureWatch watch(device != nullptr);
     agree(forward->comm(), check);
   }
-  /// Whether neighbours need not be told where fields lie.
+  /// Returns true if neighbours need not get the addresses of fields.
   bool follows() const { return !broken && !device && forward->follows() && (!reverse || reverse->follows()); }
-  /// Every movement learns where the fields lie before any follows. Until all have followed, the exchange is broken:
-  /// the next call opens all of them again.
+  /// Sets the addresses of every movement before any follows. Until all have followed, the exchange is broken: the
+  /// next call opens all of them again.
   void rebind(std::span<void* const> first, int slot) {
     const bool anew = std::exchange(broken, true);
     moved = true;
@@ -177,7 +178,7 @@ struct Exchange::State {
                        " fields");
     require_same_place(place, spec.quantities, first);
   }
-  /// The communicator on which the ranks make a collective call.
+  /// Returns the communicator on which the ranks make a collective call.
   MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm->get() : forward->comm(); }
   bool is_collective(Shared call) const {
     if (call == Shared::accumulate) return !reverse;
@@ -236,7 +237,7 @@ Exchange& Exchange::operator=(Exchange&& other) noexcept {
   return *this;
 }
 
-/// Calls that an exchange carries out after a refused rebind().
+/// Calls that an exchange allows after a refused rebind().
 constexpr std::array<std::string_view, 3> when_broken{"rebind", "first_points", "plan"};
 
 Exchange::State& Exchange::state(const char* call) const {

@@ -14,7 +14,7 @@
 namespace haloscope {
 namespace {
 
-/// The layers of a field that an exchange fills where the options give no widths of fields.
+/// Returns the layers of a field that an exchange fills where the options have no widths of fields.
 ExchangeSpec::Sides layers_of(const FieldRef& field, int dims, const ExchangeOptions& options) {
   ExchangeSpec::Sides sides;
   const auto chosen = [&](int of_side, int whole) {
@@ -40,7 +40,7 @@ void check_room(const FieldRef& field, int dims, const ExchangeSpec::Sides& side
 }  // namespace
 
 void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int rank) {
-  if (rank >= layout.size()) return;  // which is refused for that
+  if (rank >= layout.size()) return;  // refused elsewhere
   const Index cells = layout.local_cells(rank);
   for (const FieldRef& field : fields)
     if (field.cells != Index{} && field.cells != cells)
@@ -98,7 +98,7 @@ std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
 
 namespace {
 
-/// Memory of some points and of the gaps that share pages with them, at most.
+/// Returns the memory of some points and of the gaps that share pages with them, at most.
 std::int64_t bytes_in_use(const SlotView& view, const Box& points) {
   constexpr auto page = static_cast<std::int64_t>(small_page);
   std::int64_t run = view.element_bytes(), runs = 1;

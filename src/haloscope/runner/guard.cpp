@@ -38,7 +38,7 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device:
   there_ = std::make_unique<There>(*device, plan.spec.quantities, views);
 }
 
-/// Whether an exchange fills halos of a field in a dimension on any rank: the same answer on all.
+/// Returns true if an exchange fills halos of a field in a dimension on any rank; equal on all.
 bool Guard::is_filled(int q, int d) const {
   const bool mirrored = plan_.spec.quantities[static_cast<std::size_t>(q)].edges[d] != Edge::fixed;
   return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || mirrored);
@@ -64,7 +64,7 @@ void Guard::moved(int slot) {
   if (there_) there_->poison.forget(slot);
 }
 
-/// Notes the parts of halos beyond any number of layers that are left, so that changed() needs no memory.
+/// Stores the stale parts of halos for any number of fresh layers, so that changed() allocates nothing.
 void Guard::find_stale() {
   int most = 0;
   for (int q = 0; q < fields_; ++q)
@@ -85,7 +85,7 @@ const std::vector<PoisonSpot>& Guard::stale(int layers_left) const {
 
 void Guard::changed(int slot, int layers_left, DeviceStream after, bool waits) {
   if (layers_left < 0)
-    throw UsageError("changed() was told that " + std::to_string(layers_left) + " layers are fresh; 0 or more can be");
+    throw UsageError("changed() got " + std::to_string(layers_left) + " fresh layers; pass 0 or more");
   age(slot, layers_left);
   if (!there_) return poison(views_, plan_.spec.quantities, slot, stale(layers_left));
   const device::Current current(&there_->device);
@@ -110,7 +110,7 @@ void Guard::require_fresh(int depth, int slot) const {
         if (found >= depth || filled == 0 || !is_filled(q, d)) continue;
         throw UsageError("the halo of field '" + plan_.spec.quantities[static_cast<std::size_t>(q)].name +
                          "' in slot " + std::to_string(slot) + " is stale on " + to_string(Side{d, side == 1}) + ": " +
-                         layers(depth) + " asked for, " + std::to_string(found) + " fresh; " + last_exchange(slot) +
+                         layers(depth) + " requested, " + std::to_string(found) + " fresh; " + last_exchange(slot) +
                          (filled < depth ? ", which fills " + std::to_string(filled) + "; give it a wider halo"
                                          : "; exchange it after its points have changed and before its halo is read"));
       }

@@ -1,4 +1,4 @@
-// The guard of an exchange: how many layers of each halo are fresh, and poison in those that are not.
+// The guard of an exchange: the number of fresh layers of each halo, and poison in the others.
 #pragma once
 
 #include <array>
@@ -15,26 +15,27 @@
 
 namespace haloscope {
 
-/// All calls are local, and made by all ranks alike.
+/// Tracks halos of an exchange. All calls are local, and all ranks make the same calls.
 class Guard {
  public:
-  /// @param plan, views  of the exchange; they outlive the guard. @param device  whose memory the fields are in, which
-  ///                     outlives it too; null: host memory.
+  /// @param plan, views plan and views of the exchange; they outlive the guard. @param device device of the fields,
+  ///                     which outlives it too; null: host memory.
   Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device);
 
-  /// An exchange of the slot has ended.
+  /// Marks halos as fresh: an exchange of the slot has ended.
   void filled(int slot);
-  /// Its halos hold something else: an exchange is under way, it was accumulated, it lies elsewhere.
+  /// Marks halos as overwritten: an exchange is in flight, the slot was accumulated, or it has moved.
   void overwritten(int slot) { age(slot, 0); }
-  /// The fields of the slot lie elsewhere.
+  /// Follows the fields of the slot to other addresses.
   void moved(int slot);
-  /// Its own points have changed: layers beyond `fresh` are stale, and poisoned. @param stream  fields of a device:
-  /// after what it has been given and before what it is given next. @param waits  the host waits until it is done.
+  /// Handles a change of owned points: layers beyond `fresh` become stale, and are poisoned. @param stream fields of
+  /// a device: after the work already enqueued on it and before work enqueued later. @param waits the host waits
+  /// until it is done.
   void changed(int slot, int fresh, DeviceStream stream, bool waits);
-  /// @throws UsageError where fewer layers than `depth` are fresh, on all ranks alike.
+  /// Checks fresh layers. @throws UsageError, on all ranks, where fewer layers than `depth` are fresh.
   void require_fresh(int depth, int slot) const;
-  /// @throws UsageError where an own point of this rank holds poison. @param stream  fields of a device: after what it
-  /// has been given.
+  /// Checks owned points. @throws UsageError where an own point of this rank holds poison. @param stream fields of a
+  /// device: after the work already enqueued on it.
   void check_clean(int slot, DeviceStream stream) const;
 
  private:
@@ -57,7 +58,7 @@ class Guard {
 
   void age(int slot, int fresh);
   void find_stale();
-  /// The parts of halos beyond the layers that are left.
+  /// Returns the parts of halos beyond the fresh layers.
   const std::vector<PoisonSpot>& stale(int fresh) const;
   std::optional<Leak> find(int quantity, int slot) const;
   bool is_filled(int quantity, int dimension) const;
@@ -73,7 +74,7 @@ class Guard {
   const Views& views_;
   int fields_;
   std::vector<Halo> halos_;
-  std::vector<std::vector<PoisonSpot>> stale_;  // by layers that are left
+  std::vector<std::vector<PoisonSpot>> stale_;  // by fresh layers
   std::vector<Layers> fresh_;                   // [slot][field]
   std::vector<std::int64_t> last_;              // by slot: number of its last exchange, 0: none
   std::int64_t exchanges_ = 0;

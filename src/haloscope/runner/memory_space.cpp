@@ -7,8 +7,8 @@
 namespace haloscope {
 namespace {
 
-/// What `auto` is on devices: of the patterns the one with one round, each of which costs launches and copies, and one
-/// message to each peer.
+/// Returns the meaning of `auto` on devices: the pattern with one round, since each round costs launches and copies,
+/// and one message to each peer.
 Strategy auto_on_devices(const Strategy& asked) {
   Strategy strategy("direct:merged/auto-device");
   strategy.transport_options = asked.transport_options;
@@ -32,7 +32,7 @@ std::string to_string(const MemorySpace& place) {
 }
 
 MemorySpace place_of_fields(const std::vector<Quantity>& fields, const Views& views) {
-  if (views.empty() || views.front().empty()) return {};  // refused later, with what is wrong
+  if (views.empty() || views.front().empty()) return {};  // refused later, with the fault
   const MemorySpace one = place_of(views.front().front().origin);
   for (std::size_t q = 0; q < std::min(fields.size(), views.size()); ++q)
     for (std::size_t s = 0; s < views[q].size(); ++s)

@@ -15,13 +15,13 @@ namespace haloscope {
 
 namespace {
 
-/// A variable of rank 0's environment; "" where it is not set. Collective.
+/// Returns a variable of rank 0's environment; "" where it is not set. Collective.
 std::string of_environment(MPI_Comm comm, const char* name) {
   const char* const set = std::getenv(name);
   return text_of_rank(comm, 0, set != nullptr ? set : "");
 }
 
-/// Once for each strategy that is overridden, on rank 0.
+/// Reports an override, once for each overridden strategy, on rank 0.
 void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strategy) {
   static std::mutex mutex;
   static std::set<std::string> said;

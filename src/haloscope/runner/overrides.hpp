@@ -1,4 +1,4 @@
-// What the calls of the library have in common: the strategy that the environment asks for, and what reports say.
+// Overrides by the environment, and reports, common to all calls of the library.
 #pragma once
 
 #include <mpi.h>
@@ -10,16 +10,18 @@
 
 namespace haloscope {
 
-/// `given`, or what HALOSCOPE_STRATEGY of rank 0 says instead; then rank 0 says so, once per strategy. Collective.
-/// @throws UsageError for a strategy that cannot be read, on all ranks alike.
+/// Returns `given`, or the strategy of HALOSCOPE_STRATEGY of rank 0, which rank 0 then reports, once per strategy.
+/// Collective.
+/// @throws UsageError, on all ranks, for a strategy that cannot be parsed.
 Strategy chosen_strategy(MPI_Comm comm, const Strategy& given);
 
-/// Whether halos are guarded: `asked`, or HALOSCOPE_GUARD of rank 0 where it is set: 1 or 0. Rank 0 says once when the
-/// environment turns it on. Collective.
-/// @throws UsageError for another value, on all ranks alike.
+/// Returns true if halos are guarded: `asked`, or HALOSCOPE_GUARD of rank 0 where it is set: 1 or 0. Rank 0 reports
+/// once if the environment turns it on. Collective.
+/// @throws UsageError, on all ranks, for another value.
 bool chosen_guard(MPI_Comm comm, bool asked);
 
-/// Which strategy moves halos, what this rank sends in one exchange, and what the transport says of itself. One line.
+/// Returns one line with the strategy that moves halos, the messages that this rank sends in one exchange, and the
+/// report of the transport.
 std::string describe_exchange(const Strategy& strategy, const Plan& plan, const Link& link);
 
 }  // namespace haloscope

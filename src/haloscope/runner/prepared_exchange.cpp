@@ -26,14 +26,14 @@ bool all_in_shared_memory(const Views& views) {
   });
 }
 
-/// Whether neighbours write where this rank receives. Collective.
+/// Returns true if neighbours write into the memory in which this rank receives. Collective.
 bool reached_by_neighbours(MPI_Comm comm, const Strategy& strategy, const Views& fields) {
   const bool may = needs_shared_fields(strategy) || strategy.transport == "auto";
   return may && !anywhere(!all_in_shared_memory(fields), comm);
 }
 
-/// Bytes of all that a rank receives, each message on cache lines of its own; never 0, so that every landing has a
-/// place.
+/// Returns the bytes of all messages that a rank receives, each on separate cache lines; never 0, so that every
+/// landing has an address.
 std::size_t landing_bytes(const Plan& plan) {
   std::size_t bytes = cache_line;
   for (const Message& message : plan.messages)
@@ -41,7 +41,7 @@ std::size_t landing_bytes(const Plan& plan) {
   return bytes;
 }
 
-/// The points of `box` without gaps, x fastest.
+/// Returns a view of the points of `box` without gaps, x fastest.
 SlotView packed_view(std::byte* at, const Box& box, std::int64_t element) {
   const std::int64_t row = element * box.extent(0);
   return {at, {element, row, row * box.extent(1)}, element};
@@ -108,7 +108,8 @@ PreparedExchange::~PreparedExchange() {
   held_.reset();
 }
 
-/// Peers may never answer: messages in flight, their tags and memory stay as they are. The device's work ends first.
+/// Leaves messages in flight, their tags and memory as they are, since peers may never answer. The device's work ends
+/// first.
 void PreparedExchange::abandon() {
   link_->abandon();
   lane_.reset();
@@ -116,7 +117,7 @@ void PreparedExchange::abandon() {
   static_cast<void>(held_.release());
 }
 
-/// work() for which the device is current.
+/// Calls work() with the device current.
 template <class Work>
 auto PreparedExchange::use_device(Work work) {
   require_sound();
@@ -125,7 +126,7 @@ auto PreparedExchange::use_device(Work work) {
     const FailureWatch watch;
     const MpiProgress progress(own_->comm());
     return work();
-  } catch (const MpiError&) {  // collectively() deals with it
+  } catch (const MpiError&) {  // handled by collectively()
     throw;
   } catch (const PeerFailure& error) {
     fail(error.exit_code(), error.what(), true);
@@ -138,20 +139,20 @@ auto PreparedExchange::use_device(Work work) {
 
 bool PreparedExchange::closes_alone() const { return link_->closes_alone() && !held_->landings_in_window; }
 
-/// The end of the link waits for all ranks, of which one may have failed, or never comes where an opening has failed on
-/// this rank alone.
+/// Closes the link. Its end waits for all ranks, one of which may have failed, or may never come where an opening has
+/// failed on this rank alone.
 void PreparedExchange::close() {
   require_company(own_->comm());
   const auto what = [this] { return "exchange of " + name(); };
   use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, what); });
 }
 
-/// Streams and kernels that wait for peers go on, so that memory can be freed.
+/// Lets streams and kernels that wait for peers go on, so that memory can be freed.
 void PreparedExchange::fail(Exit exit, const char* reason, bool by_peer) {
   try {
     failure_ = name_failure(own_->comm(), plan_, "the exchange of slot " + std::to_string(slot_), reason);
   } catch (const std::bad_alloc&) {
-    failure_ = "out of memory";  // so short a text takes none
+    failure_ = "out of memory";  // such a short text allocates nothing
   }
   if (shared_) shared_->send(by_peer ? reason : failure_.c_str());
   link_->abandon();
@@ -170,7 +171,7 @@ std::byte* PreparedExchange::open_landings(const std::vector<int>& nodes) {
   return held_->landings.data();
 }
 
-/// Regions of a message follow each other, so that links receive it where it is added from.
+/// Makes regions of a message consecutive, so that links receive it where it is added from.
 void PreparedExchange::add_landings(std::byte* line) {
   const std::size_t slots = views_.front().size();
   for (std::size_t q = fields_; q < plan_.spec.quantities.size(); ++q)
@@ -189,7 +190,7 @@ void PreparedExchange::add_landings(std::byte* line) {
 
 void PreparedExchange::open() {
   link_ = open_link(strategy_, context_);
-  const Views none;  // the device does the copies
+  const Views none;  // the device makes the copies
   ops_ = std::make_unique<CommOps>(program_, lane_ ? none : views_, *link_, own_->comm(), context_.yield, name());
   if (lane_) lane_->bind(static_cast<DeviceLink&>(*link_));
 }
@@ -204,9 +205,8 @@ void PreparedExchange::begin_on_device(DeviceStream after) {
   use_device([&] { lane_->begin(after); });
 }
 
-/// Gives the device's operations to its stream as far as they need not wait for the host, or the stream itself waits.
-/// Only where the host does nothing but its own until they are done: a stream that waits for messages must not be
-/// waited for.
+/// Enqueues the device's operations as far as they need not wait for the host, or the stream itself waits. Only where
+/// the host runs no other work until they are done: the host must not wait for a stream that waits for messages.
 void PreparedExchange::enqueue_ahead() {
   for (given_ = std::max(given_, next_); given_ < program_.ops.size(); ++given_) {
     const Op& op = program_.ops[given_];
@@ -262,7 +262,8 @@ void PreparedExchange::set_origins(std::span<void* const> first, int slot) {
   }
 }
 
-/// Messages of a refused opening may match those of the next one, which therefore has other tags.
+/// Follows moved fields. Messages of a refused opening may match messages of the next one, which therefore has other
+/// tags.
 void PreparedExchange::follow(int slot, bool anew) {
   const device::Current current(device_);
   if (follows() && !anew) {

@@ -1,4 +1,4 @@
-// A plan opened on fields: the link that moves its messages, its program, and how far that has come.
+// A plan opened on fields: the link that moves its messages, its program, and the progress of the program.
 #pragma once
 
 #include <mpi.h>
@@ -26,22 +26,23 @@ class PreparedExchange {
  public:
   /// Collective over `comm`, as is its end.
   /// @param layout  outlives the movement.
-  /// @param plan    of a reverse plan, contributions arrive in memory of the movement's own.
+  /// @param plan    of a reverse plan, contributions arrive in separate memory of the movement.
   /// @param fields  views of the fields of the plan.
-  /// @param device  whose memory they are in, which outlives the movement; null: host memory.
-  /// @throws as the transport does, on all ranks alike.
+  /// @param device  device of the fields, which outlives the movement; null: host memory.
+  /// @throws as the transport does, on all ranks.
   PreparedExchange(MPI_Comm comm, const Layout& layout, const Plan& plan, const Views& fields, const Strategy& strategy,
                    const std::vector<int>& nodes, device::Device* device = nullptr);
-  /// Finishes what is in flight; where that fails, or has failed, on this rank or a peer, leaves it as it is.
+  /// Finishes an exchange in flight; where that fails, or has failed, on this rank or a peer, leaves it as it is.
   ~PreparedExchange();
   PreparedExchange(const PreparedExchange&) = delete;
   PreparedExchange& operator=(const PreparedExchange&) = delete;
 
-  // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, those that
-  // it exchanges messages with, and what failed; so do all later ones. Other ranks receive the reason, and their calls
-  // that would wait throw an Error with the same text.
+  // Fields of a device: where the device or the link fails, each call throws an Error that names this rank, its
+  // peers, and the failed work; so do all later calls. Other ranks receive the reason, and their calls that would
+  // wait throw an Error with the same text.
 
-  /// Begin; nothing may be in flight. @param after  fields of a device: what this stream has been given comes before.
+  /// Begins an exchange; none may be in flight. @param after fields of a device: work already enqueued on this stream
+  /// comes before.
   void start(int slot, DeviceStream after = {}) {
     slot_ = slot;
     next_ = given_ = 0;
@@ -50,7 +51,8 @@ class PreparedExchange {
     if (lane_) begin_on_device(after);
     progress();
   }
-  /// Go on; true when all operations are done. Waits only where messages arrive in no other way, and then rarely.
+  /// Continues; returns true if all operations are done. Waits only where messages arrive in no other way, and then
+  /// rarely.
   bool progress() {
     if (lane_) return progress_on_device();
     while (next_ < program_.ops.size() && ops_->try_run(program_.ops[next_], slot_)) ++next_;
@@ -67,36 +69,36 @@ class PreparedExchange {
     const MpiProgress progress(own_->comm());
     for (; next_ < program_.ops.size(); ++next_) ops_->run(program_.ops[next_], slot_);
   }
-  /// Fields of a device: later work of this stream finds the halos filled; what the device does is not awaited.
+  /// Fields of a device: later work of this stream finds the halos filled; the host does not wait for the device.
   void finish(DeviceStream before) { finish_on_device(&before); }
-  /// @throws the failure of an earlier call, as each call does.
+  /// Checks for an earlier failure. @throws the failure of an earlier call, as each call does.
   void require_sound() const {
     if (!failure_.empty()) throw Error(Exit::failed, failure_);
   }
   int slot() const { return slot_; }
-  /// Whether fields may lie elsewhere without a message to other ranks.
+  /// Returns true if fields may move without a message to other ranks.
   bool follows() const { return link_->follows(); }
-  /// Waits for the device, whose work uses what follow() ends. @throws as finish().
+  /// Waits for the device, whose work uses objects that follow() frees. @throws as finish().
   void rest();
-  /// Its end will wait for nobody: messages in flight, and what they need, stay as they are.
+  /// Makes its destructor wait for no rank: messages in flight, and their memory, stay as they are.
   void leave() { left_ = true; }
-  /// The fields of a slot lie elsewhere. Comes after rest(), and before follow().
+  /// Sets the addresses of a slot's fields. Comes after rest(), and before follow().
   void set_origins(std::span<void* const> first, int slot);
-  /// The link moves the fields where they lie now. Collective where it is opened again.
-  /// @param anew  it is opened again even where it follows by itself: the last call was refused, on this movement or on
-  ///              another one of the same exchange, and no rank knows how far the links of others have followed.
+  /// Makes the link move the fields at their current addresses. Collective where it is opened again.
+  /// @param anew  the link is opened again even where it follows by itself: the last call was refused, on this
+  ///              movement or on another one of the same exchange, and no rank has the state of the links of others.
   void follow(int slot, bool anew);
 
-  /// The library's, which other movements share.
+  /// Returns the library's communicator, which other movements share.
   MPI_Comm comm() const { return own_->comm(); }
   const Plan& plan() const { return plan_; }
-  /// The fields, for messages: "u, v".
+  /// Returns the names of the fields, for error texts: "u, v".
   std::string name() const;
   const Views& views() const { return views_; }
   const Link& link() const { return *link_; }
 
  private:
-  /// Nothing is left for the host to do.
+  /// Returns true if the host has no operation left.
   bool idle() const { return next_ == program_.ops.size(); }
   std::byte* open_landings(const std::vector<int>& nodes);
   void add_landings(std::byte* line);
@@ -106,7 +108,7 @@ class PreparedExchange {
   void abandon();
   template <class Work>
   auto use_device(Work work);
-  /// @throws Error as all later calls do.
+  /// Records a failure. @throws Error as all later calls do.
   [[noreturn]] void fail(Exit exit, const char* reason, bool by_peer);
   void begin_on_device(DeviceStream after);
   void enqueue_ahead();
@@ -119,13 +121,13 @@ class PreparedExchange {
   Plan plan_;
   Views views_;
   std::size_t fields_;
-  /// What messages in flight use, and stays where they are abandoned.
+  /// Memory that messages in flight use, which is not freed where they are abandoned.
   struct Held {
     LinkTags tags;
-    /// Where contributions arrive, message after message, the same for all slots: in memory of the host or of the
+    /// Memory in which contributions arrive, message after message, the same for all slots: of the host or of the
     /// device.
     Memory landings = {};
-    bool landings_in_window = false;  // the same on all ranks
+    bool landings_in_window = false;  // equal on all ranks
     device::Buffer landings_there = {};
   };
   std::unique_ptr<Held> held_;
@@ -137,10 +139,10 @@ class PreparedExchange {
   device::Device* device_;
   std::unique_ptr<DeviceLane> lane_;  // null: host memory
   std::size_t next_ = 0;              // next operation; program_.ops.size(): nothing is in flight
-  std::size_t given_ = 0;             // operations of the device before this one are given to its stream
+  std::size_t given_ = 0;             // operations of the device before this one are enqueued
   int slot_ = 0;
   std::int64_t exchanges_ = 0;           // begun so far
-  std::string failure_;                  // of the device, the link or a peer; empty: none
+  std::string failure_;                  // failure of the device, the link or a peer; empty: none
   std::optional<SharedFailure> shared_;  // fields of a device
   bool left_ = false;                    // see leave()
   unsigned fruitless_ = 0;               // calls of progress() that had to wait

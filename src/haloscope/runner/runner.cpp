@@ -200,7 +200,7 @@ void Runner::call_sweep(const Op& op, const Box& box, int thread) {
   sweep_.run(sweep_.context, sweep, box, absolute(op.slot), absolute(sweep.into), thread);
 }
 
-/// An operation of the main lane on the control thread: a sweep that the team shares, or a reduction.
+/// Runs an operation of the main lane on the control thread: a sweep that the team shares, or a reduction.
 void Runner::run_main(int index) {
   const Op& op = program_.ops[index];
   const ReduceCall& reduce = options_.reduce;
@@ -214,7 +214,7 @@ void Runner::sweep_alone(int index) {
   const Sweep& sweep = program_.sweeps[op.target];
   const Box& region = sweep.region;
   const int threads = options_.threads;
-  const bool in_place = sweep.in_place;  // the kernel's own team: its members depend on each other
+  const bool in_place = sweep.in_place;  // the kernel divides it among the team: its threads depend on each other
   if (threads == 1 || (region.volume() < shared_sweep_cells && !in_place)) return call_sweep(op, region, 0);
   if (options_.piece > 0 && !in_place) {
     chunks_[index].next.store(0, std::memory_order_relaxed);
@@ -232,7 +232,8 @@ void Runner::sweep_alone(int index) {
 
 // ---- device: one thread feeds the streams and drives the comm lane, whichever can proceed -------------------------
 
-/// Messages of a kernel that signals are sent while it runs: their link knows which are ready.
+/// Returns true if the host may run an operation. Messages of a kernel that signals are sent while it runs: their
+/// link finds those that are ready.
 bool Runner::ready_on_host(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
     const Op& earlier = program_.ops[before];
@@ -241,8 +242,8 @@ bool Runner::ready_on_host(const Op& op) const {
   });
 }
 
-/// An operation may be given to its stream once all that it needs of the host is done, or once the stream itself waits
-/// for it: for messages, whose receives must have been posted.
+/// Returns true if an operation may be enqueued: once all operations of the host that it needs are done, or once the
+/// stream itself waits for them: for messages, whose receives must have been posted.
 bool Runner::ready_for_stream(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
     return done(before) ||
@@ -250,7 +251,7 @@ bool Runner::ready_for_stream(const Op& op) const {
   });
 }
 
-/// For a device's operations, done means enqueued: the streams order them among themselves.
+/// Enqueues an operation of a device, which then counts as done: the streams order these operations among themselves.
 void Runner::enqueue(int index) {
   const Op& op = program_.ops[index];
   if (options_.status) options_.status->set(static_cast<std::int32_t>(op.kind));
@@ -260,8 +261,8 @@ void Runner::enqueue(int index) {
   set_done(index);
 }
 
-/// The next operation of the comm lane, if it need not wait. Its time counts from the first try, less what the main
-/// lane computed meanwhile.
+/// Runs the next operation of the comm lane, if it need not wait. Its time counts from the first try, less the time
+/// of the main lane since then.
 bool Runner::try_comm() {
   const int index = comm_ops_[next_comm_];
   const Op& op = program_.ops[index];
@@ -287,7 +288,7 @@ bool Runner::try_comm() {
   return true;
 }
 
-/// The next operation of the main lane, if it need not wait; it runs to its end.
+/// Runs the next operation of the main lane to its end, if it need not wait.
 bool Runner::try_main() {
   const int index = main_ops_[next_main_];
   const Op& op = program_.ops[index];
@@ -301,7 +302,7 @@ bool Runner::try_main() {
   return true;
 }
 
-/// Messages of a lone rank are none.
+/// Captures an execution; a single rank has no messages.
 void Runner::capture() {
   try {
     options_.device->begin_capture();
@@ -397,8 +398,8 @@ void Runner::team_member(int thread) {
   }
 }
 
-/// Take pieces of one sweep until none is left: layers along the cut dimension, fewer per piece as work runs out
-/// (guided) or a fixed number (dynamic, or as many as the user says).
+/// Takes pieces of one sweep until none is left: layers along the cut dimension, fewer per piece as work runs out
+/// (guided) or a fixed number (dynamic, or RunnerOptions::piece).
 void Runner::sweep_chunks(int index, int thread) {
   const Op& op = program_.ops[index];
   const Box& region = program_.sweeps[op.target].region;

@@ -16,7 +16,7 @@
 
 namespace haloscope {
 
-/// What the timers tell apart. `rest` is what no operation accounts for.
+/// The kinds of time that timers distinguish. `rest` is the time outside of all operations.
 enum class Timer : std::uint8_t {
   pack,
   send,
@@ -41,7 +41,7 @@ struct SweepCall {
   void* context = nullptr;
 };
 
-/// Carries out the reductions of a stage, by their numbers.
+/// Runs the reductions of a stage, by their numbers.
 struct ReduceCall {
   void (*start)(void* context, int reduction) = nullptr;
   void (*wait)(void* context, int reduction) = nullptr;
@@ -54,7 +54,7 @@ struct Injection {
   void* context = nullptr;
 };
 
-/// Counts so far of events on the control thread; read before and after every timed operation.
+/// Reads counters of events on the control thread, before and after every timed operation.
 struct EventReader {
   std::size_t count = 0;
   void (*read)(void* context, double* into) = nullptr;
@@ -63,16 +63,16 @@ struct EventReader {
 
 struct RunnerOptions {
   int threads = 1;
-  int piece = 0;  ///< layers of a sweep that a thread takes at a time; 0: even shares, or as the program says
+  int piece = 0;  ///< layers of a sweep that a thread takes at a time; 0: even shares, or as the program specifies
   bool timers = true;
-  bool yield = false;            ///< more threads or ranks than cores: give the core away while waiting
-  RankStatus* status = nullptr;  ///< where to say what is being done
-  DeviceOps* device = nullptr;   ///< programs with operations on a device: enqueues those
-  bool graph = false;            ///< programs with device operations alone: capture one execution, launch it as a whole
-  ReduceCall reduce;             ///< programs with reductions: carries them out
+  bool yield = false;            ///< more threads or ranks than cores: yield the core while waiting
+  RankStatus* status = nullptr;  ///< receives the current operation
+  DeviceOps* device = nullptr;   ///< programs with operations on a device: enqueues them
+  bool graph = false;            ///< programs with only device operations: capture an execution, launch it whole
+  ReduceCall reduce;             ///< programs with reductions: runs them
   Injection injection;
-  EventReader events;            ///< with timers: what else to count in each operation
-  std::size_t trace_events = 0;  ///< room for this many trace events; later ones are dropped
+  EventReader events;            ///< with timers: further counters of each operation
+  std::size_t trace_events = 0;  ///< maximum number of trace events; later ones are dropped
 };
 
 class Runner {
@@ -80,21 +80,23 @@ class Runner {
   /// Local. `program` and `comm` must outlive the runner. Nothing allocates after construction.
   Runner(const Program& program, CommOps& comm, const SweepCall& sweep, const RunnerOptions& options);
 
-  /// Execute the program once. @param slot  current slot (absolute). @param step  number of its first time step.
-  /// @return the slot that holds the result. Messages and bytes are exactly the plan's. What runs on a device may still
-  /// be under way; later executions come after it.
+  /// Executes the program once. @param slot current slot (absolute). @param step number of its first time step.
+  /// @return the slot that holds the result. Messages and bytes are exactly the plan's. Work on a device may still be
+  /// in flight; later executions come after it.
   int run(int slot, std::int64_t step);
-  /// Execute a program of communication alone, never blocking in an operation; polls `stop` while it waits and gives up
-  /// as soon as that returns true. An abandoned operation has had no effect. @return whether the program finished.
+  /// Executes a program of communication alone, never blocking in an operation; polls `stop` while it waits and gives
+  /// up as soon as that returns true. An abandoned operation has had no effect. @return true if the program finished.
   bool run_unless(int slot, std::int64_t step, bool (*stop)(void* context), void* context);
 
-  /// Wait for the device; its operations' seconds are in the timers then.
+  /// Waits for the device; its operations' seconds are then in the timers.
   void finish();
-  /// Seconds per timer since the last reset, on the control thread; for a device's operations by the device's clock.
+  /// Returns seconds per timer since the last reset, on the control thread; for a device's operations by the device's
+  /// clock.
   const std::array<double, timer_count>& seconds() const { return seconds_; }
-  /// The same by operation of the program: a wait apart from the completion of sends, say.
+  /// The same by operation of the program, with waits separate from the completion of sends, for example.
   const std::vector<double>& op_seconds() const { return op_seconds_; }
-  /// Events in an operation since the last reset, as many as the reader has; only those of the control thread.
+  /// Returns the counts of an operation since the last reset, one for each counter of the reader; only of the control
+  /// thread.
   std::span<const double> op_events(std::size_t op) const {
     return {op_events_.data() + op * options_.events.count, options_.events.count};
   }
@@ -104,7 +106,7 @@ class Runner {
   const Program& program() const { return program_; }
 
  private:
-  struct Chunks {  // how far the team has come with one operation (comm_thread)
+  struct Chunks {  // progress of the team in one operation (comm_thread)
     std::atomic<std::int64_t> next{0}, finished{0};
   };
   void run_fork_join();

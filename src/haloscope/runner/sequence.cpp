@@ -64,7 +64,7 @@ void Sequence::start(int slot, bool accumulates) {
 bool Sequence::progress() {
   require_same();
   if (!under_way_) return true;
-  // One by one, so that reports name a rank whose note is missing.
+  // Waits for notes one by one, so that reports name a rank whose note is missing.
   bool all = true;
   for (MPI_Request& request : notes_->requests) {
     int done = 0;
@@ -90,7 +90,7 @@ void Sequence::compare() {
   require_same();
 }
 
-/// "" where the notes agree.
+/// Returns the difference of two notes; "" where they agree.
 std::string Sequence::difference(const Note& theirs, int peer) const {
   const Note& mine = notes_->mine;
   const std::string other = "rank " + std::to_string(peer), own = "rank " + std::to_string(rank_);

@@ -14,37 +14,38 @@ namespace haloscope {
 
 class Sequence {
  public:
-  /// Local. @param comm  for the notes alone; outlives this. @param plan  whose messages name the neighbours.
-  /// @param name  of what is exchanged, for messages. @param slots  how many there are.
+  /// Local. @param comm for the notes alone; outlives this. @param plan its messages name the neighbours.
+  /// @param name  names of the fields, for errors. @param slots number of slots.
   Sequence(MPI_Comm comm, const Plan& plan, std::string name, int slots);
-  /// Waits for nobody: notes that are under way stay in memory.
+  /// Does not wait: notes in flight stay in memory.
   ~Sequence();
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
 
-  /// Own points of a slot have changed.
+  /// Notes that owned points of a slot have changed.
   void changed(int slot) { changed_[static_cast<std::size_t>(slot)] = true; }
-  /// An exchange, or an accumulation, begins: sends a note to each neighbour. Local; cost: one message of 12 bytes
+  /// Begins an exchange, or an accumulation: sends a note to each neighbour. Local; cost: one message of 12 bytes
   /// each.
   /// @throws UsageError where an earlier one differed, as do the calls below.
   void start(int slot, bool accumulates);
-  /// Compares the notes, once they are all here. @return whether they are. Never waits. @throws UsageError as check().
+  /// Compares the notes, once all have arrived. @return true if they have. Never waits. @throws UsageError as
+  /// check().
   bool progress();
   /// Waits for the notes of the neighbours and compares them.
   /// @throws UsageError where a neighbour exchanges another slot, or accumulates where this rank exchanges, or where
   ///         only one of the two has changed the slot since its last exchange: one of them has made an exchange that
   ///         the other has not.
   void check();
-  /// Whether a difference was found. Messages of the exchange may then never be answered.
+  /// Returns true if a difference was found. Messages of the exchange may then never be answered.
   bool differs() const { return !difference_.empty(); }
-  /// @throws UsageError that names it, where one was found.
+  /// Checks for a difference. @throws UsageError that names it, where one was found.
   void require_same() const;
 
  private:
   struct Note {
     std::int32_t slot = 0, accumulates = 0, changed = 0;
   };
-  /// What MPI reads and writes.
+  /// Memory that MPI reads and writes.
   struct Notes {
     Note mine;
     std::vector<Note> theirs;  // by peer

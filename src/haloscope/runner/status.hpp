@@ -1,4 +1,4 @@
-// The status board: what each rank is doing right now, readable from outside while it hangs or after it died.
+// The status board: the current operation of each rank, readable from outside while it hangs or after it died.
 #pragma once
 
 #include <atomic>
@@ -7,16 +7,16 @@
 
 namespace haloscope {
 
-/// What a rank does when it executes no operation. Operations use their OpKind number.
+/// The state of a rank that executes no operation. Operations use their OpKind number.
 enum class Phase : std::int32_t { setup = 100, verify = 101, idle = 102, done = 103 };
 
-/// One rank's 64-byte place on the board. Written by that rank only, read by anyone.
+/// One rank's 64-byte place on the board. Only that rank writes it, any process may read it.
 struct alignas(64) RankStatus {
   std::atomic<std::int32_t> pid{0};
   std::atomic<std::int32_t> phase{static_cast<std::int32_t>(Phase::setup)};
   std::atomic<std::int64_t> step{0};
   std::atomic<std::int64_t> order{0};         ///< number of the configuration in its launch
-  std::atomic<std::int32_t> waiting_for{-1};  ///< a rank whose message is awaited, -1: none
+  std::atomic<std::int32_t> waiting_for{-1};  ///< a rank whose message it waits for, -1: none
   std::atomic<std::int32_t> pad{0};
   std::atomic<std::int64_t> heartbeat{0};  ///< grows with every operation
 
@@ -42,7 +42,7 @@ class StatusBoard {
   RankStatus& mine() { return slots_[rank_]; }
   const RankStatus& of(int rank) const { return slots_[rank]; }
   int ranks() const { return ranks_; }
-  /// True if other ranks' places are filled (a shared file).
+  /// Returns true if other ranks' places are filled (a shared file).
   bool shared() const { return shared_; }
 
  private:
@@ -53,7 +53,7 @@ class StatusBoard {
   RankStatus* slots_ = nullptr;
 };
 
-/// Name of a phase number as users read it: an operation, or setup, verify, idle, done.
+/// Returns the name of a phase number for users: an operation, or setup, verify, idle, done.
 std::string phase_name(std::int32_t phase);
 
 }  // namespace haloscope

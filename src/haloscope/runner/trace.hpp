@@ -1,4 +1,4 @@
-// What a trace is made of.
+// Events of traces.
 #pragma once
 
 #include <cstdint>

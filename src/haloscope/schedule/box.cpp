@@ -7,13 +7,14 @@ namespace haloscope {
 
 namespace {
 
-/// The device's block inside the host's walls, and what either side can compute without the other or the neighbours.
+/// The device's block inside the host's walls, and the cells that either side can compute without the other or the
+/// neighbours.
 struct BlockInBox {
   Box block;                     ///< the device's cells
-  Box core;                      ///< of them, those that need no cell of the walls
+  Box core;                      ///< cells of the block that do not need cells of the walls
   std::vector<Box> ring_in;      ///< wall cells that the block needs
   std::vector<Box> ring_out;     ///< block cells that the walls need
-  std::vector<Box> early, late;  ///< wall cells that need neither halos of messages nor the block; all others
+  std::vector<Box> early, late;  ///< wall cells that need neither halos of messages nor the block; the others
 
   BlockInBox(const ProgramBuilder& b, const Stage& stage, int thickness) {
     const Box owned = b.plan().own_cells();
@@ -52,8 +53,8 @@ static Program make_box(const Stage& stage, const Plan& plan, const ScheduleOpti
   return b.take();
 }
 
-/// The same with no needless waiting: the block's core starts at once, and walls are computed while messages and rings
-/// travel (White & Dongarra 2011, version I).
+/// The same without unnecessary waits: the block's core starts immediately, and walls are computed while messages and
+/// rings travel (White & Dongarra 2011, version I).
 static Program make_box_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   b.program().device = true;

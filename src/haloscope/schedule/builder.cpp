@@ -14,7 +14,8 @@ ProgramBuilder::ProgramBuilder(const Stage& stage, const Plan& plan, const Sched
   program_.signals = options.signals;
 }
 
-/// Where the fields live on a device, everything that touches a field is work for the device.
+/// Returns the lane of an operation. Where the fields are on a device, all operations that access a field are work
+/// for the device.
 Lane ProgramBuilder::lane(OpKind kind) const {
   if (kind == OpKind::sweep) return options_.device ? Lane::sweep_stream : Lane::main;
   const bool moves = kind == OpKind::copy || kind == OpKind::pack || kind == OpKind::d2h || kind == OpKind::h2d ||
@@ -36,13 +37,13 @@ int ProgramBuilder::add_copies(std::vector<Copy> copies) {
   return add(OpKind::copy, lane(OpKind::copy), 0, static_cast<int>(program_.copy_sets.size()) - 1);
 }
 
-/// Whether any rank may have a message in this round; all ranks give the same answer.
+/// Returns true if any rank may have a message in this round; equal on all ranks.
 bool ProgramBuilder::active(int round) const {
   if (plan_.spec.pattern == Pattern::direct) return true;
   int left = place_of(plan_, round).step;
   for (int d : plan_.spec.order) {
     if (d >= plan_.dims || left-- > 0) continue;
-    return plan_.split[d];  // beside holes, ranks without neighbours take part too
+    return plan_.split[d];  // next to holes, ranks without neighbours take part too
   }
   return true;  // a reverse plan's round of planes
 }
@@ -60,7 +61,7 @@ int ProgramBuilder::add_messages(OpKind kind, int round, bool out) {
   // stream.
   const Lane here = lane(kind);
   if (kind == OpKind::post || kind == OpKind::complete) return add(kind, here, 0, set);
-  // Where packing signals, sending waits for its begin alone, whatever the stream has been given after it.
+  // Where packing signals, sending waits only for the start of packing, even if later work is enqueued on the stream.
   const int before = kind == OpKind::send && options_.signals ? last_pack_ : last_message_op_;
   const bool crosses = before >= 0 && program_.ops[before].lane != here;
   last_message_op_ = add(kind, here, 0, set, {crosses ? before : -1});
@@ -107,8 +108,8 @@ Box ProgramBuilder::grown_to_neighbours(const Widths& layers) const {
   return box;
 }
 
-/// Layers at the rank's edges that messages are sent from and that the first sweep overwrites: those of quantities that
-/// it reads only at the written point.
+/// Returns the layers at the rank's edges that messages are sent from and that the first sweep overwrites: layers of
+/// quantities that it reads only at the written point.
 Widths ProgramBuilder::overwritten() const {
   Widths layers{};
   const SweepSpec& first = stage_.sweeps.front();
@@ -147,7 +148,7 @@ Box ProgramBuilder::valid(int step, int sweep) const {
   return grown_to_neighbours(growths_[static_cast<std::size_t>(step + unused)][static_cast<std::size_t>(sweep)]);
 }
 
-/// Whether the sweep gathers numbers of a reduction; only own cells contribute.
+/// Returns true if the sweep gathers numbers of a reduction; only own cells contribute.
 bool ProgramBuilder::gathers(int step, int sweep) const {
   return step + 1 == options_.steps &&
          std::any_of(stage_.reductions.begin(), stage_.reductions.end(),
@@ -197,9 +198,10 @@ void ProgramBuilder::later_sweeps(std::vector<int> after, const ExchangeOps& exc
   }
 }
 
-/// Each reduction begins after the sweeps that gather its numbers. A nonblocking one is awaited after all sweeps, of
-/// this stage or a later one, a deferred one just before this step's numbers replace those of the step before. A rank
-/// that waits for all others' numbers moves no messages, so its own are sent before.
+/// Adds the operations of reductions. Each reduction begins after the sweeps that gather its numbers. The wait for a
+/// nonblocking one comes after all sweeps, of this stage or a later one, the wait for a deferred one just before this
+/// step's numbers replace the previous step's. A rank that waits for all others' numbers moves no messages, so its
+/// own are sent before.
 void ProgramBuilder::add_reductions() {
   std::vector<int> sweeps;
   for (int i = 0; i < static_cast<int>(program_.ops.size()); ++i)

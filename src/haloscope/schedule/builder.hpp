@@ -1,4 +1,5 @@
-// Shared by all schedules: appending operations, the exchange's operations, and the boxes that sub-steps sweep.
+// The builder of programs, shared by all schedules: appends operations and exchanges, and computes the boxes that
+// sub-steps sweep.
 #pragma once
 
 #include <vector>
@@ -7,12 +8,12 @@
 
 namespace haloscope {
 
-/// Where the rounds of an exchange sit in a program.
+/// The operations of an exchange's rounds in a program.
 struct ExchangeOps {
   std::vector<int> sent;      ///< per round: last operation of its sending half (pack/send, or copies)
   std::vector<int> received;  ///< per round: last operation of its receiving half (unpack, or copies)
-  int in_flight = -1;         ///< the first messages travel from here on
-  int first_packed = -1;      ///< the first messages have been gathered
+  int in_flight = -1;         ///< the first messages are in flight after this operation
+  int first_packed = -1;      ///< the first messages are packed after this operation
   int local = -1;             ///< own-neighbour halos that need no message are full after this operation
   int complete = -1;          ///< sent memory may change after this operation; -1: nothing is sent
   int ready() const { return received.back(); }
@@ -22,43 +23,44 @@ class ProgramBuilder {
  public:
   ProgramBuilder(const Stage& stage, const Plan& plan, const ScheduleOptions& options);
 
-  /// All operations of the exchange of slot 0, on the comm lane.
-  /// @param unpacked  false: messages stay where they have arrived, and sweeps read them there.
+  /// Appends all operations of the exchange of slot 0, on the comm lane.
+  /// @param unpacked  false: messages stay in their buffers, and sweeps read them there.
   ExchangeOps exchange(bool unpacked = true);
-  /// All operations of a reverse exchange, in order: what has arrived in a round is added before the next one is sent,
-  /// and halos are cleared when all of them have been.
+  /// Appends all operations of a reverse exchange, in order: contributions of a round are added before the next round
+  /// is sent, and halos are cleared after all rounds have been sent.
   void reverse_exchange();
-  /// The op index of round r's wait (or of its copies where it has no message).
+  /// Returns the op index of round r's wait (or of its copies where it has no message).
   int wait_of(int round) const { return waits_[round]; }
 
   int sweep(const Sweep& sweep, int slot, std::vector<int> after);
-  /// A sweep of the first step on the given lane; -1 for an empty box.
+  /// Appends a sweep of the first step on a lane; returns -1 for an empty box.
   int sweep_on(Lane lane, const Box& box, Part part, std::vector<int> after);
-  /// Gather cells of a device's block for the host's cells around it, or the reverse, and transfer them to the other
-  /// memory. @return the operation to pass to take_ring().
+  /// Appends gathering cells of a device's block for the host's cells around it, or the reverse, and their transfer
+  /// to the other memory. @return the operation to pass to take_ring().
   int give_ring(bool to_device, const std::vector<Box>& boxes);
-  /// Scatter them there. @return the operation after which they are in place.
+  /// Appends scattering them there. @return the operation after which they are in place.
   int take_ring(int given);
   int progress(std::vector<int> after);
   std::vector<Op>& ops() { return program_.ops; }
   Program& program() { return program_; }
 
-  /// Cells that the first sweep, `levels` steps of it fused, can compute without halos from messages and without
-  /// overwriting what is sent. It may read own-neighbour halos, so its sweep comes after ExchangeOps::local.
+  /// Returns the cells that the first sweep, `levels` steps of it fused, can compute without halos from messages and
+  /// without overwriting cells that are sent. It may read own-neighbour halos, so its sweep comes after
+  /// ExchangeOps::local.
   Box interior(int levels = 1) const;
-  /// Cells that the stage's sweep `sweep` writes in step `step` of this program, and those of them that are right
-  /// afterwards.
+  /// region() returns the cells that the stage's sweep `sweep` writes in step `step` of this program, valid() the
+  /// cells of them that are correct afterwards.
   Box region(int step = 0, int sweep = 0) const;
   Box valid(int step = 0, int sweep = 0) const;
 
-  /// Everything after the first sweep: the stage's other sweeps and the later steps, full boxes, each after all
-  /// operations in `after`. The first sweep must have written slot 1.
+  /// Appends everything after the first sweep: the stage's other sweeps and the later steps, full boxes, each after
+  /// all operations in `after`. The first sweep must have written slot 1.
   void later_sweeps(std::vector<int> after, const ExchangeOps& exchange);
-  /// The first sweep (or all steps of it, fused) over `box`; returns the op.
+  /// Appends the first sweep (or all steps of it, fused) over `box`; returns the op.
   int first_sweep(const Box& box, Part part, std::vector<int> after);
-  /// Boxes of the first sweep outside `inner`.
+  /// Returns the boxes of the first sweep outside `inner`.
   std::vector<Box> shell(const Box& inner) const;
-  /// Finish: slots, steps, reductions.
+  /// Finishes the program: slots, steps, reductions.
   Program take();
 
   bool blocked() const { return options_.substeps == Substeps::blocked && options_.steps > 1; }

@@ -3,7 +3,7 @@
 
 namespace haloscope {
 
-/// One thread packs, communicates and unpacks, then joins the others, who sweep the interior from the start under
+/// Makes one thread pack, communicate and unpack, then join the others, which sweep the interior from the start with
 /// guided or dynamic sharing; the boundary follows (White & Dongarra 2011, version D; Davis 2017, K and L).
 static Program make_comm_thread(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);

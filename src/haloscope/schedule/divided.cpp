@@ -2,8 +2,8 @@
 
 namespace haloscope {
 
-/// The parts of `split` without its overlap: exchange, then interior, then boundary. What it costs beside `bulk` is
-/// what dividing a sweep costs (Davis 2017, G and K: the controls of overlap).
+/// The parts of `split` without its overlap: exchange, then interior, then boundary. Its extra cost over `bulk` is
+/// the cost of dividing a sweep (Davis 2017, G and K: the controls of overlap).
 static Program make_divided(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange();

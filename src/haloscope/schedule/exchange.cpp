@@ -10,11 +10,11 @@ namespace haloscope {
 
 namespace {
 
-/// Copies of own neighbours and of edges, sorted by when they can run. `late` has one list for each round, at its place
-/// after earlier rounds have been unpacked, and one for after all rounds.
+/// Copies of own neighbours and of edges, by the time at which they can run. `late` has one list for each round,
+/// which runs after earlier rounds have been unpacked, and one for after all rounds.
 struct SplitCopies {
   std::vector<Copy> urgent;     ///< before the first round's messages are packed
-  std::vector<Copy> in_flight;  ///< while they travel
+  std::vector<Copy> in_flight;  ///< while they are in flight
   std::vector<std::vector<Copy>> late;
 };
 
@@ -22,7 +22,7 @@ bool has_messages(const Plan& plan, int round) {
   return std::any_of(plan.messages.begin(), plan.messages.end(), [&](const Message& m) { return m.round == round; });
 }
 
-/// Whether a field travels in a round.
+/// Returns true if a field is sent in a round.
 bool moves(const Plan& plan, int round, int quantity) {
   const int field = place_of(plan, round).field;
   return field < 0 || field == quantity;
@@ -43,7 +43,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// A copy before the first round with messages: the slabs that those messages contain come first.
+/// Splits a copy before the first round with messages: the slabs that those messages contain come first.
 void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies& split) {
   if (dimension == 0) return append(split.urgent, {copy});  // slabs in x would cut contiguous rows
   const int s = staggered(plan.spec.quantities[copy.quantity].centring, dimension);
@@ -58,7 +58,8 @@ void split_before(const Plan& plan, const Copy& copy, int dimension, SplitCopies
   append(split.in_flight, pieces(copy, {middle}));
 }
 
-/// A copy after rounds with messages: its part that does not read those rounds' halos need not wait for them.
+/// Splits a copy after rounds with messages: its part that does not read the halos of those rounds need not wait for
+/// them.
 void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& remote_before, SplitCopies& split) {
   Box early = copy.to;
   for (int d : remote_before) {
@@ -71,10 +72,10 @@ void split_after(const Plan& plan, const Copy& copy, const std::vector<int>& rem
   append(split.late[copy.round], pieces(copy, subtract(copy.to, early)));
 }
 
-/// Rounds that may be on their way while the next one is packed.
+/// Returns the number of rounds that may be in flight while the next one is packed.
 int under_way(const Plan& plan) { return plan.spec.merge == Merge::pipelined ? 1 : 0; }
 
-/// The round that must have been received before round r is packed, since r carries on what it has brought; -1: none.
+/// Returns the round that must have been received before round r is packed, since r sends its data on; -1: none.
 int last_before(const Plan& plan, int r) {
   for (int before = r - 1; before >= 0; --before)
     if (moves(plan, before, std::max(0, place_of(plan, r).field))) return before;

@@ -8,7 +8,7 @@ namespace haloscope {
 
 namespace {
 
-/// `all` without `inner`, as pairs of opposite faces; the last dimension's faces include edges and corners.
+/// Returns `all` without `inner`, as pairs of opposite faces; the last dimension's faces include edges and corners.
 std::vector<std::array<Box, 2>> face_pairs(Box all, const Box& inner, int dims) {
   if (inner.empty()) return {{all, Box{}}};
   std::vector<std::array<Box, 2>> pairs;
@@ -22,7 +22,7 @@ std::vector<std::array<Box, 2>> face_pairs(Box all, const Box& inner, int dims) 
   return pairs;
 }
 
-/// @return the last of the faces' sweeps, -1 without any.
+/// Adds the sweeps of faces. @return the last of them, -1 without any.
 int add_faces(ProgramBuilder& b, const Box& inner, const ExchangeOps& exchange) {
   const Box owned = b.plan().own_cells();
   int last = -1;
@@ -34,9 +34,9 @@ int add_faces(ProgramBuilder& b, const Box& inner, const ExchangeOps& exchange) 
 
 }  // namespace
 
-/// A kernel per pair of boundary faces reads halos where messages have arrived, and writes its results both to the
-/// field and to the send buffers of the next exchange; the interior comes last and nothing overlaps (White & Dongarra
-/// 2011, version F).
+/// Runs a kernel per pair of boundary faces, which reads halos from the received messages, and writes its results
+/// both to the field and to the send buffers of the next exchange; the interior comes last, without overlap (White &
+/// Dongarra 2011, version F).
 static Program make_faces(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange(false);
@@ -46,7 +46,7 @@ static Program make_faces(const Stage& stage, const Plan& plan, const ScheduleOp
   return b.take();
 }
 
-/// The same with the interior on its own stream, beside everything else (White & Dongarra 2011, version G).
+/// The same with the interior on a separate stream, during everything else (White & Dongarra 2011, version G).
 static Program make_faces_overlap(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange(false);
@@ -58,7 +58,7 @@ static Program make_faces_overlap(const Stage& stage, const Plan& plan, const Sc
 
 namespace {
 
-/// Kernels of faces find halos in messages.
+/// Refuses stencils whose halos face kernels cannot find in messages.
 std::string refuse_hidden_messages(const Candidate& c) {
   const std::string name = "schedule '" + c.choice.schedule->name + "'";
   const Strategy& s = c.choice.strategy;

@@ -3,8 +3,8 @@
 
 namespace haloscope {
 
-/// The interior in as many slabs as there are rounds, slab r between the sends and the waits of round r
-/// (White & Dongarra 2011, version C).
+/// Divides the interior into one slab per round, with slab r between the sends and the waits of round r (White &
+/// Dongarra 2011, version C).
 static Program make_interleaved(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange();

@@ -7,8 +7,8 @@ namespace haloscope {
 
 namespace {
 
-/// The pipeline's programs of one rank. Blocks of whole lines lie one behind the other; a rank has at most four
-/// messages, each a line: to and from the rank before (`up`) and the rank behind (`down`).
+/// The pipeline's programs of one rank. Blocks of whole lines lie in a sequence; a rank has at most four messages,
+/// each a line: to and from the rank before (`up`) and the rank behind (`down`).
 class Pipeline {
  public:
   Pipeline(const Stage& stage, const Plan& plan, const ScheduleOptions& options)
@@ -29,8 +29,8 @@ class Pipeline {
     to_behind_ = set_of(true, false);
   }
 
-  /// A whole exchange: the first step needs the line behind at its start. The line before is renewed in each step, so
-  /// its next receive starts here; that of the line behind stays in flight.
+  /// Runs a whole exchange: the first step needs the line behind at its start. The line before is updated in each
+  /// step, so its next receive starts here; the receive of the line behind stays in flight.
   void opening() {
     comm(OpKind::post, from_before_);
     comm(OpKind::post, from_behind_);
@@ -42,9 +42,9 @@ class Pipeline {
 
   void entry() { comm(OpKind::wait, from_before_); }
 
-  /// Step `step` after its entry: the first own line, which the rank before waits for, is finished and sent early; the
-  /// last own line needs the line behind as it was after the step before. Receives for the next step start as soon as
-  /// the last reader of a halo has finished.
+  /// Runs step `step` after its entry: the first own line, which the rank before waits for, is finished and sent
+  /// early; the last own line needs the line behind in its state after the previous step. Receives for the next step
+  /// start as soon as the last reader of a halo has finished.
   void body(int step, int levels) {
     const Box all = plan_.own_cells();
     const std::int64_t lines = all.extent(line_dimension_);
@@ -71,14 +71,14 @@ class Pipeline {
       if (!stage_.reductions[r].last_only || last) main(OpKind::reduce, static_cast<int>(r), true);
   }
 
-  /// After the last step, whose numbers are reduced when no line is in flight: a rank that waits for all others moves
-  /// no lines.
+  /// Ends the last step: its numbers are reduced when no line is in flight, since a rank that waits for all others
+  /// moves no lines.
   void last_step_ends() {
     closing();
     reduce(true);
   }
 
-  /// The receive posted for a line that no step will send gets the line of the last step once more.
+  /// Completes the receive of a line that no step will send: it gets the line of the last step once more.
   void closing() {
     comm(OpKind::complete, to_behind_);
     send(to_behind_);
@@ -106,7 +106,8 @@ class Pipeline {
     program_.ops.push_back({kind, lane, 0, target, std::move(after)});
     return static_cast<int>(program_.ops.size()) - 1;
   }
-  /// The comm lane keeps its own order; operations that expose cells to messages also follow the sweep before them.
+  /// Appends to the comm lane, which runs in order; operations that expose cells to messages also follow the sweep
+  /// before them.
   void comm(OpKind kind, int set) {
     if (set < 0) return;
     const bool exposes = kind == OpKind::post || kind == OpKind::pack;
@@ -139,7 +140,8 @@ class Pipeline {
                                .whole = plan_.own_cells()});
     main(OpKind::sweep, static_cast<int>(program_.sweeps.size()) - 1, part != Part::inner);
   }
-  /// In tiles, with the transport's progress between them: a long line needs both ends to move.
+  /// Sweeps the middle in tiles, with the transport's progress between them: a long line moves only if both ends
+  /// progress.
   void middle(std::int64_t from, std::int64_t to, int step, int levels) {
     constexpr std::int64_t shortest = 64;  // lines of a tile
     const bool alone = plan_.messages.empty();
@@ -156,15 +158,15 @@ class Pipeline {
   const Plan& plan_;
   const ScheduleOptions& options_;
   int line_dimension_;
-  int from_before_, to_before_, from_behind_, to_behind_;  // message sets, -1 where there is no such rank
+  int from_before_, to_before_, from_behind_, to_behind_;  // message sets, -1 where no such rank exists
   int last_comm_ = -1, last_main_ = -1;                    // operations
   Program program_;
 };
 
 }  // namespace
 
-/// Gauss-Seidel in the order of the sequential sweep, ranks in different steps at one time (Schroeter 2021, 4.3). A
-/// rank without neighbours fuses its `steps` steps into one sweep.
+/// Runs Gauss-Seidel in the order of the sequential sweep, with ranks in different steps at one time (Schroeter 2021,
+/// 4.3). A rank without neighbours fuses its `steps` steps into one sweep.
 static Program make_pipeline(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   Pipeline pipeline(stage, plan, options);
   const bool alone = plan.messages.empty();

@@ -3,8 +3,8 @@
 
 namespace haloscope {
 
-/// One rank whose sweeps find the cells beyond an edge by wrapping around: no halos, no copies, no messages (White &
-/// Dongarra 2011, version E).
+/// Runs one rank whose sweeps read the cells beyond an edge by wrapping around: no halos, no copies, no messages
+/// (White & Dongarra 2011, version E).
 static Program make_resident(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   b.program().wraps = true;

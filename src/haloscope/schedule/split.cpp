@@ -6,7 +6,7 @@ namespace haloscope {
 
 namespace {
 
-/// Where tile `t` of `tiles` begins: multiples of 4 layers, because kernels sweep that many at a time.
+/// Returns the beginning of tile `t` of `tiles`: a multiple of 4 layers, because kernels sweep 4 at a time.
 std::int64_t cut(std::int64_t extent, int t, int tiles) {
   const std::int64_t even = extent * t / tiles;
   return t == tiles || extent < 8 * tiles ? even : even / 4 * 4;
@@ -14,7 +14,7 @@ std::int64_t cut(std::int64_t extent, int t, int tiles) {
 
 }  // namespace
 
-/// Interior while messages are in flight, then the boundary (Valen 2023, overlapped; Davis 2017, G and H).
+/// Sweeps the interior while messages are in flight, then the boundary (Valen 2023, overlapped; Davis 2017, G and H).
 /// `progress` is called between interior tiles: otherwise rounds after the first would start only after the interior.
 static Program make_split(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);

@@ -2,8 +2,8 @@
 
 namespace haloscope {
 
-/// The interior on one stream of a device; packing, copies, messages and then the boundary beside it on another (White
-/// & Dongarra 2011, version G; Valen 2023, overlapped).
+/// Sweeps the interior on one stream of a device; packing, copies, messages and then the boundary run concurrently on
+/// another (White & Dongarra 2011, version G; Valen 2023, overlapped).
 static Program make_streams(const Stage& stage, const Plan& plan, const ScheduleOptions& options) {
   ProgramBuilder b(stage, plan, options);
   const ExchangeOps exchange = b.exchange();

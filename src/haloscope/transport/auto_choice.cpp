@@ -13,11 +13,11 @@
 namespace haloscope {
 namespace {
 
-/// Whether an exchange moves anything along dimension d, between ranks.
+/// Returns true if an exchange moves data along dimension d, between ranks.
 bool connected(const Plan& plan, int d) { return d < plan.dims && plan.spec.low[d] + plan.spec.high[d] > 0; }
 
-/// The ranks that choose and that a chain of messages may join with this one. Collective.
-/// @param chooses  whether this rank has anything to choose.
+/// Returns the ranks that choose and that a chain of messages may connect to this one. Collective.
+/// @param chooses  true: this rank has a choice.
 std::vector<int> component(const LinkContext& context, bool chooses) {
   const int mine = chooses;
   std::vector<int> all(static_cast<std::size_t>(context.layout->size()));
@@ -33,7 +33,7 @@ std::vector<int> component(const LinkContext& context, bool chooses) {
   return ranks;
 }
 
-/// Hops between the ranks of a component at most.
+/// Returns the maximum number of hops between the ranks of a component.
 int diameter(const LinkContext& context) {
   if (context.layout->has_holes()) return context.layout->size() - 1;  // around them
   int hops = 0;
@@ -42,12 +42,12 @@ int diameter(const LinkContext& context) {
   return hops;
 }
 
-/// "2.0 and 14.1 us"
+/// Returns times as "2.0 and 14.1 us".
 std::string microseconds(double exchange, double step) {
   return with_digits(exchange * 1e6, 1) + " and " + with_digits(step * 1e6, 1) + " us";
 }
 
-/// Links with a choice to keep. Many programs never end theirs: their choices are kept when the program exits.
+/// Links with a choice to cache. Many programs never end their links: the choices are cached when the program exits.
 class Keepers {
  public:
   static Keepers& all() {
@@ -71,7 +71,7 @@ class Keepers {
   std::set<const AutoChoice*> links_;
 };
 
-/// The reading of this rank's clock at about the same moment on all machines; the same number on ranks of one machine,
+/// Returns the reading of this rank's clock at about the same moment on all machines; equal on ranks of one machine,
 /// whose clocks agree. Collective.
 double common_moment(MPI_Comm comm, double (*clock)()) {
   const Node& machine = node_of(comm);
@@ -81,7 +81,7 @@ double common_moment(MPI_Comm comm, double (*clock)()) {
   return now;
 }
 
-/// A number that is the same on all ranks, and another one in each call. Collective.
+/// Returns a number that is equal on all ranks, and different in each call. Collective.
 unsigned draw_seed(MPI_Comm comm) {
   static std::atomic<unsigned> calls = 0;
   unsigned seed = ++calls;
@@ -115,7 +115,7 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
 
   turn_ = slot_count_ + timed_exchanges;
   gap_ = static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
-  times_.resize(2 * turn_ * race_.order().size() + 1);  // of the first round, the longest
+  times_.resize(2 * turn_ * race_.order().size() + 1);  // for the first round, which is the longest
   trying_ = candidates_.size() > 1 && messages_ > 0;
   start_heat(0);
   std::vector<int> ranks = component(context, trying_);
@@ -126,13 +126,13 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
 AutoChoice::~AutoChoice() {
   if (options_.keep) Keepers::all().remove(this);
   keep();
-  for (Trial& c : candidates_) c.link.reset();              // completes what is in flight on it
+  for (Trial& c : candidates_) c.link.reset();              // completes its messages in flight
   if (trying_ && next_ > trials() && !reducing_) reduce();  // others may have
 }
 
 void AutoChoice::keep() const noexcept try {
   if (options_.keep && switched_at_ >= 0) options_.keep(leader_, race_.second());
-} catch (const std::exception&) {  // memory is exhausted: nothing is kept
+} catch (const std::exception&) {  // memory is exhausted: the choice is not cached
 }
 
 void AutoChoice::begin(int slot) {
@@ -149,7 +149,7 @@ void AutoChoice::begin(int slot) {
   if (place <= trials_) begins()[place] = time();
 }
 
-/// After a round, from this exchange on: the winner, or the next round.
+/// Begins, after a round, the use of the winner or the next round with this exchange.
 void AutoChoice::go_on(std::int64_t number) {
   leader_ = race_.leader();
   if (race_.over())
@@ -165,11 +165,11 @@ void AutoChoice::start_heat(std::int64_t number) {
   deadline_slot_ = -1;
   reducing_ = decided_ = false;
   std::fill_n(ends(), trials_,
-              incoming_ > 0 ? never : 0);  // the last rank counts, and one that gets nothing is never it
+              incoming_ > 0 ? never : 0);  // the last rank counts, which is never one that receives nothing
   if (late_ && trying_) late_->begin_heat(trials_);
 }
 
-/// What moves an exchange of this round.
+/// Returns the candidate that moves an exchange of this round.
 const Trial* AutoChoice::mover_at(std::int64_t place) {
   const int candidate = place < trials_ ? race_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
   return &candidates_[static_cast<std::size_t>(candidate)];
@@ -201,7 +201,7 @@ bool AutoChoice::may_end(int slot) {
   return decided_ || slots_[slot].number != deadline();
 }
 
-/// Moves the decision on; never waits. On the thread that may call MPI.
+/// Progresses the decision; never waits. Called on the thread that may call MPI.
 void AutoChoice::tend() {
   if (next_ <= trials()) return;
   if (!reducing_) {
@@ -222,7 +222,7 @@ void AutoChoice::reduce() {
   reducing_ = true;
 }
 
-/// Hands the times of this round to the race.
+/// Passes the times of this round to the race.
 void AutoChoice::judge() {
   const double *const begins = last_->result().data(), *const ends = begins + trials_ + 1;
   for (std::int64_t turn = 0; turn * turn_ < trials_; ++turn)

@@ -21,7 +21,7 @@ void AutoLink::post(Ids in, int slot) {
   if (choice_.trying()) choice_.started(in, slot);
 }
 
-/// Where nothing is received an exchange begins here.
+/// An exchange that receives nothing begins here.
 void AutoLink::pack(Ids out, int slot, Share share) {
   if (choice_.trying() && !out.empty()) choice_.begin(slot);
   choice_.link(slot).pack(out, slot, share);
@@ -42,7 +42,7 @@ void AutoLink::wait(Ids in, int slot) {
   choice_.link(slot).wait(in, slot);
 }
 
-/// The first share stamps the time for all: they are equal, and run together.
+/// The first share records the time for all: shares are equal, and run concurrently.
 void AutoLink::unpack(Ids in, int slot, Share share) {
   choice_.link(slot).unpack(in, slot, share);
   if (choice_.trying() && share.part == 0 && choice_.unpacked(in, slot)) choice_.end(slot);
@@ -60,13 +60,13 @@ void AutoLink::complete(Ids out, int slot) {
 
 namespace {
 
-constexpr TrialLimits usual{4, 6}, quick{2, 1}, check{4, 2};  // check: of a kept choice
+constexpr TrialLimits usual{4, 6}, quick{2, 1}, check{4, 2};  // check: of a cached choice
 
-/// What may be possible here, the same list on all ranks. Transports whose rounds are collective are not tried: they
-/// would hold up an exchange of several rounds in another slot.
+/// Returns the transports that may be possible here, equal on all ranks. Transports whose rounds are collective are
+/// not tried: they would delay an exchange of several rounds in another slot.
 std::vector<std::string> candidate_names(const LinkContext& context) {
   std::vector<std::string> names{"p2p", "p2p:datatype", "persistent"};
-  if (context.mine) return names;  // one part of a composite, which has chosen how the other part goes
+  if (context.mine) return names;  // one part of a composite, which has chosen the transport of the other part
   const Node& node = node_of(context.comm, context.nodes);
   std::array<int, 2> present{};  // neighbours on this node, on others
   for (const Message& m : context.plan->messages) present[node.local(m.peer) < 0] = 1;
@@ -81,13 +81,13 @@ std::vector<std::string> candidate_names(const LinkContext& context) {
 struct Opened {
   std::vector<Trial> candidates;
   std::vector<std::string> left_out;
-  std::exception_ptr failure;  // of one that MPI refused, or for which memory was exhausted; null: none
+  std::exception_ptr failure;  // of a candidate that MPI refused, or for which memory was exhausted; null: none
 };
 
-/// A reason without what to do about it.
+/// Returns a reason without its remedy.
 std::string without_remedy(const std::string& reason) { return reason.substr(0, reason.find(';')); }
 
-/// @throws what the first candidate throws, where none can be opened. Collective.
+/// Opens candidates. @throws as the first candidate, where none can be opened. Collective.
 Opened open_candidates(const LinkContext& context, const std::vector<std::string>& names,
                        bool (*closes_alone)(const std::string&)) {
   Opened opened;
@@ -96,7 +96,7 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
       const Strategy strategy("direct/" + name);
       auto link = collectively(context.comm, "a candidate of auto", [&] { return open_link(strategy, context); });
       opened.candidates.push_back({name, std::move(link), closes_alone(name), signals(strategy)});
-    } catch (const Error& error) {  // on all ranks alike
+    } catch (const Error& error) {  // the same on all ranks
       if (!first) first = std::current_exception();
       if (!is_agreed(error)) opened.failure = std::current_exception();
       opened.left_out.push_back(name + " (" + without_remedy(error.what()) + ")");
@@ -105,7 +105,7 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
   return opened;
 }
 
-/// What an earlier program chose among `names` for this exchange: rank 0's file counts. Collective.
+/// Returns the choice of an earlier program among `names` for this exchange: rank 0's file counts. Collective.
 std::optional<CachedChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, const std::vector<std::string>& names) {
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
@@ -116,8 +116,8 @@ std::optional<CachedChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, c
   return kept;
 }
 
-/// The two candidates of a kept choice; none where one of them cannot be opened any more. Collective.
-/// @throws Error where MPI refuses one: to open it again here would match messages that are under way.
+/// Opens the two candidates of a cached choice; empty where one of them cannot be opened any more. Collective.
+/// @throws Error where MPI refuses one: opening it again here would match messages in flight.
 std::optional<Opened> open_kept(const LinkContext& context, const CachedChoice& kept,
                                 bool (*closes_alone)(const std::string&)) {
   try {
@@ -130,7 +130,7 @@ std::optional<Opened> open_kept(const LinkContext& context, const CachedChoice& 
   return {};
 }
 
-/// What to do at the end with a choice among `names`: rank 0 keeps a new one, and forgets one that was not confirmed.
+/// Returns the function for a choice at the end: rank 0 caches a new one, and removes one that was not confirmed.
 std::function<void(int, int)> keeper(MPI_Comm comm, const ChoiceFile& file, const std::vector<Trial>& candidates,
                                      bool kept) {
   int rank = 0;

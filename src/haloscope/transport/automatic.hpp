@@ -10,7 +10,7 @@ namespace haloscope {
 
 class AutoLink final : public Link {
  public:
-  /// As AutoChoice.
+  /// As for AutoChoice.
   AutoLink(const LinkContext& context, std::vector<Trial> candidates, AutoOptions options)
       : choice_(context, std::move(candidates), std::move(options)) {}
 
@@ -48,17 +48,16 @@ class AutoLink final : public Link {
   AutoChoice choice_;
 };
 
-/// What AutoChoice is opened with: the candidates that could be opened here, or the two that an earlier program has
-/// kept.
+/// The input of AutoChoice: the candidates that could be opened here, or the two that an earlier program has cached.
 struct RaceEntry {
   std::vector<Trial> candidates;
   AutoOptions options;
 };
-/// @param names       strategies without their patterns, the same on all ranks. @param left_out  what is not even
-///         tried, and why.
+/// @param names       strategies without their patterns, the same on all ranks. @param left_out transports that are
+///         not tried, with reasons.
 /// @param words       options of the transport: quick, fresh.
-/// @param closes_alone  of a candidate by its name, see Trial. @throws what the first candidate throws, where none can
-///         be opened.
+/// @param closes_alone  of a candidate by its name, see Trial. @throws as the first candidate, where none can be
+///         opened.
 /// Collective.
 RaceEntry open_race(const LinkContext& context, const std::vector<std::string>& names,
                     std::vector<std::string> left_out, const std::vector<std::string>& words,

@@ -22,7 +22,7 @@ namespace {
 constexpr int format = 2;  // of keys and files
 constexpr auto most_bytes = static_cast<std::size_t>(bound.kept_bytes.most);
 
-/// Where choices are kept; "": nowhere.
+/// Returns the folder of cached choices; "": none.
 std::string folder() {
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
   if (std::getenv("HALOSCOPE_CACHE")) return variable("HALOSCOPE_CACHE");
@@ -31,14 +31,14 @@ std::string folder() {
   return "";
 }
 
-/// FNV-1a, which is the same in all programs.
+/// Returns the FNV-1a hash, which is the same in all programs.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t h = 0xcbf29ce484222325u;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return h;
 }
 
-/// Whether a text is a time as utc_now() writes it.
+/// Returns true if a text is a time in the format of utc_now().
 bool is_time(const std::string& text) {
   const std::string form = "0000-00-00T00:00:00Z";
   return text.size() == form.size() && std::equal(text.begin(), text.end(), form.begin(), [](char c, char model) {
@@ -46,7 +46,7 @@ bool is_time(const std::string& text) {
          });
 }
 
-/// A text as one line of a file.
+/// Returns a text as one line of a file.
 std::string line_of(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -70,7 +70,7 @@ std::optional<CachedChoice> ChoiceFile::read() const {
   return CachedChoice{lines[1], lines[2], lines[3]};
 }
 
-/// Not as JSON, whose end takes memory: where there is none, it would end the program.
+/// Does not use JSON, whose destructor allocates: where memory is exhausted, it would end the program.
 void ChoiceFile::write(const CachedChoice& choice) const {
   if (path_.empty()) return;
   keep_text(path_, join({key_, choice.chosen, choice.second, choice.since, ""}, "\n"));

@@ -8,34 +8,34 @@
 
 namespace haloscope {
 
-/// What a program chose, as candidates are named.
+/// The choice of a program, by names of candidates.
 struct CachedChoice {
   std::string chosen, second;  ///< the fastest and the one after it
-  std::string since;           ///< when, in UTC: 2026-11-23T09:30:00Z
+  std::string since;           ///< time of the choice, in UTC: 2026-11-23T09:30:00Z
   bool operator==(const CachedChoice&) const = default;
 };
 
-/// One choice on disk: a file in $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope, else ~/.cache/haloscope. There is
-/// none where HALOSCOPE_CACHE is empty, or no folder is known. Nothing here fails, but for lack of memory: what cannot
-/// be read is not there, what cannot be written is not kept.
+/// One choice on disk: a file in $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope, else ~/.cache/haloscope. No file
+/// exists where HALOSCOPE_CACHE is empty, or no folder is known. Calls fail only if memory is exhausted: a file that
+/// cannot be read does not exist, and one that cannot be written is not stored.
 class ChoiceFile {
  public:
-  /// @param key  what the choice depends on; files of different keys are different.
+  /// @param key  inputs of the choice; different keys have different files.
   explicit ChoiceFile(std::string key);
 
   std::optional<CachedChoice> read() const;
-  /// In one piece, whatever other processes do to the same file at the same time.
+  /// Writes the file atomically, even while other processes access it.
   void write(const CachedChoice& choice) const;
   void remove() const;
-  const std::string& path() const { return path_; }  ///< "": nothing is kept
+  const std::string& path() const { return path_; }  ///< "": choices are not cached
 
  private:
   std::string key_, path_;
 };
 
-/// What the choice for an exchange depends on: the machine (CPU, ranks on this node, MPI library), the exchange (grid,
-/// ranks, fields, pattern) and how it is opened (threads, emulated nodes, fields in shared memory). Collective over
-/// context.comm; ranks may differ in it.
+/// Returns the inputs of the choice for an exchange: the machine (CPU, ranks on this node, MPI library), the exchange
+/// (grid, ranks, fields, pattern) and the options of opening (threads, emulated nodes, fields in shared memory).
+/// Collective over context.comm; ranks may differ in it.
 std::string key_of(const LinkContext& context);
 
 }  // namespace haloscope

@@ -11,8 +11,8 @@
 namespace haloscope {
 namespace {
 
-/// Every operation goes to both parts, each with its own messages: collective parts count on calls by all ranks, also
-/// by those without such a message.
+/// A link of two parts. Every operation goes to both parts, each with its messages: collective parts rely on calls by
+/// all ranks, including ranks without such a message.
 class CompositeLink final : public Link {
  public:
   CompositeLink(std::unique_ptr<Link> near, std::unique_ptr<Link> far, std::vector<bool> is_near, bool far_collective,
@@ -43,8 +43,9 @@ class CompositeLink final : public Link {
     const bool near = near_->test(scratch_.near, slot);
     return far_->test(scratch_.far, slot) && near;
   }
-  /// Both parts are polled in turn: a blocking part would keep the other from serving its neighbours. A collective part
-  /// can only block, so before that, neighbours must have received all they need to come this far.
+  /// Polls both parts in turn: a blocking part would keep the other from serving its neighbours. A collective part
+  /// can only block, so before that, neighbours must have received all messages that they need to reach the same
+  /// call.
   void wait(Ids in, int slot) override {
     split(in);
     for (Spin spin(yield_);; spin.again()) {
@@ -67,7 +68,7 @@ class CompositeLink final : public Link {
     far_->complete(scratch_.far, slot);
   }
 
-  // On any thread, so without the scratch.
+  // Runs on any thread, so it does not use the scratch.
   void pack(Ids out, int slot, Share share) override {
     for (const int& id : out) part(id).pack({&id, 1}, slot, share);
   }

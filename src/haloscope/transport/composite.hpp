@@ -8,8 +8,8 @@
 
 namespace haloscope {
 
-/// Opens what a strategy names, joined transports included. Collective over `context.comm`.
-/// @throws what the transports' open() throws.
+/// Opens the transport of a strategy, or the pair of joined transports. Collective over `context.comm`.
+/// @throws as open() of the transports.
 std::unique_ptr<Link> open_link(const Strategy& strategy, const LinkContext& context);
 
 }  // namespace haloscope

@@ -8,8 +8,8 @@
 namespace haloscope {
 namespace {
 
-/// One more than the largest tag of a plan. Where there are several slots, of all ranks' plans: tags of later slots
-/// follow those.
+/// Returns one more than the largest tag of a plan; with several slots, of all ranks' plans, since tags of later
+/// slots follow.
 int messages_of(MPI_Comm comm, const Plan& plan, int slots) {
   std::array<int, 1> messages{0};
   for (const Message& message : plan.messages) messages[0] = std::max(messages[0], message.tag + 1);

@@ -7,12 +7,12 @@
 
 namespace haloscope {
 
-/// Whether ranks agreed that something cannot be opened, so that no messages of it are under way.
+/// Returns true if all ranks agreed that an opening failed, so that no messages of it are in flight.
 inline bool is_agreed(const Error& error) {
   return dynamic_cast<const UnavailableError*>(&error) != nullptr || dynamic_cast<const UsageError*>(&error) != nullptr;
 }
 
-/// Tags that no other link on a communicator has until this object ends, and the only way to get some. Move-only.
+/// Tags that no other link on a communicator has until this object ends; the only way to get tags. Move-only.
 class LinkTags {
  public:
   /// Collective. Cost: as LibraryComm::reserve_tags(), and one more reduction to all where there are several slots.
@@ -20,8 +20,8 @@ class LinkTags {
   LinkTags(LibraryComm& on, const Plan& plan, int slots);
 
   const MessageTags& tags() const { return tags_; }
-  /// Opens the link by work(), with all that is made for it: ranks must do alike here. Where MPI refuses a call, or
-  /// memory is exhausted, messages of the opening may be under way, so that no link gets these tags any more.
+  /// Opens the link by work(), including everything made for it, on all ranks. Where MPI refuses a call, or memory is
+  /// exhausted, messages of the opening may be in flight, so that no link gets these tags any more.
   template <class Work>
   void open(Work work) {
     try {
@@ -34,7 +34,7 @@ class LinkTags {
       throw;
     }
   }
-  /// No link gets these tags any more: messages with them may be under way.
+  /// Retires the tags, so that no link gets them any more: messages with them may be in flight.
   void retire() { range_.retire(); }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace haloscope {
 
-/// Opens a link whose constructor makes no collective call. Where one rank cannot, as for a region that is too large
-/// there, all throw. Collective over `context.comm`; cost: one reduction to all.
+/// Opens a link whose constructor makes no collective call. If it fails on one rank, for example for a region that is
+/// too large there, all throw. Collective over `context.comm`; cost: one reduction to all.
 template <class Kind, class... Arguments>
 std::unique_ptr<Link> open_locally(const LinkContext& context, const Arguments&... arguments) {
   std::unique_ptr<Link> link;

@@ -1,5 +1,5 @@
-// The oracle. It shares nothing with the plan's regions: every ghost point is traced to the global point it mirrors and
-// to that point's owner, and values travel in one collective call. Slow, simple, and right by construction.
+// The oracle. It shares no code with the plan's regions: every ghost point is traced to the global point it mirrors
+// and to that point's owner, and values are sent in one collective call. Slow, simple, and correct by construction.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 /// One ghost point to fill, or one owned point requested.
 struct Point {
   std::int64_t quantity = 0;
-  Index at{0, 0, 0};  ///< the owner's local coordinates if requested, own ones if to be filled
+  Index at{0, 0, 0};  ///< the owner's local coordinates if requested, own ones if filled
 };
 
 /// Points to or from all ranks, rank by rank.
@@ -27,10 +27,10 @@ struct Points {
   std::vector<Point> list;
   std::vector<int> counts, starts;   ///< per rank, of the list
   std::vector<int> bytes, offsets;   ///< per rank, of the packed values
-  std::int64_t count = 0, size = 0;  ///< of all ranks: points, and bytes
+  std::int64_t count = 0, size = 0;  ///< over all ranks: points, and bytes
   std::vector<std::byte> values;
 
-  /// Those of the next rank. @throws UsageError where all are more than one call of MPI moves.
+  /// Adds the points of the next rank. @throws UsageError where the total exceeds the maximum of one call of MPI.
   void add(std::int64_t points, std::int64_t value_bytes) {
     if (size + value_bytes > largest_count)
       throw UsageError(
@@ -58,11 +58,11 @@ struct Source {
 Source source_of(const Layout& layout, int rank, Centring centring, const Index& ghost) {
   const GridSpec& grid = layout.grid();
   const Box own = layout.owned(rank);
-  Index cell, behind{0, 0, 0};  // of the point: it lies on the cell's low side, or on its high side
+  Index cell, behind{0, 0, 0};  // the point's cell; it lies on the low side of the cell, or on its high side
   for (int d = 0; d < 3; ++d) {
     const std::int64_t cells = grid.cells[d], extent = own.extent(d);
     const int s = d < grid.dims ? staggered(centring, d) : 0;
-    if (s != 0 && ghost[d] >= extent) behind[d] = 1;  // of what two ranks share, the nearer one's
+    if (s != 0 && ghost[d] >= extent) behind[d] = 1;  // of a plane that two ranks share, the closer one's
     cell[d] = own.lo[d] + ghost[d] - behind[d];
     if (grid.periodic[d]) cell[d] = ((cell[d] % cells) + cells) % cells;
     if (cell[d] < 0 || cell[d] >= cells) return {};
@@ -102,7 +102,7 @@ class ReferenceLink final : public Link {
  public:
   explicit ReferenceLink(const LinkContext& context)
       : own_(context.comm), comm_(own_.get()), plan_(*context.plan), views_(*context.views) {
-    Points sources;  // of this rank's ghosts, as their owners count
+    Points sources;  // of this rank's ghosts, in coordinates of their owners
     agree(comm_, [&] { list_ghosts(*context.layout, sources); });
     ask(sources);
   }
@@ -112,7 +112,7 @@ class ReferenceLink final : public Link {
   void send(Ids, int) override {}
   bool test(Ids, int) override { return filled_; }
 
-  /// The whole exchange, own-neighbour halos included. Collective: every rank calls it once per exchange.
+  /// Makes the whole exchange, own-neighbour halos included. Collective: every rank calls it once per exchange.
   void wait(Ids, int slot) override {
     transfer(asked_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(value, point, n); });
     REQUIRE_MPI(MPI_Alltoallv(asked_.values.data(), asked_.bytes.data(), asked_.offsets.data(), MPI_BYTE,
@@ -139,7 +139,7 @@ class ReferenceLink final : public Link {
     }
   }
 
-  /// Which ghosts this rank fills, and from which points.
+  /// Lists the ghosts that this rank fills, and their source points.
   void list_ghosts(const Layout& layout, Points& sources) {
     std::vector<std::vector<Point>> mine(static_cast<std::size_t>(layout.size())), theirs(mine);
     for_each_ghost(layout, plan_, [&](std::size_t q, const Index& ghost, const Source& source) {
@@ -163,8 +163,8 @@ class ReferenceLink final : public Link {
     return points;
   }
 
-  /// Tells the owners what this rank asks for, and learns what it is asked for. Points have a byte or more each, so
-  /// that counts of points fit where those of bytes do. Collective.
+  /// Sends the requests of this rank to the owners, and receives the requests to it. Points have a byte or more each,
+  /// so that counts of points fit where counts of bytes do. Collective.
   void ask(const Points& sources) {
     const std::size_t size = sources.counts.size();
     std::vector<std::array<int, 2>> asks(size), asked(size);  // points and bytes, by rank
@@ -191,7 +191,7 @@ class ReferenceLink final : public Link {
 
 std::unique_ptr<Link> open_reference(const LinkContext& context, const std::vector<std::string>&) {
   if (context.plan->spec.pattern != Pattern::direct)
-    throw UsageError("transport reference fills all halos at once; make its plan with the direct pattern");
+    throw UsageError("transport reference fills all halos in one round; make its plan with the direct pattern");
   return std::make_unique<ReferenceLink>(context);
 }
 

@@ -50,7 +50,7 @@ void TrialRounds::judge() {
   if (++round_ < limits_.rounds && !std::all_of(entrants_.begin(), entrants_.end(), settled)) draw_order();
 }
 
-/// The median of some times, and the interval between the order statistics that enclose it. Sorts them.
+/// Returns the median of some times, and the interval between the order statistics that enclose it. Sorts them.
 TrialRounds::Interval TrialRounds::interval(std::vector<double>& times) {
   std::sort(times.begin(), times.end());
   const std::size_t ended = std::lower_bound(times.begin(), times.end(), never) - times.begin();
@@ -60,7 +60,8 @@ TrialRounds::Interval TrialRounds::interval(std::vector<double>& times) {
   return {at(0.5 * last - half), at(0.5 * last), at(0.5 * last + half)};
 }
 
-/// Whether exchanges of `a` clearly take less than `slack` times those of `b`, and steps are no reason to doubt it.
+/// Returns true if exchanges of `a` clearly take less than `slack` times the exchanges of `b`, and steps do not
+/// contradict it.
 bool TrialRounds::is_faster(const TimedCandidate& a, const TimedCandidate& b, double slack) {
   return a.exchange.high < slack * b.exchange.low && a.step.middle <= (1 + tolerance) * b.step.middle;
 }
@@ -75,7 +76,7 @@ void TrialRounds::drop_long_exchanges() {
   for (TimedCandidate& e : entrants_) e.racing = e.racing && (&e == &best || !is_faster(best, e, 1 - tolerance));
 }
 
-/// The one of those still racing whose median is shortest.
+/// Returns the candidate with the shortest median among the remaining ones.
 const TrialRounds::TimedCandidate& TrialRounds::shortest(Interval TimedCandidate::*time) const {
   const TimedCandidate* best = nullptr;
   for (const TimedCandidate& e : entrants_)

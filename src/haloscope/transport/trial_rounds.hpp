@@ -1,5 +1,5 @@
-// Which of several candidates is fastest, found in rounds: those that are clearly slower drop out, the others go on
-// until they can be told apart or the rounds are used up. Pure; ranks that add the same times decide alike.
+// The search for the fastest of several candidates, in rounds: clearly slower candidates drop out, the others
+// continue until they differ clearly or the rounds are used up. Pure; ranks that add the same times decide equally.
 #pragma once
 
 #include <limits>
@@ -9,55 +9,56 @@
 
 namespace haloscope {
 
-/// How long a race may be.
+/// Limits of the trials.
 struct TrialLimits {
   int turns = 4;   ///< of each candidate in a round, >= 1
-  int rounds = 6;  ///< at most, >= 1
+  int rounds = 6;  ///< maximum, >= 1
 };
 
-/// Timed exchanges of a turn: enough that untimed ones, which restore the cache, are not most of the trials; few enough
-/// that a short disturbance spoils one turn and not a candidate.
+/// Timed exchanges of a turn: enough that untimed ones, which restore the cache, are not most of the trials; few
+/// enough that a short disturbance spoils one turn and not a candidate.
 constexpr int timed_exchanges = 4;
 
 /// Seconds of an exchange that has not ended.
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// A race of candidates by two times: that of an exchange, and that of a whole step, from the begin of an exchange to
-/// the begin of the next one. The step is what counts, but has the noise of all that a program does between exchanges;
-/// the exchange alone does not see what a candidate leaves for the next sweep to do, as fetching cache lines. So a
-/// candidate is out whose steps are clearly longer than another's; among the rest the exchange decides. Where no other
-/// exchange can be shorter by more than the tolerance, the race is over.
+/// A comparison of candidates by two times: the time of an exchange, and of a whole step, from the begin of an
+/// exchange to the begin of the next one. The step is the relevant time, but has the noise of all work between
+/// exchanges; the exchange alone omits work that a candidate leaves to the next sweep, such as fetching cache lines.
+/// Therefore a candidate drops out whose steps are clearly longer than another's; among the rest the exchange
+/// decides. Where no other exchange can be shorter by more than the tolerance, the trials are over.
 ///
 /// Clearly: the interval of one median (order statistics, about 95 %) ends below the other's, by more than the
 /// tolerance.
-/// Medians and their intervals do not depend on how large disturbances are, nor on their distribution.
+/// Medians and their intervals do not depend on the size of disturbances, nor on their distribution.
 class TrialRounds {
  public:
   /// Differences that are not worth a trial, as a fraction.
   static constexpr double tolerance = 0.02;
 
-  /// @param candidates  >= 1. @param seed  of the order of turns: races beside each other should not keep step.
+  /// @param candidates  >= 1. @param seed of the order of turns: concurrent trials should not keep step.
   TrialRounds(int candidates, TrialLimits limits, unsigned seed);
 
-  /// The candidate of each turn of this round: every one that is still racing, `turns` times, in random orders, so that
-  /// no candidate always meets the same phase of what the program does. Empty once the race is over.
+  /// The candidate of each turn of this round: every remaining one, `turns` times, in random orders, so that no
+  /// candidate always coincides with the same phase of the program. Empty once the trials are over.
   std::span<const int> order() const { return order_; }
-  /// One timed exchange of a candidate, in seconds; infinite where it never ended. At most as many as a round has.
+  /// Adds one timed exchange of a candidate, in seconds; infinite where it never ended. At most as many as a round
+  /// has.
   void add(int candidate, double exchange, double step);
-  /// Ends the round, and the race where nothing is left to find out. Allocates nothing.
+  /// Ends the round, and the trials where the result is clear. Allocates nothing.
   void judge();
 
   bool over() const { return order_.empty(); }
-  /// The fastest so far: of those within the tolerance of the shortest median exchange, the first.
+  /// Returns the fastest so far: the first of the candidates within the tolerance of the shortest median exchange.
   int leader() const { return leader_; }
-  /// The one of the others whose median exchange is shortest; -1 where there is none.
+  /// Returns the one of the others whose median exchange is shortest; -1 where none is left.
   int second() const;
-  /// Medians, in seconds; infinite where most of a candidate's exchanges never ended, or none was made.
+  /// Returns a median, in seconds; infinite where most of a candidate's exchanges never ended, or none was made.
   double exchange(int candidate) const { return entrants_[static_cast<std::size_t>(candidate)].exchange.middle; }
   double step(int candidate) const { return entrants_[static_cast<std::size_t>(candidate)].step.middle; }
 
  private:
-  /// A median and the interval that holds it.
+  /// A median and its interval.
   struct Interval {
     double low, middle, high;
   };

@@ -21,7 +21,8 @@ std::array<int, 3> dims_by_stride(const SlotView& view) {
 
 namespace {
 
-/// Whether different points have different bytes: each dimension steps over all that the closer ones reach.
+/// Returns true if different points have different bytes: each dimension steps over the whole extent of the closer
+/// ones.
 bool points_are_apart(const SlotView& view, const Box& points) {
   std::int64_t reach = view.element_bytes();
   for (const int d : dims_by_stride(view)) {
@@ -37,24 +38,23 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
   if (view.element_bytes() != quantity.element_bytes)
     throw UsageError("field '" + quantity.name + "' has points of " + std::to_string(quantity.element_bytes) +
                      " bytes, its memory points of " + std::to_string(view.element_bytes()) +
-                     "; where points do not follow each other in x, say in the view how long they are");
+                     "; where points are not contiguous in x, set their size in the view");
   const Box points = points_moved(plan, q);
   const bool addressable = is_addressable({view, points});
   if (!addressable || !points_are_apart(view, points))
     throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
                      std::to_string(view.stride[1]) + " and " + std::to_string(view.stride[2]) +
                      " bytes in x, y and z, with which some of its points " +
-                     (addressable ? "share memory; pass an array of its own"
+                     (addressable ? "share memory; pass an array in which points are apart"
                                   : "lie beyond all memory; pass bytes from point to point"));
   if (on_device && view.stride[0] != view.element_bytes())
-    throw UsageError(
-        "field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
-        " bytes between points that are neighbours in x; kernels of devices need them one after the other (" +
-        std::to_string(view.element_bytes()) + " bytes)");
+    throw UsageError("field '" + quantity.name + "' is on a device and has " + std::to_string(view.stride[0]) +
+                     " bytes between points that are neighbours in x; kernels of devices need contiguous points (" +
+                     std::to_string(view.element_bytes()) + " bytes)");
   require_memory(view, quantity.name);
 }
 
-/// Of all fields that have memory of their callers'.
+/// Returns the points of all fields in memory of callers.
 std::vector<FieldPoints> points_moved(const Plan& plan, const Views& views) {
   std::vector<FieldPoints> all;
   for (int q = 0; q < static_cast<int>(views.size()); ++q) {
@@ -66,7 +66,7 @@ std::vector<FieldPoints> points_moved(const Plan& plan, const Views& views) {
   return all;
 }
 
-/// Slots take turns, so that another one may have the same points again.
+/// Returns true for two slots of the same array: slots take turns, so that another one may have the same points.
 bool is_same_array_in_turn(const FieldPoints& a, const FieldPoints& b) {
   return a.slot != b.slot && a.set.view.origin == b.set.view.origin && a.set.view.stride == b.set.view.stride &&
          a.set.view.element_bytes() == b.set.view.element_bytes();
@@ -115,7 +115,7 @@ void check_apart(const Plan& plan, const Views& views) {
   if (const auto both = find_sharing(points_moved(plan, views), is_same_array_in_turn))
     throw UsageError(name_sharing(plan.spec.quantities, *both) +
                      " share memory, so that halos of the one are points of the other; give each array to an exchange "
-                     "once, and other fields memory of their own");
+                     "once, and use separate memory for other fields");
 }
 
 std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both) {

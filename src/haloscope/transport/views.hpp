@@ -1,4 +1,4 @@
-// What the memory of fields must be like for a plan to move them.
+// Checks that a plan can move the memory of fields.
 #pragma once
 
 #include <array>
@@ -11,29 +11,31 @@
 
 namespace haloscope {
 
-/// The points of a field that an exchange reads or writes: arrays need no room beyond edges where it fills nothing.
+/// Returns the points of a field that an exchange reads or writes: arrays need no room beyond edges where it fills
+/// nothing.
 Box points_moved(const Plan& plan, int q);
 
-/// Where contributions of one direction arrive, in coordinates of its own; one point where there are none.
+/// Returns the box in which contributions of one direction arrive, in separate coordinates; one point where none
+/// arrive.
 Box landing_box(const Plan& plan, int q);
 
-/// The dimensions of a view, the one whose points lie closest to each other first.
+/// Returns the dimensions of a view, starting with the one whose points lie closest to each other.
 std::array<int, 3> dims_by_stride(const SlotView& view);
 
-/// @throws UsageError for a null pointer. @param name  of the field.
+/// Checks an address. @throws UsageError for a null pointer. @param name of the field.
 void require_memory(const SlotView& view, const std::string& name);
 
-/// Local. @param on_device  whether the views are of memory of a device.
+/// Checks views. Local. @param on_device true: the views are of memory of a device.
 /// @throws UsageError when the views do not fit the plan.
 void check_views(const Plan& plan, const Views& views, bool on_device);
 
-/// What check_views() looks at again where fields have moved. Local; cost: a comparison for each pair of fields whose
-/// memory interleaves.
+/// Repeats the checks of check_views() for fields that have moved. Local; cost: a comparison for each pair of fields
+/// whose memory interleaves.
 /// @throws UsageError where two fields share memory, naming both. The same array may be in several slots, which take
 ///         turns.
 void check_apart(const Plan& plan, const Views& views);
 
-/// "fields 'u' (number 1) and 'v' (number 2)", with their slots where those differ.
+/// Returns "fields 'u' (number 1) and 'v' (number 2)", with their slots where they differ.
 std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both);
 
 }  // namespace haloscope

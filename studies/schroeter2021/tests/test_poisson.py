@@ -177,7 +177,7 @@ def test_what_cannot_work_is_refused_with_the_reason(haloscope, words, reason):
 
 def test_precision_with_deep_halos_is_refused_with_the_reason(haloscope):
     result = haloscope("run", "poisson2d", "--interlines", 3, "--depth", 2, "--precision", "1e-3", *ONE)
-    assert result.code == 2 and "looks at 'residual' in each; use --depth 1" in result.err
+    assert result.code == 2 and "reads 'residual' in each; use --depth 1" in result.err
 
 
 def test_the_studys_flags_set_parameters_of_the_app(haloscope):

@@ -85,7 +85,7 @@ TEST(PlanClasses, RanksOfOneClassHaveEqualPlansButForRankNumbers) {
 }
 
 TEST(Profile, FaultsAreNamedWithTheirPlace) {
-  EXPECT_NE(fault("{").find("it is no JSON"), std::string::npos);
+  EXPECT_NE(fault("{").find("it is not JSON"), std::string::npos);
   EXPECT_NE(fault("[]").find("not a machine profile"), std::string::npos);
   const std::string gap = R"(, "kernels": {"a/b/f64": {"1": [
     {"from_cells": 0, "to_cells": 5, "fixed_s": 0, "per_cell_s": 1},

@@ -283,10 +283,10 @@ TEST(BadInput, BoxesThatAreNoSplitOfTheGridAreRefusedWithTheCell) {
   EXPECT_EQ(refusal({left, right, right}),
             "ranks 1 and 2 both own cell (4, 0); give each cell to one rank, without halos");
   EXPECT_EQ(refusal({left, {{5, 0, 0}, {8, 6, 1}}}),
-            "no rank owns cell (4, 0); give it to one, or say that the grid has holes");
-  EXPECT_NE(
-      refusal({left, {{4, 0, 0}, {9, 6, 1}}}).find("rank 1 owns cell (8, 0), which the grid of (8, 6) cells does not"),
-      std::string::npos);
+            "no rank owns cell (4, 0); assign it to a rank, or declare that the grid has holes");
+  EXPECT_NE(refusal({left, {{4, 0, 0}, {9, 6, 1}}})
+                .find("rank 1 owns cell (8, 0), which is outside the grid of (8, 6) cells"),
+            std::string::npos);
   constexpr std::int64_t far = std::int64_t{1} << 32;  // the number of its cells fits no integer
   EXPECT_NE(refusal({left, {{4, 0, 0}, {4 + far, far, 1}}}).find("rank 1 owns cell (8, 0)"), std::string::npos);
   EXPECT_NE(refusal({{{-1, 0, 0}, {4, 6, 1}}, right}).find("rank 0 owns cell (-1, 0)"), std::string::npos);

@@ -380,7 +380,7 @@ TEST(ReductionLegality, NumbersOfEachStepForbidDeepExchanges) {
   Choice choice = choice_of(smoother("reduces-each", {{.name = "sum"}}), "bulk");
   EXPECT_EQ(illegal(choice), "");
   choice.depth = 2;
-  EXPECT_NE(illegal(choice).find("looks at 'sum' in each; use --depth 1"), std::string::npos) << illegal(choice);
+  EXPECT_NE(illegal(choice).find("reads 'sum' in each; use --depth 1"), std::string::npos) << illegal(choice);
   choice.app = test::known(smoother("reduces-at-last", {{.name = "sum", .last_only = true}})).name;
   EXPECT_EQ(illegal(choice), "");
 }

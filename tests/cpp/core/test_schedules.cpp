@@ -343,7 +343,7 @@ TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
   expect_reason([](Choice& o) { o.substeps = Substeps::blocked, o.grid.periodic[0] = false; }, "periodic");
   expect_reason([](Choice& o) { o.schedule = "comm-thread", o.threads = 2, o.substeps = Substeps::blocked; },
                 "bulk and split, not 'comm-thread'");
-  expect_reason([](Choice& o) { o.strategy = "reference", o.schedule = "split"; }, "knows no overlap");
+  expect_reason([](Choice& o) { o.strategy = "reference", o.schedule = "split"; }, "does not support overlap");
   expect_reason([](Choice& o) { o.strategy = "direct:self-first/p2p"; }, "ordered:self-first");
   expect_reason([](Choice& o) { o.strategy = "ordered/shared", o.nodes = 2; }, "shared+p2p");
   expect_reason([](Choice& o) { o.nodes = 5; }, "cannot be split into 5 nodes");

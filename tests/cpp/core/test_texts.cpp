@@ -102,7 +102,7 @@ TEST(ParsedJson, IsRefusedWithThePlaceAndTheReason) {
       {"[1, 1e999]", "column 9: number overflow"},  // nlohmann's own text has no place for this
       {"", "column 1: "}};
   for (const auto& [text, why] : refused)
-    EXPECT_EQ(complaint(text).rfind("it is no JSON: " + why, 0), 0u) << complaint(text);
+    EXPECT_EQ(complaint(text).rfind("it is not JSON: " + why, 0), 0u) << complaint(text);
   EXPECT_LT(complaint("[\"" + std::string(1000, 'x')).size(), 300u) << "what was read last is cut";
 }
 
@@ -132,7 +132,7 @@ TEST(Files, AreRegularAndBounded) {
   EXPECT_EQ(text_of(path, 3), "cannot read the file " + path + ": it holds more than 3 bytes; give another");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   for (const std::string& other : {pipe, folder.path, std::string("/dev/zero")})
-    EXPECT_EQ(text_of(other), "cannot read the file " + other + ": it is no regular file; give another");
+    EXPECT_EQ(text_of(other), "cannot read the file " + other + ": it is not a regular file; give another");
   const std::string none = folder.path + "/none";
   EXPECT_EQ(text_of(none), "cannot read the file " + none + ": No such file or directory; give another");
   EXPECT_THROW(model::read_profile(pipe), UsageError);

@@ -466,7 +466,7 @@ TEST(DeviceExchange, WhatCannotBeIsRefusedAndNamed) {
     expect_part(refusal({world_rank() == 0 ? u.ref() : v.ref()}, "auto"), "all in host memory or all on devices");
   FieldRef sparse = w.ref();
   for (SlotView& slot : sparse.slots) slot.stride = {16, 2 * slot.stride[1], 0}, slot.element = 8;
-  expect_part(refusal({sparse}, "auto"), "kernels of devices need them one after the other");
+  expect_part(refusal({sparse}, "auto"), "kernels of devices need contiguous points");
 
   const Environment chosen("HALOSCOPE_STRATEGY", "ordered/taskqueue");
   Exchange halo = make_exchange(grid, {u.ref()});

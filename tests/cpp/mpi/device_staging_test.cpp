@@ -104,9 +104,9 @@ TEST(DeviceHatch, ItsSizeChangesNoByteBesideWallsOfTheHost) {
 
 TEST(DeviceHatch, APointThatDoesNotFitIsRefusedWithTheRemedy) {
   haloscope::Run run(MPI_COMM_WORLD, device_choice({"laplace2d", "star", Real::f64, {29, 17, 1}}, true), {}, 5);
-  const std::string said = error_of([&] { run.initialise(); });
-  EXPECT_NE(said.find("5 bytes at a time"), std::string::npos) << said;
-  EXPECT_NE(said.find("use as many as"), std::string::npos) << said;
+  const std::string error = error_of([&] { run.initialise(); });
+  EXPECT_NE(error.find("parts of 5 bytes"), std::string::npos) << error;
+  EXPECT_NE(error.find("use at least the bytes of"), std::string::npos) << error;
 }
 
 TEST(DeviceHatch, AByteWrittenBesideAFieldOfADeviceIsNoticed) {

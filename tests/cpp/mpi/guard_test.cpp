@@ -129,12 +129,12 @@ TEST(Guard, AStaleHaloThatIsWantedIsNamedWithFieldSideLayersAndExchange) {
   halo.require_fresh(1);
   std::string error = error_of([&] { halo.require_fresh(2); });
   EXPECT_NE(error.find("field 'v'"), std::string::npos) << error;
-  EXPECT_NE(error.find("the high side in y: 2 layers asked for, 1 fresh"), std::string::npos) << error;
+  EXPECT_NE(error.find("the high side in y: 2 layers requested, 1 fresh"), std::string::npos) << error;
   EXPECT_NE(error.find("which fills 1; give it a wider halo"), std::string::npos) << error;
   halo.changed();
   error = error_of([&] { halo.require_fresh(1); });
   EXPECT_NE(error.find("field 'u' in slot 0"), std::string::npos) << error;
-  EXPECT_NE(error.find("the low side in x: 1 layer asked for, 0 fresh; its last exchange was number 2"),
+  EXPECT_NE(error.find("the low side in x: 1 layer requested, 0 fresh; its last exchange was number 2"),
             std::string::npos)
       << error;
   halo.require_fresh(0);

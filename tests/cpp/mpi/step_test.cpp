@@ -796,7 +796,7 @@ TEST(Steps, GathersThatCannotBeAreRefusedWithARemedy) {
     late.by = ReduceBy::gather;
     EXPECT_EQ(refusal(late), "accepted");
     late.collectives = 2;
-    EXPECT_NE(refusal(late).find("only a blocking reduction"), std::string::npos) << refusal(late);
+    EXPECT_NE(refusal(late).find("only for a blocking reduction"), std::string::npos) << refusal(late);
   }
   for (const NumberType type : {NumberType::integer, NumberType::character}) {
     const Reduction reduced{.name = "all", .type = type};

@@ -492,7 +492,7 @@ TEST(Stepper, NumbersOfReductionsAreThoseOfTheLastStep) {
   EXPECT_TRUE(stepper.reduced().empty());
   stepper.run(1);
   EXPECT_EQ(stepper.reduced()[0], 0.25 * grid.layout().size());
-  EXPECT_NE(error_of([&] { stepper.reduced(1); }).find("no reduction 1"), std::string::npos);
+  EXPECT_NE(error_of([&] { stepper.reduced(1); }).find("reduction 1 of stage 0 does not exist"), std::string::npos);
 }
 
 TEST(Stepper, NothingIsAllocatedOnceEachLengthOfRoundHasRun) {
@@ -671,7 +671,7 @@ TEST(Stepper, RanksThatTakeOtherStepsAreRefused) {
   const auto refused = [&](const std::string& part, const Choice& choice, std::vector<FieldRef> fields, Stage stage,
                            const StepperOptions& options = {}) {
     const std::string error = error_of([&] { Stepper(grid, fields, choice, std::vector<Stage>{stage}, options); });
-    EXPECT_NE(error.find("the ranks ask for different steps: " + part), std::string::npos) << error;
+    EXPECT_NE(error.find("the ranks request different steps: " + part), std::string::npos) << error;
   };
   const auto stage = [&](int layers, std::vector<Reduction> reductions = {}) {
     SweepSpec sweep{.name = "s", .reads = {{0, layers}}, .writes = {0}, .run = [](const SweepArgs&) {}};

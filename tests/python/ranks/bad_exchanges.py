@@ -380,12 +380,12 @@ def check_owned() -> None:
     cells, part = (8, 8 * COMM.size), slice(8 * COMM.rank, 8 * COMM.rank + 8)
     for holes in (False, True):
         for beyond in (slice(0, 100), slice(8, 9), slice(0, 2**40), slice(100, 200)):
-            refused("which the grid of", haloscope.Grid, COMM, cells, owned=(beyond, part), holes=holes)
+            refused("outside the grid of", haloscope.Grid, COMM, cells, owned=(beyond, part), holes=holes)
             refused(
-                "which the grid of", haloscope.Grid, COMM, cells[::-1], owned=(part, beyond), holes=holes, order="F"
+                "outside the grid of", haloscope.Grid, COMM, cells[::-1], owned=(part, beyond), holes=holes, order="F"
             )
         refused(
-            "which the grid of",
+            "outside the grid of",
             haloscope.Grid,
             COMM,
             cells,

@@ -1,8 +1,7 @@
 // Transport `auto-device`: a link that chooses among links of devices.
 //
-// Its programs are those of kernels that signal: a message may be sent from the moment on at which its packing was
-// given to the stream. Links that count on packed messages get them later, when the stream has come past the copy to
-// the host.
+// Its programs are made for kernels that signal: a message may be sent as soon as its packing is enqueued. Links that
+// require packed messages get them later, when the stream has completed the copy to the host.
 #include <dlfcn.h>
 
 #include <string>
@@ -19,10 +18,10 @@ namespace {
 
 using device::Event;
 
-/// Begins and ends of exchanges by events of a device.
+/// Begins and ends of exchanges, by events of a device.
 class DeviceTimes final : public LateTimes {
  public:
-  /// @param sends  whether this rank packs any message.
+  /// @param sends  true: this rank packs messages.
   DeviceTimes(device::Device& device, bool sends)
       : device_(device),
         sends_(sends),
@@ -36,13 +35,13 @@ class DeviceTimes final : public LateTimes {
   void begin(device::Stream& stream, std::int64_t place) { stamp(begins_, stream, place); }
   void end(device::Stream& stream, std::int64_t place) { stamp(ends_, stream, place); }
 
-  /// A time is a float of milliseconds since the origin, which therefore moves on.
+  /// Begins a round and moves the origin, since a time is a float of milliseconds since the origin.
   void begin_heat(std::int64_t trials) override {
     trials_ = trials;
     for (auto* stamps : {&begins_, &ends_}) {
       for (Stamp& one : *stamps) one.set = false;
       while (static_cast<std::int64_t>(stamps->size()) <= trials)
-        stamps->push_back({device_.event(), false});  // the first has most
+        stamps->push_back({device_.event(), false});  // the first round has the most
     }
     first_ = 0;
     if (std::exchange(moved_, true)) take_origin();
@@ -160,9 +159,9 @@ class AutoDeviceLink final : public DeviceLink {
   std::string report() const override { return choice_.report(); }
 
  private:
-  /// Messages of a round whose packing a stream has been given.
+  /// Messages of a round whose packing is enqueued.
   struct Packed {
-    std::unique_ptr<Event> event;  ///< they are where MPI takes them from
+    std::unique_ptr<Event> event;  ///< reached when they are in the memory that MPI sends from
     Ids out;
   };
   struct Slot {
@@ -175,12 +174,12 @@ class AutoDeviceLink final : public DeviceLink {
     const Slot& s = slots_[static_cast<std::size_t>(slot)];
     return s.sent == s.asked;
   }
-  /// What a wait for messages waits for.
+  /// Returns the missing event of a wait for messages.
   std::string describe(Ids ids, int slot) const {
     const int peer = waiting_for(ids, slot);
     return peer >= 0 ? "it exchanges messages with " + name_rank(comm_, peer) : "ranks choose a transport";
   }
-  /// Never waits.
+  /// Sends packed messages; never waits.
   void send_packed(int slot) {
     Slot& s = slots_[static_cast<std::size_t>(slot)];
     for (; s.sent < s.asked && s.packed[s.sent].event->reached(); ++s.sent)
@@ -193,7 +192,7 @@ class AutoDeviceLink final : public DeviceLink {
   std::vector<Slot> slots_;
 };
 
-/// Whether MPI says that it takes memory of the devices of a back end.
+/// Returns true if MPI reports support for memory of the devices of a back end.
 bool takes_device_memory(const device::Backend& backend) {
   if (backend.on_cpu) return true;
   for (const std::string& of : {backend.name, std::string(backend.name == "hip" ? "rocm" : backend.name)})
@@ -202,7 +201,7 @@ bool takes_device_memory(const device::Backend& backend) {
   return false;
 }
 
-/// Whether all ranks say so. Collective.
+/// Returns true if `here` is true on all ranks. Collective.
 bool everywhere(MPI_Comm comm, bool here) {
   int all = here;
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
@@ -218,13 +217,13 @@ std::unique_ptr<Link> open_auto_device(const LinkContext& context, const std::ve
   if (everywhere(context.comm, takes_device_memory(backend)))
     names.emplace_back("aware");
   else
-    left_out.emplace_back("aware (this MPI does not say that it takes device memory)");
+    left_out.emplace_back("aware (this MPI does not report support for device memory)");
   if (everywhere(context.comm, context.device->info().loads_early))
     names.emplace_back("taskqueue");
   else
     left_out.emplace_back(
         "taskqueue (kernels are loaded when they are first launched, not with CUDA_MODULE_LOADING=EAGER)");
-  // Losers stay open until the end: giving memory of a device back may wait for kernels, and those for messages.
+  // Losers stay open until the end: freeing memory of a device may wait for kernels, which may wait for messages.
   RaceEntry entry = open_race(context, names, left_out, words, [](const std::string&) { return false; });
   return std::make_unique<AutoDeviceLink>(context, std::move(entry));
 }

@@ -21,8 +21,8 @@ namespace {
 using device::Buffer;
 using device::Space;
 
-/// A word for each message and slot, in memory of the host that streams write and wait for. Its value is the number of
-/// the message's last exchange that has come so far.
+/// A word for each message and slot, in memory of the host that streams write and wait for. Its value is the number
+/// of the message's last exchange that has reached this point.
 class MessageWords {
  public:
   MessageWords(device::Device& device, std::size_t messages)
@@ -30,7 +30,7 @@ class MessageWords {
         exchanges_(messages, 0) {
     std::memset(memory_.data(), 0, memory_.size());
   }
-  /// An exchange of a message begins.
+  /// Begins an exchange of a message.
   void begin(std::size_t message) { ++exchanges_[message]; }
   void write_on(device::Stream& stream, std::size_t message) { stream.write(word(message), exchanges_[message]); }
   void await_on(device::Stream& stream, std::size_t message) { stream.wait(word(message), exchanges_[message]); }
@@ -49,7 +49,7 @@ class MessageWords {
   std::vector<std::uint64_t> exchanges_;
 };
 
-/// Buffers of all messages, by slot and then id: messages of one round and direction, whose ids follow each other, are
+/// Buffers of all messages, by slot and then id: messages of one round and direction, whose ids are consecutive, are
 /// packed by one launch and copied by one call.
 class BufferedLink final : public DeviceLink {
  public:
@@ -65,7 +65,7 @@ class BufferedLink final : public DeviceLink {
     mpi_ = open_placed_messages(context, [&](int id, int slot) { return base + span_of(id, slot).begin; });
   }
 
-  /// Streams that wait for messages still use the buffers.
+  /// Releases streams that wait for messages, since they still use the buffers.
   ~BufferedLink() override {
     release_streams();
     for (auto& arrived : arrived_) device::call_even_if_lost([&] { arrived->wait(); });
@@ -77,7 +77,7 @@ class BufferedLink final : public DeviceLink {
 
   bool closes_alone() const override { return mpi_->closes_alone(); }
 
-  /// A buffer may be written again only after its last message has been taken from it.
+  /// Posts receives; a buffer may be written again only after its last message has been read from it.
   void post(Ids in, int slot) override {
     arrived_[static_cast<std::size_t>(slot)]->wait();
     if (words_)
@@ -119,7 +119,7 @@ class BufferedLink final : public DeviceLink {
       stream.copy(place(in.front(), slot), host_.data() + range.begin, range.size());
   }
 
-  // A set of messages, which is the same in all its operations, has the word of its first one.
+  // Returns the word of a set of messages, which is the same in all its operations: the word of its first message.
 
   bool tells_by_words() const override { return words_.has_value(); }
   void await_on(device::Stream& stream, Ids in, int slot) override {
@@ -131,7 +131,7 @@ class BufferedLink final : public DeviceLink {
   static int slots(const LinkContext& context) { return static_cast<int>(context.views->front().size()); }
   std::size_t index(int id, int slot) const { return static_cast<std::size_t>(slot) * messages_ + id; }
   ByteRange& span_of(int id, int slot) { return spans_[index(id, slot)]; }
-  /// Ids of a set follow each other, and so do their buffers.
+  /// Returns the bytes of a set, whose ids and buffers are consecutive.
   ByteRange span_of(Ids ids, int slot) {
     if (ids.empty()) return {};
     return {span_of(ids.front(), slot).begin, span_of(ids.back(), slot).end};
@@ -167,20 +167,20 @@ class BufferedLink final : public DeviceLink {
     if (words_)
       for (int id : in) words_->write(index(id, slot));
   }
-  /// Whatever still waits for messages goes on without them.
+  /// Lets all streams that still wait for messages go on without them.
   void release_streams() {
     for (std::size_t message = 0; words_ && message < places_.size(); ++message) words_->write(message);
   }
 
   device::Device& device_;
   int messages_;
-  std::vector<ByteRange> spans_;  // by slot and id, in either kind of memory
+  std::vector<ByteRange> spans_;  // by slot and id, equal in both kinds of memory
   std::vector<std::byte*>
-      places_;  // ... and in device memory, where contributions are copied straight to their landings
+      places_;  // ... and in device memory, where contributions are copied directly to their landings
   Buffer buffers_, host_;
   std::optional<MessageWords> words_;
   std::optional<MessagePieces> pieces_;
-  std::vector<std::unique_ptr<device::Event>> arrived_;  // by slot: its received messages have been taken
+  std::vector<std::unique_ptr<device::Event>> arrived_;  // by slot: its received messages have been read
   std::unique_ptr<Link> mpi_;
 };
 

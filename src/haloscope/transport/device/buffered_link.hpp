@@ -1,5 +1,5 @@
-// Messages between fields in device memory, by MPI: through buffers in host memory (`staged`) or straight from buffers
-// in device memory (`aware`).
+// Messages between fields in device memory, by MPI: through buffers in host memory (`staged`) or directly from
+// buffers in device memory (`aware`).
 #pragma once
 
 #include <memory>
@@ -10,12 +10,12 @@
 namespace haloscope {
 
 struct BufferedOptions {
-  device::Space host = device::Space::pinned;  ///< where messages wait for MPI; device: MPI takes them from there
+  device::Space host = device::Space::pinned;  ///< memory of messages for MPI; device: MPI sends from device memory
   bool words = false;                          ///< see DeviceLink::tells_by_words()
 };
 
-/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where words are
-/// asked for and the device of any rank has none.
+/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where words
+/// are requested and the device of any rank does not support them.
 std::unique_ptr<Link> open_buffered(const LinkContext& context, const BufferedOptions& options);
 
 }  // namespace haloscope

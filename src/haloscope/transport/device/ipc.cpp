@@ -1,5 +1,5 @@
 // Messages between fields of devices of one machine: the sender's process has mapped the receiver's memory, and its
-// kernel packs straight into it; an empty MPI message announces the data.
+// kernel packs directly into it; an empty MPI message announces the data.
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,7 +24,7 @@ namespace {
 using device::Buffer;
 using device::Space;
 
-/// Memory of other processes, unmapped when it goes.
+/// Memory of other processes, unmapped by the destructor.
 class Mapped {
  public:
   explicit Mapped(device::Device& device) : device_(device) {}
@@ -42,10 +42,10 @@ class Mapped {
   std::map<int, void*> of_;
 };
 
-/// Receive buffers come in pairs that exchanges use in turn: a neighbour's message of the next exchange may arrive
-/// while the last one is still being unpacked. The message after that cannot: its sender packs it only after it has
-/// received this rank's next message, which is packed after that unpacking. (Neighbours always send both ways in a
-/// round.)
+/// A link by mapped memory. Receive buffers come in pairs that exchanges use in turn: a neighbour's message of the
+/// next exchange may arrive while the last one is still being unpacked. The message after that cannot: its sender
+/// packs it only after it has received this rank's next message, which is packed after that unpacking. (Neighbours
+/// always send both ways in a round.)
 class IpcLink final : public DeviceLink {
  public:
   explicit IpcLink(const LinkContext& context)
@@ -99,14 +99,15 @@ class IpcLink final : public DeviceLink {
                              " is a neighbour on another one; use staged");
   }
 
-  /// An exchange that fills one side alone has no messages back, which tell when a buffer may be written again.
+  /// Refuses an exchange that fills only one side: it has no messages back, which show that a buffer may be written
+  /// again.
   void check_both_ways(const Plan& plan) const {
     std::set<std::pair<int, int>> out, in;  // rounds and peers
     for (const Message& message : plan.messages) (message.out ? out : in).insert({message.round, message.peer});
     agree(out == in ? "" : "an exchange that sends to a neighbour and receives nothing from it in the same round");
   }
 
-  /// Offsets of received messages in this rank's buffer, by id; -1 for sent ones.
+  /// Returns the offsets of received messages in this rank's buffer, by id; -1 for sent ones.
   std::vector<std::int64_t> lay_out(const Plan& plan) {
     std::vector<std::int64_t> at(static_cast<std::size_t>(messages_), -1);
     std::int64_t bytes = 0;
@@ -121,22 +122,23 @@ class IpcLink final : public DeviceLink {
     return at;
   }
 
-  /// Where a message is to be written in its receiver's memory: in the first half of its buffer, and how long that is.
+  /// The place for a message in its receiver's memory: in the first half of its buffer, and the length of that half.
   struct Target {
     std::byte* begin = nullptr;
     std::int64_t half = 0;
   };
-  /// Where some rank's memory cannot be mapped, nobody frees what another one still maps.
+  /// Maps the memory of receivers. Where some rank's memory cannot be mapped, no rank frees memory that another one
+  /// still maps.
   std::vector<Target> reached_targets(const Plan& plan, const std::vector<std::int64_t>& at) try {
     return exchange_targets(plan, at);
   } catch (const MpiError&) {
     throw;
-  } catch (const Error&) {  // on all ranks alike
+  } catch (const Error&) {  // the same on all ranks
     mapped_.reset();
     CHECK_MPI(MPI_Barrier(comm_));
     throw;
   }
-  /// The replies of receivers to their senders, by id of the sent messages. Collective.
+  /// Returns the replies of receivers to their senders, by id of the sent messages. Collective.
   std::vector<Target> exchange_targets(const Plan& plan, const std::vector<std::int64_t>& at) {
     struct Place {
       device::MemoryHandle memory;
@@ -169,7 +171,7 @@ class IpcLink final : public DeviceLink {
     return targets;
   }
 
-  /// Collective: if one rank cannot use the transport, none does.
+  /// Refuses the transport on all ranks if one rank cannot use it. Collective.
   void agree(const std::string& trouble) const {
     int rank = 0, troubled = trouble.empty() ? -1 : 0, first = -1;
     CHECK_MPI(MPI_Comm_rank(comm_, &rank));
@@ -180,7 +182,7 @@ class IpcLink final : public DeviceLink {
                            text_of_rank(comm_, first, trouble) + "; use staged");
   }
 
-  /// All messages of a set have had as many turns.
+  /// Uses the turn of the first message: all messages of a set have had equally many turns.
   void move_on(device::Stream& stream, Ids ids, int slot) {
     if (ids.empty()) return;
     const int half = turns_[ids.front()] % 2;

@@ -42,7 +42,7 @@ MessagePieces::MessagePieces(const LinkContext& context, int sets,
 void MessagePieces::move_on(device::Stream& stream, Ids ids, int set, int slot) const {
   if (ids.empty()) return;
   if (ids.back() - ids.front() + 1 != static_cast<int>(ids.size()))
-    throw Error(Exit::failed, "messages of a set do not follow each other; packing them at once would take others too");
+    throw Error(Exit::failed, "messages of a set are not consecutive; packing them together would include others");
   const int first = ranges_[index(set, slot, ids.front())].first, end = ranges_[index(set, slot, ids.back())].second;
   device_.kernels().copy(stream, pieces_.range(first, end));
 }

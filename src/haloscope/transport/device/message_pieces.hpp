@@ -1,4 +1,4 @@
-// Packing and unpacking of messages on a device: the regions of all of them as pieces of the copy kernel, in device
+// Packing and unpacking of messages on a device: the regions of all messages as pieces of the copy kernel, in device
 // memory.
 #pragma once
 
@@ -11,19 +11,20 @@
 
 namespace haloscope {
 
-/// @throws UsageError when the fields of a transport for devices are in host memory.
+/// Checks for a device. @throws UsageError if the fields of a device transport are in host memory.
 void need_device(const LinkContext& context, const std::string& transport);
 
-/// The copies between a message's regions and its buffer, in the order of the buffer; none where they lie there.
+/// Returns the copies between a message's regions and its buffer, in the order of the buffer; none where the regions
+/// lie in the buffer.
 std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int slot, std::byte* buffer);
 
 class MessagePieces {
  public:
   /// @param sets    sets of buffers that exchanges use in turn, 1 or more.
-  /// @param buffer  where a message is packed to, or unpacked from, in device memory.
+  /// @param buffer  returns the address that a message is packed to, or unpacked from, in device memory.
   MessagePieces(const LinkContext& context, int sets,
                 const std::function<std::byte*(int set, int slot, int id)>& buffer);
-  /// One launch for messages whose ids follow each other, as those of a round and direction do.
+  /// Moves messages whose ids are consecutive, such as the messages of a round and direction, by one launch.
   void move_on(device::Stream& stream, Ids ids, int set, int slot) const;
 
  private:

@@ -20,32 +20,33 @@
 namespace haloscope {
 namespace {
 
-/// Of the blocks that a device can run at once, a kernel that waits takes this share: sweeps have the rest.
+/// Divisor of the blocks that a device can run concurrently: a kernel that waits gets this part, sweeps have the
+/// rest.
 constexpr int share_of_blocks = 8;
 
-// Sequentially consistent: a kernel that leaves writes a word and looks at another, and this side does the reverse.
+// Sequentially consistent: a kernel that leaves writes a word and reads another, and this side does the reverse.
 std::uint64_t read(const std::uint64_t* word) { return std::atomic_ref(*const_cast<std::uint64_t*>(word)).load(); }
 void write(const std::uint64_t* word, std::uint64_t value) {
   std::atomic_ref(*const_cast<std::uint64_t*>(word)).store(value);
 }
 
-/// Parts on their way in one direction of a round.
+/// Parts in flight in one direction of a round.
 struct Traffic {
   TaskSide* side = nullptr;
   std::vector<MPI_Request> requests;  // by part
-  std::uint32_t exchange = 0;         // its number, from 1 on
-  int left = 0;                       // parts not yet sent, or not yet here
+  std::uint32_t exchange = 0;         // its number, from 1
+  int left = 0;                       // parts not yet sent, or not yet arrived
 };
 
-/// One round in one slot: its kernel, and how far its messages have come.
+/// One round in one slot: its kernel, and the progress of its messages.
 struct Round {
   device::ExchangeLaunch launch;  // of its last kernel
-  device::CopyLaunch unpack;      // what that does last
+  device::CopyLaunch unpack;      // the last part of that kernel
   Traffic out, in;
   int ready = 0;                                          // parts of `out` that the kernel has packed
-  std::vector<char> known;                                // by part: whether it is one of them
+  std::vector<char> known;                                // by part: it is one of them
   std::vector<int> copies;                                // the order in which they are copied to the host
-  int copied = 0;                                         // of those, how many have been
+  int copied = 0;                                         // number of copies that have ended
   std::vector<std::unique_ptr<device::Event>> copy_ends;  // by part
 };
 
@@ -66,7 +67,7 @@ class TaskLink final : public DeviceLink {
     for (TaskRound& round : memory_.all()) prepare(round, options);
     for (std::size_t slot = 0; slot < context.views->front().size(); ++slot) taken_.push_back(device_.event(false));
   }
-  /// Completes what is in flight, unless something has gone wrong.
+  /// Completes messages in flight, unless there was a failure.
   ~TaskLink() override {
     device::call_even_if_lost([this] {
       while (std::uncaught_exceptions() == 0 && in_flight()) tend();
@@ -89,7 +90,7 @@ class TaskLink final : public DeviceLink {
     memory_.stop();
   }
 
-  /// Memory that the slot's last kernels read and wrote is free once they have ended.
+  /// Posts receives, once the slot's last kernels have ended, which read and wrote the same memory.
   void post(Ids in, int slot) override {
     check_works();
     taken_[static_cast<std::size_t>(slot)]->wait();
@@ -162,14 +163,14 @@ class TaskLink final : public DeviceLink {
     for (std::size_t i = 0; i < from.out.parts.size(); ++i) round.copy_ends.push_back(device_.event(false));
   }
 
-  /// f(round) for each round that the messages make up.
+  /// Calls f(round) for each round that the messages form.
   template <class F>
   void each_round(Ids ids, int slot, TaskSide TaskRound::*way, F f) {
     for (std::size_t i = 0; i < ids.size();) {
       const int number = messages_[static_cast<std::size_t>(ids[i])].round;
       const std::vector<int>& whole = (memory_.of(number, slot).*way).ids;
       if (ids.size() - i < whole.size() || !std::equal(whole.begin(), whole.end(), ids.begin() + i))
-        throw Error(Exit::failed, "a kernel moves all messages of a round, and a program asks for some of them");
+        throw Error(Exit::failed, "a kernel moves all messages of a round, and a program requests only some of them");
       f(rounds_[static_cast<std::size_t>(slot * rounds_of_slot_ + number)]);
       i += whole.size();
     }
@@ -183,7 +184,7 @@ class TaskLink final : public DeviceLink {
     stream.record(*ended_);
   }
 
-  /// All parts of a direction are under way from here on.
+  /// Counts all parts of a direction, which are in flight from now on.
   void count(const Traffic& traffic, int slot) {
     for (const TaskPart& part : traffic.side->parts) ++left_[place(part.id, slot)];
     asked_s_ = now_s();
@@ -195,7 +196,7 @@ class TaskLink final : public DeviceLink {
 
   // ---- the event loop: tasks of the kernel first, then messages -----------------------------------------------------
 
-  /// Does whatever can be done; never waits.
+  /// Progresses all work that is ready; never waits.
   void tend() {
     check_works();
     bool moved = false;
@@ -219,7 +220,7 @@ class TaskLink final : public DeviceLink {
     watch(moved);
   }
 
-  /// Parts that the kernel has packed, in its order or in their own.
+  /// Takes parts that the kernel has packed, in its order or in the order of parts.
   bool take_tasks(Round& round) {
     const int before = round.ready, parts = static_cast<int>(round.known.size());
     if (before == parts) return false;
@@ -243,7 +244,7 @@ class TaskLink final : public DeviceLink {
     round.copies[turn] = number;
   }
 
-  /// Copies end in the order in which they began.
+  /// Sends parts whose copies have ended; copies end in the order in which they began.
   bool send_copied(Round& round) {
     const int before = round.copied;
     while (round.copied < round.ready) {
@@ -261,7 +262,7 @@ class TaskLink final : public DeviceLink {
                           &round.out.requests[static_cast<std::size_t>(number)]));
   }
 
-  /// f(part) for each part whose request has ended.
+  /// Calls f(part) for each part whose request has ended.
   template <class F>
   bool settle(Traffic& traffic, int slot, F f) {
     for (bool moved = false;; moved = true) {
@@ -276,10 +277,11 @@ class TaskLink final : public DeviceLink {
     }
   }
 
-  // ---- what goes wrong ----------------------------------------------------------------------------------------------
+  // ---- failures ---------------------------------------------------------------------------------------------------
+  // -----------------------------------------------------------------------------------------------------
 
-  /// A device that has failed packs no more. Asking it costs a call of the driver: this asks after a while without
-  /// progress.
+  /// Checks the device, after a while without progress: a device that has failed packs no more, and the check costs a
+  /// call of the driver.
   void watch(bool moved) {
     constexpr double while_s = 1e-3;
     const double now = now_s();
@@ -288,7 +290,7 @@ class TaskLink final : public DeviceLink {
     if (!moved && in_flight() && kernels_ended() && lacks_tasks()) fail("its kernel has ended before it packed all");
   }
 
-  /// @throws Error where the device has failed.
+  /// Returns true if the kernels have ended. @throws Error where the device has failed.
   bool kernels_ended() {
     try {
       return ended_->reached();
@@ -305,7 +307,8 @@ class TaskLink final : public DeviceLink {
     });
   }
 
-  /// Whether the kernel left, or is about to, before it found all that has arrived by now: see ExchangeBlocks::leave().
+  /// Returns true if the kernel left, or is about to, before it found all messages that have arrived by now: see
+  /// ExchangeBlocks::leave().
   static bool has_left(const Round& round) {
     return read(round.launch.progress) ==
            device::signal(round.launch.exchange, static_cast<int>(device::Progress::left));
@@ -320,12 +323,12 @@ class TaskLink final : public DeviceLink {
     throw Error(Exit::failed,
                 "transport 'taskqueue' has failed: " + (failure_.empty() ? "it was abandoned" : failure_));
   }
-  /// @throws Error where anything has failed before: what was in flight then stays as it is.
+  /// Checks for earlier failures. @throws Error after any failure: messages in flight then stay as they are.
   void check_works() const {
     if (abandoned_ || !failure_.empty()) throw_failure();
   }
 
-  /// Every message that is not through, and every block of the rounds that have one.
+  /// Returns every message that is not complete, and every block of the rounds that have one.
   std::string describe() const {
     std::vector<std::string> found;
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
@@ -377,16 +380,16 @@ class TaskLink final : public DeviceLink {
   int blocks_, rounds_of_slot_;
   TaskRounds memory_;
   std::vector<Round> rounds_;                          // by slot and number
-  std::vector<int> left_;                              // parts on their way, by slot and id
+  std::vector<int> left_;                              // parts in flight, by slot and id
   std::unique_ptr<device::Event> ended_;               // the last kernel
   std::vector<std::unique_ptr<device::Event>> taken_;  // by slot: the last exchange's kernels
   std::unique_ptr<device::Stream> copies_;             // null: parts are packed in host memory
-  std::string failure_;                                // empty: all is well
+  std::string failure_;                                // empty: no failure
   bool abandoned_ = false;
-  double asked_s_ = 0;  // when the device was last asked whether it still works
+  double asked_s_ = 0;  // time of the last check of the device
 };
 
-/// Blocks that a kernel may have where ranks share devices. Collective; all ranks throw alike.
+/// Returns the blocks that a kernel may have where ranks share devices. Collective; all ranks throw the same.
 int blocks_for(const LinkContext& context) {
   const int sharing = load_of(node_of(context.comm), context.device->info().id).ranks;
   context.device->use();
@@ -394,7 +397,7 @@ int blocks_for(const LinkContext& context) {
   int fits = possible >= sharing, all_fit = 1;
   CHECK_MPI(MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, context.comm));
   if (!all_fit)
-    throw UnavailableError("transport 'taskqueue' needs a block for each rank of a device, all at once: here " +
+    throw UnavailableError("transport 'taskqueue' needs a block for each rank of a device, all concurrently: here " +
                            std::to_string(sharing) + ", and " + std::to_string(possible) +
                            " are possible; use fewer ranks per device, or staged");
   return std::max(1, possible / sharing / share_of_blocks);

@@ -1,5 +1,5 @@
-// Messages between fields in device memory by one kernel a round: it packs them, tells the CPU which are ready, waits
-// for those of its peers and unpacks them (Vanecek 2020, sections 3.4 to 3.6).
+// Messages between fields in device memory by one kernel a round: it packs them, notifies the CPU of packed ones,
+// waits for the messages of its peers and unpacks them (Vanecek 2020, sections 3.4 to 3.6).
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 namespace haloscope {
 
 struct TaskOptions {
-  bool copied = false;  ///< packed into device memory and copied; else the kernel packs where MPI sends from
-  bool queue = false;   ///< parts that are ready stand in one list; else each has a word
-  int parts = 1;        ///< of a message, at most; each travels alone
+  bool copied = false;  ///< packed into device memory and copied; else packed into memory that MPI sends from
+  bool queue = false;   ///< parts that are ready are in one list; else each has a word
+  int parts = 1;        ///< maximum parts of a message; each is sent separately
 };
 
-/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where not one
-/// block of the kernel for each rank of a device fits on it.
+/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where a device
+/// cannot run one block of the kernel for each of its ranks.
 std::unique_ptr<Link> open_task_link(const LinkContext& context, const TaskOptions& options);
 
 }  // namespace haloscope

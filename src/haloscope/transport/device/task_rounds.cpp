@@ -15,9 +15,10 @@ using device::Space;
 
 static_assert(device::most_parts <= MessageTags::parts);
 
-constexpr std::int64_t line_bytes = 128;  // of a GPU; parts are whole lines, but for the last
+constexpr std::int64_t line_bytes = 128;  // of a GPU; parts are whole lines, except the last
 
-/// Where the parts of a message begin, and its end: no more parts than it has lines. Both ends cut it alike.
+/// Returns the beginnings of the parts of a message, and its end: at most as many parts as lines. Both ends cut it
+/// equally.
 std::vector<std::int64_t> cut_message(std::int64_t bytes, int parts) {
   const std::int64_t lines = (bytes + line_bytes - 1) / line_bytes, count = std::min<std::int64_t>(parts, lines);
   std::vector<std::int64_t> begins;
@@ -82,8 +83,8 @@ void TaskRounds::add_message(const LinkContext& context, int slot, int id, Lists
   }
 }
 
-/// Each round has a counter for each part that it sends and one for its tasks; a word for each part either way and for
-/// each block. The first word tells all kernels to leave.
+/// Makes the launches. Each round has a counter for each part that it sends and one for its tasks; a word for each
+/// part either way and for each block. The first word makes all kernels leave.
 void TaskRounds::launch_with(const Lists& lists, int blocks) {
   std::size_t words = 1, counters = 0, told = 0, parts = 0;
   const auto each = [&](auto place) {

@@ -1,4 +1,4 @@
-// What a kernel that moves a round's messages works on: their parts, its launch, and the words between it and the CPU.
+// Data of kernels that move a round's messages: parts of messages, launches, and the words between kernel and CPU.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,40 @@
 
 namespace haloscope {
 
-/// A part of a message, which travels alone.
+/// A part of a message, which is sent separately.
 struct TaskPart {
   int id = 0, peer = 0, tag = 0;
-  std::byte* host = nullptr;          ///< where MPI takes it from, or puts it
-  const std::byte* packed = nullptr;  ///< in device memory, to be copied to `host`; null: packed there
+  std::byte* host = nullptr;          ///< memory that MPI sends from, or receives into
+  const std::byte* packed = nullptr;  ///< in device memory, to be copied to `host`; null: packed into `host`
   std::int64_t bytes = 0;
   MessageType type;
 };
 
-/// The messages of one round and slot that go one way.
+/// The messages of one round and slot in one direction.
 struct TaskSide {
   std::vector<int> ids;
   std::vector<TaskPart> parts;  ///< in the order of `ids`
 };
 
-/// One round in one slot. `launch` lacks nothing but the exchange's number. `unpack` unpacks all that it receives.
+/// One round in one slot. `launch` lacks only the exchange's number. `unpack` unpacks all messages that it receives.
 struct TaskRound {
   TaskSide out, in;
   device::ExchangeLaunch launch;
   device::CopyLaunch unpack;
 };
 
-/// All rounds in all slots, with their memory. Allocates nothing later.
+/// All rounds in all slots, with their memory. Allocates nothing after construction.
 class TaskRounds {
  public:
-  /// @param blocks  of a kernel, at most.
+  /// @param blocks  maximum blocks of a kernel.
   TaskRounds(const LinkContext& context, const TaskOptions& options, int blocks);
   std::vector<TaskRound>& all() { return rounds_; }
   TaskRound& of(int round, int slot) { return rounds_[static_cast<std::size_t>(slot) * rounds_of_slot_ + round]; }
-  /// Every kernel leaves as soon as it looks.
+  /// Makes every kernel leave at its next check.
   void stop();
 
  private:
-  struct Lists {  // of all rounds, to be put into device memory
+  struct Lists {  // of all rounds, to be copied to device memory
     std::vector<device::CopyLaunch::Piece> pieces;
     std::vector<device::ExchangeLaunch::Part> parts;
   };

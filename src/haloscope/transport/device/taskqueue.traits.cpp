@@ -6,7 +6,7 @@ namespace {
 
 std::vector<OptionRule> rules() {
   auto all = one_of({"pinned", "device"}, "messages are packed into one memory or the other; drop one of them");
-  for (const auto& rule : one_of({"channel", "queue"}, "the kernel tells the CPU in one way; drop one of them"))
+  for (const auto& rule : one_of({"channel", "queue"}, "the kernel notifies the CPU in one way; drop one of them"))
     all.push_back(rule);
   return all;
 }

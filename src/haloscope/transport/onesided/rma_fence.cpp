@@ -1,6 +1,6 @@
-// One-sided transfers between fences. A fence opens an epoch once every target is done with the previous exchange (has
-// unpacked, or has packed anew); the next one closes it. Fences are collective over their window, so every rank takes
-// part in every round.
+// One-sided transfers between fences. A fence opens an epoch once every target has finished the previous exchange
+// (has unpacked, or has packed anew); the next one closes it. Fences are collective over their window, so every rank
+// takes part in every round.
 #include <algorithm>
 
 #include "haloscope/comm/gather.hpp"
@@ -37,8 +37,8 @@ class FenceLink final : public WindowLink {
     for (int id : in) start(port(id), slot);
   }
 
-  /// Put: the epoch is opened here and lasts until wait(). Get: no rank can fetch before all have packed, which only a
-  /// fence can tell; so both fences are in wait().
+  /// Put: opens the epoch, which lasts until wait(). Get: no rank can fetch before all have packed, which only a
+  /// fence can ensure; so both fences are in wait().
   void send(Ids out, int slot) override {
     for (int id : out) start(port(id), slot);
     open_ = true;
@@ -47,7 +47,7 @@ class FenceLink final : public WindowLink {
     for (int id : out) transfer(port(id));
   }
 
-  /// A fence blocks, so only wait() can find out.
+  /// Returns true only after wait(): a fence blocks, so test() cannot make it.
   bool test(Ids, int) override { return !open_; }
 
   void wait(Ids in, int) override {
@@ -87,7 +87,7 @@ class FenceLink final : public WindowLink {
     make_windows(std::move(exposed), hints, own);
   }
 
-  /// This rank and its peers, ascending.
+  /// Returns this rank and its peers, ascending.
   std::vector<std::int64_t> members() const {
     std::vector<std::int64_t> list{rank()};
     for (int id = 0; id < messages(); ++id)
@@ -97,18 +97,18 @@ class FenceLink final : public WindowLink {
     return list;
   }
 
-  /// Collective over `ranks` only.
+  /// Makes a communicator of `members`. Collective over `members` only.
   OwnedComm group_comm(const std::vector<std::int64_t>& members, int tag) const {
     const std::vector<int> ranks(members.begin(), members.end());
     OwnedComm made;
     CHECK_MPI(MPI_Comm_create_group(comm(), group_of(comm(), ranks).get(), tag, made.address()));
-    CHECK_MPI(MPI_Comm_set_errhandler(made.get(), MPI_ERRORS_RETURN));  // MPICH 5 does not take it from comm()
+    CHECK_MPI(MPI_Comm_set_errhandler(made.get(), MPI_ERRORS_RETURN));  // MPICH 5 does not inherit it from comm()
     return made;
   }
 
   void fence(int modes) {
     for (const Window& window : windows()) {
-      // Where ranks share cores, a rank that spins in a fence keeps the rank it waits for from running.
+      // Where ranks share cores, a rank that spins in a fence blocks the rank that it waits for.
       if (yield()) meet(window.comm(), true);
       REQUIRE_MPI(MPI_Win_fence(assertion(modes), window.handle()));
     }

@@ -1,5 +1,5 @@
-// One-sided transfers, each under its own lock. All locks are shared ones: the signals keep accesses apart, so none
-// conflicts with another, and MPI may be told not to check.
+// One-sided transfers, each under its own lock. All locks are shared ones: the signals separate accesses, so that
+// locks never conflict, and MPI need not check (MPI_MODE_NOCHECK).
 #include <atomic>
 
 #include "haloscope/comm/mpi_call.hpp"

@@ -19,7 +19,7 @@ class LockAllLink final : public PassiveLink {
 
  private:
   void enlist(const Window& window) override {
-    window.lock_all(assertion(MPI_MODE_NOCHECK));  // nobody ever locks exclusively
+    window.lock_all(assertion(MPI_MODE_NOCHECK));  // no rank ever locks exclusively
   }
   void retire(const Window& window) override { window.unlock_all(); }
   void enter(const Window&, int) override {}

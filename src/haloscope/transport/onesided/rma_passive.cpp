@@ -33,7 +33,7 @@ class MessageSignals final : public Signals {
   }
   void raise(int number) override {
     REQUIRE_MPI(MPI_Wait(out_[number].address(),
-                         MPI_STATUS_IGNORE));  // the other end has seen the one before, so this returns at once
+                         MPI_STATUS_IGNORE));  // the one before has arrived: returns immediately
     REQUIRE_MPI(MPI_Start(out_[number].address()));
   }
 
@@ -81,7 +81,7 @@ class FlagSignals final : public Signals {
   }
   std::int64_t* cell(int number) const { return reinterpret_cast<std::int64_t*>(window_.data() + first_) + number; }
 
-  /// In the separate model a plain load must not meet an update by another rank, an atomic access may.
+  /// In the separate model a plain load must not conflict with an update by another rank; an atomic access may.
   std::int64_t value(int number) {
     if (link_.unified()) {
       link_.synchronise(window_);
@@ -97,7 +97,7 @@ class FlagSignals final : public Signals {
   }
   std::int64_t place(int number) const { return static_cast<std::int64_t>(first_ + sizeof(std::int64_t) * number); }
 
-  /// Of the first slots.
+  /// Exchanges the places of the flags of first slots.
   void exchange_places() {
     const auto count = static_cast<std::size_t>(link_.messages());
     SetUpMessages<std::int64_t> theirs(count), mine(count);
@@ -114,9 +114,9 @@ class FlagSignals final : public Signals {
 
   PassiveLink& link_;
   std::vector<std::int64_t> sent_, expected_;  // by number
-  std::vector<std::int64_t> theirs_;           // by message: where the other end has the flag of the first slot
+  std::vector<std::int64_t> theirs_;           // by message: place of the flag of the first slot at the other end
   Window window_;
-  std::size_t first_ = 0;  // of the flags, in own window memory
+  std::size_t first_ = 0;  // first flag in the rank's window memory
 };
 
 PassiveLink::PassiveLink(const LinkContext& context, const RmaOptions& options)
@@ -150,7 +150,7 @@ void PassiveLink::begin(Ids ids, int slot) {
     active_.push_back(id);
     signals_->expect(signal(id));
     if (port(id).origin) continue;
-    if (port(id).out) synchronise(window_of(id));  // what was packed
+    if (port(id).out) synchronise(window_of(id));  // packed bytes
     signals_->raise(signal(id));
   }
 }
@@ -169,7 +169,7 @@ void PassiveLink::advance() {
       stages_[id] = Stage::issued;
       continue;
     }
-    if (!port(id).out) synchronise(window_of(id));  // what was put
+    if (!port(id).out) synchronise(window_of(id));  // received bytes
     settled_one(id);
   }
   for (int id : active_)

@@ -1,10 +1,10 @@
-// What the passive-target transports share. Only the origin of a transfer synchronises, so the two ends exchange
+// Common parts of the passive-target transports. Only the origin of a transfer synchronises, so the two ends exchange
 // signals: the target signals that its segment may be accessed, the origin that it has been. Each message has one
 // signal per direction and exchange, in turn:
 //   put: receiver "my segment is free"  -> sender puts   -> "the bytes are there"
 //   get: sender "the bytes are packed"  -> receiver gets -> "they have been read"
-// No call but wait() and complete() waits for another rank, and each of them moves all messages that are in flight, so
-// messages are independent of each other.
+// Only wait() and complete() wait for another rank, and each of them moves all messages in flight, so messages are
+// independent of each other.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@
 
 namespace haloscope {
 
-/// One signal per message, slot and end, sent and awaited in turn. Ranks that exchange different slots by mistake thus
-/// wait for each other. Signals are numbered: those of a message's slots come one after the other.
+/// One signal per message, slot and end, sent and received in turn. Ranks that exchange different slots by mistake
+/// thus wait for each other. Signals are numbered: the signals of a message's slots are consecutive.
 class Signals {
  public:
   virtual ~Signals() = default;
-  virtual void expect(int number) = 0;  ///< prepare for the next signal of the other end
-  virtual bool seen(int number) = 0;    ///< true, once, when it is there; lets MPI progress
-  virtual void raise(int number) = 0;   ///< the next signal to the other end
+  virtual void expect(int number) = 0;  ///< prepares for the next signal of the other end
+  virtual bool seen(int number) = 0;    ///< true, once, when it has arrived; lets MPI progress
+  virtual void raise(int number) = 0;   ///< sends the next signal to the other end
 };
 
 class PassiveLink : public WindowLink {
@@ -35,19 +35,19 @@ class PassiveLink : public WindowLink {
 
  protected:
   PassiveLink(const LinkContext& context, const RmaOptions& options);
-  /// Make windows and signals. Derived classes call it in their constructors, and close() first thing in their
-  /// destructors: it ends what is in flight and the signals.
+  /// Makes windows and signals. Derived classes call it in their constructors, and close() first in their
+  /// destructors: it ends messages in flight and the signals.
   void open(const Layout& layout);
   void close();
 
-  virtual void enlist(const Window& window) = 0;  ///< a new window, about to be used
+  virtual void enlist(const Window& window) = 0;  ///< a new window, before its first use
   virtual void retire(const Window& window) = 0;  ///< no more accesses
-  /// Around accesses to the part of a window of rank `target`; after leave() they are complete there.
+  /// Called around accesses to the part of a window of rank `target`; after leave() they are complete there.
   virtual void enter(const Window& window, int target) = 0;
   virtual void leave(const Window& window, int target) = 0;
-  /// Own stores before it are visible to others after it, and others' completed updates to own loads.
+  /// Makes own earlier stores visible to others, and others' completed updates visible to own later loads.
   virtual void synchronise(const Window& window) = 0;
-  /// Start a transfer, and see whether it is complete at both ends.
+  /// issue() starts a transfer; completed() returns true if it is complete at both ends.
   virtual void issue(int id) = 0;
   virtual bool completed(int id) = 0;
 
@@ -62,7 +62,7 @@ class PassiveLink : public WindowLink {
   bool settled(Ids ids);
   void settle(Ids ids);
   const Window& window_of(int id) const { return windows()[static_cast<std::size_t>(port(id).window)]; }
-  /// The signals of a message in the slot that is being exchanged.
+  /// Returns the number of a message's signals in the slot that is being exchanged.
   int signal(int id) const { return id * slots() + port(id).slot; }
 
   std::unique_ptr<Signals> signals_;

@@ -32,13 +32,14 @@ class PscwLink final : public WindowLink {
     begin(in, slot);
     if (!options().get) for_each_epoch(in, [&](Epoch& e) { expose(e); });
   }
-  /// Put: starts once the targets have posted, and ends the access at once. Get: tells that the segments are packed.
+  /// Put: starts once the targets have posted, and ends the access immediately. Get: announces that the segments are
+  /// packed.
   void send(Ids out, int slot) override {
     begin(out, slot);
     for_each_epoch(out, [&](Epoch& e) { options().get ? expose(e) : access(e); });
   }
 
-  /// Get: beginning an access may block until the owner has packed, so only wait() finds out.
+  /// Get: beginning an access may block until the owner has packed, so only wait() does it.
   bool test(Ids in, int) override { return options().get ? none_pending(in) : poll(in); }
   void wait(Ids in, int) override {
     for_each_epoch(in, [&](Epoch& e) { options().get ? fetch(e) : await(e); });
@@ -51,7 +52,7 @@ class PscwLink final : public WindowLink {
   }
 
  private:
-  /// Messages that begin and end together: those of a round in one direction, or a single one.
+  /// Messages that begin and end together: the messages of a round in one direction, or a single one.
   struct Epoch {
     int window = 0;
     bool origin = false;
@@ -77,7 +78,8 @@ class PscwLink final : public WindowLink {
     return peers;
   }
 
-  /// Every epoch that the messages belong to, once. They are whole epochs: single messages need per-message windows.
+  /// Calls `visit` for every epoch that the messages belong to, once. The messages form whole epochs: single messages
+  /// need per-message windows.
   template <class Visit>
   void for_each_epoch(Ids ids, Visit visit) {
     for (int id : ids)
@@ -119,7 +121,7 @@ class PscwLink final : public WindowLink {
     for_each_epoch(ids, [&](Epoch& e) { all = look(e) && all; });
     return all;
   }
-  /// Polls, so that the core can be given away where ranks share cores.
+  /// Polls, so that the core can be yielded where ranks share cores.
   void await(Epoch& e) {
     Spin spin(yield());
     while (!look(e)) spin.again();

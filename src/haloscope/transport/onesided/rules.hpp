@@ -1,4 +1,4 @@
-// Which options of one-sided transports exclude each other.
+// Rules of one-sided transports for options that exclude each other.
 #pragma once
 
 #include "haloscope/transport_traits.hpp"
@@ -10,10 +10,10 @@ inline std::vector<OptionRule> one_window_or_many() {
 }
 
 inline std::vector<OptionRule> message_or_flag() {
-  return one_of({"message", "flag"}, "readiness is told in one of these ways; drop one of them");
+  return one_of({"message", "flag"}, "readiness is signalled in one of these ways; drop one of them");
 }
 
-/// @param requests  whether the transport can have gets with requests.
+/// @param requests  true: the transport supports gets with requests.
 inline std::vector<OptionRule> one_sided_rules(const std::vector<std::vector<OptionRule>>& own, bool requests = false) {
   std::vector<OptionRule> rules = one_of({"put", "get"}, "the sender puts or the receiver gets; drop one of them");
   for (const auto& more : own) rules.insert(rules.end(), more.begin(), more.end());

@@ -81,7 +81,7 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
       views_(context.views) {
   if (mpi_traits.simulated)
     throw UnavailableError(
-        "one-sided transports ask for a window's memory model, at which SMPI ends the program; use p2p or persistent, "
+        "one-sided transports query a window's memory model, and SMPI then ends the program; use p2p or persistent, "
         "or a build on a real MPI");
   require_windows_apart(comm_);
   CHECK_MPI(MPI_Comm_rank(comm_, &rank_));
@@ -91,7 +91,8 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
   place_origins(context);
 }
 
-/// The origin's end of each transfer: in place where the regions are one gapless span, else a buffer for all slots.
+/// Places the origin's end of each transfer: in place where the regions are one gapless span, else in a buffer for
+/// all slots.
 void WindowLink::place_origins(const LinkContext& context) {
   std::size_t needed = 0;
   for (const Message& m : plan_->messages) needed += m.out != options_.get ? whole_lines(m.bytes) : 0;
@@ -132,8 +133,9 @@ int WindowLink::largest(int count) const {
   return count;
 }
 
-/// The offset from sender to receiver in the process grid, together with the tag, names a message at both ends: names
-/// are unique per sender and per receiver. All names of all ranks, in order, are numbered.
+/// Numbers windows by messages. The offset from sender to receiver in the process grid, together with the tag, names
+/// a message at both ends: names are unique per sender and per receiver. All names of all ranks, in order, are
+/// numbered.
 void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) {
   const auto name = [&](const Port& p) {
     const auto from = layout.coords(p.out ? rank_ : p.peer), to = layout.coords(p.out ? p.peer : rank_);
@@ -176,7 +178,7 @@ void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own
     }
     windows_.emplace_back(exposed[w].comm, std::move(exposed[w].own), bytes, all);
     const Window& window = windows_.back();
-    if (in_turn) meet_before(window.comm());  // all of them have opened its memory
+    if (in_turn) meet_before(window.comm());  // all ranks have opened its memory
     if (in_turn && static_cast<int>(w) == own) end_turn();
     all_unified_ = all_unified_ && window.unified();
     std::byte* base = window.data();
@@ -194,7 +196,7 @@ void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own
   tell_origins(own);
 }
 
-/// Ranks make their own windows one after the other.
+/// Waits for the ranks before this one: ranks make their windows sequentially.
 void WindowLink::await_turn() const {
   if (rank_ == 0) return;
   MPI_Request request;

@@ -1,6 +1,7 @@
-// What the one-sided transports share: memory that MPI allocates for a window, where each message lies in it, hints,
-// and packing. The end that starts a transfer is its origin (the sender puts, the receiver gets), the other its target.
-// Only the target's packed segment lies in a window; the origin uses a private buffer, or works in place on the field.
+// Common parts of the one-sided transports: memory that MPI allocates for a window, places of messages in it, hints,
+// and packing. The end that starts a transfer is its origin (the sender puts, the receiver gets), the other its
+// target. Only the target's packed segment lies in a window; the origin uses a private buffer, or works in place on
+// the field.
 #pragma once
 
 #include <mpi.h>
@@ -28,19 +29,19 @@ struct RmaOptions {
   bool flag = false;         ///< locks: readiness by flags in the waiter's memory instead of empty messages
   bool rget = false;         ///< lock_all: gets with a request, completed one by one
   bool plain = false;        ///< no info keys, no assertions
-  bool separate = false;     ///< locks: take the precautions of the separate memory model also where MPI says unified
+  bool separate = false;     ///< locks: precautions of the separate memory model even if MPI reports the unified one
 
   /// @throws UsageError as check_options() does.
   static RmaOptions parse(const std::string& transport, const std::vector<std::string>& given);
 };
 
-/// Info keys. Every one given must be true: MPI may rely on it.
+/// Info keys. Every key must be true: MPI may rely on it.
 using Hints = std::vector<std::pair<const char*, const char*>>;
 
-/// A window over memory that MPI allocates. Freed collectively, with its communicator if it owns that. Move-only.
+/// A window over memory that MPI allocates. Freed collectively, with its communicator if it owns one. Move-only.
 class Window {
  public:
-  /// Collective over `comm`. @param own  the same where it is the window's own, else none.
+  /// Collective over `comm`. @param own the same communicator where the window owns it, else none.
   Window(MPI_Comm comm, OwnedComm own, std::size_t bytes, const Hints& hints);
   ~Window();
   Window(Window&& other) noexcept;
@@ -51,12 +52,12 @@ class Window {
   int rank_of(MPI_Comm comm, int rank) const;  ///< in this window's communicator, of `rank` of `comm`
   std::byte* data() const { return data_; }
   bool unified() const;  ///< MPI's memory model for it is "unified"
-  /// An epoch to all ranks, which ends with the window where nothing has ended it before.
+  /// Opens an epoch to all ranks, which ends with the window unless unlock_all() has ended it before.
   void lock_all(int assertion) const;
   void unlock_all() const;
 
  private:
-  /// Without a window: an exception later on finds a whole object, whose destructor frees what there is.
+  /// Makes an object without a window, so that a later exception runs the destructor, which frees existing resources.
   Window(MPI_Comm comm, OwnedComm own) : comm_(comm), own_(std::move(own)) {}
 
   MPI_Comm comm_;
@@ -88,35 +89,35 @@ class WindowLink : public Link {
     int target = 0;                     ///< origin: the peer's rank in it
     MPI_Aint at = 0;                    ///< offset in the target's memory
     int slot = 0;                       ///< of the exchange in progress
-    std::atomic<bool> pending = false;  ///< started, not yet finished; a watchdog on another thread may look
+    std::atomic<bool> pending = false;  ///< started, not yet finished; a watchdog on another thread may read it
   };
   /// A window to be made: its communicator, and the messages (ids) whose segments this rank exposes in it.
   struct Exposed {
     MPI_Comm comm = MPI_COMM_NULL;
-    OwnedComm own = {};  // the same where it is made for the window
+    OwnedComm own = {};  // the same communicator where it is made for the window
     std::vector<int> ids = {};
   };
 
   /// @throws UsageError when the views do not fit the plan.
   WindowLink(const LinkContext& context, const RmaOptions& options);
 
-  /// Make the windows, then tell the origin of each message where its segment lies. Collective over comm(). All ranks
-  /// pass the same number of windows or, with `own` >= 0, different windows in an order that cannot deadlock; all
-  /// transfers of this rank then go through window number `own`.
+  /// Makes the windows, then sends the place of its segment to the origin of each message. Collective over comm().
+  /// All ranks pass the same number of windows or, with `own` >= 0, different windows in an order that cannot
+  /// deadlock; all transfers of this rank then go through window number `own`.
   void make_windows(std::vector<Exposed> exposed, Hints hints, int own = -1);
-  /// `count` windows over comm(), where the largest `count` of any rank holds; message id goes to window `place(id)`.
+  /// Makes `count` windows over comm(), by the largest `count` of any rank; message id goes to window `place(id)`.
   template <class Place>
   void make_common_windows(int count, const Hints& hints, Place place);
-  /// A window per message. No rank exposes two messages in one of them, or accesses two: MPICH 5.0.2 counts announced
-  /// exposures instead of telling their owners apart, so MPI_Win_start for one of two would hang.
+  /// Makes a window per message. No rank exposes two messages in one of them, or accesses two: MPICH 5.0.2 counts
+  /// announced exposures instead of distinguishing their owners, so MPI_Win_start for one of two would hang.
   void make_message_windows(const Layout& layout, const Hints& hints);
-  /// The number of each message among those that this rank exposes in the same round.
+  /// Returns the number of each message among the messages that this rank exposes in the same round.
   std::vector<int> numbers_in_round() const;
 
   void start(Port& port, int slot);
-  /// Put or get; completion is the synchronisation's business. Into `request` if given (gets only).
+  /// Puts or gets; the synchronisation completes it. Uses `request` if it is not null (gets only).
   void transfer(Port& port, MPI_Request* request = nullptr);
-  /// Wait for everything in flight. Derived classes call it first in their destructors.
+  /// Waits for everything in flight. Derived classes call it first in their destructors.
   void finish();
 
   Port& port(int id) { return ports_[id]; }
@@ -130,9 +131,9 @@ class WindowLink : public Link {
   int rank() const { return rank_; }
   bool yield() const { return yield_; }
   const RmaOptions& options() const { return options_; }
-  /// An assertion of a synchronisation call; none with option `plain`.
+  /// Returns the assertion of a synchronisation call; none with option `plain`.
   int assertion(int modes) const { return options_.plain ? 0 : modes; }
-  /// Whether remote updates of window memory reach local loads without further calls.
+  /// Returns true if remote updates of window memory reach local loads without further calls.
   bool unified() const { return unified_; }
 
  private:

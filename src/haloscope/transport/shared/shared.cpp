@@ -1,4 +1,4 @@
-// Loads and stores between the ranks of a node: which option word is which mode.
+// Transport `shared`: loads and stores between the ranks of a node, with the modes of option words.
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/strategy.hpp"

@@ -30,19 +30,19 @@ std::vector<Published> published(const Views& views) {
   return list;
 }
 
-/// The other end of a message: sent and received between the same two ranks with the same tag.
+/// Returns the other end of a message: between the same two ranks, with the same tag.
 int other_end(const Plan& peer, int rank, const Message& message) {
   for (std::size_t id = 0; id < peer.messages.size(); ++id)
     if (const Message& m = peer.messages[id]; m.peer == rank && m.tag == message.tag && m.out != message.out)
       return static_cast<int>(id);
-  throw Error(Exit::failed, "rank " + std::to_string(peer.rank) + " does not know a message of rank " +
+  throw Error(Exit::failed, "rank " + std::to_string(peer.rank) + " has no counterpart of a message of rank " +
                                 std::to_string(rank) + "; make both plans from the same layout and exchange");
 }
 
 }  // namespace
 
 /// The layout of one rank's control memory. Every rank can compute it for every other.
-/// All flags that one peer raises lie together, apart from those of other peers.
+/// All flags that one peer raises lie together, separate from flags of other peers.
 struct SharedLink::ControlMap {
   std::vector<std::size_t> flags, buffers;  // by slot, then message
   std::size_t bytes = 0;
@@ -71,9 +71,9 @@ struct SharedLink::ControlMap {
   static std::size_t buffer_bytes(const Message& m) { return whole_lines(m.bytes); }
 };
 
-/// What is known of the other ranks of the node.
+/// Data of the other ranks of the node.
 struct SharedLink::Peers {
-  /// @param control  where this rank's control memory lies.
+  /// @param control  place of this rank's control memory.
   Peers(const LinkContext& context, const Node& node, const SharedPlace& control) : context_(context) {
     auto mine = published(*context.views);
     mine.push_back({control.window, control.offset, {}});
@@ -91,7 +91,8 @@ struct SharedLink::Peers {
       controls.emplace(peer, shared_address(context.comm, peer, {static_cast<int>(last.window), last.offset}));
     }
   }
-  /// Whether all views of all peers, and the rank's own, are where every rank of the node can reach them.
+  /// Returns true if all views of all peers, and the rank's own, are in memory that every rank of the node can
+  /// access.
   bool reachable() const {
     const bool own = std::all_of(all_.begin(), all_.end(), [](const Published& p) { return p.window >= 0; });
     return own && std::all_of(views.begin(), views.end(), [](const auto& peer) {
@@ -101,7 +102,7 @@ struct SharedLink::Peers {
              return true;
            });
   }
-  /// Windows that hold fields of any rank of the node, the same list on all of them.
+  /// Returns the windows that hold fields of any rank of the node, equal on all of them.
   std::vector<MPI_Win> windows() const {
     std::map<std::int64_t, MPI_Win> found;
     for (std::size_t i = 0; i < all_.size(); ++i)
@@ -113,7 +114,7 @@ struct SharedLink::Peers {
 
   std::map<int, Plan> plans;
   std::map<int, Views> views;
-  std::map<int, std::byte*> controls;  // where their control memory lies in this process
+  std::map<int, std::byte*> controls;  // addresses of their control memory in this process
 
  private:
   Views views_of(int peer, const Published* p) const {
@@ -204,7 +205,7 @@ void SharedLink::follow(int slot, SlotOffsets moved) {
     for (CopyList& list : port(id, slot).copies) list.follow(moved);
 }
 
-/// Numbers the message that is posted or sent now.
+/// Returns the number of the message that is posted or sent now.
 std::uint64_t SharedLink::next(Port& p) {
   const bool fence = mode_ == SharedMode::fence;
   const std::uint64_t n = fence ? fences_.load(std::memory_order_relaxed) : p.count.load(std::memory_order_relaxed) + 1;
@@ -235,7 +236,8 @@ void SharedLink::push(Port& p) {
   p.pending.store(false, std::memory_order_relaxed);
 }
 
-/// A neighbour in step grants while this rank fills its own halos; this rank does not wait for a late one.
+/// Sends messages. A neighbour in step grants while this rank fills its own halos; this rank does not wait for a late
+/// one.
 void SharedLink::send(Ids out, int slot) {
   if (mode_ == SharedMode::fence) fence();
   for (int id : out) {
@@ -264,7 +266,7 @@ bool SharedLink::all_sent() {
   return pending_.empty();
 }
 
-/// Whether what has been posted or sent last is over, as far as this end has to wait for it.
+/// Returns true if the message posted or sent last is over, as far as this end has to wait for it.
 bool SharedLink::settled(const Port& p) const {
   const std::uint64_t n = p.count.load(std::memory_order_relaxed);
   // Halos are stored into after one fence and full after the next.
@@ -280,7 +282,7 @@ bool SharedLink::all_settled(Ids ids, int slot) const {
 }
 
 bool SharedLink::test(Ids in, int slot) {
-  // Only wait() fences, and a rank without messages must not get past it either.
+  // Only wait() fences, and a rank without messages must not skip it either.
   if (mode_ == SharedMode::fence) return unfenced_ == 0;
   all_sent();
   return all_settled(in, slot);
@@ -303,7 +305,7 @@ void SharedLink::unpack(Ids in, int slot, Share share) {
     if (mode_ == SharedMode::pull) p.copies[0].run(share);
     if (mode_ == SharedMode::packed) p.copies[buffer_of(n)].run(share);
     if (share.parts > 1 && p.shares.fetch_add(1, std::memory_order_acq_rel) + 1 < share.parts) continue;
-    p.shares.store(0, std::memory_order_relaxed);  // the last share speaks for all
+    p.shares.store(0, std::memory_order_relaxed);  // the last share ends the unpacking
     p.open = false;
     if (mode_ == SharedMode::pull || mode_ == SharedMode::packed) p.receiver.grant(n);
   }
@@ -333,7 +335,7 @@ int SharedLink::waiting_for(Ids in, int slot) const {
   return -1;
 }
 
-/// All stores of the node's ranks before it are done and visible after it.
+/// Fences: all earlier stores of the node's ranks are done and visible afterwards.
 void SharedLink::fence() {
   for (MPI_Win window : windows_) REQUIRE_MPI(MPI_Win_fence(0, window));
   fences_.fetch_add(1, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// Messages between ranks of one node by loads and stores: where the two ends of each message lie, and which end waits
-// for the other.
+// Messages between ranks of one node by loads and stores: the places of both ends of each message, and the waits of
+// one end for the other.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace haloscope {
 
-/// How bytes move and what synchronises the ranks.
+/// The movement of bytes, and the synchronisation of ranks.
 enum class SharedMode {
   push,    ///< the sender stores into the neighbour's halos; flags
   pull,    ///< the receiver loads from the neighbour's field; flags
@@ -25,8 +25,8 @@ enum class SharedMode {
 class SharedLink : public Link {
  public:
   /// Collective over `context.comm`.
-  /// @throws UsageError when a mode needs the fields in shared memory and they are not, or views do not fit the plan;
-  ///         UnavailableError for a message to another node; Error without enough shared memory. All ranks alike.
+  /// @throws on all ranks: UsageError if a mode needs the fields in shared memory and they are not, or views do not
+  ///         fit the plan; UnavailableError for a message to another node; Error where shared memory is exhausted.
   SharedLink(const LinkContext& context, SharedMode mode);
   ~SharedLink() override;
 
@@ -43,15 +43,15 @@ class SharedLink : public Link {
 
   Blocks blocks() const override { return mode_ == SharedMode::fence ? Blocks::always : Blocks::never; }
   bool arrives_in_wait() const override { return mode_ == SharedMode::fence; }
-  /// A neighbour that has been granted the halos stores into them when it comes to it.
+  /// A neighbour that has been granted the halos may store into them at any later time.
   bool must_be_awaited() const override { return mode_ == SharedMode::push || Link::must_be_awaited(); }
-  /// A window of its own for flags and buffers is freed by all ranks together.
+  /// True unless flags and buffers have a separate window, which all ranks free together.
   bool closes_alone() const override { return closes_alone_; }
-  /// Neighbours know the addresses of fields that they reach into.
+  /// Neighbours hold the addresses of fields that they access.
   bool follows() const override { return mode_ == SharedMode::packed; }
   void follow(int slot, SlotOffsets moved) override;
 
-  /// Whether test() can ever say yes before wait() has been called.
+  /// Returns true if test() can succeed before wait() has been called.
   bool waits_by_polling() const { return mode_ != SharedMode::fence; }
   /// False while a started message has not been stored because the neighbour's halo is not free yet.
   bool all_sent();
@@ -63,8 +63,9 @@ class SharedLink : public Link {
     bool out = false;
     FlagSender sender;      ///< out
     FlagReceiver receiver;  ///< in
-    CopyList copies[2];     ///< what this end copies; packed: by buffer, else the first
-    /// Messages posted or sent (fence: the fences there had been by then). A watchdog on another thread may look.
+    CopyList copies[2];     ///< copies of this end; packed: by buffer, else the first
+    /// The number of messages posted or sent (fence: the number of fences before them). A watchdog on another thread
+    /// may read it.
     std::atomic<std::uint64_t> count = 0;
     std::atomic<bool> pending = false;  ///< push: not yet stored
     std::atomic<int> shares = 0;        ///< of the unpacking, done so far
@@ -91,9 +92,9 @@ class SharedLink : public Link {
   bool closes_alone_ = false;
   std::unique_ptr<Port[]> ports_;
   std::vector<Port*> pending_;             // pushes that wait for a grant; room for all
-  std::vector<MPI_Win> windows_;           // fence: those of the fields
+  std::vector<MPI_Win> windows_;           // fence: windows of the fields
   int unfenced_ = 0;                       // fence: sends without their wait
-  std::atomic<std::uint64_t> fences_ = 2;  // two more than there were: a message never started counts as over
+  std::atomic<std::uint64_t> fences_ = 2;  // two more than were made: a message never started counts as over
 };
 
 }  // namespace haloscope

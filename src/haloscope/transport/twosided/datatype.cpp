@@ -18,7 +18,8 @@ int as_count(std::int64_t points) {
   return static_cast<int>(points);
 }
 
-/// The predefined type of a quantity's elements: MPI libraries pack those faster than the same number of bytes.
+/// Returns the predefined type of a quantity's elements: MPI libraries pack these faster than the same number of
+/// bytes.
 MPI_Datatype element_type(const Quantity& q) {
   const bool real = q.type == ScalarType::real;
   switch (q.element_bytes) {
@@ -39,8 +40,8 @@ OwnedType contiguous(std::int64_t count, MPI_Datatype inner) {
   return made;
 }
 
-/// `count` times `inner`, `stride` bytes apart. Backwards each has a place of its own: Open MPI 4.1.4 takes single
-/// bytes of vectors that run backwards from the wrong places.
+/// Returns `count` times `inner`, `stride` bytes apart. With a negative stride each has a separate offset: Open MPI
+/// 4.1.4 reads single bytes of vectors that run backwards from the wrong places.
 OwnedType repeated(const OwnedType& inner, std::int64_t count, std::int64_t stride) {
   OwnedType made;
   if (stride >= 0) {
@@ -53,7 +54,7 @@ OwnedType repeated(const OwnedType& inner, std::int64_t count, std::int64_t stri
   return made;
 }
 
-/// Parts at their offsets.
+/// Returns the type of parts at their offsets.
 MessageType joined(const std::vector<OwnedType>& parts, const std::vector<MPI_Aint>& offsets) {
   const std::vector<int> lengths(parts.size(), 1);
   std::vector<MPI_Datatype> types;
@@ -64,8 +65,8 @@ MessageType joined(const std::vector<OwnedType>& parts, const std::vector<MPI_Ai
   return MessageType(std::move(made));
 }
 
-/// One region, relative to its first point. Dimensions without gaps between them become one run: MPI libraries copy a
-/// whole plane far faster than they walk its rows.
+/// Returns the type of one region, relative to its first point. Dimensions without gaps between them become one run:
+/// MPI libraries copy a whole plane far faster than they walk its rows.
 OwnedType box_type(const SlotView& view, const Box& box, const Quantity& quantity) {
   const MPI_Datatype element = element_type(quantity);
   const bool typed = element != MPI_DATATYPE_NULL;
@@ -87,7 +88,7 @@ MessageType::MessageType(OwnedType made) : count_(1), owned_(std::move(made)) {
 
 MessageType byte_type(std::int64_t bytes, std::int64_t longest) {
   if (bytes <= longest) return {static_cast<int>(bytes), MPI_BYTE};
-  // Whole chunks and a rest; MPI-3 has no 64-bit counts.
+  // Whole chunks and a remainder; MPI-3 has no 64-bit counts.
   const OwnedType chunk = contiguous(longest, MPI_BYTE);
   std::vector<OwnedType> parts;
   parts.push_back(contiguous(bytes / longest, chunk.get()));

@@ -1,4 +1,4 @@
-// MPI datatypes of messages: plain bytes of any 64-bit length, or regions straight from field memory.
+// MPI datatypes of messages: plain bytes of any 64-bit length, or regions directly in field memory.
 #pragma once
 
 #include <mpi.h>
@@ -12,7 +12,7 @@
 
 namespace haloscope {
 
-/// The most that an argument of MPI calls counts; tests set less.
+/// The maximum count in an argument of MPI calls; tests set a smaller one.
 inline std::int64_t largest_count = std::numeric_limits<int>::max();
 
 /// The buffer arguments of MPI calls. Owns the type unless it is a predefined one. Move-only.
@@ -32,13 +32,14 @@ class MessageType {
   OwnedType owned_;
 };
 
-/// `bytes` contiguous bytes. More than `longest` of them (MPI counts are int) become one derived contiguous type.
+/// Returns the type of `bytes` contiguous bytes. More than `longest` of them (MPI counts are int) become one derived
+/// contiguous type.
 MessageType byte_type(std::int64_t bytes, std::int64_t longest = std::numeric_limits<int>::max());
-/// Records of so many bytes, for arguments that count records.
+/// Returns the type of records of `bytes` bytes, for arguments that count records.
 MessageType record_type(int bytes);
 
-/// All regions of a message in one struct type with absolute 64-bit addresses, to be used with MPI_BOTTOM.
-/// @throws UsageError when a region has more points in one dimension than MPI counts, perhaps on this rank alone.
+/// Returns all regions of a message in one struct type with absolute 64-bit addresses, to be used with MPI_BOTTOM.
+/// @throws UsageError if a region has more points in one dimension than MPI counts, possibly on this rank alone.
 MessageType region_type(const Views& views, int slot, const Plan& plan, const Message& message);
 
 }  // namespace haloscope

@@ -32,7 +32,7 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
   place(context, placement);
 }
 
-/// Decides where each message lies: in place, described by a datatype, or in its own buffer per slot.
+/// Decides the place of each message: in place, described by a datatype, or in a separate buffer per slot.
 void MessageLink::place(const LinkContext& context, const MessagePlaces& placement) {
   placed_ = placement != nullptr;
   const Views& views = *context.views;
@@ -126,7 +126,7 @@ int MessageLink::gather(Ids ids, int slot) {
   return count;
 }
 
-/// `request` is what MPI left in the place of the port's request: null, or the inactive persistent request.
+/// Handles an arrival; MPI has set `request`, the port's, to null or to the inactive persistent request.
 void MessageLink::arrived(Port& p, MPI_Request request) {
   p.request = request;
   if (options_.testany && !p.out) {
@@ -158,10 +158,10 @@ bool MessageLink::poll_each(Ids ids, int slot) {
   return finished == count;
 }
 
-/// Polls rather than blocks: between polls the core can be yielded (more ranks than cores), and after a while messages
-/// are tested one by one, so that a watchdog on another thread learns which of them is missing.
+/// Polls rather than blocks: between polls the core can be yielded (more ranks than cores), and after a while
+/// messages are tested one by one, so that a watchdog on another thread can report the missing one.
 void MessageLink::settle(Ids ids, int slot) {
-  if (mpi_traits.simulated) {  // a poll costs simulated time, and the core is given to others by blocking
+  if (mpi_traits.simulated) {  // a poll costs simulated time, and blocking yields the core to others
     const int count = gather(ids, slot);
     REQUIRE_MPI(MPI_Waitall(count, scratch_.requests.data(), MPI_STATUSES_IGNORE));
     for (int i = 0; i < count; ++i) arrived(*scratch_.owners[i], scratch_.requests[i]);
@@ -207,7 +207,7 @@ int MessageLink::waiting_for(Ids in, int slot) const {
   return -1;
 }
 
-/// Cancels a receive. @return whether nothing has arrived and nothing will.
+/// Cancels a receive. @return true if no data have arrived and none will.
 bool MessageLink::cancel(Port& p, double deadline_s) {
   REQUIRE_MPI(MPI_Cancel(&p.request));
   MPI_Status status;
@@ -219,7 +219,8 @@ bool MessageLink::cancel(Port& p, double deadline_s) {
   return cancelled != 0;
 }
 
-/// A message that no receive matches would keep MPI from freeing its communicator, so it may arrive elsewhere.
+/// Abandons messages. A message that no receive matches would keep MPI from freeing its communicator, so it may
+/// arrive in other memory.
 void MessageLink::abandon() try {
   constexpr double longest_s = 1;
   const double deadline_s = now_s() + longest_s;
@@ -229,7 +230,7 @@ void MessageLink::abandon() try {
       if (p.out || placed_ || !p.packing.empty() || !p.pending.load(std::memory_order_relaxed)) continue;
       if (!cancel(p, deadline_s)) continue;
       const auto bytes = context_.plan->messages[id].bytes;
-      auto* const elsewhere = new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)];  // it stays
+      auto* const elsewhere = new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)];  // not freed
       if (elsewhere == nullptr) continue;
       const MessageType type = byte_type(bytes);
       REQUIRE_MPI(MPI_Irecv(elsewhere, type.count(), type.type(), p.peer, p.tag, comm_, &p.request));

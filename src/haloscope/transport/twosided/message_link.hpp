@@ -1,5 +1,5 @@
-// Shared by all transports that move each message of a plan by one MPI request: where its bytes lie, packing, waiting.
-// A transport of this family only defines how a receive and a send are started.
+// Common parts of all transports that move each message of a plan by one MPI request: places of bytes, packing,
+// waiting. A transport of this family only defines the start of a receive and of a send.
 #pragma once
 
 #include <atomic>
@@ -17,19 +17,20 @@ namespace haloscope {
 
 /// Option words of the family.
 struct MessageOptions {
-  bool blocking = false;  ///< MPI_Send instead of MPI_Isend; receives are awaited one by one
-  bool testany = false;   ///< complete receives in order of arrival and scatter each at once
+  bool blocking = false;  ///< MPI_Send instead of MPI_Isend; waits for receives one by one
+  bool testany = false;   ///< complete receives in order of arrival and scatter each immediately
   bool datatype = false;  ///< MPI datatypes instead of host packing
 
   /// @throws UsageError as check_options() does.
   static MessageOptions parse(const std::string& transport, const std::vector<std::string>& given);
 };
 
-/// Where each message of each slot lies, when that is not this family's own business (a device's buffers, say).
+/// A function that returns the place of each message of each slot, where the caller decides it (such as buffers of a
+/// device).
 using MessagePlaces = std::function<std::byte*(int id, int slot)>;
 
-/// Nonblocking messages from and to given places; nothing is packed. Where a place is null, the message is empty: a
-/// mere notification. As Transport::open() otherwise.
+/// Opens nonblocking messages from and to places of the caller, without packing. Where a place is null, the message
+/// is empty, a mere notification. As Transport::open() otherwise.
 std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const MessagePlaces& placement);
 
 class MessageLink : public Link {
@@ -48,7 +49,7 @@ class MessageLink : public Link {
   bool closes_alone() const override { return true; }
   bool follows() const override { return true; }
   void follow(int slot, SlotOffsets moved) override;
-  /// Receives into fields go to memory that stays; a message that MPI has begun to receive is awaited for a second.
+  /// Redirects receives into fields to memory that stays; waits a second for a message that MPI has begun to receive.
   void abandon() override;
 
  protected:
@@ -60,20 +61,20 @@ class MessageLink : public Link {
     MessageType type;
     CopyList packing;  ///< gathers (out) or scatters (in); empty in place and with datatypes
     MPI_Request request = MPI_REQUEST_NULL;
-    std::atomic<bool> pending = false;  ///< started, not yet finished; a watchdog on another thread may look
+    std::atomic<bool> pending = false;  ///< started, not yet finished; a watchdog on another thread may read it
     bool scattered = false;             ///< testany: already unpacked
   };
 
   MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement = {});
-  /// Completes what is in flight. Derived classes call it first in their destructors (requests are theirs).
+  /// Completes messages in flight. Derived classes call it first in their destructors (they own the requests).
   void finish();
 
   virtual void start_receive(Port& port) = 0;
   virtual void start_send(Port& port) = 0;
-  /// The port's data lie elsewhere, or are of another type.
+  /// Renews the request of a port whose data have moved, or have another type.
   virtual void renew(Port&) {}
 
-  /// Every message in every slot.
+  /// Returns the port of a message in a slot.
   Port& port(int id, int slot) { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
   const Port& port(int id, int slot) const { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
   int messages() const { return messages_; }
@@ -94,12 +95,12 @@ class MessageLink : public Link {
   MPI_Comm comm_;
   MessageOptions options_;
   bool yield_;
-  bool placed_ = false;  // by the caller, not in fields
+  bool placed_ = false;  // places are the caller's, not in fields
   int messages_ = 0, slots_ = 0;
   Memory buffers_;
-  std::vector<Memory> late_buffers_;  // of messages that lay in place until fields moved apart
+  std::vector<Memory> late_buffers_;  // of messages that were in place until fields moved apart
   std::unique_ptr<Port[]> ports_;
-  // Scratch of the calls below, so that none of them allocates: requests still pending, whose they are, what finished.
+  // Scratch of the calls below, so that none of them allocates: pending requests, their ports, finished ones.
   struct Scratch {
     std::vector<MPI_Request> requests;
     std::vector<Port*> owners;

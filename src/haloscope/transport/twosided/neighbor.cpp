@@ -1,6 +1,6 @@
 // Neighbourhood collectives: all messages of a round are one MPI_Neighbor_alltoallw on a distributed graph. The graph
 // has one edge per pair of ranks. Where a rank is both neighbours of another, as in periodic dimensions of two ranks,
-// with several edges the library decides which message is which, and several libraries get that wrong.
+// several edges would leave the matching of messages to the library, and several libraries get it wrong.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -28,8 +28,8 @@ struct NeighborOptions {
   bool packed = false;
 };
 
-/// All messages in one direction of transfer between this rank and others in one round, as alltoallw wants them: one
-/// entry per peer, in which the messages are joined by tag at both ends.
+/// All messages in one direction of transfer between this rank and others in one round, as arguments of alltoallw:
+/// one entry per peer, in which the messages are joined by tag at both ends.
 struct Side {
   std::map<int, std::vector<int>> ids;  ///< by peer, in order of tags
   void* data = MPI_BOTTOM;
@@ -64,13 +64,14 @@ struct Round {
   Side in, out;
   OwnedComm graph;  ///< of the ranks that have a message in this round; null on all others
   OwnedRequest request;
-  std::atomic<bool> pending = false;  ///< begun, not yet finished; a watchdog on another thread may look
+  std::atomic<bool> pending = false;  ///< begun, not yet finished; a watchdog on another thread may read it
 
   Round(const LinkContext& context, int round) : in(context, round, false), out(context, round, true) {}
 };
 
-/// Collective over `comm`. Only ranks with a message take part, so that no other rank has to keep step with them. Each
-/// slot has its own graph, so that exchanges of several slots may begin and end in any order.
+/// Makes the graph of a round. Collective over `comm`. Only ranks with a message take part in it, so that no other
+/// rank has to keep step with them. Each slot has its own graph, so that exchanges of several slots may begin and end
+/// in any order.
 OwnedComm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
   int rank = 0;
   CHECK_MPI(MPI_Comm_rank(comm, &rank));
@@ -101,7 +102,7 @@ class NeighborLink final : public Link {
     for (auto& r : rounds_) finish(*r);
   }
 
-  /// A round in which this rank only receives begins here, any other one with the sends.
+  /// Begins a round in which this rank only receives; any other round begins with the sends.
   void post(Ids in, int slot) override {
     each_round(in, slot, [this](Round& r) {
       if (r.out.ids.empty()) begin(r);
@@ -128,7 +129,7 @@ class NeighborLink final : public Link {
   Blocks blocks() const override { return options_.form == Form::blocking ? Blocks::always : Blocks::never; }
   bool arrives_in_wait() const override { return options_.form == Form::blocking; }
   bool must_be_awaited() const override { return true; }  // collective calls cannot be cancelled
-  /// The library does not tell which peer is late: report the first peer of a round that is not complete.
+  /// Returns the first peer of a round that is not complete; the library does not report the late peer.
   int waiting_for(Ids in, int slot) const override {
     for (int id : in)
       if (round(id, slot).pending.load(std::memory_order_relaxed)) return where_[id].peer;
@@ -142,14 +143,14 @@ class NeighborLink final : public Link {
   Round& round(int id, int slot) const { return *rounds_[slot * rounds_per_slot_ + where_[id].round]; }
   const CopyList& list(int id, int slot) const { return packing_[slot * where_.size() + id]; }
 
-  /// Each round that has some of these messages, once: they are sorted by round, as the plan's are.
+  /// Calls `f` for each round that has some of these messages, once: they are sorted by round, like the plan's.
   template <class F>
   void each_round(Ids ids, int slot, F f) const {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (i == 0 || where_[ids[i]].round != where_[ids[i - 1]].round) f(round(ids[i], slot));
   }
 
-  /// Says where all messages lie. Local.
+  /// Sets the places of all messages. Local.
   void place(const LinkContext& context) {
     const int slots = static_cast<int>(context.views->front().size());
     packing_.resize(slots * where_.size());
@@ -161,7 +162,7 @@ class NeighborLink final : public Link {
       }
   }
 
-  /// Straight from and to field memory.
+  /// Describes messages directly in field memory.
   static void describe(const LinkContext& context, Side& side, int slot) {
     for (const auto& [peer, ids] : side.ids) {
       Message joined;
@@ -173,7 +174,7 @@ class NeighborLink final : public Link {
     }
   }
 
-  /// In one buffer, peer after peer.
+  /// Places messages in one buffer, peer after peer.
   void place_buffer(const LinkContext& context, Side& side, int slot) {
     std::int64_t total = 0;
     for (const auto& [peer, ids] : side.ids) {
@@ -205,8 +206,8 @@ class NeighborLink final : public Link {
 #endif
   }
 
-  /// The blocking form is called where it must be awaited, so that work can be done before. A rank that only sends
-  /// never waits, and must not keep its receivers waiting.
+  /// Begins a round. The blocking call is made in the wait, so that work can be done before. A rank that only sends
+  /// never waits, and must not delay its receivers.
   void begin(Round& r) {
     r.pending.store(true, std::memory_order_relaxed);
     if (options_.form == Form::persistent) REQUIRE_MPI(MPI_Start(r.request.address()));

@@ -1,5 +1,5 @@
 // Partitioned messages (MPI 4): each message is one buffer of equal partitions, one per thread of the team. A thread
-// packs its share of every region into its partition and makes it ready at once, while others still pack.
+// packs its share of every region into its partition and makes it ready immediately, while others still pack.
 #include <sched.h>
 
 #include <algorithm>
@@ -25,7 +25,8 @@ namespace {
 
 #if HALOSCOPE_HAVE_PARTITIONED
 
-/// The regions of one share of a message. Both ends cut alike, since a region's box has the same extents at both.
+/// Returns the regions of one share of a message. Both ends cut equally, since a region's box has the same extents at
+/// both.
 Message part_of(const Message& message, Share share, const Plan& plan) {
   Message part = message;
   part.regions.clear();
@@ -41,7 +42,7 @@ Message part_of(const Message& message, Share share, const Plan& plan) {
 
 class PartitionedLink final : public Link {
  public:
-  /// @param partitions  of each message, the same number on all ranks.
+  /// @param partitions  number of partitions of each message, equal on all ranks.
   /// @param late  the control thread makes all partitions ready, in send().
   PartitionedLink(const LinkContext& context, int partitions, bool late)
       : PartitionedLink(context, context.views->front().size(), partitions, late) {
@@ -105,7 +106,8 @@ class PartitionedLink final : public Link {
   }
 
  private:
-  /// Without requests: an exception later on finds a whole object, whose destructor frees those made so far.
+  /// Makes an object without requests, so that a later exception runs the destructor, which frees the requests made
+  /// so far.
   PartitionedLink(const LinkContext& context, std::size_t slots, int partitions, bool late)
       : partitions_(partitions),
         late_(late),
@@ -149,7 +151,7 @@ class PartitionedLink final : public Link {
     }
   }
 
-  /// Once per exchange, by the first thread to come; the others wait until it is done.
+  /// Starts the requests once per exchange, on the first thread to come; the others wait until it is done.
   static void start(Port& p) {
     State expected = State::idle;
     if (p.state.compare_exchange_strong(expected, State::starting, std::memory_order_acq_rel)) {
@@ -187,10 +189,11 @@ class PartitionedLink final : public Link {
   std::vector<Port> ports_;  // never resized: [slot][message id]
 };
 
-/// Waits until Open MPI has duplicated MPI_COMM_WORLD, as it does for a program's first partitioned message: a message
-/// that a rank sends to itself arrives only after that. The duplicate is made by nonblocking collective calls that each
-/// rank starts when it first polls. Without the wait, they would run in a different order on each rank than other
-/// nonblocking collective calls on MPI_COMM_WORLD, ours or the program's, which would hang or give wrong data.
+/// Waits until Open MPI has duplicated MPI_COMM_WORLD, as it does for a program's first partitioned message: a
+/// message that a rank sends to itself arrives only after that. The duplicate is made by nonblocking collective calls
+/// that each rank starts when it first polls. Without the wait, their order relative to other nonblocking collective
+/// calls on MPI_COMM_WORLD, of the library or the program, would differ between ranks, which would hang or give wrong
+/// data.
 /// @throws UnavailableError where `comm` lacks ranks of MPI_COMM_WORLD: the duplicate needs all of them.
 void duplicate_world_first(MPI_Comm comm) {
   static std::atomic<bool> duplicated = false;
@@ -198,8 +201,8 @@ void duplicate_world_first(MPI_Comm comm) {
   if (ranks_in(comm) != ranks_in(MPI_COMM_WORLD))
     throw UnavailableError("transport partitioned: " + mpi_library() + " sets partitioned messages up on all " +
                            std::to_string(ranks_in(MPI_COMM_WORLD)) +
-                           " ranks of MPI_COMM_WORLD at once, and this one has " + std::to_string(ranks_in(comm)) +
-                           "; use p2p or persistent");
+                           " ranks of MPI_COMM_WORLD together, and this communicator has " +
+                           std::to_string(ranks_in(comm)) + "; use p2p or persistent");
   static char sent, received;  // the calls may be in flight when this ends
   OwnedRequest in, out;
   CHECK_MPI(MPI_Precv_init(&received, 1, 1, MPI_BYTE, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, in.address()));
@@ -210,7 +213,8 @@ void duplicate_world_first(MPI_Comm comm) {
   duplicated = true;
 }
 
-/// Threads may make partitions ready themselves only where all of them may call MPI.
+/// Returns true if only one thread may call MPI; threads may make partitions ready themselves only where all of them
+/// may.
 bool only_one_thread_calls(const LinkContext& context) {
   int level = 0;
   CHECK_MPI(MPI_Query_thread(&level));

@@ -1,4 +1,4 @@
-// Persistent requests: matched arguments are handed to MPI once per message and slot, then only started.
+// Persistent requests: arguments are passed to MPI once per message and slot, then requests are only started.
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
@@ -26,7 +26,8 @@ class PersistentLink final : public MessageLink {
   }
 
  private:
-  /// Without requests: an exception later on finds a whole object, whose destructor frees those made so far.
+  /// Makes an object without requests, so that a later exception runs the destructor, which frees the requests made
+  /// so far.
   PersistentLink(const MessageOptions& options, const LinkContext& context) : MessageLink(context, options) {}
 
   void make_request(Port& p) {
