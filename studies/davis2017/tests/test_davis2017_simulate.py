@@ -27,3 +27,24 @@ def test_reductions_of_an_app_cost_their_calls_as_predicted(toy, collectives):
     studied = (faults + 16) * integer + (23 + 51) * number + text
     asked = {"merged": (3 + faults) * 2e-6, "studied": studied}[collectives]
     assert predicted.terms["reduction"] == pytest.approx(asked, rel=1e-9)
+
+
+@pytest.mark.parametrize("schedule", ["bulk", "split", "comm-thread"])
+def test_reductions_come_on_top_of_those_of_an_app(toy, schedule):
+    choice = {
+        "app": "cg3d",
+        "cells": (32,) * 3,
+        "ranks": 2,
+        "schedule": schedule,
+        "threads": 1 + (schedule == "comm-thread"),
+    }
+
+    def with_kernels(data):
+        names = [name for stage in core.sweep_names(core.Choice(**choice)) for name in stage]
+        data["kernels"] |= dict.fromkeys(names, data["kernels"]["advection3d/dense/f64"])
+
+    profile = changed(toy, with_kernels)
+    plain = predicting.predict(core.Choice(**choice), profile, samples=0)
+    simulated, predicted = both(profile, setting=predicting.Setting(reductions=2), **choice)
+    assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
+    assert predicted.time_s > plain.time_s
