@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from guest_cases import guest_cases
 from haloscope import bridge, records
 from haloscope.advice import validate
 from haloscope.bridge import build, capi
@@ -44,8 +45,7 @@ CHOICES = [
         "schedule": "split",
     },
     {"app": "advection3d", "cells": [24, 24, 24], "ranks": 2, "nodes": 2, "strategy": "ordered/shared+p2p", "tiles": 4},
-    {"app": "poisson2d", "cells": [64, 64], "ranks": 4, "process_grid": "1x4"},
-    {"app": "hydro3d", "cells": [24, 24, 24], "ranks": 4, "reorder": "nodes", "nodes": 2, "placement": "round-robin"},
+    *guest_cases("FUZZED").values(),
 ]
 PLAN = {
     "layout": {"grid": {"dims": 2, "cells": [64, 48, 1], "periodic": [True, False, False]}, "ranks": [2, 3, 1]},

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guest_cases import guest_cases
 from haloscope import bridge, records
 from haloscope.errors import UsageError
 from haloscope.fit import calibrate, laws, points, states
@@ -536,7 +537,7 @@ def test_every_point_has_a_name_of_its_own_and_is_legal():
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asked", [("laplace2d",), ("advection3d",), ("hydro3d", "laplace3d")])
+@pytest.mark.parametrize("asked", [("laplace2d",), ("advection3d", "laplace3d"), *guest_cases("CALIBRATED").values()])
 def test_every_step_that_is_measured_has_its_kernels_measured(asked):
     """Else the time beyond the kernels, which is what steps are measured for, is not known."""
     planned = points.all_points(points.SECTIONS, 2, 2, dataclasses.replace(points.QUICK, apps=asked))

@@ -119,7 +119,6 @@ def test_without_words_the_help_is_shown(haloscope):
             ["run", "laplace2d", "--cells", "8", "--weights", "1,1,1,1,1"],
             "parameter of laplace2d, laplace3d; write --set weights=VALUE",
         ),
-        (["plan", "poisson2d", "--cells", "15", "--work-blocks", "4"], "write --set work_blocks=VALUE"),
         (["run", "advection3d", "--cells", "8", "--set", "nu=nan"], "nu = 'nan' is not possible; give a finite number"),
         (["run", "advection3d", "--cells", "8", "--set", "nu=inf"], "nu = 'inf' is not possible; give a finite number"),
         (["run", "advection3d", "--cells", "8", "--set", "nu=abc"], "nu = 'abc' is not possible"),

@@ -229,7 +229,6 @@ def test_what_was_measured_otherwise_is_not_taken_for_what_is_asked(haloscope):
 @pytest.mark.parametrize(
     "words",
     [
-        ("run", "poisson2d", "--cells", "31", "--set", "precision=1e-2", "--steps", 1000, "--repetitions", 1),
         ("microbench", "--pattern", "stream", "--quick"),
         *guest_cases("RESUMED").values(),
     ],

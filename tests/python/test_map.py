@@ -126,7 +126,7 @@ def test_a_measured_map_holds_the_fastest_where_the_plain_exchange_was_measured_
     broad = measured_in(1e-4, "plain", 1.0)
     for record in broad:
         record["environment"]["emulated_network"] |= {"bandwidth_bytes_per_s": 1e9}
-    other = measured_in(1e-4, "plain", 1.0, app="poisson2d")
+    other = measured_in(1e-4, "plain", 1.0, app="laplace3d")
     first, second = model.measured([*near, *far, *lonely, *elsewhere, *broad, *other], "laplace2d", 0.0)
     assert (first.latency_s, first.block, first.choice.depth, first.gain) == (1e-5, 32, 1, 1.0)
     assert (second.latency_s, second.choice.depth) == (1e-3, 4)

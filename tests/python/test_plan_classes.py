@@ -68,25 +68,3 @@ def test_nodes_of_a_choice_are_blocks_or_dealt_in_turn():
     assert bridge.choice_nodes(choice).tolist() == [0, 0, 0, 1, 1]
     assert bridge.choice_nodes(dataclasses.replace(choice, placement="round-robin")).tolist() == [0, 1, 0, 1, 0]
     assert bridge.choice_nodes(dataclasses.replace(choice, nodes=0)).tolist() == [0] * 5
-
-
-def test_a_pipeline_comes_in_programs_of_its_own():
-    choice = bridge.Choice(
-        app="poisson2d",
-        form="gauss-seidel",
-        cells=(31, 31),
-        periodic=(False, False),
-        ranks=2,
-        schedule="pipeline",
-        process_grid="slabs",
-    )
-    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
-    options = bridge.schedule_options(choice)
-    made = {
-        series: bridge.make_program(
-            "pipeline", bridge.step_of(choice), plan, dataclasses.replace(options, series=series)
-        )
-        for series in ("opening", "entry", "body", "closing")
-    }
-    assert [program.steps for program in made.values()] == [0, 0, 1, 0]
-    assert not any(op.kind == "sweep" for name in ("opening", "entry", "closing") for op in made[name].ops)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guest_cases import guest_cases
 from haloscope import bridge
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.fit import counts
@@ -221,22 +222,6 @@ def test_reductions_are_added_per_step(toy):
     assert reduced.time_s - plain.time_s == pytest.approx(reduced.terms["reduction"])
 
 
-def test_a_pipeline_runs_all_ranks_side_by_side(toy):
-    choice = {
-        "app": "poisson2d",
-        "form": "gauss-seidel",
-        "cells": (519, 519),
-        "periodic": (False, False),
-        "ranks": 4,
-        "schedule": "pipeline",
-        "process_grid": "slabs",
-    }
-    found = ask(toy, **choice)
-    assert found.terms["compute"] == pytest.approx(130 * 519 * 4e-9, rel=0.01)
-    assert found.time_s < 1.2 * found.terms["compute"]
-    assert found.classes == 4
-
-
 # ---- rules -----------------------------------------------------------------------------------------------------------
 
 choices = st.builds(
@@ -267,7 +252,7 @@ def test_classes_of_ranks_give_what_all_ranks_priced_singly_give(toy, choice, sc
 @pytest.mark.parametrize(
     "changes",
     [
-        {"app": "hydro3d", "cells": (32,) * 3, "process_grid": "1x2x2", "temporaries": "freed"},
+        *guest_cases("WITHOUT_PRICE").values(),
         {"piece": 2, "threads": 2},
     ],
 )
@@ -372,24 +357,6 @@ def test_the_interval_follows_from_those_of_the_parameters(toy):
     again = model.predict(bridge.Choice(**PLAIN), changed(toy, uncertain), samples=400)
     assert again.interval == found.interval
     assert model.predict(bridge.Choice(**PLAIN), toy).interval is None
-
-
-def test_a_pipeline_has_an_interval_too(toy):
-    def wide(data):
-        row = data["kernels"]["poisson2d/gauss-seidel/f64"]["4"][0]
-        row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
-
-    choice = bridge.Choice(
-        app="poisson2d",
-        form="gauss-seidel",
-        cells=(519, 519),
-        periodic=(False, False),
-        ranks=4,
-        schedule="pipeline",
-        process_grid="slabs",
-    )
-    found = model.predict(choice, changed(toy, wide), samples=200)
-    assert found.interval[1] / found.time_s == pytest.approx(1.1, rel=0.03)
 
 
 def test_it_says_where_it_extrapolates(toy):

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import test_mpi_faults as mpi_faults
+from guest_cases import guest_cases
 from haloscope.bridge import build
 
 pytestmark = pytest.mark.sleeps
@@ -20,21 +21,6 @@ pytestmark = pytest.mark.sleeps
 FUNCTIONS = mpi_faults.PROGRAMS.parents[1] / "generated" / "mpi_functions.inc"
 SHORT = ("--steps", "2", "--repetitions", "2")
 LAPLACE = ("laplace2d", "--cells", "24x24", *SHORT)
-POISSON = (
-    "poisson2d",
-    "--cells",
-    "31x31",
-    "--form",
-    "gauss-seidel",
-    "--schedule",
-    "pipeline",
-    "--steps",
-    "6",
-    "--repetitions",
-    "1",
-    "--set",
-    "precision=1e-9",
-)
 
 
 def line(kind: str, **request) -> tuple[str, str]:
@@ -48,11 +34,6 @@ def microbench(*patterns: str, **how) -> tuple[str, str]:
 
 def point(part: str, cells: tuple[int, ...] = (24, 24), **choice) -> tuple[str, str]:
     return line("calibration", app="laplace2d", cells=cells, part=part, seconds=0.0001, repetitions=1, **choice)
-
-
-def blocks(variant: str, **how) -> tuple[str, str]:
-    few = {"workload": "XS", "device": "host", "warmup": 1, "iterations": 2, "repetitions": 1, "limit_s": 20}
-    return line("blocks", variant=variant, **few, **how)
 
 
 # What haloscope-rank is started with.
@@ -75,12 +56,7 @@ CASES = {
     "run-windows": (*LAPLACE, "--strategy", "direct/rma-lockall", "--verify", "2"),
     "run-reordered": (*LAPLACE, "--reorder", "nodes", "--nodes", "2"),
     "run-device": (*LAPLACE, "--device", "host", "--strategy", "direct:merged/staged", "--verify", "2"),
-    "run-cg": ("cg3d", "--cells", "8x8x8", *SHORT, "--verify", "2"),
     "run-threads": (*LAPLACE, "--threads", "2", "--schedule", "comm-thread"),
-    **{
-        f"pipeline-{scheme}": (*POISSON, "--set", f"residual={scheme}")
-        for scheme in ("chain", "chain-pscw", "all-to-last", "accumulate")
-    },
     "info": ("--info",),
     "probe": ("--probe", "all"),
     "pace": line("pace", seconds=0.01),
@@ -91,11 +67,7 @@ CASES = {
     "microbench-memory": microbench("stream", threads=1, bytes=[4096]),
     **{f"calibrate-{part}": point(part) for part in ("kernel", "pack", "exchange", "allreduce")},
     **{f"calibrate-{part}": point(part, device="host") for part in ("device-kernel", "device-copy")},
-    "blocks-baseline": blocks("baseline", ranks=2, timeline=True),
-    "blocks-testany": blocks("baseline:testany,blocking,coherent", ranks=2, scheme="ring"),
-    "blocks-taskqueue": blocks("taskqueue", ranks=2, detail="on"),
-    "blocks-kernels": blocks("kernels", ranks=2),
-}
+} | guest_cases("OF_THE_RANK_PROGRAM")
 QUICK = ("info", "microbench-collectives")
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guest_cases import guest_cases
 from haloscope import bridge
 from haloscope.advice import advise
 from haloscope.measure import launch
@@ -92,7 +93,7 @@ def test_a_plan_says_how_many_bytes_go_between_nodes(haloscope):
     assert "between nodes" not in haloscope(*words[:-2]).out
 
 
-@pytest.mark.parametrize("app", ["laplace2d", "advection3d", "cg3d"])
+@pytest.mark.parametrize("app", ["laplace2d", "advection3d", *guest_cases("REORDERED")])
 def test_results_have_the_same_bits_and_records_say_what_is_left_between_nodes(app, tmp_path):
     cells, grid = ((18, 24), "2x2") if app == "laplace2d" else ((10, 16, 8), "2x2x1")  # x is the short way
     plain = bridge.Choice(app=app, cells=cells, process_grid=grid, ranks=4, nodes=2, placement="round-robin")
@@ -117,13 +118,6 @@ def test_results_have_the_same_bits_and_records_say_what_is_left_between_nodes(a
             assert counts[name] == sum(bridge.bytes_between(layout, s, bridge.choice_nodes(choice)) for s in specs)
         fewer = counts["between_nodes_bytes"] < counts["between_nodes_bytes_by_number"]
         assert fewer == (choice.reorder == "nodes")
-
-
-def test_a_pipeline_keeps_the_order_of_its_ranks(haloscope):
-    words = ("plan", "poisson2d", "--cells", "63", "-n", "4", "--schedule", "pipeline", "--form", "gauss-seidel")
-    assert haloscope(*words).code == 0
-    refused = haloscope(*words, "--reorder", "nodes")
-    assert refused.code == 2 and "--reorder none" in refused.err
 
 
 def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_placed_well(toy):

@@ -133,47 +133,12 @@ def test_ranks_that_queue_take_turns_and_so_at_most_the_predicted_time(toy, sche
     assert free.time_s * (1 - 1e-9) <= simulated.time_s <= predicted.time_s * (1 + 1e-9)
 
 
-def test_a_pipeline_agrees_with_its_prediction(toy):
-    choice = {
-        "app": "poisson2d",
-        "form": "gauss-seidel",
-        "cells": (519, 519),
-        "periodic": (False, False),
-        "ranks": 4,
-        "schedule": "pipeline",
-        "process_grid": "slabs",
-    }
-    simulated, predicted = both(toy, model.SimulationOptions(steps=40), **choice)
-    assert simulated.time_s == pytest.approx(predicted.time_s, rel=0.01)
-
-
 def test_reductions_make_all_ranks_meet(toy):
     plain = model.simulate(bridge.Choice(**PLAIN), toy)
     simulated, predicted = both(toy, setting=predicting.RunSettings(reductions=2), **PLAIN)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
     assert simulated.time_s > plain.time_s
     assert simulated.by_operation["barrier"] > 0
-
-
-@pytest.mark.parametrize("schedule", ["bulk", "split", "comm-thread"])
-def test_reductions_come_on_top_of_those_of_an_app(toy, schedule):
-    choice = {
-        "app": "cg3d",
-        "cells": (32,) * 3,
-        "ranks": 2,
-        "schedule": schedule,
-        "threads": 1 + (schedule == "comm-thread"),
-    }
-
-    def with_kernels(data):
-        names = [name for stage in bridge.sweep_names(bridge.Choice(**choice)) for name in stage]
-        data["kernels"] |= dict.fromkeys(names, data["kernels"]["advection3d/dense/f64"])
-
-    profile = changed(toy, with_kernels)
-    plain = predicting.predict(bridge.Choice(**choice), profile, samples=0)
-    simulated, predicted = both(profile, setting=predicting.RunSettings(reductions=2), **choice)
-    assert simulated.time_s == pytest.approx(predicted.time_s, rel=1e-9)
-    assert predicted.time_s > plain.time_s
 
 
 # ---- rules -----------------------------------------------------------------------------------------------------------

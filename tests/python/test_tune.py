@@ -328,10 +328,6 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
         bridge.Choice.tiles,
         choice.cells,
     )
-    pipeline = bridge.Choice(
-        "poisson2d", (64, 64), form="gauss-seidel", ranks=2, schedule="pipeline", process_grid="slabs"
-    )
-    assert model.default_of(Request(pipeline)) is None
 
 
 def test_all_candidates_are_measured_once_when_asked():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import json
 from pathlib import Path
 
@@ -311,38 +310,3 @@ def test_bad_input_is_a_clear_error(haloscope, tmp_path, content, words, expecte
         file.write_text(content)
     result = haloscope("validate", file, *words)
     assert result.code == 2 and expected in result.err and "Traceback" not in result.err
-
-
-@pytest.mark.ids("SI2")
-def test_the_model_is_checked_against_what_this_machine_measures(haloscope, tmp_path):
-    """The toy profile is of no real machine: that every choice is compared is what counts, not how well."""
-    file = tmp_path / "r.jsonl"
-    poisson = haloscope(
-        "run",
-        "poisson2d",
-        "--cells",
-        263,
-        "--form",
-        "gauss-seidel",
-        "--schedule",
-        "pipeline",
-        "--process-grid",
-        "slabs",
-        "--steps",
-        20,
-        "--repetitions",
-        2,
-        "--launches",
-        1,
-        "--output",
-        file,
-    )
-    assert poisson.code == 0, poisson.err
-    found = model.validate(records.read_together([str(file)]), profile.load(TOY), samples=0)
-    [pair] = found.pairs
-    assert found.left_out == {}
-    assert pair.error == pytest.approx(pair.prediction.time_s / pair.row.step.value - 1)
-    exchange = sum(pair.row.phase(name, "mean") for name in ("pack", "send", "unpack", "copy", "wait"))
-    assert pair.exchange_s == pytest.approx(exchange) and 0 < exchange < pair.row.step.value
-    assert dataclasses.asdict(pair.prediction.choice)["form"] == "gauss-seidel"
-    assert "another CPU" in found.warnings[0]

@@ -52,3 +52,19 @@ FILES_OF_READERS = {
     "application": (lambda random: document_of(random, APPLICATION), terms.load),
 }
 READERS = {"application": terms.load}
+OF_THE_RANK_PROGRAM = {
+    "run-cg": ("cg3d", "--cells", "8x8x8", "--steps", "2", "--repetitions", "2", "--verify", "2"),
+}
+CALIBRATED = {"hydro3d": ("hydro3d", "laplace3d")}
+REORDERED = {"cg3d": None}
+WITHOUT_PRICE = {"temporaries": {"app": "hydro3d", "cells": (32,) * 3, "process_grid": "1x2x2", "temporaries": "freed"}}
+FUZZED = {
+    "hydro3d": {
+        "app": "hydro3d",
+        "cells": [24, 24, 24],
+        "ranks": 4,
+        "reorder": "nodes",
+        "nodes": 2,
+        "placement": "round-robin",
+    }
+}

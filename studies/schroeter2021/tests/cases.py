@@ -21,3 +21,15 @@ WRITERS = {
         ("j/submit.sh", "j/schroeter2021-1x4.sbatch", "j/schroeter2021-1x4.requests.jsonl"),
     ),
 }
+RESUMED = {
+    "precision": ("run", "poisson2d", "--cells", 31, "--set", "precision=1e-2", "--steps", 1000, "--repetitions", 1)
+}
+FUZZED = {"poisson2d": {"app": "poisson2d", "cells": [64, 64], "ranks": 4, "process_grid": "1x4"}}
+PIPELINE = ("poisson2d", "--cells", "31x31", "--form", "gauss-seidel", "--schedule", "pipeline")
+OF_THE_RANK_PROGRAM = {
+    f"pipeline-{scheme}": (
+        *PIPELINE,
+        *("--steps", "6", "--repetitions", "1", "--set", "precision=1e-9", "--set", f"residual={scheme}"),
+    )
+    for scheme in ("chain", "chain-pscw", "all-to-last", "accumulate")
+}

@@ -22,8 +22,9 @@ def command(workloads, variant, timeline, recorded, launches, output, resume, **
     taskqueue  one kernel tells the CPU which block is packed, and is told what has arrived
     kernels    a kernel for each block to pack it, and one to unpack it
 
-    Variants, schemes and what the table shows: docs/blocks.md. A launch measures all variants, in random order, so that
-    they are compared close in time. Every block checks what it unpacks; a wrong value ends the run with code 1.
+    Variants, schemes and columns of the table: studies/vanecek2020/docs/blocks.md. A launch measures all variants, in
+    random order, so that they are compared close in time. Every block checks what it unpacks; a wrong value ends the
+    run with code 1.
     """
     from haloscope import records
     from haloscope.measure import campaign

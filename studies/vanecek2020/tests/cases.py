@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from mutate import lines_of
 from test_blocks import BASE, EVENTS, QUEUE, around, record
 
@@ -35,6 +37,13 @@ def of_the_study() -> list[dict]:
     return [record(name, around(us), around(us)) for name, us in ((BASE, 100), (QUEUE, 80), (ROW, 55))]
 
 
+def served(variant: str, **more) -> tuple[str, str]:
+    """The words that make haloscope-rank exchange few blocks on two ranks."""
+    few = {"workload": "XS", "device": "host", "warmup": 1, "iterations": 2, "repetitions": 1, "limit_s": 20}
+    request = {"variant": variant, "ranks": 2, **few, **more}
+    return ("--request", json.dumps({"kind": "blocks", "id": "blocks", "request": request}))
+
+
 WORKING = {"blocks": ("XS", "--device", "host")}
 FILES_OF_COMMANDS = {"blocks": (lambda random: lines_of(random, timed()), lambda file: ("blocks", "--from", file))}
 REQUESTED = {"blocks": timed()[0]}
@@ -46,3 +55,9 @@ DRAWING = {
     "vanecek2020": (of_the_study, ("study", "vanecek2020", "--from", "r.jsonl")),
 }
 RESUMED = {"blocks": ("blocks", "XS", "--device", "host", "--variant", "baseline:coherent", "--repetitions", 1)}
+OF_THE_RANK_PROGRAM = {
+    "blocks-baseline": served("baseline", timeline=True),
+    "blocks-testany": served("baseline:testany,blocking,coherent", scheme="ring"),
+    "blocks-taskqueue": served("taskqueue", detail="on"),
+    "blocks-kernels": served("kernels"),
+}
