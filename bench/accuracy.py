@@ -37,7 +37,7 @@ SCRATCH = ROOT / "out" / "accuracy"
 LAUNCHES = 4  # halves of which tell how far a repetition would differ
 FOLDS = 4  # of the grids: intervals from three of them for the fourth
 CONFIRMED = 5  # launches in which the pick and the fastest are measured again
-HOW = {"seconds": 0.04, "repetitions": 2}
+SETTINGS = {"seconds": 0.04, "repetitions": 2}
 EXCHANGES = ("ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw")
 # Strategy, schedule, depth, substeps; what is illegal for an app is left out.
 CHOICES = (
@@ -79,7 +79,7 @@ def held_out(quick: bool = False) -> Iterator[Request]:
                     substeps=substeps,
                 )
                 if not bridge.illegal(choice):
-                    yield Request(choice, **HOW)
+                    yield Request(choice, **SETTINGS)
 
 
 def calibrated(quick: bool) -> Path:

@@ -14,7 +14,7 @@ SIZES = ("16x16x16", "32x32", "80x80")
 
 
 def test_the_demo_ranks_verifies_records_draws_and_advises(haloscope, monkeypatch):
-    monkeypatch.setattr(demo, "HOW", {"seconds": 0.01, "repetitions": 2})
+    monkeypatch.setattr(demo, "SETTINGS", {"seconds": 0.01, "repetitions": 2})
     result = haloscope("demo", "--cells", ",".join(SIZES), "--launches", "1")
     assert result.code == 0, result.err
     planned = demo.plan(launch.cores(), SIZES)
@@ -34,7 +34,7 @@ def test_the_demo_ranks_verifies_records_draws_and_advises(haloscope, monkeypatc
 
 
 def test_the_records_of_a_demo_can_be_shown_again(haloscope, monkeypatch):
-    monkeypatch.setattr(demo, "HOW", {"seconds": 0.001, "repetitions": 1})
+    monkeypatch.setattr(demo, "SETTINGS", {"seconds": 0.001, "repetitions": 1})
     first = haloscope("demo", "--cells", ",".join(SIZES), "--launches", "1", "--output", "a")
     [file] = Path("a").glob("records-*.jsonl")
     again = haloscope("demo", "--from", file, "--output", "b")

@@ -37,11 +37,11 @@ def command(context, app, **options):
     work, 3 when this machine or MPI cannot do it.
     """
     from haloscope import records
-    from haloscope.measure import campaign, devices, run_request
+    from haloscope.measure import campaign, run_request
 
     known = app_of(app, options)
     options = run_flags.translate(app, options, named_options(context))
-    planned = measured_space(known, options | {"device": devices.resolve(options["device"])})
+    planned = measured_space(known, options)
     run_request.refuse_unfit(planned, options)
     output = options["output"] or records.scratch(app)
 

@@ -39,12 +39,11 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     from haloscope import records
     from haloscope.advice import tuning
     from haloscope.bridge import build
-    from haloscope.measure import devices, isolated
+    from haloscope.measure import isolated
     from haloscope.model import profile as profiles
     from haloscope.report import tune as report
 
     machine = profiles.load(profile) if profile else None
-    options["device"] = devices.resolve(options["device"])
     options["reorder"] = options["reorder"] or tuning.usual_orders(options["nodes"])
     planned = tuning.plan(measured_space(app_of(app, options), options), options)
     build.rank_program()  # before a record file is made

@@ -10,7 +10,7 @@ from haloscope.measure import lists, space
 
 RANKS = 2
 LAUNCHES = 8
-HOW = {"seconds": 0.02, "repetitions": 3}
+SETTINGS = {"seconds": 0.02, "repetitions": 3}
 
 
 @dataclass(frozen=True)
@@ -112,5 +112,5 @@ def plan(cores: int, sizes: Sequence[str] = ()) -> space.Space:
                 "substeps": substeps,
                 "process_grid": "".join(split),
             }
-            whole += space.expand(group.app, {name: [value] for name, value in axes.items()}, HOW)
+            whole += space.expand(group.app, {name: [value] for name, value in axes.items()}, SETTINGS)
     return space.with_verification(whole, None)

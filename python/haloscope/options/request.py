@@ -91,11 +91,12 @@ def space_of(app, options: Mapping, settings: Mapping[str, Any]):
 
 def measured_space(app, options: Mapping):
     """Return the space of requests to measure: each is compared with the reference, and requests that are too large for
-    memory are skipped. Raises UsageError for impossible options.
+    memory are skipped. Raises UsageError for impossible options, UnavailableError for devices that are not here.
     """
-    from haloscope.measure import memory, space
+    from haloscope.measure import devices, memory, space
 
-    planned = space_of(app, options, settings_of(options))
+    here = {**options, "device": devices.resolve(options["device"])}
+    planned = space_of(app, here, settings_of(options))
     return memory.set_aside(space.with_verification(planned, options.get("verify")))
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from haloscope import bridge
 from haloscope.errors import UnavailableError
 from test_device_model import ask, line, machine  # noqa: F401 (fixture)
 from toy import changed

@@ -8,7 +8,7 @@ import pytest
 from test_foreign import curves
 
 from haloscope import studies
-from haloscope.measure import foreign
+from haloscope.measure import importers
 from haloscope.records.curves import group_curves
 from haloscope.report import contention
 
@@ -38,7 +38,7 @@ def contention_of(folder: Path, placement: str) -> dict[int, float]:
                 f" #bytes #repetitions t[usec] Mbytes/sec\n {row['message_bytes']} 1000 {row['time_us']} 0.00\n"
             )
     (folder / placement).write_text("".join(text))
-    table = group_curves(foreign.read(folder / placement).records)
+    table = group_curves(importers.read(folder / placement).records)
     return {c.curve.pairs: c.factors[16384].value for c in contention.measured(table)}
 
 

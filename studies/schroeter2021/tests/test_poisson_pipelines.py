@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from haloscope import records
+from haloscope import bridge, records
 from haloscope.advice import tune, validate
 from haloscope.measure.request import Request
 from haloscope.model import predict as model
@@ -62,7 +62,7 @@ def test_a_pipeline_agrees_with_its_prediction(toy):
         "schedule": "pipeline",
         "process_grid": "slabs",
     }
-    simulated, predicted = both(toy, simulate.How(steps=40), **choice)
+    simulated, predicted = both(toy, simulate.SimulationOptions(steps=40), **choice)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=0.01)
 
 
