@@ -82,6 +82,7 @@ FIGURES = {
     "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],
     "view": [Program("bench_view", ranks=2, launches=5)],
+    "own_app": [Program("bench_own_app", launches=3)],
     "replaced": [Program("bench_replaced", ranks=2, launches=5)],
     "python": [Program("python.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],

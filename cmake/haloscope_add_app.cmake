@@ -140,7 +140,10 @@ endfunction()
 # Adds a source of device code to a target. No contraction of multiplications and additions, so that a device gives the
 # bits of the CPU. HIP is compiled by hipcc itself: CMake's language HIP wants a whole ROCm installation.
 function(haloscope_compile_for target backend file)
-  if(backend STREQUAL "hip")
+  if(backend STREQUAL "cuda" AND NOT CMAKE_CUDA_COMPILER)
+    message(FATAL_ERROR "This Haloscope was built with CUDA, so kernels of devices are compiled for it too: name CUDA among "
+                        "the languages of project(), or call enable_language(CUDA)")
+  elseif(backend STREQUAL "hip")
     add_custom_command(
       OUTPUT ${file}.o DEPFILE ${file}.o.d DEPENDS ${file} VERBATIM
       COMMAND ${HALOSCOPE_HIPCC} ${haloscope_hip_architectures} -std=c++20 -O3 -fPIC -ffp-contract=off

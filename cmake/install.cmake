@@ -54,6 +54,13 @@ install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT c
 install(FILES ${PROJECT_BINARY_DIR}/generated/haloscope/which_mpi.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope COMPONENT c)
 install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cxx PATTERN "*.h" EXCLUDE)
+# haloscope_add_app() compiles the kernels of apps against headers that no other program includes.
+set(app_headers ${CMAKE_INSTALL_DATAROOTDIR}/haloscope/app)
+foreach(folder core device field kernels pack)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/haloscope/${folder} DESTINATION ${app_headers}/haloscope COMPONENT cxx
+          FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/haloscope_add_app.cmake DESTINATION ${package_dir} COMPONENT cxx)
 if(TARGET haloscope_fortran)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/fortran/
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran COMPONENT fortran)

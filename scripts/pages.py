@@ -93,6 +93,7 @@ WHAT = {
     "auto": "exchange and step by `auto` after its trials, over those of the fastest transport that it tries",
     "overhead": "what the runner adds to a step written out by hand",
     "view": "exchanges of a user's own arrays, over those of the library's fields",
+    "own_app": "kernels that `haloscope_add_app()` makes of an app from outside, against its plain function",
     "stepper_order": "7-point sweep of a Stepper, boxes in strips over whole boxes",
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
     "python": "a call of the Python exchange that has nothing to move",

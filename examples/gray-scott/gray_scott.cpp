@@ -1,9 +1,11 @@
 // Gray-Scott: two substances that diffuse and react. Both fields travel in one exchange.
-//   haloscope run --program ./gray-scott gray-scott --strategy 'ordered/*' --schedule bulk,split --depth 1,2
 #include <haloscope/app.hpp>
-#include <haloscope/main.hpp>
+#include <haloscope/device/kernels.hpp>
+#include <haloscope/kernels/kernel.hpp>
 
-using namespace haloscope;
+namespace haloscope {
+
+extern const AppKernels gray_scott_kernels;  // made by haloscope_add_app()
 
 namespace {
 
@@ -27,6 +29,37 @@ void react(const SweepArgs& args) {
     }
 }
 
+/// Runs the kernels of kernels.hpp and device.hpp, or the plain function above.
+class Reaction final : public Sweeper {
+ public:
+  explicit Reaction(const KernelContext& context) : plain_(context.problem.form == "plain") {
+    const Parameters& set = context.problem.parameters;
+    int i = 0;
+    for (const char* name : {"feed", "kill", "du", "dv", "dt"}) rates_[i++] = set.real(name);
+    if (!plain_) kernel_ = find_kernel("gray-scott", context.problem.real, context.isa);
+  }
+  void sweep(const SweepArgs& args) override {
+    if (plain_ && args.device == nullptr) return react(args);
+    Operand operands[2];
+    for (int q : {u, v}) {
+      const auto from = args.read<double, 2>(q);
+      const auto to = args.write<double, 2>(q);
+      operands[q] = {.from = from.origin, .to = to.origin, .row = to.row};
+    }
+    KernelArgs k;
+    k.operands = operands;
+    k.weights = rates_;
+    k.region = k.points = args.region;
+    args.device != nullptr ? args.device->run(k) : kernel_.sweep(k);
+  }
+  std::string isa() const override { return kernel_.isa; }
+
+ private:
+  bool plain_;
+  double rates_[5];
+  Kernel kernel_;
+};
+
 /// Everywhere u = 1 and v = 0, but for a square in the middle.
 InitialValue spot(const Problem& problem, int quantity) {
   const Index cells = problem.grid.cells;
@@ -36,7 +69,7 @@ InitialValue spot(const Problem& problem, int quantity) {
   };
 }
 
-App gray_scott() {
+App make_app() {
   App app;
   app.name = "gray-scott";
   app.summary = "two substances that diffuse and react, in 2D";
@@ -52,6 +85,11 @@ App gray_scott() {
                     {.name = "du", .value = 0.2, .help = "Diffusion of u.", .least = 0, .most = 0.25},
                     {.name = "dv", .value = 0.1, .help = "Diffusion of v.", .least = 0, .most = 0.25},
                     {.name = "dt", .value = 1.0, .help = "Time step.", .least = 0, .most = 1}};
+  app.forms = {"vector", "plain"};
+  app.kernels = &gray_scott_kernels;
+  app.open = [](const KernelContext& context) { return std::make_unique<Reaction>(context); };
+  app.device = [](const Problem&) { return DeviceKernel{"gray-scott", {}}; };
+  app.device_levels = 1;
   app.initials = {"spot"};
   app.starts_random = false;
   app.initial = spot;
@@ -60,4 +98,9 @@ App gray_scott() {
 
 }  // namespace
 
-int main(int argc, char** argv) { return rank_main(argc, argv, {gray_scott()}); }
+const App& gray_scott_app() {
+  static const App app = make_app();
+  return app;
+}
+
+}  // namespace haloscope

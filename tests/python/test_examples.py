@@ -161,6 +161,20 @@ def test_two_fields_run_by_every_schedule_strategy_and_depth_like_reference(gray
     assert len({r["verification"]["checksum"] for r in found if r["request"].get("depth", 1) == 2}) == 1
 
 
+def test_kernels_of_an_app_from_outside_run_by_the_best_instruction_set_with_the_bits_of_its_function(gray_scott):
+    found = gray_scott.measured("--ranks", "1,2", "--form", "vector,plain", "--repetitions", "1")
+    best = json.loads(run(gray_scott.program, "--info"))["isas"][0]
+    assert {(r["request"]["form"], r["environment"]["isa"]) for r in found} == {("vector", best), ("plain", "")}
+    assert len({r["verification"]["checksum"] for r in found}) == 1
+
+
+def test_kernels_of_an_app_from_outside_run_on_devices_like_reference(gray_scott):
+    found = gray_scott.measured(
+        "--ranks", "2", "--device", "host", "--strategy", "ordered/staged", "--schedule", "bulk,streams"
+    )
+    assert len(found) == 2 and {r["verification"]["status"] for r in found} == {"passed"}
+
+
 def test_two_stages_run_by_every_schedule_each_stage_with_a_strategy_of_its_own(wave):
     found = wave.measured(
         "--ranks",

@@ -1,0 +1,9 @@
+// The program that runs and measures Gray-Scott.
+//   haloscope run --program ./gray-scott gray-scott --strategy 'ordered/*' --schedule bulk,split --depth 1,2
+#include <haloscope/main.hpp>
+
+namespace haloscope {
+const App& gray_scott_app();
+}
+
+int main(int argc, char** argv) { return haloscope::rank_main(argc, argv, {haloscope::gray_scott_app()}); }
