@@ -15,9 +15,9 @@
 #include "gpu_overlap.hpp"
 #include "gpu_rig.hpp"
 #include "haloscope/apps/built_in.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/model/normal.hpp"
 
 namespace haloscope::bench {

@@ -4,11 +4,11 @@
 #include <mpi.h>
 
 #include "haloscope/apps/built_in.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/runner/runner.hpp"
-#include "haloscope/schedule.hpp"
 #include "haloscope/transport/link_tags.hpp"
 #include "harness.hpp"
 

@@ -1,7 +1,7 @@
 // Figure `own_app`: the kernels that haloscope_add_app() makes of an app from outside against its plain function, by the
 // app of examples/gray-scott. One time step of two fields on one core, in the cache of a core and in memory.
-#include "haloscope/app.hpp"
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/app.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "harness.hpp"
 
 namespace haloscope {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/simulate/simulator.hpp"
 #include "harness.hpp"
 

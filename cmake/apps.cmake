@@ -19,7 +19,7 @@ foreach(name ${names})
 endforeach()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/built_in.cpp @ONLY CONTENT [[
 // The apps of this build.
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 #include "haloscope/apps/built_in.hpp"
 
 namespace haloscope {

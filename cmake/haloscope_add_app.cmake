@@ -63,7 +63,7 @@ function(haloscope_add_kernels name)
   if(isas OR backends)
     file(CONFIGURE OUTPUT ${folder}/kernels.cpp @ONLY CONTENT [[
 // The kernels of @name@.
-#include "haloscope/app_kernels.hpp"
+#include "haloscope/extend/app_kernels.hpp"
 
 namespace haloscope {
 @declarations@

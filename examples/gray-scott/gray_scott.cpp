@@ -1,6 +1,6 @@
 // Gray-Scott: two substances that diffuse and react. Both fields travel in one exchange.
-#include <haloscope/app.hpp>
 #include <haloscope/device/kernels.hpp>
+#include <haloscope/extend/app.hpp>
 #include <haloscope/kernels/kernel.hpp>
 
 namespace haloscope {

@@ -1,6 +1,6 @@
 // The program that runs and measures Gray-Scott.
 //   haloscope run --program ./gray-scott gray-scott --strategy 'ordered/*' --schedule bulk,split --depth 1,2
-#include <haloscope/main.hpp>
+#include <haloscope/extend/main.hpp>
 
 namespace haloscope {
 const App& gray_scott_app();

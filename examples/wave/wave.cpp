@@ -2,8 +2,8 @@
 // exchange, and ends in the energy, summed over all ranks.
 //   haloscope run --program ./wave wave --ranks 4 --schedule '*' --stage-strategies 'push=ordered/persistent'
 #include <cmath>
-#include <haloscope/app.hpp>
-#include <haloscope/main.hpp>
+#include <haloscope/extend/app.hpp>
+#include <haloscope/extend/main.hpp>
 
 using namespace haloscope;
 

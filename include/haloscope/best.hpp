@@ -12,6 +12,7 @@
 
 #include "haloscope/choice.hpp"
 #include "haloscope/field.hpp"
+#include "haloscope/grid.hpp"
 #include "haloscope/which_mpi.hpp"
 
 namespace haloscope {
@@ -73,5 +74,31 @@ Best best(const BestRequest& request);
 /// The same for all ranks of a communicator: rank 0 answers its own request, the others wait for the answer.
 /// Collective over `comm`; two broadcasts. All ranks get the same answer, or the same error.
 Best best(MPI_Comm comm, const BestRequest& request);
+
+/// Returns the strategy, schedule, depth and substeps that a machine profile predicts fastest, for a field of points
+/// T that is not yet allocated, with the halo and memory that the field then needs. Collective over the grid's
+/// communicator.
+/// @param profile  path of a machine profile, as `haloscope calibrate` writes it.
+/// @throws as best(const BestRequest&), on all ranks; UsageError for points not of 4 or 8 bytes.
+/// Cost: rank 0 prices every choice (see best(const BestRequest&)); two broadcasts. Call it once, at start-up.
+template <class T, int D>
+Best best(const Grid<D>& grid, const std::string& profile, const BestOptions& options = {}) {
+  const Quantity quantity{"u", static_cast<int>(sizeof(T))};
+  return best(grid.comm(), best_request(grid.layout(), quantity, profile, options));
+}
+
+/// The same for an existing field: only depths that its halo has room for, and no strategy that needs shared memory
+/// where it has none. With the result, Stepper(grid, {field}, best.choice, sweep) works, and so does
+/// make_exchange(grid, {field}, best.choice.strategy, {.width = best.halo}).
+/// Only the field's type, halo and memory matter; the sweep is taken from an app (see BestOptions).
+template <int D>
+Best best(const Grid<D>& grid, const FieldRef& field, const std::string& profile, const BestOptions& options = {}) {
+  BestRequest request = best_request(grid.layout(), field.quantity, profile, options);
+  request.halo = field.low[0];
+  for (std::size_t d = 0; d < D; ++d) request.halo = std::min({request.halo, field.low[d], field.high[d]});
+  for (const SlotView& slot : field.slots)
+    request.shared_memory = request.shared_memory && in_shared_memory(slot.origin);
+  return best(grid.comm(), request);
+}
 
 }  // namespace haloscope

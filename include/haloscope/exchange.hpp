@@ -10,8 +10,8 @@
 
 #include "haloscope/device_stream.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/field.hpp"
-#include "haloscope/plan.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/view.hpp"
 #include "haloscope/which_mpi.hpp"

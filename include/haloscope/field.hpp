@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/view.hpp"
 #include "haloscope/which_mpi.hpp"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/plan.hpp"
-#include "haloscope/words.hpp"
+#include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/words.hpp"
 
 namespace haloscope {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 
 namespace haloscope {
 

@@ -5,11 +5,11 @@
 
 #include <array>
 
-#include "haloscope/both_sides.hpp"
 #include "haloscope/device_stream.hpp"
-#include "haloscope/parameters.hpp"
-#include "haloscope/plan.hpp"
-#include "haloscope/real.hpp"
+#include "haloscope/extend/both_sides.hpp"
+#include "haloscope/extend/parameters.hpp"
+#include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/real.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

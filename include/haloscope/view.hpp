@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "haloscope/box.hpp"
-#include "haloscope/words.hpp"
+#include "haloscope/extend/words.hpp"
 
 namespace haloscope {
 

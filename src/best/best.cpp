@@ -2,15 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/comm/together.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
 #include "haloscope/model/best.hpp"
-#include "haloscope/topology.hpp"
 
 namespace haloscope {
 

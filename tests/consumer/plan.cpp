@@ -1,6 +1,6 @@
 // Plans without MPI: the messages of rank 0 of 8 in one exchange of a 64^3 grid.
 #include <cstdio>
-#include <haloscope/plan.hpp>
+#include <haloscope/extend/plan.hpp>
 
 int main() {
   const haloscope::GridSpec grid{3, {64, 64, 64}, {true, true, true}};

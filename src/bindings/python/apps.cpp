@@ -7,8 +7,8 @@
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/model/json.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope::bridge {
 

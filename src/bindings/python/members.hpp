@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "haloscope/core/text.hpp"
-#include "haloscope/words.hpp"
+#include "haloscope/extend/words.hpp"
 
 namespace haloscope::bridge {
 

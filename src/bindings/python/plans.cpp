@@ -7,8 +7,8 @@
 #include "haloscope/core/app_json.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/choice_fields.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/model/ranks.hpp"
-#include "haloscope/schedule.hpp"
 
 namespace haloscope::bridge {
 

@@ -5,7 +5,7 @@
 
 #include "bindings/python/entry.hpp"
 #include "bindings/python/values.hpp"
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/model/advise.hpp"
 
 namespace haloscope::bridge {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "bindings/python/members.hpp"
+#include "haloscope/extend/program.hpp"
 #include "haloscope/model/costed_candidate.hpp"
-#include "haloscope/program.hpp"
 
 namespace haloscope {
 HALOSCOPE_WORDS(Lane, "lane", "main", "comm", "sweep_stream", "halo_stream");

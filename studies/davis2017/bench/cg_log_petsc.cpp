@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "haloscope/core/clock.hpp"
-#include "haloscope/reproducible_sum.hpp"
+#include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "petsc_cg.hpp"
 

@@ -3,7 +3,7 @@
 // First it compares the residuals of the first iterations, and how many iterations a tolerance takes.
 #include <cmath>
 
-#include "haloscope/reproducible_sum.hpp"
+#include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "harness.hpp"
 #include "petsc_cg.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope::bench {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "haloscope/apps/kernel_sweeper.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "schroeter2021/app/problem.hpp"
 #include "schroeter2021/app/work_meter.hpp"
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include "haloscope/app_kernels.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/app_kernels.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/watch/texts.hpp"
 #include "haloscope/rank/watch/timeline.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "haloscope/core/clock.hpp"
-#include "haloscope/words.hpp"
+#include "haloscope/extend/words.hpp"
 
 namespace haloscope {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <set>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 namespace {

@@ -1,7 +1,7 @@
 // Quantities that live within a step, and the stages between which they live.
 #include <gtest/gtest.h>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/stage.hpp"
 #include "stage_apps.hpp"
 

@@ -5,12 +5,12 @@
 #include <map>
 
 #include "haloscope/error.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/model/best.hpp"
 #include "haloscope/model/network.hpp"
 #include "haloscope/model/ranks.hpp"
 #include "haloscope/model/sampling.hpp"
 #include "haloscope/model/traffic.hpp"
-#include "haloscope/schedule.hpp"
 
 namespace haloscope::model {
 namespace {

@@ -1,5 +1,5 @@
 // Sums of parts are exact, so the order of terms changes no bit; and they are close to the true sum.
-#include "haloscope/reproducible_sum.hpp"
+#include "haloscope/extend/reproducible_sum.hpp"
 
 #include <gtest/gtest.h>
 

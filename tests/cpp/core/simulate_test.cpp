@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "haloscope/error.hpp"
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/simulate/event_queue.hpp"
 #include "haloscope/simulate/simulator.hpp"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope::test {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "haloscope/error.hpp"
-#include "haloscope/parameters.hpp"
+#include "haloscope/extend/parameters.hpp"
 
 namespace haloscope {
 namespace {

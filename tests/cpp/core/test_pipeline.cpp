@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/core/check.hpp"
-#include "haloscope/schedule.hpp"
-#include "haloscope/transport_traits.hpp"
+#include "haloscope/extend/candidate.hpp"
+#include "haloscope/extend/schedule.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

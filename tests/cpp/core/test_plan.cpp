@@ -4,8 +4,8 @@
 #include <random>
 
 #include "haloscope/error.hpp"
-#include "haloscope/plan.hpp"
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/strategy.hpp"
 #include "published.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "haloscope/error.hpp"
-#include "haloscope/reorder.hpp"
+#include "haloscope/extend/reorder.hpp"
 
 namespace haloscope {
 namespace {

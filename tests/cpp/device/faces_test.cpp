@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "device/here.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/device_ops.hpp"
-#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 namespace {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "device/here.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "kernels/reference.hpp"
 
 namespace haloscope::device {

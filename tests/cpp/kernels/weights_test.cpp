@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 namespace {

@@ -3,7 +3,7 @@
 #include <deque>
 
 #include "haloscope/exchange.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "link_rig.hpp"
 #include "step_rig.hpp"
 

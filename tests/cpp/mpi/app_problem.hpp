@@ -1,7 +1,7 @@
 // A small problem of an app on all ranks, as the strategy matrices choose it.
 #pragma once
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {

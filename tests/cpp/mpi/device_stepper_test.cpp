@@ -10,9 +10,9 @@
 #include <stdexcept>
 
 #include "faulty_device.hpp"
+#include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
-#include "haloscope/reproducible_sum.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {

@@ -8,8 +8,8 @@
 #include "app_problem.hpp"
 #include "faulty_device.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/rank/measure/run.hpp"
-#include "haloscope/schedule.hpp"
 
 namespace haloscope {
 namespace {

@@ -1,8 +1,8 @@
 // Neighbourhood collectives on random exchanges, and in cases that libraries get wrong: one rank is every neighbour of
 // another.
 #include "allocation_counter.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {

@@ -1,8 +1,8 @@
 // One-sided transports make the calls that characterise each form of synchronisation, counted in front of MPI.
 #include <algorithm>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "pmpi_counter.hpp"
 #include "rma_cases.hpp"
 

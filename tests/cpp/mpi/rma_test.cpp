@@ -7,9 +7,9 @@
 #include <random>
 
 #include "allocation_counter.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "rma_cases.hpp"
 
 namespace haloscope::test {

@@ -10,7 +10,7 @@
 #include "app_problem.hpp"
 #include "device_rig.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/schedule.hpp"
 
 namespace haloscope::test {
 namespace {

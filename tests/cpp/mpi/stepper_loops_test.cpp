@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "allocation_counter.hpp"
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/stepper.hpp"
 #include "link_rig.hpp"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "toy_profile.hpp"
 
 namespace haloscope {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <tuple>
 
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

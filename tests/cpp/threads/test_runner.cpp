@@ -6,14 +6,14 @@
 #include <map>
 #include <thread>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/spin.hpp"
+#include "haloscope/extend/candidate.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/runner.hpp"
-#include "haloscope/schedule.hpp"
 #include "threads/mailbox_link.hpp"
 
 namespace haloscope {

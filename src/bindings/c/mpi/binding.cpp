@@ -1,11 +1,11 @@
 // Collective calls that bindings need, so that they need no calls of MPI.
-#include "haloscope/agree.hpp"
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/comm/same_request.hpp"
 #include "haloscope/comm/together.hpp"
-#include "haloscope/topology.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
 
 namespace haloscope::c {
 namespace {

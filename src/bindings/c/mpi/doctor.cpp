@@ -1,10 +1,10 @@
 // The examination of the C interface.
 #include "haloscope/doctor.hpp"
 
-#include "haloscope/agree.hpp"
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/topology.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
 
 using namespace haloscope::c;
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "haloscope/agree.hpp"
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/running.hpp"
-#include "haloscope/topology.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
 
 static_assert(HS_CALL_ACCUMULATE == static_cast<int>(haloscope::Exchange::Shared::accumulate) &&
               HS_CALL_CHECK_CLEAN == static_cast<int>(haloscope::Exchange::Shared::check_clean) &&

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "haloscope/agree.hpp"
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/topology.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
 
 namespace haloscope::c {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 #include "haloscope/kernels/kernel.hpp"
 
 namespace haloscope {

@@ -1,7 +1,7 @@
 #include "haloscope/apps/star.hpp"
 
 #include "haloscope/apps/kernel_sweeper.hpp"
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 

@@ -1,7 +1,7 @@
 // Stencils of free weights on a star: laplace2d and laplace3d.
 #pragma once
 
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 namespace haloscope {
 

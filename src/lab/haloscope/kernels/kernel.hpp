@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "haloscope/core/kernel_args.hpp"
-#include "haloscope/real.hpp"
+#include "haloscope/extend/real.hpp"
 
 namespace haloscope {
 

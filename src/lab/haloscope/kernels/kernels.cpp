@@ -1,7 +1,7 @@
 // Chooses kernels by form, scalar type and the instruction sets of this CPU.
-#include "haloscope/app_kernels.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/app_kernels.hpp"
 #include "haloscope/kernels/isa_table.hpp"
 #include "haloscope/kernels/kernel_table.hpp"
 

@@ -1,4 +1,4 @@
-#include "haloscope/main.hpp"
+#include "haloscope/extend/main.hpp"
 
 #include <fcntl.h>
 #include <mpi.h>

@@ -1,5 +1,5 @@
 // haloscope-rank: the MPI program of the apps of this build.
-#include "haloscope/main.hpp"
+#include "haloscope/extend/main.hpp"
 #include "haloscope/rank/request_kinds.hpp"
 
 int main(int argc, char** argv) {

@@ -1,7 +1,7 @@
 // The kinds of requests that this program serves.
 #pragma once
 
-#include "haloscope/request_kind.hpp"
+#include "haloscope/extend/request_kind.hpp"
 
 namespace haloscope {
 

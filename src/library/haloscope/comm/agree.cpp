@@ -1,4 +1,4 @@
-#include "haloscope/agree.hpp"
+#include "haloscope/extend/agree.hpp"
 
 #include <array>
 #include <cstring>

@@ -1,8 +1,8 @@
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/same_request.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/field/field.hpp"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 namespace {

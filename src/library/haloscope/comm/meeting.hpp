@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/layout.hpp"
-#include "haloscope/plan.hpp"
 
 namespace haloscope {
 

@@ -1,10 +1,9 @@
-#include "haloscope/topology.hpp"
+#include "haloscope/extend/topology.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <string>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -12,6 +11,7 @@
 #include "haloscope/comm/together.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 

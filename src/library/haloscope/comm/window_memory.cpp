@@ -1,8 +1,8 @@
 #include "haloscope/comm/window_memory.hpp"
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/out_of_memory.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/field/memory.hpp"
 
 namespace haloscope {

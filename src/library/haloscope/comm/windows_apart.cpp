@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 

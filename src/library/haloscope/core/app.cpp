@@ -1,11 +1,11 @@
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 #include <algorithm>
 #include <deque>
 
-#include "haloscope/app_kernels.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/app_kernels.hpp"
 
 namespace haloscope {
 

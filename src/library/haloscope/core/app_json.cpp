@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 namespace haloscope {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/program.hpp"
+#include "haloscope/extend/program.hpp"
 
 namespace haloscope {
 

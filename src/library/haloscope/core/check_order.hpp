@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/program.hpp"
+#include "haloscope/extend/program.hpp"
 
 namespace haloscope {
 

@@ -1,12 +1,11 @@
-#include "haloscope/choice.hpp"
-
 #include <algorithm>
 
 #include "haloscope/core/backend_names.hpp"
 #include "haloscope/core/bounds.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport_traits.hpp"
+#include "haloscope/extend/candidate.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 
 namespace haloscope {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "haloscope/both_sides.hpp"
+#include "haloscope/extend/both_sides.hpp"
 #include "haloscope/stage.hpp"
 
 namespace haloscope {

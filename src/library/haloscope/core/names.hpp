@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/words.hpp"
+#include "haloscope/extend/words.hpp"
 
 namespace haloscope {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/layout.hpp"
-#include "haloscope/plan.hpp"
 
 namespace haloscope {
 

@@ -1,4 +1,4 @@
-#include "haloscope/parameters.hpp"
+#include "haloscope/extend/parameters.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 
 namespace haloscope {
 

@@ -1,4 +1,4 @@
-#include "haloscope/program.hpp"
+#include "haloscope/extend/program.hpp"
 
 namespace haloscope {
 

@@ -1,4 +1,4 @@
-#include "haloscope/reorder.hpp"
+#include "haloscope/extend/reorder.hpp"
 
 #include <algorithm>
 #include <array>

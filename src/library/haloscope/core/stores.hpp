@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 

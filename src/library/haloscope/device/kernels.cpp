@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "haloscope/app_kernels.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/app_kernels.hpp"
 
 namespace haloscope::device {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "haloscope/both_sides.hpp"
+#include "haloscope/extend/both_sides.hpp"
 
 namespace haloscope::device {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/field/memory.hpp"
-#include "haloscope/plan.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/field/arrangement.hpp"
 #include "haloscope/field/memory.hpp"
-#include "haloscope/plan.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

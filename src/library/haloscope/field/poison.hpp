@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "haloscope/both_sides.hpp"
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/both_sides.hpp"
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/plan.hpp"
-#include "haloscope/share.hpp"
+#include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/share.hpp"
 
 namespace haloscope {
 

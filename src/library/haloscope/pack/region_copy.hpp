@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/pack/block_copy.hpp"
-#include "haloscope/plan.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

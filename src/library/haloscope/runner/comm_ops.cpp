@@ -1,9 +1,9 @@
 #include "haloscope/runner/comm_ops.hpp"
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/settle.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/pack/region_copy.hpp"
 
 namespace haloscope {

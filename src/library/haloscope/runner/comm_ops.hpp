@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/extend/program.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/pack/block_copy.hpp"
-#include "haloscope/program.hpp"
-#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

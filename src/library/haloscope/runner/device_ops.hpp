@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "haloscope/device/device.hpp"
-#include "haloscope/program.hpp"
+#include "haloscope/extend/program.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/runner/device_rings.hpp"
 #include "haloscope/runner/trace.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

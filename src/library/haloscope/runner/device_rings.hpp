@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "haloscope/device/device.hpp"
+#include "haloscope/extend/program.hpp"
 #include "haloscope/pack/block_copy.hpp"
-#include "haloscope/program.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

@@ -14,7 +14,7 @@
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
-#include "haloscope/topology.hpp"
+#include "haloscope/extend/topology.hpp"
 
 namespace haloscope {
 namespace {

@@ -8,18 +8,18 @@
 #include <string_view>
 #include <utility>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/own_comm.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/comm/shared_failure.hpp"
 #include "haloscope/device/device.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
 #include "haloscope/runner/memory_space.hpp"
 #include "haloscope/runner/overrides.hpp"
 #include "haloscope/runner/prepared_exchange.hpp"
 #include "haloscope/runner/sequence.hpp"
-#include "haloscope/topology.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {

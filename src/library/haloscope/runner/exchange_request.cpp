@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/same_request.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/transport/views.hpp"
 

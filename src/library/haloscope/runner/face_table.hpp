@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "haloscope/device/kernels.hpp"
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 
 namespace haloscope {
 

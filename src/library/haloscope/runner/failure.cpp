@@ -3,8 +3,8 @@
 #include <set>
 #include <vector>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 namespace {

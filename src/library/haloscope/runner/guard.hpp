@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "haloscope/device_stream.hpp"
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/field/poison.hpp"
 #include "haloscope/layout.hpp"
-#include "haloscope/plan.hpp"
 #include "haloscope/runner/device_poison.hpp"
 #include "haloscope/view.hpp"
 

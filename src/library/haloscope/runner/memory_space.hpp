@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "haloscope/device/device.hpp"
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/view.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

@@ -4,7 +4,6 @@
 #include <new>
 #include <utility>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/meeting.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -12,10 +11,11 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/schedule.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/runner/failure.hpp"
-#include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

@@ -13,11 +13,11 @@
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/comm/shared_failure.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/device_lane.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 
 namespace haloscope {
 

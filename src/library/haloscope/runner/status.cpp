@@ -8,7 +8,7 @@
 #include <new>
 
 #include "haloscope/error.hpp"
-#include "haloscope/program.hpp"
+#include "haloscope/extend/program.hpp"
 
 namespace haloscope {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/schedule/builder.hpp"
 
 namespace haloscope {

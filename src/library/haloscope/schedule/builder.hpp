@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/schedule.hpp"
 
 namespace haloscope {
 

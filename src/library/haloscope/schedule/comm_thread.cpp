@@ -1,4 +1,4 @@
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/schedule/builder.hpp"
 
 namespace haloscope {

@@ -1,8 +1,8 @@
 #include <array>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/schedule/builder.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "haloscope/choice.hpp"
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/candidate.hpp"
+#include "haloscope/extend/schedule.hpp"
 
 namespace haloscope {
 

@@ -1,6 +1,6 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/schedule.hpp"
 
 namespace haloscope {
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/denormals.hpp"
 #include "haloscope/device/stream_blocker.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/transport/composite.hpp"
 
 namespace haloscope {

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/comm/own_comm.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/reduce/reducer.hpp"
-#include "haloscope/stepper/device_fields.hpp"
-#include "haloscope/stepper/device_numbers.hpp"
 #include "haloscope/runner/comm_ops.hpp"
 #include "haloscope/runner/runner.hpp"
+#include "haloscope/stepper/device_fields.hpp"
+#include "haloscope/stepper/device_numbers.hpp"
 #include "haloscope/transport/link_tags.hpp"
 
 namespace haloscope {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/device/staging_buffers.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/field/arrangement.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/device_ops.hpp"

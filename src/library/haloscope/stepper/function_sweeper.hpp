@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 namespace haloscope {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/choice.hpp"
-#include "haloscope/stepper/bound_stage.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/stage.hpp"
+#include "haloscope/stepper/bound_stage.hpp"
 
 namespace haloscope {
 

@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/library_comm.hpp"
@@ -18,14 +17,15 @@
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/stores.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/runner/exchange_request.hpp"
+#include "haloscope/runner/failure.hpp"
+#include "haloscope/runner/overrides.hpp"
 #include "haloscope/stepper/bound_stage.hpp"
 #include "haloscope/stepper/counted_series.hpp"
 #include "haloscope/stepper/function_sweeper.hpp"
 #include "haloscope/stepper/stepper_device.hpp"
 #include "haloscope/stepper/stepper_guard.hpp"
-#include "haloscope/runner/exchange_request.hpp"
-#include "haloscope/runner/failure.hpp"
-#include "haloscope/runner/overrides.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "haloscope/error.hpp"
-#include "haloscope/schedule.hpp"
+#include "haloscope/extend/schedule.hpp"
 
 namespace haloscope {
 

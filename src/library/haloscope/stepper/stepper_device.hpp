@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "haloscope/choice.hpp"
-#include "haloscope/stepper/device_fields.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/runner/memory_space.hpp"
+#include "haloscope/stepper/device_fields.hpp"
 
 namespace haloscope {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/stepper/bound_stage.hpp"
 
 namespace haloscope {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/stepper/halo_poison.hpp"
 #include "haloscope/view.hpp"

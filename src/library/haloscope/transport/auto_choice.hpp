@@ -13,7 +13,7 @@
 
 #include "haloscope/comm/maximum.hpp"
 #include "haloscope/core/clock.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/transport/trial_rounds.hpp"
 
 namespace haloscope {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 
 namespace haloscope {
 

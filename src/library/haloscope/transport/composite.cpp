@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/transport/shared/shared_link.hpp"
 
 namespace haloscope {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

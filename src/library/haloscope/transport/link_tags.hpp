@@ -3,7 +3,7 @@
 
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 
 namespace haloscope {
 

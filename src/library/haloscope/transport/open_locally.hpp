@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "haloscope/agree.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/transport.hpp"
 
 namespace haloscope {
 

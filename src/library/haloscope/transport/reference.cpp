@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/own_comm.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

@@ -1,7 +1,7 @@
-#include "haloscope/agree.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/field/overlap.hpp"
-#include "haloscope/transport.hpp"
 
 namespace haloscope {
 

@@ -6,7 +6,7 @@
 
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport_traits.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 
 namespace haloscope::model {
 

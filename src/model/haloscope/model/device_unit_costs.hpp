@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/model/profile.hpp"
 #include "haloscope/model/range.hpp"
 

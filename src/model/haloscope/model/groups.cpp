@@ -4,8 +4,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/model/sampling.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope::model {
 

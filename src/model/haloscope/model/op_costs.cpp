@@ -6,9 +6,9 @@
 #include <set>
 
 #include "haloscope/core/stores.hpp"
+#include "haloscope/extend/share.hpp"
 #include "haloscope/model/device_op_costs.hpp"
 #include "haloscope/model/refetch.hpp"
-#include "haloscope/share.hpp"
 
 namespace haloscope::model {
 

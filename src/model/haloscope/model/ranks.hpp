@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/model/placement.hpp"
 #include "haloscope/model/profile.hpp"
 #include "haloscope/model/traffic.hpp"

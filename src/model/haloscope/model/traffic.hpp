@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "haloscope/program.hpp"
+#include "haloscope/extend/program.hpp"
 
 namespace haloscope::model {
 

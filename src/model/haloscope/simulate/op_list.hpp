@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "haloscope/extend/program.hpp"
 #include "haloscope/layout.hpp"
-#include "haloscope/program.hpp"
 #include "haloscope/simulate/network.hpp"
 
 namespace haloscope::simulate {

@@ -1,16 +1,16 @@
 // cg3d: the method of conjugate gradients without preconditioner for the seven-point Laplacian in 3D, zero on all sides
 // (Davis 2017, chapter 7; with a single reduction: D'Azevedo, Eijkhout and Romine 1993; pipelined: Ghysels and Vanroose
 // 2014).
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "davis2017/app/cg3d/operands.hpp"
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
+#include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/kernels/kernel.hpp"
-#include "haloscope/reproducible_sum.hpp"
 
 namespace haloscope {
 

@@ -1,6 +1,6 @@
 // hydro3d: compressible gas on a staggered grid, a Lagrangian step of sub-cycles and a remap dimension by dimension.
 // Its stages, exchanges and collectives are those of the hydrodynamics code that Davis 2017 models (chapter 4).
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,8 @@
 
 #include "davis2017/app/hydro3d/clock.hpp"
 #include "davis2017/app/hydro3d/states.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/device/kernels.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/kernels/kernel.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "davis2017/app/hydro3d/fields.hpp"
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 namespace haloscope::hydro {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 #include "haloscope/sweep.hpp"
 
 namespace haloscope::hydro {

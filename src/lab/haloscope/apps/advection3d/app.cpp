@@ -3,8 +3,8 @@
 
 #include "haloscope/apps/advection3d/weights.hpp"
 #include "haloscope/apps/kernel_sweeper.hpp"
-#include "haloscope/choice.hpp"
 #include "haloscope/core/text.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 

@@ -9,15 +9,15 @@
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/rank/calibrate/sampler.hpp"
 #include "haloscope/rank/calibrate/sweeps.hpp"
 #include "haloscope/rank/measure/bare_exchange.hpp"
 #include "haloscope/rank/measure/environment.hpp"
-#include "haloscope/rank/request_kinds.hpp"
 #include "haloscope/rank/measure/run.hpp"
-#include "haloscope/schedule.hpp"
+#include "haloscope/rank/request_kinds.hpp"
 #include "haloscope/transport/composite.hpp"
 
 namespace haloscope {

@@ -6,13 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/library_comm.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/layout.hpp"
-#include "haloscope/plan.hpp"
 #include "haloscope/runner/comm_ops.hpp"
-#include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
 #include "haloscope/transport/link_tags.hpp"
 

@@ -8,13 +8,13 @@
 #include <set>
 #include <thread>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/rank/measure/build_config.hpp"
 

@@ -11,8 +11,10 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/topology.hpp"
 #include "haloscope/rank/measure/barrier.hpp"
 #include "haloscope/rank/measure/environment.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "haloscope/rank/measure/sequential.hpp"
 #include "haloscope/rank/measure/steps.hpp"
 #include "haloscope/rank/measure/timers.hpp"
@@ -20,8 +22,6 @@
 #include "haloscope/rank/watch/clock_sampler.hpp"
 #include "haloscope/rank/watch/events.hpp"
 #include "haloscope/rank/watch/timeline.hpp"
-#include "haloscope/rank/measure/run.hpp"
-#include "haloscope/topology.hpp"
 
 namespace haloscope {
 

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "haloscope/extend/request_kind.hpp"
 #include "haloscope/rank/measure/request.hpp"
 #include "haloscope/rank/watch/inject.hpp"
 #include "haloscope/rank/watch/watchdog.hpp"
-#include "haloscope/request_kind.hpp"
 
 namespace haloscope {
 

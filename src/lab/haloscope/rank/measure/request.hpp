@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 

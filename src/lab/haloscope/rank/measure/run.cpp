@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/stores.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/stepper/function_sweeper.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
 #include "haloscope/rank/measure/pipeline.hpp"
-#include "haloscope/topology.hpp"
+#include "haloscope/stepper/function_sweeper.hpp"
 
 namespace haloscope {
 

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/choice.hpp"
 #include "haloscope/comm/handles.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/field/field.hpp"
+#include "haloscope/rank/measure/temporaries.hpp"
+#include "haloscope/runner/runner.hpp"
 #include "haloscope/stepper/device_fields.hpp"
 #include "haloscope/stepper/halo_poison.hpp"
 #include "haloscope/stepper/stage_loop.hpp"
-#include "haloscope/rank/measure/temporaries.hpp"
-#include "haloscope/runner/runner.hpp"
 
 namespace haloscope {
 

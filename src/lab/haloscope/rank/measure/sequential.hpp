@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 

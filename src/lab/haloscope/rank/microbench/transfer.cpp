@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/measure/bare_exchange.hpp"
 #include "haloscope/runner/comm_ops.hpp"
-#include "haloscope/schedule.hpp"
 #include "haloscope/transport/composite.hpp"
 
 namespace haloscope {

@@ -5,7 +5,7 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
-#include "haloscope/topology.hpp"
+#include "haloscope/extend/topology.hpp"
 
 namespace haloscope {
 

@@ -8,7 +8,7 @@
 
 #include "haloscope/comm/long_wait.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
-#include "haloscope/program.hpp"
+#include "haloscope/extend/program.hpp"
 
 namespace haloscope {
 

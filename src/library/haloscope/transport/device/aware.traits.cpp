@@ -1,4 +1,4 @@
-#include "haloscope/transport_traits.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 
 namespace haloscope {
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/device/exchange.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"

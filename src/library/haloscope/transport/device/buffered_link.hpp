@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "haloscope/device/device.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 
 namespace haloscope {
 

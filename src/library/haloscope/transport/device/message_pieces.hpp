@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "haloscope/device/device.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 
 namespace haloscope {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 
 namespace haloscope {
 

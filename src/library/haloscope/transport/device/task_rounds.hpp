@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "haloscope/device/device.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/transport/device/task_link.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
 

@@ -1,5 +1,5 @@
 #include "haloscope/device/exchange.hpp"
-#include "haloscope/transport_traits.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

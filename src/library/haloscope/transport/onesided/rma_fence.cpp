@@ -6,9 +6,9 @@
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/settle.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/onesided/window.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

@@ -3,9 +3,9 @@
 #include <atomic>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/onesided/rma_passive.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

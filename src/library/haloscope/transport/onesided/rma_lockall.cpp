@@ -1,9 +1,9 @@
 // One-sided transfers inside one epoch to all ranks, from opening to closing: flushes complete them, or requests
 // (rget).
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/onesided/rma_passive.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/core/spin.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/onesided/window.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

@@ -1,7 +1,7 @@
 // Rules of one-sided transports for options that exclude each other.
 #pragma once
 
-#include "haloscope/transport_traits.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 
 namespace haloscope {
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <numeric>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
@@ -15,6 +14,7 @@
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "haloscope/comm/handles.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/block_copy.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
 
 namespace haloscope {

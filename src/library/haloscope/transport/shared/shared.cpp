@@ -1,10 +1,10 @@
 // Transport `shared`: loads and stores between the ranks of a node, with the modes of option words.
 
 #include "haloscope/core/names.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/transport/shared/shared_link.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {}  // namespace

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/pack/block_copy.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/transport/shared/flags.hpp"
 
 namespace haloscope {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "haloscope/comm/handles.hpp"
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 #include "haloscope/view.hpp"
 
 namespace haloscope {

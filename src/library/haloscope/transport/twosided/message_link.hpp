@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/extend/transport.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/block_copy.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
 
 namespace haloscope {

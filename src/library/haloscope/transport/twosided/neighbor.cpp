@@ -5,18 +5,18 @@
 #include <atomic>
 #include <map>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

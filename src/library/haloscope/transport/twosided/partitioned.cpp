@@ -6,19 +6,19 @@
 #include <array>
 #include <atomic>
 
-#include "haloscope/agree.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/comm/together.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
-#include "haloscope/transport.hpp"
 #include "haloscope/transport/open_locally.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

@@ -2,10 +2,10 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/transport.hpp"
+#include "haloscope/extend/transport.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/open_locally.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
-#include "haloscope/transport_traits.hpp"
 
 namespace haloscope {
 namespace {

@@ -2,7 +2,7 @@
 // loops.
 #include <vector>
 
-#include "haloscope/reproducible_sum.hpp"
+#include "haloscope/extend/reproducible_sum.hpp"
 #include "step_rig.hpp"
 
 namespace haloscope::test {

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "device/here.hpp"
-#include "haloscope/app_kernels.hpp"
 #include "haloscope/core/clock.hpp"
+#include "haloscope/extend/app_kernels.hpp"
 #include "vanecek2020/app/launches.hpp"
 
 namespace haloscope::device {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/reorder.hpp"
+#include "haloscope/extend/reorder.hpp"
 #include "haloscope/which_mpi.hpp"
 
 namespace haloscope {

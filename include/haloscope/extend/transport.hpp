@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/plan.hpp"
-#include "haloscope/share.hpp"
-#include "haloscope/transport_traits.hpp"
+#include "haloscope/extend/plan.hpp"
+#include "haloscope/extend/share.hpp"
+#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/view.hpp"
 #include "haloscope/which_mpi.hpp"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/extend/words.hpp"
 #include "haloscope/layout.hpp"
-#include "haloscope/words.hpp"
 
 namespace haloscope {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "haloscope/app.hpp"
+#include "haloscope/extend/app.hpp"
 
 namespace haloscope {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "haloscope/words.hpp"
+#include "haloscope/extend/words.hpp"
 
 namespace haloscope {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/parameters.hpp"
-#include "haloscope/program.hpp"
+#include "haloscope/extend/parameters.hpp"
+#include "haloscope/extend/program.hpp"
 #include "haloscope/stage.hpp"
 #include "haloscope/sweep.hpp"
 

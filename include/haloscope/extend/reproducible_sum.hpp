@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "haloscope/both_sides.hpp"
+#include "haloscope/extend/both_sides.hpp"
 
 namespace haloscope {
 

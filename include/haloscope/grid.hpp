@@ -1,0 +1,270 @@
+// Grids that are split over ranks, their fields, and views of a user's own arrays.
+#pragma once
+
+#include "haloscope/cxx20.hpp"
+
+#include <algorithm>
+#include <array>
+#include <complex>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "haloscope/error.hpp"
+#include "haloscope/exchange.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
+#include "haloscope/field.hpp"
+#include "haloscope/sweep.hpp"
+
+namespace haloscope {
+
+/// A value for each dimension, x first.
+template <class T, int D>
+using PerDimension = std::array<T, static_cast<std::size_t>(D)>;
+
+/// {0, 1, ...}
+template <int D>
+constexpr PerDimension<int, D> first_dimensions() {
+  PerDimension<int, D> all{};
+  for (std::size_t d = 0; d < all.size(); ++d) all[d] = static_cast<int>(d);
+  return all;
+}
+
+/// The number that points T are made of: T itself, a part of a complex number, an element of a std::array.
+template <class T>
+struct NumberIn {
+  using type = T;
+};
+template <class T>
+struct NumberIn<std::complex<T>> : NumberIn<T> {};
+template <class T, std::size_t N>
+struct NumberIn<std::array<T, N>> : NumberIn<T> {};
+
+/// Returns a quantity with points T.
+template <class T>
+Quantity quantity_of(const std::string& name, Centring centring) {
+  using Number = typename NumberIn<T>::type;
+  constexpr bool number = std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool> && sizeof(Number) <= 8;
+  Quantity quantity{name, static_cast<int>(sizeof(T)),
+                    std::is_integral_v<Number> ? ScalarType::integer : ScalarType::real, centring};
+  quantity.number_bytes = number ? static_cast<int>(sizeof(Number)) : -1;
+  return quantity;
+}
+
+template <int D>
+struct GridOptions {
+  PerDimension<std::int64_t, D> cells{};                   ///< global cells, x first, each >= 1
+  PerDimension<bool, D> periodic{};                        ///< dimensions that wrap around
+  std::string process_grid = D == 2 ? "square" : "cubic";  ///< rule or explicit "2x3"; see process_grid()
+  /// The dimensions, starting with the one along which rank numbers run fastest. Default: x fastest.
+  PerDimension<int, D> rank_order = first_dimensions<D>();
+  /// Ranks take other places where neighbours then share nodes and sockets, see reordered(). This affects only the
+  /// grid: `comm` stays as it is, and owned() returns the cells of each rank.
+  bool reorder = false;
+  std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
+};
+
+/// A global grid split over the ranks of a communicator.
+template <int D>
+class Grid {
+ public:
+  /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout
+  /// do, for anything but a communicator of one group of ranks, and for a communicator whose topology differs from
+  /// `options` in the places of ranks or in the periodic dimensions: see of_cartesian().
+  Grid(MPI_Comm comm, const GridOptions<D>& options) : Grid(comm, make(comm, options), options.nodes) {
+    refuse_other_topology(comm, layout_, options.process_grid);
+  }
+  /// Returns a grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as possible:
+  /// place, order of ranks and periods are the communicator's. Local.
+  /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not
+  ///                  split, such as the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
+  /// @param periodic  periods of dimensions that are not split; ignored for others.
+  /// @throws UsageError for a communicator without Cartesian topology, for axes that do not name each of its dimensions
+  ///         once (one of 1 process need not be named), and as Layout does.
+  static Grid of_cartesian(MPI_Comm cartesian, const PerDimension<std::int64_t, D>& cells,
+                           const PerDimension<int, D>& axes = first_dimensions<D>(), const std::vector<int>& nodes = {},
+                           const PerDimension<bool, D>& periodic = {}) {
+    return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, periodic), whole(axes)), nodes);
+  }
+  /// Returns a grid of which each rank of `comm` specifies its cells: uneven blocks, any order of ranks, and holes
+  /// (as over land).
+  /// Collective over `comm`; 48 bytes from each rank to all.
+  /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid lacks are
+  ///               ignored.
+  /// @param holes  true: cells may belong to no rank. Halos towards a hole are left alone, like halos beyond the
+  ///               grid's edge; exchanges that fill corners then have to be direct.
+  /// @throws UsageError on all ranks, as Layout of boxes does.
+  static Grid of_boxes(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
+                       Box own, bool holes = false, const std::vector<int>& nodes = {}) {
+    for (std::size_t d = D; d < 3; ++d) {
+      own.lo[d] = 0;
+      own.hi[d] = 1;
+    }
+    return Grid(comm, Layout(spec_of(cells, periodic), boxes_of_all(comm, own), holes), nodes);
+  }
+  MPI_Comm comm() const { return comm_; }
+  const Layout& layout() const { return layout_; }
+  int rank() const { return rank_; }
+  const std::vector<int>& nodes() const { return nodes_; }
+  /// Owned cells per dimension; local coordinates run from 0.
+  Index cells() const { return layout_.local_cells(rank_); }
+  /// Owned cells in global coordinates.
+  Box owned() const { return layout_.owned(rank_); }
+  /// True if halos on this side (0 low, 1 high) of dimension d are filled by an exchange.
+  bool has_neighbour(int d, int side) const { return layout_.has_neighbour(rank_, d, side); }
+
+ private:
+  Grid(MPI_Comm comm, Layout layout, const std::vector<int>& nodes)
+      : comm_(comm), layout_(std::move(layout)), nodes_(nodes), rank_(require_communicator(comm).rank) {}
+  static GridSpec spec_of(const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic) {
+    GridSpec spec;
+    spec.dims = D;
+    for (std::size_t d = 0; d < D; ++d) {
+      spec.cells[d] = cells[d];
+      spec.periodic[d] = periodic[d];
+    }
+    return spec;
+  }
+  static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
+    const int size = require_communicator(comm).size;
+    const GridSpec spec = spec_of(options.cells, options.periodic);
+    const Layout layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
+    return options.reorder ? reordered(layout, sites_of(comm, options.nodes)) : layout;
+  }
+  /// Returns a value for each of the three dimensions.
+  static std::array<int, 3> whole(const PerDimension<int, D>& some) {
+    std::array<int, 3> all{0, 1, 2};
+    std::copy(some.begin(), some.end(), all.begin());
+    return all;
+  }
+  MPI_Comm comm_;
+  Layout layout_;
+  std::vector<int> nodes_;
+  int rank_ = 0;
+};
+
+struct FieldOptions {
+  int halo = 1;   ///< ghost layers on every side, >= 0
+  int slots = 1;  ///< buffers, e.g. 2 for old and new, >= 1
+  std::string name = "u";
+  Centring centring = Centring::cell;
+  /// MemoryKind::shared: all ranks of the node can access it, as strategies `shared` and `shared:pull` require.
+  MemoryKind memory = MemoryKind::own;
+};
+
+/// A field on a grid: memory for all owned points and halos of every slot, placed for fast sweeps.
+template <class T, int D>
+class Field {
+  static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
+
+ public:
+  /// Zeroed. Local; in shared memory collective over the grid's communicator, as is the destructor, except during
+  /// stack unwinding: then it does not wait for other ranks, and the memory stays allocated.
+  /// @throws UsageError for negative halos or slots < 1; Error with the bytes needed and available where (shared)
+  ///         memory is exhausted, in shared memory on all ranks.
+  Field(const Grid<D>& grid, const FieldOptions& options)
+      : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
+                {quantity(options), options.halo, options.slots, options.memory}) {
+    ref_.quantity = quantity(options);
+    ref_.cells = grid.cells();
+    for (std::size_t d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;
+  }
+  FieldView<T, D> operator[](int slot) const {
+    const SlotView& v = memory_.slots().at(static_cast<std::size_t>(slot));
+    const auto size = static_cast<std::int64_t>(sizeof(T));
+    return {reinterpret_cast<T*>(v.origin), v.stride[1] / size, v.stride[2] / size};
+  }
+  operator FieldRef() const {
+    FieldRef ref = ref_;
+    ref.slots = memory_.slots();
+    return ref;
+  }
+
+ private:
+  static Quantity quantity(const FieldOptions& o) { return quantity_of<T>(o.name, o.centring); }
+  FieldMemory memory_;
+  FieldRef ref_;  // without slots: nothing may be allocated after a collective call that has opened memory
+};
+
+/// The layout of a user's arrays in memory.
+template <int D>
+struct ViewOptions {
+  PerDimension<std::int64_t, D>
+      stride{};                        ///< bytes between points that are neighbours in x, y, z; of any sign and order
+  PerDimension<int, D> low{}, high{};  ///< ghost layers that the arrays have room for, by dimension
+  std::string name = "view";           ///< for error texts
+  Centring centring = Centring::cell;
+};
+
+/// Returns a user's arrays as a field, one pointer per slot: the axes in any order, members of structs, with any
+/// gaps.
+/// @param first  address of the first owned point of each slot (not of the halo).
+/// Exchanges are faster with longer contiguous runs in x: make the axis that is contiguous in memory x.
+template <class T, int D>
+FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, const ViewOptions<D>& options) {
+  static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
+  FieldRef ref;
+  ref.cells = grid.cells();
+  ref.quantity = quantity_of<T>(options.name, options.centring);
+  SlotView slot{nullptr, {}, static_cast<std::int64_t>(sizeof(T))};
+  for (std::size_t d = 0; d < D; ++d) {
+    slot.stride[d] = options.stride[d];
+    ref.low[d] = options.low[d];
+    ref.high[d] = options.high[d];
+  }
+  for (T* p : first) {
+    slot.origin = reinterpret_cast<std::byte*>(p);
+    ref.slots.push_back(slot);
+  }
+  return ref;
+}
+
+/// The same for arrays whose points are contiguous in x.
+/// @param row   elements between points neighbouring in y; @param plane  in z.
+/// @param halo  ghost layers on every side that the arrays have room for.
+template <class T, int D>
+FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, std::int64_t row, std::int64_t plane, int halo,
+              Centring centring = Centring::cell) {
+  const std::array<std::int64_t, 3> elements{1, row, plane};
+  ViewOptions<D> options;
+  options.centring = centring;
+  for (std::size_t d = 0; d < D; ++d) {
+    options.stride[d] = elements[d] * static_cast<std::int64_t>(sizeof(T));
+    options.low[d] = options.high[d] = halo;
+  }
+  return view(grid, first, options);
+}
+
+/// Opens an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
+/// @param strategy  such as "ordered/p2p"; "auto" tries transports in the first exchanges and keeps the fastest, also
+///                  for later programs (docs/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0
+///                  overrides it.
+/// @throws on all ranks, as Exchange does.
+template <int D>
+Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Strategy& strategy = "auto",
+                       const ExchangeOptions& options = {}) {
+  return Exchange(grid.comm(), grid.layout(), fields, strategy, options, grid.nodes());
+}
+
+/// Returns the owned cells at least `width` away from every exchanged halo.
+template <int D>
+Box interior(const Grid<D>& grid, int width) {
+  Box box{{0, 0, 0}, grid.cells()};
+  for (int dimension = 0; dimension < D; ++dimension) {
+    const auto d = static_cast<std::size_t>(dimension);
+    if (grid.has_neighbour(dimension, 0)) box.lo[d] += width;
+    if (grid.has_neighbour(dimension, 1)) box.hi[d] = std::max(box.lo[d], box.hi[d] - width);
+  }
+  return box;
+}
+
+/// Returns the owned cells outside interior(grid, width), as disjoint boxes.
+template <int D>
+std::vector<Box> boundary(const Grid<D>& grid, int width) {
+  return subtract(Box{{0, 0, 0}, grid.cells()}, interior(grid, width));
+}
+
+}  // namespace haloscope
