@@ -162,7 +162,7 @@ def accuracy() -> str:
         "A case that misses its bar says NO."
     )
     step, exchange = (report.errors_table(found.pairs, exchange=which) for which in (False, True))
-    plot = "![Predicted against measured](figures/model.svg)"
+    plot = "![Predicted against measured](../figures/model.svg)"
     parts = (
         said,
         table(judged),
@@ -208,7 +208,7 @@ def lab() -> str:
     parts = (
         said,
         table(judged),
-        "![Predicted against measured on emulated networks](figures/lab.svg)",
+        "![Predicted against measured on emulated networks](../figures/lab.svg)",
         "Where a technique makes the step faster or slower than plain messages, beyond the noise of the measurements:",
         tables.markdown(counts, headers, right=headers[1:]),
         "Median relative errors, by network:",
@@ -245,12 +245,12 @@ def replaced() -> str:
 
 
 PAGES = {
-    "docs/replaced.md": {"diff": replaced},
-    "docs/model.md": {"accuracy": accuracy},
-    "docs/lab.md": {"lab": lab, "map": lab_map},
+    "docs/understand/replaced.md": {"diff": replaced},
+    "docs/understand/model.md": {"accuracy": accuracy},
+    "docs/machine/lab.md": {"lab": lab, "map": lab_map},
     "README.md": {"demo": excerpt, "test": test},
-    "docs/measured.md": {"demo": demo, "bench": bench, "figures": figures},
-    "docs/transports.md": {"measured": transports},
+    "docs/understand/measured.md": {"demo": demo, "bench": bench, "figures": figures},
+    "docs/understand/transports.md": {"measured": transports},
 }
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure which transport is fastest for which exchange: 2 ranks, a few minutes, records in results/transports.jsonl.
 
-Run it by .venv/bin/python; scripts/pages.py makes the table of docs/transports.md from the records.
+Run it by .venv/bin/python; scripts/pages.py makes the table of docs/understand/transports.md from the records.
 """
 
 from __future__ import annotations

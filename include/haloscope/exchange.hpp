@@ -29,13 +29,13 @@ struct ExchangeOptions {
 };
 
 /// An opened exchange of some fields. Several may be in flight concurrently: those on one communicator share a
-/// duplicate of it, with message tags of their own (docs/reliability.md).
+/// duplicate of it, with message tags of their own (docs/use/reliability.md).
 /// One thread at a time may be in a call on it. Calls after MPI_Finalize, on an Exchange that was moved away, beside
 /// another thread's, or on a thread that may not call MPI throw UsageError; the end of an Exchange after MPI_Finalize
 /// does nothing.
 ///
-/// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md): it is recognised by
-/// their addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is
+/// Fields may be in the memory of a device (of a back end that the build has, see docs/machine/devices.md): it is
+/// recognised by their addresses. Messages are then packed and unpacked there, by strategies of devices; `auto` is
 /// direct:merged/auto-device. All fields of an exchange are in one memory, and their points follow each other in x.
 /// What the calls wait for on the host: start(), for halos of its slot that an exchange before is still unpacking;
 /// finish(), for packing (taskqueue: for its kernel to have begun) and for messages; and without a stream for the
@@ -56,7 +56,7 @@ class Exchange {
   /// @param guard   as ExchangeOptions::guard.
   /// @throws on all ranks alike, before any halo is sent: UsageError as make_plan() does, for views that do not fit,
   ///         and where ranks ask for different exchanges; UnavailableError as the transport does; Error where memory is
-  ///         exhausted, with the bytes available (docs/reliability.md).
+  ///         exhausted, with the bytes available (docs/use/reliability.md).
   Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& views,
            const std::vector<int>& nodes = {}, bool guard = false);
   /// The same for fields, all with the same number of slots.

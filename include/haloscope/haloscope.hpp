@@ -243,7 +243,8 @@ FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, std::int64_t ro
 
 /// Open an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
 /// @param strategy  as "ordered/p2p"; "auto" tries transports in the first exchanges and keeps the fastest, for later
-///                  programs too (docs/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
+///                  programs too (docs/understand/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0
+///                  overrides it.
 /// @throws on all ranks alike, as Exchange does.
 template <int D>
 Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Strategy& strategy = "auto",

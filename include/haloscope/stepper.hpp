@@ -44,7 +44,7 @@ struct StepperOptions {
 };
 
 /// Time steps of the user's fields: exchanges and sweeps, when and how a choice says. The result has the same bits
-/// under every choice if the sweep keeps to the rules of docs/extending.md.
+/// under every choice if the sweep keeps to the rules of docs/extend/extending.md.
 ///
 /// A sweep computes the box `args.region` of whatever size, which with a depth above 1 reaches into the halos; several
 /// threads may call it at once. A sweep in place computes its box in the order of x, then y, then z. It must not throw,
@@ -74,9 +74,9 @@ class Stepper {
   ///                are the sweep's, the grid's and the fields' own. Grid, ranks and process grid may be left at their
   ///                defaults. HALOSCOPE_STRATEGY overrides the strategy, see Exchange.
   /// @param stages  their quantities are the fields. A sweep in place (SweepSpec::in_place) reads fields of one slot,
-  ///                one layer deep, and needs schedule `pipeline`, one thread and a grid in slabs, see docs/library.md.
-  ///                Stages may open loops (Stage::repeats), see StepperOptions::finished. A reduction's numbers are in
-  ///                reduced().
+  ///                one layer deep, and needs schedule `pipeline`, one thread and a grid in slabs, see
+  ///                docs/use/library.md. Stages may open loops (Stage::repeats), see StepperOptions::finished. A
+  ///                reduction's numbers are in reduced().
   /// @param sweep   one that names neither what it reads nor what it writes does so with all fields, one layer, in a
   ///         star.
   /// @throws on all ranks alike: UsageError for a choice that the grid or the sweep does not allow, one made for

@@ -147,7 +147,7 @@ struct LinkContext {
   std::optional<std::vector<bool>> mine = {};
   /// The device whose memory `views` point into; null: host memory.
   device::Device* device = nullptr;
-  /// A choice made at run time is kept for later programs, and theirs is taken, see docs/transports.md.
+  /// A choice made at run time is kept for later programs, and theirs is taken, see docs/understand/transports.md.
   bool remembers = false;
   MessageTags tags;  ///< no other link that is in use on `comm` has them
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }

@@ -29,7 +29,7 @@ def ended_well(haloscope, words: list[str], tmp_path, *shorter: str):
     return result
 
 
-@pytest.mark.parametrize("command", commands("why-slow.md"))
+@pytest.mark.parametrize("command", commands("understand/why-slow.md"))
 def test_commands_of_why_slow_run(haloscope, tmp_path, command):
     words = shlex.split(command)
     result = ended_well(haloscope, words, tmp_path, "--seconds", "0.005", "--repetitions", "2")
@@ -41,7 +41,7 @@ def test_commands_of_why_slow_run(haloscope, tmp_path, command):
     "command",
     [
         pytest.param(command, marks=[pytest.mark.long] if command.startswith("tune") else [])
-        for command in commands("devices.md")
+        for command in commands("machine/devices.md")
     ],
 )
 def test_commands_of_devices_run(haloscope, calibrated_device, tmp_path, command):
@@ -67,7 +67,7 @@ def test_commands_of_blocks_run(haloscope, tmp_path, command):
 # ---- code ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("page", "least"), [("extending.md", 11), ("library.md", 2)])
+@pytest.mark.parametrize(("page", "least"), [("extend/extending.md", 11), ("use/library.md", 2)])
 def test_code_on_a_page_is_the_code_of_the_repository(page, least):
     sources = [
         f.read_text()
@@ -85,7 +85,7 @@ def test_code_on_a_page_is_the_code_of_the_repository(page, least):
 @pytest.mark.long
 def test_the_tutorial_can_be_followed_from_its_first_command_to_its_last(haloscope):
     """In one folder: later commands read what earlier ones have written."""
-    for command in commands("tutorial.md"):
+    for command in commands("use/tutorial.md"):
         result = haloscope(*shlex.split(command))
         assert result.code == 0, f"{command}\n{result.err}"
 
@@ -96,7 +96,7 @@ def test_the_tutorial_can_be_followed_from_its_first_command_to_its_last(halosco
 def promises() -> list[list[str]]:
     """Return the cells of each row of the table of promises: fault, promise, tests."""
     (table,) = re.findall(
-        r"^\| fault \|.*\n\|[-|]*\n((?:\|.*\n)+)", (DOCS / "reliability.md").read_text(), re.MULTILINE
+        r"^\| fault \|.*\n\|[-|]*\n((?:\|.*\n)+)", (DOCS / "use/reliability.md").read_text(), re.MULTILINE
     )
     rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
     assert len(rows) > 30 and {len(row) for row in rows} == {3}

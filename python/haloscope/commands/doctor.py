@@ -27,7 +27,7 @@ def command(ranks, device, as_json):
     not here  could not be tried, and why
 
     Every row says what was found and what to do about it. Exit code 1 when something is broken. All about it:
-    docs/doctor.md.
+    docs/use/doctor.md.
     """
     from haloscope.core import build
     from haloscope.measure import checkup, devices, launch, progress

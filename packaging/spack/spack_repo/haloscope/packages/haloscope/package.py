@@ -1,4 +1,4 @@
-"""Haloscope for Spack; docs/install.md says how to use it."""
+"""Haloscope for Spack; docs/use/install.md says how to use it."""
 
 from pathlib import Path
 
