@@ -3,9 +3,9 @@
 usage: .venv/bin/python scripts/pages.py [--check]
 
 Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of
-each case the newest line), results/accuracy/ and results/lab/ (what figures `accuracy` and `lab` measured) and
-results/transports.jsonl (scripts/transports.py), and the two programs of examples/replaced. --check writes nothing: the
-exit code is 1 where the pages are not what they give.
+each case the newest line; a page per figure), results/accuracy/ and results/lab/ (measured by figures `accuracy` and
+`lab`), results/transports.jsonl (scripts/transports.py), and the two programs of examples/replaced. --check writes
+nothing; the exit code is 1 where a page differs from its sources.
 """
 
 import difflib
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,12 +29,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "bench")]
 import cards  # found by the line above
 
 from bench.__main__ import mpi_name, table
+from haloscope.core import build
 from haloscope.report import tables
+
+HALOSCOPE = build.python("-m", "haloscope.cli")
 
 
 def demo() -> str:
     """What `haloscope demo` prints for the recorded run; redraws docs/figures/demo.svg and .png."""
-    command = [ROOT / ".venv" / "bin" / "haloscope", "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
+    command = [*HALOSCOPE, "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
     records = [json.loads(line) for line in (RESULTS / "demo.jsonl").read_text().splitlines()]
@@ -71,22 +74,9 @@ def newest() -> list[dict]:
     return [last[key] for key in sorted(last)]
 
 
-def figures() -> str:
-    """All figures' cases as a table, and where they were measured."""
-    results = newest()
-    places = sorted(
-        {
-            f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
-            f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
-            for r in results
-        }
-    )
-    return f"{table(results)}\n\nMeasured, not simulated: {'; '.join(places)}. Records in results/bench.jsonl."
-
-
-WHAT = {
+SUMMARIES = {
     "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
-    "lab": "the same on emulated networks",
+    "lab": "predictions against measurements on emulated networks (relative errors; p; regret)",
     "davis2017": "timers, composed walltime and predictions of held-out sizes of the measured study (relative errors)",
     "hydro": "forms of the hydrodynamics code `hydro3d` against each other: loop order, vectors, fusion",
     "hydro-bytes": "sweeps of `hydro3d` over the time of their bytes at the bandwidth of a triad",
@@ -102,7 +92,7 @@ WHAT = {
     "python": "a call of the Python exchange that has nothing to move",
     "plan": "plans of 2048 ranks, and start-up alone",
     "poisson": "Jacobi against the best copy, Gauss-Seidel against the plain loop",
-    "precision": "Jacobi to a precision, over as many counted iterations",
+    "precision": "Jacobi to a precision, over the same number of counted iterations",
     "best": "advice and predictions as function calls, CPU seconds",
     "predict": "predictions and simulations of 2048 and 100 000 ranks",
     "simulate": "events per second of the simulator",
@@ -113,24 +103,68 @@ WHAT = {
 }
 
 
+MEASURED = "docs/understand/measured"
+# Where a figure has more than its table.
+MORE = {
+    "accuracy": "Errors by group, and a plot: [how the model works](../model.md#how-far-off-it-is).",
+    "lab": "Errors by network, and plots: [a cluster on one machine](../../machine/lab.md).",
+    "replaced": "The two programs, line by line: [an exchange replaced](../replaced.md).",
+}
+
+
 def bench() -> str:
     """One line per figure and MPI: its cases, how many reach their bar, and those that do not."""
     groups, lines = defaultdict(list), []
     for r in newest():
         groups[r["figure"], mpi_name(r["environment"])].append(r)
-    for (figure, mpi), cases in sorted(groups.items(), key=lambda g: (list(WHAT).index(g[0][0]), g[0][1])):
+    for (figure, mpi), cases in sorted(groups.items(), key=lambda g: (list(SUMMARIES).index(g[0][0]), g[0][1])):
         ends = sorted(cases, key=lambda r: r["value"])
         unit = "" if cases[0]["unit"] == "ratio" else f" {cases[0]['unit']}"
-        held = [r["holds"] for r in cases if r["holds"] is not None]
         missed = "; ".join(
             f"{r['case']} {tables.number(r['value'])} ({r['direction']} {r['bar']:g})"
             for r in cases
             if r["holds"] is False
         )
         values = f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}"
-        reached = f"{sum(held)} of {len(held)}" if held else ""
-        lines.append([figure, tables.Markup(WHAT[figure]), mpi, values, reached, missed])
+        page = tables.Markup(f"[{figure}]({figure}.md)")
+        lines.append([page, tables.Markup(SUMMARIES[figure]), mpi, values, reached(cases), missed])
     return tables.markdown(lines, ["figure", "what", "MPI", "values", "reach their bar", "those that do not"])
+
+
+def reached(cases: Sequence[dict]) -> str:
+    """Return the count of cases that reach their bar, of those with one."""
+    held = [r["holds"] for r in cases if r["holds"] is not None]
+    return f"{sum(held)} of {len(held)}" if held else ""
+
+
+def figure_pages() -> dict[str, str]:
+    """Return the page of each figure: every case, and the machines."""
+    groups = defaultdict(list)
+    for r in newest():
+        groups[r["figure"]].append(r)
+    return {f"{MEASURED}/{figure}.md": figure_page(figure, cases) for figure, cases in groups.items()}
+
+
+def figure_page(figure: str, cases: Sequence[dict]) -> str:
+    """Return the page of one figure."""
+    machines = sorted({machine(r["environment"]) for r in cases})
+    held = reached(cases)
+    parts = [
+        f"# Figure {figure}",
+        "<!-- Written by scripts/pages.py. -->",
+        f"{SUMMARIES[figure][0].upper()}{SUMMARIES[figure][1:]}.",
+        f'{held} cases reach their bar; the others have NO under "holds".' if held else "",
+        table(cases, named=False),
+        f"Measured, not simulated: {'; '.join(machines)}. Records in results/bench.jsonl.",
+        MORE.get(figure, ""),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def machine(environment: dict) -> str:
+    """Return processor, cores, MPI and compiler of a result."""
+    cpu, cores, compiler = (environment[key] for key in ("cpu", "cores", "compiler"))
+    return f"{cpu}, {cores} cores, {mpi_name(environment)}, {compiler}"
 
 
 def transports() -> str:
@@ -232,7 +266,7 @@ def lab_map() -> str:
     files = [word for path in sorted(lab.KEPT.glob("*/map.jsonl.xz")) for word in ("--measured", path)]
     words = ["--profile", lab.KEPT / f"50us-{lab.MAP_BANDWIDTH}" / "machine.json", "--bandwidth", lab.MAP_BANDWIDTH]
     words += ["--blocks", ",".join(map(str, lab.BLOCKS)), "--latency", ",".join(lab.LATENCIES), "--depth", "1,4,16"]
-    command = [ROOT / ".venv" / "bin" / "haloscope", "map", "laplace2d", *words, *files, "--output", FIGURES / "map"]
+    command = [*HALOSCOPE, "map", "laplace2d", *words, *files, "--output", FIGURES / "map"]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return text.split("\n", 2)[2].split("\nfigure:")[0].strip()
 
@@ -249,23 +283,31 @@ PAGES = {
     "docs/understand/model.md": {"accuracy": accuracy},
     "docs/machine/lab.md": {"lab": lab, "map": lab_map},
     "README.md": {"demo": excerpt, "test": test},
-    "docs/understand/measured.md": {"demo": demo, "bench": bench, "figures": figures},
+    f"{MEASURED}/README.md": {"bench": bench},
+    f"{MEASURED}/demo.md": {"demo": demo},
     "docs/understand/transports.md": {"measured": transports},
 }
 
 
+def filled(page: str, parts: dict[str, Callable[[], str]]) -> str:
+    """Return a page with its marked parts written anew."""
+    text = (ROOT / page).read_text()
+    for name, make in parts.items():
+        pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+        body = make()
+        text = pattern.sub(lambda m, body=body: f"{m[1]}\n{body}\n\n{m[2]}", text)
+    return text
+
+
 def main() -> int:
-    """Rewrite (or check) the marked parts of the pages."""
+    """Rewrite (or check) the marked parts of the pages, and the pages of figures."""
     stale = cards.main()
-    for page, parts in PAGES.items():
-        old = text = (ROOT / page).read_text()
-        for name, make in parts.items():
-            pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-            body = make()
-            text = pattern.sub(lambda m, body=body: f"{m[1]}\n{body}\n\n{m[2]}", text)
-        stale |= text != old
+    texts = {page: filled(page, parts) for page, parts in PAGES.items()} | figure_pages()
+    for page, text in texts.items():
+        path = ROOT / page
+        stale |= not path.exists() or text != path.read_text()
         if not CHECK:
-            (ROOT / page).write_text(text)
+            path.write_text(text)
     return int(stale and CHECK)
 
 

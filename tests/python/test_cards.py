@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import cards
 
-PAGES = ("README.md", "docs/understand/measured.md", "docs/coverage.md")
+PAGES = ("README.md", "docs/understand/measured/gpu.md", "docs/coverage.md")
 
 
 def device(name: str, imitated: bool = False) -> dict:
@@ -91,7 +91,7 @@ def test_a_cards_results_come_into_all_pages_with_its_name(root):
     readme = found["README.md"]
     assert "On a card, NVIDIA H100, 2 of 4 configurations gave the reference's bytes, and 1 of 1 bars held" in readme
     assert len(readme.splitlines()) <= 120
-    measured = found["docs/understand/measured.md"]
+    measured = found["docs/understand/measured/gpu.md"]
     assert "### NVIDIA H100" in measured
     assert "| laplace2d star f32 | stream | 128x1x128 | 0.960 | 3840 of 4000 |" in measured
     assert "| laplace2d star f32: share of the copy's rate | 0.95 | 0.96 | yes |" in measured
