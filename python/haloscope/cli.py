@@ -5,49 +5,63 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from haloscope import errors
 from haloscope.terminal import say
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 TRACE = "HALOSCOPE_TRACE"  # set: show where a fault of the program is
-# Subcommands, those that a newcomer needs first.
-COMMANDS = (
-    "demo",
-    "info",
-    "doctor",
-    "plan",
-    "run",
-    "check",
-    "microbench",
-    "blocks",
-    "calibrate",
-    "predict",
-    "whatif",
-    "map",
-    "advise",
-    "tune",
-    "validate",
-    "simulate",
-    "study",
-    "compare",
-    "lab",
-)
+GUESTS = "haloscope.commands"  # entry points of other distributions: NAME = "module:command"
+STUDIES = "Studies"
+# Subcommands by group, in the order in which a newcomer needs them.
+GROUPS = {
+    "Use": ("demo", "run", "tune", "advise", "doctor", "info"),
+    "Understand": ("plan", "predict", "whatif", "map", "simulate", "validate", "compare"),
+    "Machine": ("calibrate", "microbench", "lab"),
+    "Your program": ("check",),
+    STUDIES: ("study", "blocks"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+
+def guests() -> dict[str, EntryPoint]:
+    """Return the subcommands that other distributions add, by name; a name of Haloscope's own is not among them."""
+    from importlib import metadata
+
+    return {point.name: point for point in metadata.entry_points(group=GUESTS) if point.name not in COMMANDS}
 
 
 class LazyGroup(click.Group):
-    """Subcommands are the modules in `haloscope.commands`; each is imported on first use."""
+    """Subcommands are the modules in `haloscope.commands` and guests; each is imported on first use."""
 
     def list_commands(self, ctx):
         """Return the names of all subcommands."""
-        return list(COMMANDS)
+        return [*COMMANDS, *sorted(guests())]
 
     def get_command(self, ctx, name):
         """Import a subcommand's module and return its `command`; None for an unknown name."""
-        if name not in self.list_commands(ctx):
-            return None
-        return importlib.import_module(f"haloscope.commands.{name}").command
+        if name in COMMANDS:
+            return importlib.import_module(f"haloscope.commands.{name}").command
+        guest = guests().get(name)
+        return guest.load() if guest else None
+
+    def format_commands(self, ctx, formatter):
+        """List the subcommands by group."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in (GROUPS | {STUDIES: (*GROUPS[STUDIES], *sorted(guests()))}).items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), command.get_short_help_str(formatter.width))
+                        for name, command in commands.items()
+                    ]
+                )
 
     def parse_args(self, ctx, args):
         """Keep the words, for commands that are given again elsewhere."""
@@ -65,7 +79,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"max_content_width": 110})
 @click.version_option(package_name="haloscope")
 def cli():
-    """Run, measure and hand over halo exchange for structured grids.
+    """Measure, predict and choose halo exchange for structured grids.
 
     \b
     Start with:  haloscope demo
