@@ -55,6 +55,7 @@ TAKE_ALL_CORES = {
     "test_examples",
     "test_exchange",
     "test_exchange_examples",
+    "test_extend",
     "test_hydro",
     "test_launch",
     "test_microbench",

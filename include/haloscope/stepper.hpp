@@ -44,7 +44,7 @@ struct StepperOptions {
 };
 
 /// Time steps of the user's fields: exchanges and sweeps, when and how a choice says. The result has the same bits
-/// under every choice if the sweep keeps to the rules of docs/extend/extending.md.
+/// under every choice if the sweep keeps to the rules of docs/extend/app.md.
 ///
 /// A sweep computes the box `args.region` of whatever size, which with a depth above 1 reaches into the halos; several
 /// threads may call it at once. A sweep in place computes its box in the order of x, then y, then z. It must not throw,
