@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python package, and an MPI.
-#   usage: scripts/setup.sh [long]     (run by the Makefile; safe to run again; `long` adds what `make check-long` needs)
+#   usage: scripts/setup.sh [long|site]     (run by the Makefile; safe to run again; `long` adds what `make check-long`
+#                                            needs, `site` what `make site` needs)
 # What only the system has (compilers, headers) is installed by apt where this is root on Debian, which changes the system;
 # without root, nothing outside the checkout changes, and the missing package is named. What comes from PyPI is what
 # scripts/locked lists, version by version, and its files have the hashes that stand there (scripts/lock.sh writes them).
@@ -39,6 +40,10 @@ if [[ ${1:-} == long ]]; then
   need libomp-19-dev test -e /usr/lib/llvm-19/lib/libarcher.so
   need libclang-rt-19-dev test -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a
   need hipcc command -v hipcc
+fi
+
+if [[ ${1:-} == site ]]; then
+  need doxygen command -v doxygen
 fi
 
 if ((${#missing[@]})); then
@@ -90,4 +95,13 @@ if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin"
   say "no nvdisasm on PATH: installing it from PyPI into .venv"
   install nvdisasm
   ln -sfn "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13/bin/nvdisasm" .venv/bin/nvdisasm
+fi
+
+# -- 6. generator of the site for `site` ------------------------------------------------------------------------------
+stamp=.venv/.site-$(sha256sum scripts/locked/site.txt | cut -c1-16)
+if [[ ${1:-} == site && ! -e $stamp ]]; then
+  say "installing the generator of the site"
+  install site
+  rm -f .venv/.site-*
+  touch "$stamp"
 fi
