@@ -50,16 +50,16 @@ def demo() -> str:
 
 
 def excerpt() -> str:
-    """The demo's small 2D grid: its first choice and the one it is compared with, then what the demo says to use."""
+    """The demo's small 2D grid: its first choice, the base of its speed-up, and the recommendations of the demo."""
     lines = demo().splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith("### laplace2d, 64x64"))
     rows = [line for line in lines[start + 4 : lines.index("", start + 2)] if line.startswith("|")]
     base = next(row for row in rows if "(base)" in row)
-    said = next(line for line in lines if line.startswith("Here, "))
+    advice = next(line for line in lines if line.startswith("Here, "))
     kept = [[cell.strip() for cell in line.split("|")[1:10]] for line in (lines[start + 2], rows[0], base)]
     widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
     shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in kept]
-    return "\n".join(["```", lines[start].removeprefix("### "), *shown, *textwrap.wrap(said, 130), "```"])
+    return "\n".join(["```", lines[start].removeprefix("### "), *shown, *textwrap.wrap(advice, 110), "```"])
 
 
 def test() -> str:
