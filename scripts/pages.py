@@ -75,7 +75,7 @@ def newest() -> list[dict]:
 
 
 SUMMARIES = {
-    "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
+    "accuracy": "predictions against measurements of cases that calibration never ran (relative errors; p; regret)",
     "lab": "predictions against measurements on emulated networks (relative errors; p; regret)",
     "davis2017": "timers, composed walltime and predictions of held-out sizes of the measured study (relative errors)",
     "hydro": "forms of the hydrodynamics code `hydro3d` against each other: loop order, vectors, fusion",
@@ -84,21 +84,21 @@ SUMMARIES = {
     "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
-    "auto": "exchange and step by `auto` after its trials, over those of the fastest transport that it tries",
-    "overhead": "what the runner adds to a step written out by hand",
-    "view": "exchanges of a user's own arrays, over those of the library's fields",
+    "auto": "exchange and step by `auto` after its trials, over the fastest transport that it tries",
+    "overhead": "time that the runner adds to a step written by hand",
+    "view": "exchanges of a user's own arrays, over exchanges of the library's fields",
     "stepper_order": "7-point sweep of a Stepper, boxes in strips over whole boxes",
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
-    "python": "a call of the Python exchange that has nothing to move",
+    "python": "a call of the Python exchange without a message",
     "plan": "plans of 2048 ranks, and start-up alone",
     "poisson": "Jacobi against the best copy, Gauss-Seidel against the plain loop",
     "precision": "Jacobi to a precision, over the same number of counted iterations",
     "best": "advice and predictions as function calls, CPU seconds",
     "predict": "predictions and simulations of 2048 and 100 000 ranks",
     "simulate": "events per second of the simulator",
-    "subnormal": "blocks of lines whose numbers are below the normal range, over the median block",
+    "subnormal": "blocks of lines with subnormal numbers, over the median block",
     "sweep": "one-step sweeps against the best copy of the same bytes",
-    "tune": "what `haloscope tune` finds in a tenth of the time, against the best of all; and that time over "
+    "tune": "the result of `haloscope tune` in a tenth of the time, against the best of all; and this time over "
     "measuring all",
 }
 
