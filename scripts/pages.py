@@ -193,7 +193,7 @@ def accuracy() -> str:
         f"{len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, and the pick "
         "and the "
         f"fastest of each case again; `make bench FIGURE=accuracy`, records in results/accuracy. "
-        "A case that misses its bar says NO."
+        "A case that misses its bar has NO."
     )
     step, exchange = (report.errors_table(found.pairs, exchange=which) for which in (False, True))
     plot = "![Predicted against measured](../figures/model.svg)"
@@ -229,9 +229,9 @@ def lab() -> str:
     said = (
         f"Measured on an emulated network, not simulated: {where['cpu']}, {where['cores']} cores, 2 hosts of 1 rank, "
         f"{mpi_name(where)} over TCP; a quick calibration in each of {len(folders)} networks, then {len(pairs)} "
-        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the pick and the fastest of each "
+        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the recommendation and the fastest of each "
         "case again; "
-        "`make bench FIGURE=lab`, records in results/lab. A case that misses its bar says NO."
+        "`make bench FIGURE=lab`, records in results/lab. A case that misses its bar has NO."
     )
     counts = [[t.name, t.wins, t.loses, f"{t.right} of {t.told_apart}"] for t in lab.techniques(found)]
     headers = ["technique", "wins", "loses", "predicted the right way"]
