@@ -187,18 +187,16 @@ def accuracy() -> str:
     report.plot(found, FIGURES / "model")
     judged = [r for r in newest() if r["figure"] == "accuracy"]
     where = judged[0]["environment"]
-    said = (
+    head = (
         f"Measured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {mpi_name(where)}; calibration in "
-        "full, then "
-        f"{len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, and the pick "
-        "and the "
-        f"fastest of each case again; `make bench FIGURE=accuracy`, records in results/accuracy. "
-        "A case that misses its bar has NO."
+        f"full, then {len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, "
+        "and the recommendation and the fastest of each case again; `make bench FIGURE=accuracy`, records in "
+        "results/accuracy. A case that misses its bar has NO."
     )
     step, exchange = (report.errors_table(found.pairs, exchange=which) for which in (False, True))
     plot = "![Predicted against measured](../figures/model.svg)"
     parts = (
-        said,
+        head,
         table(judged),
         plot,
         "Relative errors of a step:",
@@ -226,12 +224,12 @@ def lab() -> str:
     report.plot(validate.Validation(tuple(pairs), (), {}, ()), FIGURES / "lab")
     judged = [r for r in newest() if r["figure"] == lab.FIGURE]
     where = judged[0]["environment"]
-    said = (
+    head = (
         f"Measured on an emulated network, not simulated: {where['cpu']}, {where['cores']} cores, 2 hosts of 1 rank, "
         f"{mpi_name(where)} over TCP; a quick calibration in each of {len(folders)} networks, then {len(pairs)} "
-        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the recommendation and the fastest of each "
-        "case again; "
-        "`make bench FIGURE=lab`, records in results/lab. A case that misses its bar has NO."
+        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the recommendation and the "
+        "fastest of each case again; `make bench FIGURE=lab`, records in results/lab. A case that misses its bar "
+        "has NO."
     )
     counts = [[t.name, t.wins, t.loses, f"{t.right} of {t.told_apart}"] for t in lab.techniques(found)]
     headers = ["technique", "wins", "loses", "predicted the right way"]
@@ -240,7 +238,7 @@ def lab() -> str:
         for folder, one in zip(folders, found, strict=True)
     ]
     parts = (
-        said,
+        head,
         table(judged),
         "![Predicted against measured on emulated networks](../figures/lab.svg)",
         "Where a technique makes the step faster or slower than plain messages, beyond the noise of the measurements:",
