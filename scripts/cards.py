@@ -96,7 +96,7 @@ def tables(cards: Sequence[Card]) -> str:
         where = card.folder.relative_to(ROOT) if card.folder.is_relative_to(ROOT) else card.folder
         end = f"Measured at commit {card.commit()}. Steps and all else: {where}/table.md, records beside it."
         parts.append("\n".join([f"### {card.name}", "", *lines, "", end]))
-    page = "[devices.md](../../machine/devices.md#measuring-a-card)"
+    page = "[devices.md](../../machine/devices.md#measuring-a-gpu)"
     return "\n\n".join(parts) or f"{NONE} `bench/gpu.py` measures one ({page})."
 
 
