@@ -82,7 +82,7 @@ def sentence(cards: Sequence[Card]) -> str:
         held = sum(bar.verdict() == "yes" for bar in bars)
         right = sum(outcome(record, verified=True) == "good" for record in card.verified)
         said.append(
-            f"On a card, {card.name}, {right} of {len(card.verified)} configurations gave the reference's bytes, "
+            f"On a GPU, {card.name}, {right} of {len(card.verified)} configurations gave the reference's bytes, "
             f"and {held} of {len(bars)} bars held: [measured/gpu.md](docs/understand/measured/gpu.md)."
         )
     return " ".join(said) or NONE

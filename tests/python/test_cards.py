@@ -89,7 +89,7 @@ def test_a_cards_results_come_into_all_pages_with_its_name(root):
     found = rewritten(root)
     assert not [text for text in found.values() if cards.NONE in text]
     readme = found["README.md"]
-    assert "On a card, NVIDIA H100, 2 of 4 configurations gave the reference's bytes, and 1 of 1 bars held" in readme
+    assert "On a GPU, NVIDIA H100, 2 of 4 configurations gave the reference's bytes, and 1 of 1 bars held" in readme
     assert len(readme.splitlines()) <= 100
     measured = found["docs/understand/measured/gpu.md"]
     assert "### NVIDIA H100" in measured
