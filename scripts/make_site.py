@@ -2,7 +2,7 @@
 
 usage: .venv/bin/python scripts/make_site.py    (`make site` calls it; needs doxygen, and the wheels of locked/site.txt)
 
-The pages are those of the repository, with their links as they are. The reference comes from the comments of the public
+The pages of the repository keep their links. The reference comes from the comments of the public
 headers, of haloscope.f90 and from docstrings. Broken links, and comments that cannot be read, are errors.
 """
 

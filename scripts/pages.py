@@ -106,7 +106,7 @@ SUMMARIES = {
 MEASURED = "docs/understand/measured"
 # Where a figure has more than its table.
 MORE = {
-    "accuracy": "Errors by group, and a plot: [how the model works](../model.md#accuracy).",
+    "accuracy": "Errors by group, and a plot: [the model](../model.md#accuracy).",
     "lab": "Errors by network, and plots: [a cluster on one machine](../../machine/lab.md).",
     "replaced": "The two programs, line by line: [an exchange replaced](../replaced.md).",
 }

@@ -117,7 +117,7 @@ def line(title: str, rows: list[Row]) -> list[str]:
     slow = rows[-1]
     loss = stats.ratio_of_launches(slow.launches, base.launches)
     if base in equal:
-        fastest = f"none faster than p2p within the interval ({len(equal)} of {len(rows)} alike)"
+        fastest = f"none faster than p2p within the interval ({len(equal)} of {len(rows)} equal)"
     else:
         fastest = ", ".join(short)
     return [
@@ -150,7 +150,7 @@ def table() -> str:
     where = found[0]["environment"]
     headers = [
         "case",
-        "fastest, and what cannot be told apart from it",
+        "fastest, and transports equal to it",
         "best : p2p, step (95 %)",
         "best : p2p, exchange",
         "slowest",

@@ -80,7 +80,7 @@ def haloscope_of(*folders: Path, words: tuple, code: int = 0) -> str:
 
 
 def install(page: str, folder: Path, name: str) -> None:
-    """Make what an installer makes of the page's pyproject.toml: entry points beside the packages."""
+    """Make what an installer makes of the page's pyproject.toml: entry points next to the packages."""
     project = tomllib.loads(new_files(page)["pyproject.toml"])["project"]
     info = folder / f"{name}-{project['version']}.dist-info"
     info.mkdir(parents=True)
