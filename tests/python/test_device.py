@@ -36,7 +36,7 @@ SWEEPS = {
     "CombineBlocks": 1,
 }
 # Most instructions a cell of an inner loop, and bytes of its widest load: a tenth above what nvcc 13 makes. 32 cells of
-# a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/devices.md).
+# a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/machine/devices.md).
 BARS = {
     "FlatSweep Laplace2d f32": (14, 16),
     "FlatSweep Laplace2d f64": (22, 16),
