@@ -1,9 +1,9 @@
 # The library of this build's apps and of the kernels' machinery, without MPI.
-haloscope_library(haloscope_apps DIRS kernels)
+haloscope_library(haloscope_apps ROOT lab DIRS kernels)
 target_link_libraries(haloscope_apps PUBLIC haloscope_core)
 if(haloscope_has_isas)
   foreach(isa avx512 avx2)
-    set_source_files_properties(src/haloscope/kernels/isa_${isa}.cpp PROPERTIES COMPILE_OPTIONS "${haloscope_isa_${isa}_flags}")
+    set_source_files_properties(src/lab/haloscope/kernels/isa_${isa}.cpp PROPERTIES COMPILE_OPTIONS "${haloscope_isa_${isa}_flags}")
   endforeach()
 endif()
 get_property(targets GLOBAL PROPERTY haloscope_kernels)

@@ -45,7 +45,7 @@ function(install_component component)
 endfunction()
 
 install_component(c haloscope_exchange haloscope_exchange_abi)
-install_component(cxx haloscope_core haloscope_app haloscope_apps haloscope haloscope_rank)
+install_component(cxx haloscope_core haloscope_model haloscope_app haloscope_apps haloscope haloscope_rank)
 install_component(fortran haloscope_fortran haloscope_fortran_abi)
 install_component(programs haloscope-rank haloscope-delay-line haloscope_bridge)
 
@@ -56,8 +56,9 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/haloscope/which_mpi.h
 install(DIRECTORY ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cxx PATTERN "*.h" EXCLUDE)
 # haloscope_add_app() compiles the kernels of apps against headers that no other program includes.
 set(app_headers ${CMAKE_INSTALL_DATAROOTDIR}/haloscope/app)
-foreach(folder core device field kernels pack)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/haloscope/${folder} DESTINATION ${app_headers}/haloscope COMPONENT cxx
+foreach(folder library/haloscope/core library/haloscope/device library/haloscope/field library/haloscope/pack
+        lab/haloscope/kernels)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/${folder} DESTINATION ${app_headers}/haloscope COMPONENT cxx
           FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/haloscope_add_app.cmake DESTINATION ${package_dir} COMPONENT cxx)
@@ -65,7 +66,7 @@ if(TARGET haloscope_fortran)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/fortran/
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran COMPONENT fortran)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/src/haloscope/bridge/bridge.h
+install(FILES ${PROJECT_SOURCE_DIR}/src/bindings/python/bridge.h
         DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/haloscope COMPONENT programs)
 set(licenses ${CMAKE_INSTALL_DATAROOTDIR}/licenses/haloscope)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/licenses/ DESTINATION ${licenses} COMPONENT c)

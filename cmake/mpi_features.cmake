@@ -1,5 +1,5 @@
 # Calls that older MPI libraries lack. Checked by symbol, not by the version they report: Open MPI 5 reports 3.1 and has
-# both. Programs check at run time that they also work (src/haloscope/rank/probe/probe.hpp).
+# both. Programs check at run time that they also work (src/lab/haloscope/rank/probe/probe.hpp).
 include(CheckCXXSymbolExists)
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
 check_cxx_symbol_exists(MPI_Psend_init mpi.h HALOSCOPE_HAVE_PARTITIONED)

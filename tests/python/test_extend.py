@@ -144,7 +144,8 @@ def test_the_sources_that_a_page_changes_compile(page, tmp_path):
     assert compiled
     generated = build.rank_program().parent / "generated"
     for path in compiled:
-        words = ["-std=c++20", "-fsyntax-only", "-Wall", "-Werror", "-Iinclude", "-Isrc", f"-I{generated}", path]
+        folders = ("include", "src/library", "src/model", generated)
+        words = ["-std=c++20", "-fsyntax-only", "-Wall", "-Werror", *(f"-I{folder}" for folder in folders), path]
         done = subprocess.run(["g++", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 

@@ -23,7 +23,7 @@ BUILT_WITH = {
 }  # what is not built by default
 RANK_PROGRAM = "haloscope-rank"
 DELAY_LINE = "haloscope-delay-line"
-HEADERS = ("include/haloscope", "share/haloscope", "src/haloscope/bridge")  # folders, installed or of sources
+HEADERS = ("include/haloscope", "share/haloscope", "src/bindings/python")  # folders, installed or of sources
 ERROR_OUTPUT = 2  # file descriptor: sys.stderr need not be a file
 
 _PACKAGE = Path(__file__).resolve().parents[1]

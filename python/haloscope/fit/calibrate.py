@@ -176,7 +176,7 @@ _CONTENTION = {"duplex": (1.3, 1.0, 2.0), "shared": (0.7, 0.0, np.inf), "gap_s":
 
 
 def _contention(good: Sequence[dict], curve: Curve, law: Law) -> Terms:
-    """Fit how concurrent messages slow each other down; the law is in src/haloscope/model/network.hpp."""
+    """Fit how concurrent messages slow each other down; the law is in src/model/haloscope/model/network.hpp."""
     rows = [(r.launch, 1, r.amount, r.seconds) for r in _samples(curve, "exchange_s")]
     for launch, request, point in _points(good, "exchange"):
         if request["strategy"].endswith("/" + BASE) and point["gapped_bytes"] == 0:

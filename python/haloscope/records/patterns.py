@@ -1,6 +1,6 @@
 """What micro-benchmarks measure: patterns, the keys of their samples in records, and what those mean.
 
-`src/haloscope/rank/microbench/patterns.def` has the same patterns.
+`src/lab/haloscope/rank/microbench/patterns.def` has the same patterns.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 
 #include "haloscope/core/clock.hpp"
 #include "haloscope/reproducible_sum.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "petsc_cg.hpp"
 
 namespace haloscope::bench {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "haloscope/reproducible_sum.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "harness.hpp"
 #include "petsc_cg.hpp"
 

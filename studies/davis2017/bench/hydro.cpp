@@ -8,7 +8,7 @@
 #include <memory>
 #include <set>
 
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "harness.hpp"
 
 namespace {

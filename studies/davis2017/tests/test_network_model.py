@@ -51,7 +51,7 @@ def test_contention_is_calibrated_by_runs_with_several_pairs():
     factors = {2: 1.9, 4: 3.7, 8: 7.3}
     shared = network.fit_shared(factors)
     assert all(1 + shared * (pairs - 1) == pytest.approx(factor, rel=0.02) for pairs, factor in factors.items())
-    with pytest.raises(UsageError, match="two or more pairs"):
+    with pytest.raises(UsageError, match="two or more concurrent pairs"):
         network.fit_shared({1: 1.0})
 
 
@@ -115,7 +115,7 @@ def test_the_tree_is_edited_in_a_file_without_touching_the_machine(tmp_path):
         (lambda d: d.update(root="Iterations"), "did you mean Iteration"),
         (lambda d: d["functions"]["MDT"].append({"exchange": "Madw"}), "function MDT: unknown exchange 'Madw'"),
         (lambda d: d["functions"]["MDT"].append({"kernal": "x"}), "is not one term"),
-        (lambda d: d["functions"]["MDT"].append({"kernel": "x", "times": "n*n"}), "not how often"),
+        (lambda d: d["functions"]["MDT"].append({"kernel": "x", "times": "n*n"}), "not a count of a term"),
         (lambda d: d["functions"]["Lartvis"].append({"call": "MDT"}), "call each other without end"),
         (lambda d: d["boundaries"]["Madv"].update(faces="outer"), "boundary Madv: faces is one of"),
     ],

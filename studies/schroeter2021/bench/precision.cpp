@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "haloscope/apps/built_in.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "swept.hpp"
 
 namespace {

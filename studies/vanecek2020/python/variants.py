@@ -1,6 +1,6 @@
 """How blocks are exchanged: the flows, the words of a variant, and all variants of Vanecek 2020.
 
-`src/haloscope/rank/blocks/variant.cpp` has the same words. Source: tables 3.1 and 3.2, sections 3.6, 4.6 and 5.4.
+`src/lab/haloscope/rank/blocks/variant.cpp` has the same words. Source: tables 3.1 and 3.2, sections 3.6, 4.6 and 5.4.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "haloscope/lab/wire.hpp"
+#include "cluster/wire.hpp"
 
 namespace haloscope::lab {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "faulty_device.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "link_rig.hpp"
 
 namespace haloscope::test {

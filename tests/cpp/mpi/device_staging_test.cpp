@@ -10,7 +10,7 @@
 #include "allocation_counter.hpp"
 #include "app_problem.hpp"
 #include "faulty_device.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 
 namespace haloscope {
 namespace {

@@ -8,7 +8,7 @@
 #include "app_problem.hpp"
 #include "faulty_device.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "haloscope/schedule.hpp"
 
 namespace haloscope {

@@ -5,7 +5,7 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "random_case.hpp"
 
 namespace haloscope::test {

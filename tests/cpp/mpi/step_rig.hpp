@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "haloscope/error.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {

@@ -12,7 +12,7 @@
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 
 namespace haloscope::test {
 namespace {

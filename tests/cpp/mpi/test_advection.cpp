@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "haloscope/error.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 
 namespace haloscope {
 namespace {

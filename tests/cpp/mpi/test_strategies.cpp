@@ -10,7 +10,7 @@
 
 #include "app_problem.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 
 namespace haloscope {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "link_rig.hpp"
 #include "schroeter2021/app/problem.hpp"
 

@@ -1,0 +1,199 @@
+// Exchanges of the C interface.
+#include <algorithm>
+#include <cstdio>
+
+#include "haloscope/agree.hpp"
+#include "bindings/c/mpi/bridge.hpp"
+#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/running.hpp"
+#include "haloscope/topology.hpp"
+
+static_assert(HS_CALL_ACCUMULATE == static_cast<int>(haloscope::Exchange::Shared::accumulate) &&
+              HS_CALL_CHECK_CLEAN == static_cast<int>(haloscope::Exchange::Shared::check_clean) &&
+              HS_CALL_REBIND == static_cast<int>(haloscope::Exchange::Shared::rebind));
+
+namespace haloscope::c {
+
+static_assert(HS_TYPE_INTEGER == int(ScalarType::integer));
+static_assert(HS_CENTRING_NODE == int(Centring::node) && HS_CENTRING_FACE_Z == int(Centring::face_z));
+
+namespace {
+
+FieldRef field_of(const hs_field& from, int number, int slots) {
+  const std::string name = from.name ? from.name : "field " + std::to_string(number + 1);
+  FieldRef field;
+  field.quantity = {name, from.element_bytes, enumerator<ScalarType>(from.type, 2, "scalar type"),
+                    enumerator<Centring>(from.centring, 5, "centring")};
+  field.quantity.number_bytes = from.number_bytes;
+  if (from.element_bytes < 1)
+    throw UsageError("field '" + name + "' has points of " + std::to_string(from.element_bytes) +
+                     " bytes; a point has at least 1");
+  copy3(from.low, field.low);
+  copy3(from.high, field.high);
+  needed(from.first, "first");
+  for (int s = 0; s < slots; ++s) {
+    if (from.first[s] == nullptr)
+      throw UsageError("field '" + name + "' has no memory in slot " + std::to_string(s) +
+                       "; pass the address of its first owned point");
+    field.slots.push_back({static_cast<std::byte*>(from.first[s]), {}, from.element_bytes});
+    copy3(from.stride, field.slots.back().stride);
+  }
+  return field;
+}
+
+/// Collective.
+void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
+          hs_exchange** exchange) {
+  hs_exchange_options options;
+  hs_exchange_init(&options);
+  std::vector<FieldRef> list;
+  Strategy strategy;
+  agree(grid.comm, [&] {
+    needed(exchange, "exchange") = nullptr;
+    if (given) options = versioned(given, options, "options");
+    if (count < 1) throw UsageError("an exchange of " + std::to_string(count) + " fields; it needs at least one");
+    if (options.slots < 1)
+      throw UsageError("fields of " + std::to_string(options.slots) + " slots; they need at least one");
+    needed(fields, "fields");
+    for (int f = 0; f < count; ++f) list.push_back(field_of(fields[f], f, options.slots));
+    strategy = Strategy(options.strategy ? options.strategy : "auto");
+  });
+  ExchangeOptions how;
+  how.corners = options.corners != 0;
+  how.guard = options.guard != 0;
+  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}});
+}
+
+void create(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
+            hs_exchange** exchange) {
+  require_communicator(grid.comm);
+  collectively(grid.comm, "an exchange", [&] { make(grid, fields, count, given, exchange); });
+}
+
+}  // namespace
+}  // namespace haloscope::c
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+void hs_exchange_init(hs_exchange_options* options) {
+  if (options) *options = {sizeof *options, nullptr, 1, 1, 0, 0};
+}
+
+hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
+                             const hs_exchange_options* options, hs_exchange** exchange) {
+  return guarded([&] { create(needed(grid, "grid"), fields, count, options, exchange); });
+}
+
+hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start(slot); });
+}
+
+hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done) {
+  return guarded([&] {
+    const bool all = needed(exchange, "exchange").exchange.progress();
+    if (done) *done = all;
+  });
+}
+
+hs_status hs_exchange_finish(hs_exchange* exchange) {
+  return guarded([&] { needed(exchange, "exchange").exchange.finish(); });
+}
+
+hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.exchange(slot); });
+}
+
+hs_status hs_exchange_start_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_finish_on(hs_exchange* exchange, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.finish(DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_run_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.exchange(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_start_accumulate(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start_accumulate(slot); });
+}
+
+hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot); });
+}
+
+hs_status hs_exchange_start_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.start_accumulate(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh) {
+  return guarded([&] { needed(exchange, "exchange").exchange.changed(slot, fresh); });
+}
+
+hs_status hs_exchange_require_fresh(hs_exchange* exchange, int32_t depth, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.require_fresh(depth, slot); });
+}
+
+hs_status hs_exchange_check_clean(hs_exchange* exchange, int32_t slot) {
+  return guarded([&] { needed(exchange, "exchange").exchange.check_clean(slot); });
+}
+
+hs_status hs_exchange_changed_on(hs_exchange* exchange, int32_t slot, int32_t fresh, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.changed(slot, fresh, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* stream) {
+  return guarded([&] { needed(exchange, "exchange").exchange.check_clean(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {
+  return guarded([&] {
+    Exchange& bound = needed(exchange, "exchange").exchange;
+    if (first == nullptr)
+      bound.refuse(Exchange::Shared::rebind, Exit::usage, "argument 'first' is NULL; pass addresses");
+    bound.rebind({first, bound.plan().spec.quantities.size()}, slot);
+  });
+}
+
+hs_status hs_exchange_first(const hs_exchange* exchange, int32_t slot, void** first) {
+  return guarded([&] {
+    const std::vector<void*> found = needed(exchange, "exchange").exchange.first_points(slot);
+    std::copy(found.begin(), found.end(), &needed(first, "first"));
+  });
+}
+
+hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status status, const char* reason) {
+  return guarded([&] {
+    const auto which = enumerator<Exchange::Shared>(call, 3, "call");
+    const int why = enumerator<int>(status - 1, 3, "status, less 1,") + 1;
+    needed(exchange, "exchange").exchange.refuse(which, static_cast<Exit>(why), text(reason));
+  });
+}
+
+void hs_exhausted_memory(const char* purpose, int64_t bytes, char* text, int32_t size) {
+  const ShortText found = exhausted_memory(purpose != nullptr ? purpose : "a binding", bytes, available_memory(), "");
+  if (text != nullptr && size > 0) std::snprintf(text, static_cast<std::size_t>(size), "%s", found.data());
+}
+
+hs_status hs_exchange_report(hs_exchange* exchange, const char** text) {
+  return guarded([&] {
+    hs_exchange& from = needed(exchange, "exchange");
+    from.report = from.exchange.report();
+    needed(text, "text") = from.report.c_str();
+  });
+}
+
+hs_status hs_exchange_free(hs_exchange* exchange) {
+  return guarded([&] {
+    if (exchange == nullptr) return;
+    hs_exchange& ended = needed(exchange, "exchange");
+    if (!mpi_has_ended()) ended.exchange.free();
+    release(exchange, "exchange");
+  });
+}

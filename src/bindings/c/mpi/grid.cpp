@@ -1,0 +1,169 @@
+// Grids of the C interface with MPI.
+#include <algorithm>
+#include <optional>
+
+#include "haloscope/agree.hpp"
+#include "bindings/c/mpi/bridge.hpp"
+#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/topology.hpp"
+
+namespace haloscope::c {
+
+namespace {
+
+enum class Split : std::uint8_t { even, cartesian, boxes };
+static_assert(HS_SPLIT_EVEN == 0 && HS_SPLIT_CARTESIAN == 1 && HS_SPLIT_BOXES == 2);
+
+RankOrder three_of(const int32_t (&numbers)[3]) { return {numbers[0], numbers[1], numbers[2]}; }
+
+GridSpec spec_of(const hs_grid_options& options) {
+  GridSpec spec;
+  spec.dims = options.dims;
+  for (int d = 0; d < 3; ++d) {
+    spec.cells[d] = options.cells[d];
+    spec.periodic[d] = options.periodic[d] != 0;
+  }
+  return spec;
+}
+
+std::vector<int> nodes_of(MPI_Comm comm, const hs_grid_options& options) {
+  return options.nodes ? std::vector<int>(options.nodes, options.nodes + ranks_in(comm)) : std::vector<int>();
+}
+
+/// @param sites  of the ranks, if they may be reordered.
+Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::optional<Sites>& sites) {
+  const GridSpec spec = spec_of(options);
+  const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
+  Layout layout(spec, process_grid(rule, ranks_in(comm), spec), three_of(options.rank_order));
+  if (sites) layout = reordered(layout, *sites);
+  refuse_other_topology(comm, layout, rule, three_of(options.axes));
+  return layout;
+}
+
+/// The cells that this rank owns; dimensions that the grid does not have are not read.
+Box owned_box(const hs_grid_options& options) {
+  Box own;
+  copy3(options.owned.lo, own.lo);
+  copy3(options.owned.hi, own.hi);
+  for (int d = std::max(0, options.dims); d < 3; ++d) own.lo[d] = 0, own.hi[d] = 1;
+  return own;
+}
+
+/// Collective: the ranks agree on the way to split the grid before any of them contributes its cells.
+void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
+  hs_grid_options options;
+  hs_grid_init(&options);
+  Split split{};
+  agree(comm, [&] {
+    needed(grid, "grid") = nullptr;
+    options = versioned(given, options, "options");
+    if (options.problem) {
+      const int why = enumerator<int>(options.problem_status - 1, 3, "problem_status, less 1,") + 1;
+      fail(static_cast<Exit>(why), options.problem);
+    }
+    if (options.node_count != 0 && options.node_count != ranks_in(comm))
+      throw UsageError("nodes has " + std::to_string(options.node_count) + " numbers for " +
+                       std::to_string(ranks_in(comm)) + " ranks; pass one for each");
+    split = enumerator<Split>(options.split, 3, "split of a grid");
+    if (options.reorder != 0 && split != Split::even)
+      throw UsageError("the grid's split specifies the cells of each rank; reorder is for HS_SPLIT_EVEN");
+  });
+  if (!same_everywhere(comm, 2 * static_cast<std::uint64_t>(split) + (options.reorder != 0)))
+    throw UsageError(
+        "the ranks split the grid in different ways: by the cells that each owns, by the communicator's topology, or "
+        "evenly, with reorder or without; split it in the same way on all of them");
+  const std::vector<int> nodes = nodes_of(comm, options);
+  std::optional<Sites> sites;
+  if (options.reorder != 0) sites = sites_of(comm, nodes);
+  std::vector<Box> boxes;
+  if (split == Split::boxes) boxes = boxes_of_all(comm, owned_box(options));
+  std::optional<Layout> layout;
+  agree(comm, [&] {
+    layout = split == Split::boxes       ? Layout(spec_of(options), boxes, options.holes != 0)
+             : split == Split::cartesian ? cartesian_layout(comm, spec_of(options), three_of(options.axes))
+                                         : even_layout(comm, options, sites);
+  });
+  int rank = 0;
+  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  *grid = keep(new hs_grid{comm, *layout, rank, nodes});
+}
+
+/// The layout of a grid. @throws UsageError for a rank that it does not have.
+const Layout& layout_with(const hs_grid* grid, int32_t rank) {
+  const Layout& layout = needed(grid, "grid").layout;
+  layout.require_rank(rank);
+  return layout;
+}
+
+void create_grid(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
+  require_communicator(comm);
+  collectively(comm, "a grid", [&] { make_grid(comm, options, grid); });
+}
+
+}  // namespace
+}  // namespace haloscope::c
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+void hs_grid_init(hs_grid_options* options) {
+  if (!options) return;
+  *options = {};
+  options->struct_size = sizeof *options;
+  options->dims = 3;
+  options->problem_status = HS_USAGE;
+  for (int d = 0; d < 3; ++d) {
+    options->cells[d] = 1;
+    options->rank_order[d] = options->axes[d] = d;
+    options->owned.hi[d] = 1;
+  }
+}
+
+hs_status hs_grid_create(MPI_Comm comm, const hs_grid_options* options, hs_grid** grid) {
+  return guarded([&] { create_grid(comm, options, grid); });
+}
+
+hs_status hs_grid_create_f(int comm, const hs_grid_options* options, hs_grid** grid) {
+  return guarded([&] { create_grid(from_fortran(comm), options, grid); });
+}
+
+hs_status hs_grid_free(hs_grid* grid) { return release(grid, "grid"); }
+
+hs_status hs_grid_owned(const hs_grid* grid, hs_box* owned) {
+  return guarded([&] {
+    const hs_grid& from = needed(grid, "grid");
+    const Box own = from.layout.owned(from.rank);
+    copy3(own.lo, needed(owned, "owned").lo);
+    copy3(own.hi, owned->hi);
+  });
+}
+
+hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data) {
+  return guarded([&] {
+    const Layout& layout = needed(grid, "grid").layout;
+    hs_grid_data& result = needed(data, "data");
+    copy3(layout.grid().cells, result.cells);
+    copy3(layout.grid().periodic, result.periodic);
+    copy3(layout.ranks(), result.ranks);
+    result.dims = layout.dims();
+    result.size = layout.size();
+  });
+}
+
+hs_status hs_grid_coords(const hs_grid* grid, int32_t rank, int32_t coords[3]) {
+  return guarded([&] {
+    const Layout& layout = layout_with(grid, rank);
+    needed(coords, "coords");
+    copy3(layout.coords(rank), coords);
+  });
+}
+
+hs_status hs_grid_neighbour(const hs_grid* grid, int32_t rank, const int32_t offset[3], int32_t* neighbour) {
+  return guarded([&] {
+    const Layout& layout = layout_with(grid, rank);
+    needed(offset, "offset");
+    for (int d = 0; d < 3; ++d)
+      if (offset[d] < -1 || offset[d] > 1) throw UsageError("a neighbour's offset is -1, 0 or 1 in each dimension");
+    needed(neighbour, "neighbour") = layout.neighbour(rank, {offset[0], offset[1], offset[2]});
+  });
+}
