@@ -16,7 +16,7 @@ import pytest
 import cuda_code
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "src" / "haloscope" / "device"
+SOURCES = ROOT / "src" / "library" / "haloscope" / "device"
 VENV = ROOT / ".venv" / "bin"
 BUILD = Path(os.environ["HALOSCOPE_BUILD"])
 TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])  # where set-up puts what the system does not have
@@ -187,7 +187,7 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
         "-O3",
         "-ffp-contract=off",
         "-Iinclude",
-        "-Isrc",
+        "-Isrc/library",
         f"-I{BUILD / 'generated'}",
         "-Wall",
         "-Werror",
