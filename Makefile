@@ -5,6 +5,7 @@
 #   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; goes on after a kill;
 #                     KEEP=1: from the committed record as well, which counts the tests of each commit
 #   make docs         studies/coverage.md and the measured parts of README.md and docs/
+#   make site         the pages and the reference of all languages as a searchable site, build/site/index.html
 #   make format       clang-format and ruff
 #   make lint         format, types, complexity and words of the sources, changing nothing
 SHELL := /bin/bash
@@ -21,7 +22,7 @@ CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .NOTPARALLEL:  # two goals would build in one folder at once
-.PHONY: demo test docs bench check-long build programs configure setup format lint clean
+.PHONY: demo test docs site bench check-long build programs configure setup format lint clean
 demo: programs
 	$(VENV)/haloscope demo
 
@@ -35,6 +36,10 @@ docs: build
 	tail -1 build/tests.txt > results/test.txt
 	$(VENV)/python scripts/pages.py
 	$(VENV)/python scripts/schema.py
+
+site:
+	@scripts/setup.sh site
+	$(VENV)/python scripts/make_site.py
 
 bench: build
 	$(VENV)/python -m bench $(if $(FIGURE),--figure $(FIGURE))

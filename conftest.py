@@ -56,6 +56,7 @@ TAKE_ALL_CORES = {
     "test_examples",
     "test_exchange",
     "test_exchange_examples",
+    "test_extend",
     "test_guests",
     "test_hydro",
     "test_launch",
@@ -79,7 +80,7 @@ TAKE_ALL_CORES = {
 
 
 def pytest_collection_modifyitems(items):
-    """Write each test's checklist ids into the JUnit report, from which docs/coverage.md is made."""
+    """Write each test's checklist ids into the JUnit report, from which studies/coverage.md is made."""
     items.sort(key=lambda item: item.path.stem in TAKE_ALL_CORES)
     for item in items:
         ids = [name for mark in item.iter_markers("ids") for name in mark.args]
@@ -263,10 +264,10 @@ def prefix(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def calibrated_device(tmp_path_factory) -> Path:
     """Return a profile with the imitated device, as `haloscope calibrate` makes it."""
-    from haloscope import cli, core
+    from haloscope import bridge, cli
 
     file = tmp_path_factory.mktemp("card") / "card.json"
-    apps = [name for name in ("laplace2d", "hydro3d") if name in core.app_names()]
+    apps = [name for name in ("laplace2d", "hydro3d") if name in bridge.app_names()]
     words = (
         "calibrate",
         "-o",

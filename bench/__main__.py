@@ -17,6 +17,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,8 +221,8 @@ def verdict(result: dict) -> tuple[str, str]:
     return f"{result['direction']} {result['bar']:g}", "yes" if result["holds"] else "NO"
 
 
-def table(results: list[dict]) -> str:
-    """Return the Markdown table of judged cases; each has its environment."""
+def table(results: Sequence[dict], named: bool = True) -> str:
+    """Return the Markdown table of judged cases; each has its environment. named: with a column of figures."""
     headers = ["figure", "case", "MPI", "a against b", "value", "95 %", "bar", "holds", "pairs", "launches", "notes"]
     lines = []
     for r in results:
@@ -244,6 +245,8 @@ def table(results: list[dict]) -> str:
                 "; ".join(filter(None, (few, r["notes"]))),
             ]
         )
+    if not named:
+        headers, lines = headers[1:], [line[1:] for line in lines]
     return tables.markdown(lines, headers, right=("value", "bar", "pairs", "launches"))
 
 

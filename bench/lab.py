@@ -64,7 +64,7 @@ GRIDS = (
 )
 
 
-# The places of the map of docs/lab.md: cells of a rank in each dimension, and what may win there.
+# The places of the map of docs/machine/lab.md: cells of a rank in each dimension, and what may win there.
 MAP_BANDWIDTH = "1Gbit"
 BLOCKS = (32, 128, 512)
 RIVALS = tuple(

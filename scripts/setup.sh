@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python packages, and
 # an MPI.
-#   usage: scripts/setup.sh [long]     (run by the Makefile; safe to run again; `long` also prepares `make check-long`)
+#   usage: scripts/setup.sh [long|site]     (run by the Makefile; safe to run again; `long` adds the needs of
+#                                            `make check-long`, `site` the needs of `make site`)
 # Compilers and headers, which only the system has, are installed by apt where this is root on Debian, which changes the
 # system; without root, nothing outside the checkout changes, and the missing package is named. Packages from PyPI are
 # the ones that scripts/locked lists, version by version, and their files have the hashes listed there (scripts/lock.sh
@@ -41,6 +42,10 @@ if [[ ${1:-} == long ]]; then
   need libomp-19-dev test -e /usr/lib/llvm-19/lib/libarcher.so
   need libclang-rt-19-dev test -e /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.tsan-x86_64.a
   need hipcc command -v hipcc
+fi
+
+if [[ ${1:-} == site ]]; then
+  need doxygen command -v doxygen
 fi
 
 if ((${#missing[@]})); then
@@ -93,4 +98,13 @@ if PATH="$PATH:.venv/bin" command -v nvcc >/dev/null && ! PATH="$PATH:.venv/bin"
   say "no nvdisasm on PATH: installing it from PyPI into .venv"
   install nvdisasm
   ln -sfn "$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13/bin/nvdisasm" .venv/bin/nvdisasm
+fi
+
+# -- 6. generator of the site for `site` ------------------------------------------------------------------------------
+stamp=.venv/.site-$(sha256sum scripts/locked/site.txt | cut -c1-16)
+if [[ ${1:-} == site && ! -e $stamp ]]; then
+  say "installing the generator of the site"
+  install site
+  rm -f .venv/.site-*
+  touch "$stamp"
 fi

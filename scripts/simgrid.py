@@ -1,6 +1,7 @@
 """Run strategies on a simulated torus or fat tree by SimGrid, beside our own simulation of the same platform.
 
-Run it by .venv/bin/python, once 'scripts/other_mpi.sh simgrid haloscope-rank' has built the program; docs/simgrid.md.
+Run it by .venv/bin/python, once 'scripts/other_mpi.sh simgrid haloscope-rank' has built the program;
+see docs/machine/simgrid.md.
 """
 
 from __future__ import annotations

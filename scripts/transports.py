@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure which transport is fastest for which exchange: 2 ranks, a few minutes, records in results/transports.jsonl.
 
-Run it by .venv/bin/python; scripts/pages.py makes the table of docs/transports.md from the records.
+Run it by .venv/bin/python; scripts/pages.py makes the table of docs/understand/transports.md from the records.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def line(title: str, rows: list[Row]) -> list[str]:
     slow = rows[-1]
     loss = stats.ratio_of_launches(slow.launches, base.launches)
     if base in equal:
-        fastest = f"none faster than p2p within the interval ({len(equal)} of {len(rows)} alike)"
+        fastest = f"none faster than p2p within the interval ({len(equal)} of {len(rows)} equal)"
     else:
         fastest = ", ".join(short)
     return [
@@ -152,7 +152,7 @@ def table() -> str:
     where = found[0]["environment"]
     headers = [
         "case",
-        "fastest, and what cannot be told apart from it",
+        "fastest, and transports equal to it",
         "best : p2p, step (95 %)",
         "best : p2p, exchange",
         "slowest",

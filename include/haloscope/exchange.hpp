@@ -30,12 +30,12 @@ struct ExchangeOptions {
 };
 
 /// An opened exchange of some fields. Several may be in flight concurrently: exchanges on one communicator share a
-/// duplicate of it, each with separate message tags (docs/reliability.md).
+/// duplicate of it, each with separate message tags (docs/use/reliability.md).
 /// One thread at a time may be in a call on it. Calls after MPI_Finalize, on an Exchange that was moved away,
 /// during another thread's call, or on a thread that may not call MPI throw UsageError; the end of an Exchange
 /// after MPI_Finalize does nothing.
 ///
-/// Fields may be in the memory of a device (of a back end that the build has, see docs/devices.md), which is
+/// Fields may be in the memory of a device (of a back end that the build has, see docs/machine/devices.md), which is
 /// recognised by their addresses. Messages are then packed and unpacked there, by device strategies; `auto` is
 /// direct:merged/auto-device. All fields of an exchange are in one memory, and their points are contiguous in x. On
 /// the host, start() waits for halos of its slot that an earlier exchange is still unpacking; finish() waits for
@@ -56,7 +56,7 @@ class Exchange {
   /// @param guard   as ExchangeOptions::guard.
   /// @throws on all ranks, before any halo is sent: UsageError as make_plan() does, for views that do not fit, and
   ///         where ranks request different exchanges; UnavailableError as the transport does; Error where memory is
-  ///         exhausted, with the bytes available (docs/reliability.md).
+  ///         exhausted, with the bytes available (docs/use/reliability.md).
   Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& strategy, const Views& views,
            const std::vector<int>& nodes = {}, bool guard = false);
   /// The same for fields, all with the same number of slots.

@@ -44,7 +44,7 @@ struct StepperOptions {
 };
 
 /// Runs time steps on the user's fields: exchanges and sweeps, by a choice. The result has the same bits under every
-/// choice if the sweep follows the rules of docs/extending.md.
+/// choice if the sweep follows the rules of docs/extend/app.md.
 ///
 /// A sweep computes the box `args.region` of whatever size, which with a depth above 1 reaches into the halos;
 /// several threads may call it concurrently. A sweep in place computes its box in the order of x, then y, then z. It
@@ -74,7 +74,7 @@ class Stepper {
   ///                HALOSCOPE_STRATEGY overrides the strategy, see Exchange.
   /// @param stages  stages whose quantities are the fields. A sweep in place (SweepSpec::in_place) reads fields of
   ///                one slot, one layer deep, and needs schedule `pipeline`, one thread and a grid in slabs, see
-  ///                docs/library.md. Stages may open loops (Stage::repeats), see StepperOptions::finished. A
+  ///                docs/use/library.md. Stages may open loops (Stage::repeats), see StepperOptions::finished. A
   ///                reduction's numbers are in reduced().
   /// @param sweep   if its `reads` and `writes` are empty, it reads and writes all fields, one layer, in a star.
   /// @throws on all ranks: UsageError for a choice that the grid or the sweep does not allow, one made for another

@@ -12,27 +12,21 @@ from haloscope import errors, guests
 from haloscope.terminal import say
 
 TRACE = "HALOSCOPE_TRACE"  # set: show where a fault of the program is
-# Subcommands of the library, those that a newcomer needs first. Guests add more.
-COMMANDS = (
-    "demo",
-    "info",
-    "doctor",
-    "plan",
-    "run",
-    "check",
-    "microbench",
-    "calibrate",
-    "predict",
-    "whatif",
-    "map",
-    "advise",
-    "tune",
-    "validate",
-    "simulate",
-    "study",
-    "compare",
-    "lab",
-)
+STUDIES = "Studies"
+# Subcommands of the library by group, in the order in which a newcomer needs them. Guests add to the last group.
+GROUPS = {
+    "Use": ("demo", "run", "tune", "advise", "doctor", "info"),
+    "Understand": ("plan", "predict", "whatif", "map", "simulate", "validate", "compare"),
+    "Machine": ("calibrate", "microbench", "lab"),
+    "Your program": ("check",),
+    STUDIES: ("study",),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+
+
+def guest_commands() -> list[str]:
+    """Return the names of the subcommands that other distributions add; a name of the library is not among them."""
+    return sorted(name for name in guests.find_guests(guests.COMMANDS) if name not in COMMANDS)
 
 
 class LazyGroup(click.Group):
@@ -40,13 +34,26 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx):
         """Return the names of all subcommands."""
-        return [*COMMANDS, *(name for name in guests.find_guests(guests.COMMANDS) if name not in COMMANDS)]
+        return [*COMMANDS, *guest_commands()]
 
     def get_command(self, ctx, name):
         """Import a subcommand and return it; None for an unknown name."""
         if name in COMMANDS:
             return importlib.import_module(f"haloscope.commands.{name}").command
-        return guests.load(guests.COMMANDS, name) if name in guests.find_guests(guests.COMMANDS) else None
+        return guests.load(guests.COMMANDS, name) if name in guest_commands() else None
+
+    def format_commands(self, ctx, formatter):
+        """List the subcommands by group."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in (GROUPS | {STUDIES: (*GROUPS[STUDIES], *guest_commands())}).items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), command.get_short_help_str(formatter.width))
+                        for name, command in commands.items()
+                    ]
+                )
 
     def parse_args(self, ctx, args):
         """Keep the words, for commands that are given again elsewhere."""
@@ -64,7 +71,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"max_content_width": 110})
 @click.version_option(package_name="haloscope")
 def cli():
-    """Run, measure and hand over halo exchange for structured grids.
+    """Measure, predict and choose halo exchange for structured grids.
 
     \b
     Start with:  haloscope demo

@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_foreign import OUTPUTS
 
 from guest_cases import guest_cases
 from haloscope import cli, files, records
@@ -36,6 +35,7 @@ from mutate import damaged, document_of, lines_of
 from test_any_input import time_limit
 from test_external import COLUMNS, ROW
 from test_files import FOUND
+from test_importers import OUTPUTS
 from test_records import measurement
 from toy import TOY
 

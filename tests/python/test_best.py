@@ -235,7 +235,7 @@ def test_a_profile_of_another_machine_is_said_to_be_one(toy):
 
 
 def test_the_example_of_the_page_gives_all_ranks_what_python_gives(tmp_path, toy):
-    (example,) = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "why-slow.md").read_text(), re.DOTALL)
+    (example,) = re.findall(r"```cpp\n(.*?)```", (ROOT / "docs" / "understand" / "why-slow.md").read_text(), re.DOTALL)
     (tmp_path / "example.cpp").write_text(PROGRAM % example)
     built = build.rank_program().parent
     flags = [

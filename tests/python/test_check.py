@@ -53,7 +53,7 @@ def test_a_right_stencil_is_equal(haloscope):
 def test_a_wrong_halo_is_found_on_the_ranks_and_beside_the_cut_where_it_is_wrong_as_the_page_shows(
     haloscope, monkeypatch
 ):
-    page = (ROOT / "docs" / "check.md").read_text()
+    page = (ROOT / "docs" / "use" / "check.md").read_text()
     [command] = re.findall(r"^\$ haloscope (check .*stencil.*)$", page, re.MULTILINE)
     monkeypatch.chdir(ROOT)
     result = haloscope(*shlex.split(command.replace("python ", f"{sys.executable} ")))

@@ -82,6 +82,8 @@ def test_all_commands_are_listed_in_the_help(haloscope):
     assert result.code == 0
     assert {"demo", "info", "run", "compare", "study"} <= set(COMMANDS)
     assert all(f"  {command} " in result.out for command in COMMANDS)
+    titles = [line[:-1] for line in result.out.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)]
+    assert titles == ["Options", *cli.GROUPS]
 
 
 def test_without_words_the_help_is_shown(haloscope):

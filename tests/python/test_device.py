@@ -16,7 +16,7 @@ import pytest
 import cuda_code
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "src" / "haloscope" / "device"
+SOURCES = ROOT / "src" / "library" / "haloscope" / "device"
 VENV = ROOT / ".venv" / "bin"
 BUILD = Path(os.environ["HALOSCOPE_BUILD"])
 TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])  # where set-up puts what the system does not have
@@ -36,7 +36,7 @@ SWEEPS = {
     "CombineBlocks": 1,
 }
 # Most instructions a cell of an inner loop, and bytes of its widest load: a tenth above what nvcc 13 makes. 32 cells of
-# a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/devices.md).
+# a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/machine/devices.md).
 BARS = {
     "FlatSweep Laplace2d f32": (14, 16),
     "FlatSweep Laplace2d f64": (22, 16),
@@ -187,7 +187,7 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
         "-O3",
         "-ffp-contract=off",
         "-Iinclude",
-        "-Isrc",
+        "-Isrc/library",
         f"-I{BUILD / 'generated'}",
         "-Wall",
         "-Werror",

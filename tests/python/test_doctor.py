@@ -28,7 +28,7 @@ from haloscope.measure.doctor import (
 )
 from test_launch import executable
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "use" / "doctor.md"
 FOREIGN = (
     'test "$1" = --version && echo "mpirun (Stand-in) 1.2" && exit 0\n'
     'n=$2; shift 2; while [ $n -gt 1 ]; do "$@" & n=$((n - 1)); done; "$@"; code=$?; wait; exit $code\n'

@@ -144,6 +144,6 @@ def test_a_hand_written_exchange_and_what_replaces_it_give_the_same_bits(replace
 def test_a_hand_written_exchange_is_replaced_in_15_lines_as_the_page_shows():
     code = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import pages; print(pages.replaced())"
     shown = run(sys.executable, "-c", code).strip()
-    assert shown in (EXAMPLES.parent / "docs" / "replaced.md").read_text()
+    assert shown in (EXAMPLES.parent / "docs" / "understand" / "replaced.md").read_text()
     changed = [line for line in shown.splitlines() if re.match(r"[-+](?![-+])", line)]
     assert 2 <= len(changed) <= 15

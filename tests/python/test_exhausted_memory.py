@@ -48,7 +48,7 @@ EVERY = [
     for comm in ("fresh", "kept")
 ]
 # Allocations that may stay: the text of the last failure and, on a communicator that an opening has got of its own,
-# what the library keeps of its duplicate, since messages may be under way (docs/reliability.md, "Not promised").
+# what the library keeps of its duplicate, since messages may be in flight (docs/use/reliability.md, "Not promised").
 KEPT, KEPT_OF_COMMUNICATOR = 1, 40
 NAMED = "memory is exhausted|Cannot allocate memory"  # the second from the system, for memory of another process
 LINE = re.compile(r"^(\d+): (.*); again: (.*)$", re.MULTILINE)

@@ -171,7 +171,7 @@ def optional_numbers(module: str, procedure: str) -> list[str]:
 
 def test_codes_of_any_default_kinds_pass_every_argument_of_the_fortran_module():
     """Each optional integer and logical of a procedure is a keyword in a call of that procedure."""
-    module = (REPOSITORY / "src" / "haloscope" / "fortran" / "haloscope.f90").read_text()
+    module = (REPOSITORY / "src" / "bindings" / "fortran" / "haloscope.f90").read_text()
     program = (CONSUMER / "default_kinds.f90").read_text()
     bound = re.findall(r"^    (?:procedure|generic) :: (\w+) => (\w+)", module, re.MULTILINE)
     assert {"create", "shape", "add", "run"} <= dict(bound).keys()

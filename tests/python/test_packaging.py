@@ -144,7 +144,7 @@ def test_projects_that_ask_for_a_version_get_this_one():
         for file in [
             *ROOT.glob("examples/*/CMakeLists.txt"),
             ROOT / "tests/consumer/CMakeLists.txt",
-            ROOT / "docs/extending.md",
+            ROOT / "docs/extend/app.md",
         ]
         for found in re.findall(r"find_package\(haloscope (\S+) REQUIRED\)", file.read_text())
     }

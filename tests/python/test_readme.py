@@ -40,7 +40,7 @@ def blocks(language: str) -> list[str]:
 
 def test_example_compiles_and_its_halos_are_right(tmp_path):
     (example,) = blocks("cpp")
-    assert len(example.splitlines()) <= 15
+    assert len(example.splitlines()) <= 12
     (tmp_path / "example.cpp").write_text(PROGRAM % example)
     libraries = build.rank_program().parent
     subprocess.run(

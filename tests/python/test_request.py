@@ -24,7 +24,7 @@ from haloscope.options.kinds import GROUPS
 from haloscope.options.request import READERS, space_of
 
 ROOT = Path(__file__).resolve().parents[2]
-MEASURE = ROOT / "src" / "haloscope" / "rank" / "measure" / "measure.def"
+MEASURE = ROOT / "src" / "lab" / "haloscope" / "rank" / "measure" / "measure.def"
 TEXTS = {"isa": ("avx2", "baseline"), "device_kernel": ("naive", "shared"), "device": ("host", "cuda")}
 
 

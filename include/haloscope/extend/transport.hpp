@@ -150,7 +150,8 @@ struct LinkContext {
   std::optional<std::vector<bool>> mine = {};
   /// The device whose memory `views` point into; null: host memory.
   device::Device* device = nullptr;
-  /// A choice made at run time is cached for later programs, and a cached choice is used, see docs/transports.md.
+  /// A choice made at run time is cached for later programs, and a cached choice is used, see
+  /// docs/understand/transports.md.
   bool remembers = false;
   MessageTags tags;  ///< of this link alone among the links in use on `comm`
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }

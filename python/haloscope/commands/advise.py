@@ -17,7 +17,7 @@ from haloscope.options.request import app_of, one_choice
 
 
 @subcommand(
-    short_help="Rank all strategies, schedules and depths from a profile, and say why.",
+    short_help="Rank strategies, schedules, depths from a profile, with reasons.",
     choice=ChoiceOptions(without=(*HERE, *DECIDED), usual={"ranks": "2"}),
 )
 @click.argument("app")

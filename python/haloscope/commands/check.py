@@ -13,7 +13,7 @@ from haloscope.options.output import JSON
 
 
 @subcommand(
-    short_help="Your own MPI program on 1, 2, 3, ... ranks: are its results the same?",
+    short_help="Compare results of your MPI program on 1, 2, 3, ... ranks.",
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("program", nargs=-1, required=True, metavar="-- PROGRAM [ARGS]...")

@@ -12,7 +12,7 @@ from haloscope.options.kinds import option
 MOST_RANKS = 4  # that are started unless told otherwise: enough for neighbours on both sides
 
 
-@subcommand(short_help="Whether MPI, memory and devices work on this allocation; what to do where not.")
+@subcommand(short_help="Check MPI, memory and devices of this allocation; with remedies.")
 @option("--ranks", "-n", type=click.IntRange(1, 1024), detailed=True, help="Ranks to start. [cores, up to 4]")
 @option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
 @option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")
@@ -27,7 +27,7 @@ def command(ranks, device, as_json):
     not here  could not be tried, and why
 
     Every row says what was found and what to do about it. Exit code 1 when something is broken. All about it:
-    docs/doctor.md.
+    docs/use/doctor.md.
     """
     from haloscope.bridge import build
     from haloscope.measure import devices, doctor, launch, progress

@@ -8,7 +8,7 @@ from haloscope.options.hosts import starts_ranks
 from haloscope.options.kinds import option
 
 
-@subcommand(short_help="MPI, compilers, CPU, devices, transports; why something is absent.")
+@subcommand(short_help="List MPI, CPU, devices, transports, and why any is absent.")
 @option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @starts_ranks
 def command(as_json):

@@ -9,7 +9,7 @@ from haloscope.options.hosts import link_of, link_options
 
 
 @subcommand(
-    short_help="Any command in an emulated cluster: a network of set latency and bandwidth on one machine.",
+    short_help="Run a command in an emulated cluster of set latency, bandwidth.",
     context_settings={"allow_interspersed_args": False},
 )
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND [ARGS]...")

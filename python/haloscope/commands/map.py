@@ -14,7 +14,7 @@ from haloscope.options.request import app_of, one_choice
 
 
 @subcommand(
-    short_help="Where deep halos, overlap, merging win: a map over latencies and blocks.",
+    short_help="Map where deep halos, overlap, merging win, by latency, block.",
     choice=ChoiceOptions(without=(*HERE, *DECIDED, "cells", "nodes", "placement"), usual={"ranks": "2"}),
 )
 @click.argument("app")

@@ -10,7 +10,7 @@ from haloscope.options.hosts import starts_ranks
 from haloscope.options.microbench import FILES, PATTERNS
 
 
-@subcommand(short_help="Messages of every transport, collectives, memory; imports IMB, SKaMPI, STREAM.")
+@subcommand(short_help="Time messages of all transports, collectives, memory.")
 @PATTERNS
 @FILES
 @starts_ranks

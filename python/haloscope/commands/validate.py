@@ -12,7 +12,7 @@ from haloscope.options.hosts import starts_ranks
 from haloscope.options.validation import VALIDATED
 
 
-@subcommand(short_help="Predicted against measured: errors, coverage, order, regret of the pick.")
+@subcommand(short_help="Compare predictions with records: errors, coverage, regret.")
 @click.argument("files", nargs=-1, type=click.Path(), metavar="RECORDS...")
 @VALIDATED
 @EXTERNAL

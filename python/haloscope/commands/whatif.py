@@ -14,7 +14,7 @@ from haloscope.options.request import app_of, space_of
 
 
 @subcommand(
-    short_help="Fewer cores, other placements, grids or machines: time and node-hours.",
+    short_help="Fewer cores, other mappings, grids, machines: time, node-hours.",
     choice=ChoiceOptions(lists=True, without=HERE, usual={"ranks": "2"}),
 )
 @click.argument("app")

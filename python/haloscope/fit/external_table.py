@@ -1,5 +1,5 @@
 """The table of `haloscope validate --external`: a CSV file of exchanges that any program has timed. Format:
-docs/external.md.
+docs/understand/external.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from haloscope import bridge, files
 from haloscope.errors import HaloscopeError, UsageError, unknown_name
 from haloscope.fit import ghexbench
 
+PAGE = "docs/understand/external.md"
 REQUIRED = ("node_grid", "core_grid", "cells", "halo", "fields", "element_bytes", "strategy", "median_s")
 CENTILES = ("p5_s", "p25_s", "p75_s", "p95_s")
 OPTIONAL = (
@@ -115,17 +116,17 @@ class Table:
 
 
 def read(path: str | Path) -> Table:
-    """Return the rows of a CSV file in the format of docs/external.md, or with the columns of ghexbench's results.
+    """Return the rows of a CSV file in the format of PAGE, or with the columns of ghexbench's results.
 
     Raises UsageError, with the line and the column, for a file that cannot be read, a missing or unknown column, a
     value that is not what the column holds, an exchange that cannot be (a halo wider than the block), and an exchange
     given twice.
     """
-    text = files.text_of(path, "the table", "give a CSV file, see docs/external.md", strict=True)
+    text = files.text_of(path, "the table", f"give a CSV file, see {PAGE}", strict=True)
     try:
         return _table(str(path), csv.DictReader(text.splitlines()))
     except csv.Error as error:
-        raise UsageError(f"{path} is no CSV file that can be read: {error}; see docs/external.md") from None
+        raise UsageError(f"{path} is no CSV file that can be read: {error}; see {PAGE}") from None
 
 
 def _table(path: str, reader: csv.DictReader) -> Table:
@@ -138,7 +139,7 @@ def _table(path: str, reader: csv.DictReader) -> Table:
         _check_columns(path, columns)
     rows = list(_rows(path, reader, columns, convert))
     if not rows:
-        raise UsageError(f"{path} holds no exchanges; every line after the header is one, see docs/external.md")
+        raise UsageError(f"{path} holds no exchanges; every line after the header is one, see {PAGE}")
     _refuse_twice(path, rows)
     return Table(path, tuple(rows), tuple(notes))
 
@@ -146,12 +147,10 @@ def _table(path: str, reader: csv.DictReader) -> Table:
 def _check_columns(path: str, columns: list[str]) -> None:
     for name in columns:
         if name not in REQUIRED + OPTIONAL:
-            raise UsageError(f"{path}: {unknown_name('column', name, REQUIRED + OPTIONAL)}; see docs/external.md")
+            raise UsageError(f"{path}: {unknown_name('column', name, REQUIRED + OPTIONAL)}; see {PAGE}")
     missing = [name for name in REQUIRED if name not in columns]
     if missing:
-        raise UsageError(
-            f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; see docs/external.md"
-        )
+        raise UsageError(f"{path} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; see {PAGE}")
 
 
 def _rows(path: str, reader: csv.DictReader, columns: list[str], convert: Callable) -> Iterator[Measured]:

@@ -1,4 +1,4 @@
-"""The columns of ghexbench's results (github.com/ghex-org/ghexbench), in the words of docs/external.md."""
+"""The columns of ghexbench's results (github.com/ghex-org/ghexbench), in the words of docs/understand/external.md."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class Converter:
                 raise UsageError(unknown_name(column, row[column], words))
         cells, nodes = (_whole(row, column) for column in ("cells_per_rank_edge", "nodes"))
         if nodes not in SIDES:
-            raise UsageError(f"{nodes} nodes are no cube of nodes; use the columns of docs/external.md for other grids")
+            raise UsageError(
+                f"{nodes} nodes are no cube of nodes; use the columns of docs/understand/external.md for other grids"
+            )
         kept = {name: row[name] for name in _KEPT if name in row}
         return (
             kept

@@ -22,7 +22,7 @@ WORDS = {
     "far_latency": "small messages between nodes",
     "far_bandwidth": "large messages between nodes",
 }
-STALE_S = 3600.0  # on the machine of docs/measured.md, hours differ by 11 to 14 %
+STALE_S = 3600.0  # on the machine of docs/understand/measured/demo.md, hours differ by 11 to 14 %
 TELLING = 0.03  # differences below are not worth a word
 CHANGED = 0.05  # of launches of one calibration: as much as a step may be mispredicted
 _OF_MEDIAN, _OF_MAD = (

@@ -15,7 +15,7 @@ EXTERNAL = options_of(
         "--external",
         type=click.Path(),
         metavar="FILE",
-        help="Instead of RECORDS: a CSV file of exchanges that others have timed, see docs/external.md.",
+        help="Instead of RECORDS: a CSV file of exchanges that others have timed, see docs/understand/external.md.",
     ),
     option(
         "--fit",

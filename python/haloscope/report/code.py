@@ -46,7 +46,7 @@ def _stepper_code(c) -> str:
     if c.depth > 1:
         members += [f"choice.depth = {c.depth};", f"choice.substeps = haloscope::Substeps::{c.substeps};"]
     fused = ", {.fused = true}" if c.depth > 1 and c.substeps == "blocked" else ""
-    note = "  // sweep: all steps of a tile at once, see docs/library.md" if fused else ""
+    note = "  // sweep: all steps of a tile in one call, see docs/use/library.md" if fused else ""
     return (
         f"haloscope::Choice choice;\n{' '.join(members)}\n"
         f"haloscope::Stepper step{{grid, {{u}}, choice, sweep{fused}}};{note}\nstep.run(steps);\n"

@@ -31,7 +31,7 @@ def sections(table: Sequence[Curve]) -> list[str]:
     if found := contention.measured(table):
         made.append(f"### Contention: time over that of one message alone\n\n{contention.table(found)}")
         if laws := contention.laws(found):
-            made.append("As a profile has it (docs/model.md): " + "; ".join(laws) + ".")
+            made.append("As a profile has it (docs/understand/model.md): " + "; ".join(laws) + ".")
     others = microbench.collective_charts(table) + microbench.memory_charts(table)
     return made + [f"### {chart.title}\n\n{chart.markdown()}" for chart in others]
 

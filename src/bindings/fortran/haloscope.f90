@@ -529,7 +529,7 @@ contains
   !> Adds an array to the exchange, before open(). Local.
   !! @param array     any type and rank, with its halo; its last axes are the grid's, axes before them components of a
   !!                  point, which must be contiguous. It has the attribute TARGET. open() refuses a copy that a compiler
-  !!                  has passed in its place, see docs/languages.md, and an array of assumed size.
+  !!                  has passed in its place, see docs/use/languages.md, and an array of assumed size.
   !! @param halo      ghost layers on every side; default 1. @param low, high  by dimension, in its place.
   !! @param centring  halo_cell (default), halo_node, halo_face_1, ...: one point more in such dimensions.
   !! @param dims      of the grid; default: the rank of the array.

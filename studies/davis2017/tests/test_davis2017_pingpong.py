@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_foreign import curves
 
 from haloscope import studies
 from haloscope.measure import importers
 from haloscope.records.curves import group_curves
 from haloscope.report import contention
+from test_importers import curves
 
 
 def published_of(machine: str) -> list[dict]:

@@ -8,7 +8,7 @@ from haloscope import errors, terminal
 from haloscope_studies.vanecek2020.options import EXCHANGED, MEASURED, SHOWN, USUAL_VARIANTS
 
 
-@click.command(short_help="Blocks of a GPU exchange buffers: phased, or as soon as each is packed.")
+@click.command(short_help="Blocks of a GPU exchange buffers: phased, or each once packed.")
 @click.argument("workloads", default="M", metavar="[WORKLOADS]")
 @EXCHANGED
 @MEASURED

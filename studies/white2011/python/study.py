@@ -188,7 +188,7 @@ def _gains(best: dict) -> str:
 
 def schedule_sources() -> Path:
     """The folder of the schedules' sources in a checkout."""
-    return Path(__file__).resolve().parents[3] / "src" / "haloscope" / "schedule"
+    return Path(__file__).resolve().parents[3] / "src" / "library" / "haloscope" / "schedule"
 
 
 def lines_of_code(text: str) -> int:

@@ -63,7 +63,7 @@ TEST(Guard, NothingIsAllocatedInStepsWhateverIsStale) {
   }
 }
 
-/// As docs/library.md shows it; then without the exchange.
+/// As docs/use/library.md shows it; then without the exchange.
 TEST(Guard, AForgottenExchangeIsNamedAndWhatItSpoiltIsFound) {
   const auto grid = torus();
   Field<double, 2> u{grid, {}};

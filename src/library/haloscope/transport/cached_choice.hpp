@@ -1,4 +1,4 @@
-// Choices of transports that programs leave to later ones, one small file each, see docs/transports.md.
+// Choices of transports that programs leave to later ones, one small file each, see docs/understand/transports.md.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-"""Haloscope for Spack; docs/install.md says how to use it."""
+"""Haloscope for Spack; for its use see docs/use/install.md."""
 
 from pathlib import Path
 
