@@ -240,7 +240,7 @@ FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, std::int64_t ro
 
 /// Opens an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
 /// @param strategy  such as "ordered/p2p"; "auto" tries transports in the first exchanges and keeps the fastest, also
-///                  for later programs (docs/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0
+///                  for later programs (docs/understand/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0
 ///                  overrides it.
 /// @throws on all ranks, as Exchange does.
 template <int D>
