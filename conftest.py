@@ -263,10 +263,10 @@ def prefix(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def calibrated_device(tmp_path_factory) -> Path:
     """Return a profile with the imitated device, as `haloscope calibrate` makes it."""
-    from haloscope import cli, core
+    from haloscope import bridge, cli
 
     file = tmp_path_factory.mktemp("card") / "card.json"
-    apps = [name for name in ("laplace2d", "hydro3d") if name in core.app_names()]
+    apps = [name for name in ("laplace2d", "hydro3d") if name in bridge.app_names()]
     words = (
         "calibrate",
         "-o",
