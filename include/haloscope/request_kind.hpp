@@ -33,8 +33,8 @@ struct Session {
 /// A kind of request: lines {"kind": name, "id": ..., "request": {...}} of a requests file.
 struct RequestKind {
   std::string name;
-  /// Collective. @return the record (meaningful on rank 0), without launch data. Its member "verification", where it has
-  /// one, holds a "status"; "failed" ends the program with exit code 1.
+  /// Collective. @return the record (meaningful on rank 0), without launch data. Its member "verification", where it
+  /// has one, holds a "status"; "failed" ends the program with exit code 1.
   /// @throws UsageError or UnavailableError on all ranks alike: the request is skipped, with the reason in its record;
   /// any other Error ends the program.
   nlohmann::json (*serve)(Session&, const nlohmann::json& request, const std::string& id) = nullptr;
