@@ -95,7 +95,7 @@ def measured_space(app, options: Mapping):
     """
     from haloscope.measure import devices, memory, space
 
-    here = {**options, "device": devices.resolve(options["device"])}
+    here = {**options, "device": devices.resolve(options.get("device"))}
     planned = space_of(app, here, settings_of(options))
     return memory.set_aside(space.with_verification(planned, options.get("verify")))
 
