@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "haloscope/agree.hpp"
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
@@ -134,6 +135,7 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
 }
 
 Best best(const BestRequest& request) {
+  add_built_in_apps();
   const model::BestQuestion question = question_of(request);
   return answer_from(model::find_best(question, model::read_profile(request.profile)));
 }
