@@ -109,8 +109,9 @@ TEST(Pipeline, ItsPartsAreTheWholeProgramCutUp) {
 Choice in_place_choice(int ranks = 3) {
   Step step = in_place_step();
   step.stages[0].sweeps[0].run = test::compute_nothing;
-  Choice c =
-      test::choice_of(test::app_of("in-place", 2, step.quantities, step.stages), {23, 23, 1}, false, "slabs", ranks);
+  App app = test::app_of("in-place", 2, step.quantities, step.stages);
+  app.plain = test::compute_nothing;
+  Choice c = test::choice_of(app, {23, 23, 1}, false, "slabs", ranks);
   c.threads = 1;
   c.schedule = "pipeline";
   return c;
