@@ -144,6 +144,7 @@ Best best(MPI_Comm comm, const BestRequest& request) {
   require_communicator(comm);
   Outcome outcome;
   collectively(comm, "advice", [&] {
+    add_built_in_apps();
     int rank = 0;
     CHECK_MPI(MPI_Comm_rank(comm, &rank));
     meet_before(comm);
