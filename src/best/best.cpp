@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "haloscope/apps/built_in.hpp"
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
@@ -134,6 +135,7 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
 }
 
 Best best(const BestRequest& request) {
+  add_built_in_apps();
   const model::BestQuestion question = question_of(request);
   return answer_from(model::find_best(question, model::read_profile(request.profile)));
 }
@@ -142,6 +144,7 @@ Best best(MPI_Comm comm, const BestRequest& request) {
   require_communicator(comm);
   Outcome outcome;
   collectively(comm, "advice", [&] {
+    add_built_in_apps();
     int rank = 0;
     CHECK_MPI(MPI_Comm_rank(comm, &rank));
     meet_before(comm);

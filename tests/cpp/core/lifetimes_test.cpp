@@ -67,16 +67,13 @@ TEST(Lifetimes, OutliveTheStepWhereSweepsReadFixedValuesBeyondAnEdge) {
 }
 
 TEST(Lifetimes, FreedTemporariesAreRefusedWhereThereAreNoneOrOthersReachThem) {
-  Choice c;
-  c.app = "hydro3d";
-  c.grid = {3, {12, 12, 12}, {false, false, false}};
+  Choice c = test::choice_of(test::predictor(3, 1), {12, 12, 12}, true, "", 1);
   c.temporaries = Temporaries::freed;
   EXPECT_EQ(illegal(c), "");
   c.memory = MemoryKind::shared;
   EXPECT_NE(illegal(c).find("are shared"), std::string::npos) << illegal(c);
   c.memory = MemoryKind::own;
   c.app = "laplace3d";
-  c.grid.periodic = {true, true, true};
   EXPECT_NE(illegal(c).find("has none"), std::string::npos) << illegal(c);
 }
 

@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "haloscope/error.hpp"
 #include "haloscope/layout.hpp"
-#include "published.hpp"
 
 using namespace haloscope;
 
@@ -51,15 +51,6 @@ TEST(Decomposition, W8_NoBlockIsEmptyAndXIsLongestForEveryTaskCount) {
   }
 }
 
-TEST(Decomposition, V2_RankGridsAreThoseOfTable32) {
-  const auto rows = published("valen2023/decomposition.csv");
-  ASSERT_EQ(rows.size(), 9u);
-  for (const Row& row : rows) {
-    const ProcessGrid expected{number(row, "ranks_in_length"), number(row, "ranks_in_height"), 1};
-    EXPECT_EQ(process_grid("square", number(row, "ranks"), plane(100, 100)), expected) << row.at("ranks");
-  }
-}
-
 TEST(Decomposition, V2_AnyOtherRankCountAndAnExplicitGridWork) {
   EXPECT_EQ(process_grid("square", 7, plane(100, 100)), (ProcessGrid{7, 1, 1}));
   EXPECT_EQ(process_grid("square", 18, plane(100, 100)), (ProcessGrid{6, 3, 1}));
@@ -93,38 +84,6 @@ TEST(Decomposition, DA1_FiftyThreeCellsOnThreeRanks) {
   EXPECT_EQ(layout.local_cells(0)[2], 18);
   EXPECT_EQ(layout.local_cells(1)[2], 18);
   EXPECT_EQ(layout.local_cells(2)[2], 17);
-}
-
-TEST(Decomposition, DA1_RowsOfTable42) {
-  const auto rows = published("davis2017/decomposition.csv");
-  ASSERT_EQ(rows.size(), 5u);
-  for (const Row& row : rows) {
-    const int ranks = number(row, "pes");
-    const ProcessGrid expected{number(row, "px"), number(row, "py"), number(row, "pz")};
-    const Layout layout = split_by("prime-factors", ranks, cube(number(row, "global_cells_per_side")));
-    if (ranks == 2048) {  // printed as 16x8x16, which the study's own rule and its table 5.8 contradict
-      EXPECT_EQ(layout.ranks(), (ProcessGrid{8, 16, 16}));
-      EXPECT_NE(layout.ranks(), expected);
-      continue;
-    }
-    EXPECT_EQ(layout.ranks(), expected) << ranks;
-    const std::string x = row.at("local_x");
-    EXPECT_EQ(layout.local_cells(0)[0], std::stoi(x.substr(x.find('-') == std::string::npos ? 0 : x.find('-') + 1)));
-    EXPECT_EQ(layout.local_cells(layout.size() - 1)[0], std::stoi(x));
-    EXPECT_EQ(layout.local_cells(0)[1], number(row, "local_y"));
-    EXPECT_EQ(layout.local_cells(0)[2], number(row, "local_z"));
-  }
-}
-
-TEST(Decomposition, DA1_PowersOfTwoAreThoseOfTable58) {
-  std::set<int> seen;
-  for (const Row& row : published("davis2017/pair_counts.csv")) {
-    const int ranks = number(row, "pes");
-    const ProcessGrid expected{number(row, "px"), number(row, "py"), number(row, "pz")};
-    EXPECT_EQ(process_grid("prime-factors", ranks, cube(400)), expected) << ranks;
-    seen.insert(ranks);
-  }
-  EXPECT_EQ(seen, (std::set<int>{2, 4, 8, 16, 32, 64, 128, 256}));
 }
 
 TEST(Decomposition, RankNumbersRunXFastest) {

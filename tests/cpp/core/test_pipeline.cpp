@@ -7,6 +7,7 @@
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/extend/transport_traits.hpp"
+#include "stage_apps.hpp"
 
 namespace haloscope {
 namespace {
@@ -105,12 +106,13 @@ TEST(Pipeline, ItsPartsAreTheWholeProgramCutUp) {
   }
 }
 
-Choice gauss_seidel(int ranks = 3) {
-  Choice c;
-  c.app = "poisson2d";
-  c.form = "gauss-seidel";
-  c.grid = {2, {23, 23, 1}, {false, false, false}};
-  c.ranks = ranks;
+Choice in_place_choice(int ranks = 3) {
+  Step step = in_place_step();
+  step.stages[0].sweeps[0].run = test::compute_nothing;
+  App app = test::app_of("in-place", 2, step.quantities, step.stages);
+  app.plain = test::compute_nothing;
+  Choice c = test::choice_of(app, {23, 23, 1}, false, "slabs", ranks);
+  c.threads = 1;
   c.schedule = "pipeline";
   return c;
 }
@@ -119,31 +121,27 @@ void expect_refused(const Choice& c, const std::string& reason) {
   EXPECT_NE(illegal(c).find(reason), std::string::npos) << "'" << illegal(c) << "'";
 }
 
-TEST(PoissonLegality, GaussSeidelNeedsThePipelineAndThePipelineGaussSeidel) {
-  EXPECT_EQ(illegal(gauss_seidel()), "");
-  Choice c = gauss_seidel();
+TEST(PipelineLegality, SweepsInPlaceNeedThePipelineAndThePipelineSweepsInPlace) {
+  EXPECT_EQ(illegal(in_place_choice()), "");
+  Choice c = in_place_choice();
   c.schedule = "bulk";
   expect_refused(c, "--schedule pipeline");
-  c = gauss_seidel();
-  c.form = "jacobi";
-  expect_refused(c, "in place");
-  c = gauss_seidel();
+  c = in_place_choice();
   c.app = "laplace2d";
-  c.form = "star";
   expect_refused(c, "in place");
 }
 
-TEST(PoissonLegality, ThePipelineHasOneLinePerMessageAndStep) {
-  Choice c = gauss_seidel(4);
+TEST(PipelineLegality, ThePipelineHasOneLinePerMessageAndStep) {
+  Choice c = in_place_choice(4);
   c.process_grid = "2x2";
   expect_refused(c, "--process-grid slabs");
-  c = gauss_seidel();
+  c = in_place_choice();
   c.depth = 2;
   expect_refused(c, "--depth 1");
 }
 
-TEST(PoissonLegality, CollectiveTransportsAreRefusedForThePipeline) {
-  Choice c = gauss_seidel();
+TEST(PipelineLegality, CollectiveTransportsAreRefusedForThePipeline) {
+  Choice c = in_place_choice();
   c.strategy = "reference";
   EXPECT_NE(illegal(c), "");
   for (const TransportTraits* transport : transport_traits()) {
@@ -153,33 +151,9 @@ TEST(PoissonLegality, CollectiveTransportsAreRefusedForThePipeline) {
   }
 }
 
-TEST(PoissonLegality, SA1_TheGridHasFixedBordersAndEightIPlusNineLines) {
-  Choice c = gauss_seidel();
-  c.grid.periodic[1] = true;
-  expect_refused(c, "--periodic none");
-  c = gauss_seidel();
-  c.grid.cells = {24, 24, 1};
-  expect_refused(c, "8 I + 7");
-  c.grid.cells = {23, 31, 1};
-  expect_refused(c, "8 I + 7");
-}
-
-TEST(PoissonLegality, SA6_LinesAreSplitEvenlyAndMoreRanksThanLinesAreRefused) {
-  const Layout five(GridSpec{2, {7, 5, 1}, {false, false, false}},
-                    process_grid("slabs", 3, GridSpec{2, {7, 5, 1}, {}}));
-  EXPECT_EQ(five.local_cells(0)[1], 2);
-  EXPECT_EQ(five.local_cells(1)[1], 2);
-  EXPECT_EQ(five.local_cells(2)[1], 1);
-  Choice c = gauss_seidel();
-  for (int ranks = 1; ranks <= 23; ++ranks) {
-    c.ranks = ranks;
-    ASSERT_EQ(illegal(c), "");
-    const Layout layout = make_layout(c);
-    EXPECT_LE(layout.local_cells(0)[1] - layout.local_cells(ranks - 1)[1], 1);
-    EXPECT_EQ(layout.local_cells(ranks - 1)[0], 23);
-  }
-  c.ranks = 24;
-  expect_refused(c, "puts 24 ranks on 23 cells in y; use fewer ranks");
+TEST(PipelineLegality, MoreRanksThanLinesAreRefused) {
+  EXPECT_EQ(illegal(in_place_choice(23)), "");
+  expect_refused(in_place_choice(24), "puts 24 ranks on 23 cells in y; use fewer ranks");
 }
 
 }  // namespace

@@ -3,94 +3,39 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <bit>
 #include <functional>
 #include <vector>
 
 #include "allocation_counter.hpp"
-#include "app_problem.hpp"
 #include "faulty_device.hpp"
 #include "haloscope/rank/measure/run.hpp"
+#include "staging_rig.hpp"
 
 namespace haloscope {
 namespace {
 
 using namespace test;
 
-/// Everything that a run reports about its fields after some steps.
-struct Told {
-  std::uint64_t checksum = 0;
-  std::vector<std::uint64_t> numbers;  ///< values of own points, a sum over them and errors, as bits
-  bool canaries = false;
-  bool operator==(const Told&) const = default;
-};
-
-Told told_by(const Choice& choice, std::size_t hatch_bytes = usual_hatch_bytes) {
-  haloscope::Run run(MPI_COMM_WORLD, choice, {}, hatch_bytes);
-  run.initialise();
-  run.advance(5, true);
-  Told told{run.checksum(), {}, run.canaries_alive()};
-  const auto tell = [&](double number) { told.numbers.push_back(std::bit_cast<std::uint64_t>(number)); };
-  tell(run.sum_of(0, [](const Index& point, double value) { return value * static_cast<double>(point[0] + 3); }));
-  if (run.has_exact_solution()) {
-    const auto norms = run.error_norms();
-    tell(norms.max), tell(norms.l2);
-  }
-  const Index cells = run.layout().local_cells(run.plan().rank);
-  for (std::int64_t z = 0; z < cells[2]; z += 3)
-    for (std::int64_t y = 0; y < cells[1]; y += 4)
-      for (std::int64_t x = 0; x < cells[0]; x += 2) tell(run.value({x, y, z}));
-  return told;
-}
-
-/// Expects the same report of a choice on an imitated device, through each of these staging buffers, as on the host
-/// with `reference`.
-void expect_same(Choice choice, const std::vector<std::size_t>& hatches) {
-  Choice plain = choice;
-  plain.device.clear();
-  plain.schedule = "bulk";
-  plain.strategy = "reference";
-  const Told expected = told_by(plain);
-  EXPECT_TRUE(expected.canaries);
-  for (const std::size_t bytes : hatches)
-    EXPECT_TRUE(told_by(choice, bytes) == expected)
-        << choice.app << " " << to_word(choice.real) << " through " << bytes << " bytes";
-}
-
-Choice device_choice(const AppProblem& problem, bool periodic, const char* schedule = "bulk") {
-  Choice c = choice_for(problem, periodic);
-  c.device = "host";
-  c.schedule = schedule;
-  c.strategy = "ordered/staged";
-  return c;
-}
-
 TEST(DeviceHatch, ItsSizeChangesNoByteIn2d) {
   const Imitated slow("delay_us=5");
   for (const bool periodic : {true, false}) {
-    expect_same(device_choice({"laplace2d", "star", Real::f64, {15, 11, 1}}, periodic),
-                {8, 60, 1000, usual_hatch_bytes});
-    expect_same(device_choice({"laplace2d", "star", Real::f32, {13, 9, 1}}, periodic), {4, 130, usual_hatch_bytes});
+    expect_same_through(device_choice({"laplace2d", "star", Real::f64, {15, 11, 1}}, periodic),
+                        {8, 60, 1000, usual_hatch_bytes});
+    expect_same_through(device_choice({"laplace2d", "star", Real::f32, {13, 9, 1}}, periodic),
+                        {4, 130, usual_hatch_bytes});
   }
 }
 
 TEST(DeviceHatch, ItsSizeChangesNoByteIn3d) {
   for (const bool periodic : {true, false}) {
-    expect_same(device_choice({"laplace3d", "star", Real::f64, {10, 12, 11}}, periodic),
-                {100, 5000, usual_hatch_bytes});
-    expect_same(device_choice({"laplace3d", "star", Real::f32, {11, 9, 13}}, periodic, "streams"), {100, 5000});
+    expect_same_through(device_choice({"laplace3d", "star", Real::f64, {10, 12, 11}}, periodic),
+                        {100, 5000, usual_hatch_bytes});
+    expect_same_through(device_choice({"laplace3d", "star", Real::f32, {11, 9, 13}}, periodic, "streams"), {100, 5000});
   }
   Choice advected = device_choice({"advection3d", "dense", Real::f64, {11, 10, 13}}, true, "streams");
   advected.grid.periodic = {true, true, true};
   advected.set["initial"] = "gaussian";
-  expect_same(advected, {200, 3000, usual_hatch_bytes});
-}
-
-TEST(DeviceHatch, ItsSizeChangesNoByteOfManyFieldsOnCellsAndNodes) {
-  Choice c = device_choice({"hydro3d", "fused", Real::f64, {9, 8, 11}}, false);
-  c.grid.periodic = {false, false, false};
-  c.set["initial"] = "random";
-  expect_same(c, {3000, 100000, usual_hatch_bytes});
+  expect_same_through(advected, {200, 3000, usual_hatch_bytes});
 }
 
 TEST(DeviceHatch, ItsSizeChangesNoByteBesideWallsOfTheHost) {
@@ -98,7 +43,7 @@ TEST(DeviceHatch, ItsSizeChangesNoByteBesideWallsOfTheHost) {
                                     AppProblem{"laplace2d", "star", Real::f32, {31, 37, 1}}}) {
     Choice c = device_choice(problem, true, "box-overlap");
     c.strategy = "ordered/p2p";
-    expect_same(c, {300, 4000, usual_hatch_bytes});
+    expect_same_through(c, {300, 4000, usual_hatch_bytes});
   }
 }
 

@@ -9,10 +9,16 @@
 #include "haloscope/extend/app_kernels.hpp"
 #include "vanecek2020/app/launches.hpp"
 
+namespace haloscope {
+extern const AppKernels blocks_kernels;
+}
+
 namespace haloscope::device {
 namespace {
 
 using test::Imitated;
+
+const bool kernels_added = (add_kernels(blocks_kernels), true);  // as the kind of requests does
 
 /// Blocks that send to themselves, as the CPU copies the data that they have packed.
 struct Blocks {

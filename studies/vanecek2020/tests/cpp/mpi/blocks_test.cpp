@@ -8,14 +8,20 @@
 #include <set>
 
 #include "faulty_device.hpp"
+#include "haloscope/app_kernels.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/error.hpp"
 #include "world.hpp"
 
 namespace haloscope {
+
+extern const AppKernels blocks_kernels;
+
 namespace {
 
 using namespace test;
+
+const bool kernels_added = (add_kernels(blocks_kernels), true);  // as the kind of requests does
 
 // ---- set-ups and variants -------------------------------------------------------------------------------------------
 

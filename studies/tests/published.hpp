@@ -1,4 +1,4 @@
-// Published data that ships with the project, read for tests.
+// Published data of the studies, read for tests.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,9 @@
 
 using Row = std::map<std::string, std::string>;
 
-/// The rows of python/haloscope/data/`file`, by column name.
+/// The rows of a file such as davis2017/data/decomposition.csv, by column name.
 inline std::vector<Row> published(const std::string& file) {
-  const std::filesystem::path root = HALOSCOPE_DATA;
+  const std::filesystem::path root = HALOSCOPE_STUDIES_FOLDER;
   std::ifstream in(root / file);
   if (!in) throw std::runtime_error("cannot read " + (root / file).string());
   std::string line;
