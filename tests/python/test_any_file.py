@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_importers import OUTPUTS
 
 from guest_cases import guest_cases
 from haloscope import cli, files, records

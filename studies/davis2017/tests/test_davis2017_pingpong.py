@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_importers import curves
 
 from haloscope import studies
 from haloscope.measure import importers
