@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app_problem.hpp"
-#include "haloscope/run/run.hpp"
+#include "haloscope/rank/measure/run.hpp"
 
 namespace haloscope::test {
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "haloscope/plan.hpp"
+#include "haloscope/extend/plan.hpp"
 #include "tests/published.hpp"
 
 namespace haloscope {

@@ -1,7 +1,7 @@
 // Choices that poisson2d refuses.
 #include <gtest/gtest.h>
 
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 
 namespace haloscope {
 namespace {

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "faulty_device.hpp"
-#include "haloscope/app_kernels.hpp"
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/app_kernels.hpp"
 #include "world.hpp"
 
 namespace haloscope {

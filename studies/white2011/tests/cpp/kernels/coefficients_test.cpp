@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "haloscope/apps/advection3d/weights.hpp"
-#include "haloscope/choice.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "tests/published.hpp"
 
 namespace haloscope {
