@@ -37,7 +37,8 @@ def information(folder: Path | None = None) -> dict:
     if code:
         why = shown(" / ".join(complaint.split("\n")))
         raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {why}")
-    return json.loads(said[said.index("{") :])
+    answer: dict = json.loads(said[said.index("{") :])
+    return answer
 
 
 def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:
