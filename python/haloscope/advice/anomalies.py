@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy.typing as npt
-
 from haloscope.model import fit
 from haloscope.records.rows import Row
 from haloscope.records.text import cell
@@ -34,7 +32,7 @@ class Anomaly:
     ratio: float
 
 
-def leaving(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: float = THRESHOLD) -> Anomaly | None:
+def leaving(amounts: Sequence[float], times: Sequence[float], threshold: float = THRESHOLD) -> Anomaly | None:
     """Return where measured times leave the line through those of smaller amounts; None where one line holds them all.
 
     amounts (> 0), times (> 0, seconds): equally long. threshold: relative deviation that counts.

@@ -58,7 +58,7 @@ def best(
     app: str | int,
     cells: int | Sequence[int],
     ranks: int,
-    profile: str | os.PathLike | profiles.Profile,
+    profile: str | os.PathLike[str] | profiles.Profile,
     *,
     periodic: bool | Sequence[bool] = (),
     process_grid: str | Sequence[int] = "",
@@ -127,7 +127,7 @@ def best(
     )
 
 
-def _machine(profile: str | os.PathLike | profiles.Profile) -> profiles.Profile:
+def _machine(profile: str | os.PathLike[str] | profiles.Profile) -> profiles.Profile:
     if isinstance(profile, profiles.Profile):
         return profile
     if not isinstance(profile, str | os.PathLike):
