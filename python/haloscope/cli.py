@@ -38,22 +38,28 @@ COMMANDS = (
 class LazyGroup(click.Group):
     """Subcommands are the modules in `haloscope.commands`, and entry points; each is imported on first use."""
 
-    def list_commands(self, ctx):
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands."""
         return [*COMMANDS, *(name for name in guests.find_guests(guests.COMMANDS) if name not in COMMANDS)]
 
-    def get_command(self, ctx, name):
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import a subcommand and return it; None for an unknown name."""
         if name in COMMANDS:
-            return importlib.import_module(f"haloscope.commands.{name}").command
-        return guests.load(guests.COMMANDS, name) if name in guests.find_guests(guests.COMMANDS) else None
+            own: click.Command = importlib.import_module(f"haloscope.commands.{name}").command
+            return own
+        found: click.Command | None = None
+        if name in guests.find_guests(guests.COMMANDS):
+            found = guests.load(guests.COMMANDS, name)
+        return found
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words, for commands that are given again elsewhere."""
         ctx.meta["haloscope.words"] = list(args)
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx, args):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand; an unknown name gets its nearest neighbours."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
@@ -63,7 +69,7 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"max_content_width": 110})
 @click.version_option(package_name="haloscope")
-def cli():
+def cli() -> None:
     """Run, measure and hand over halo exchange for structured grids.
 
     \b
