@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
@@ -168,7 +168,7 @@ def verdict(a: Row, b: Row, ratio: stats.Estimate) -> str:
     return "; ".join([stats.verdict(ratio), *words])
 
 
-def refusals(found: Iterable[dict]) -> list[str]:
+def refusals(found: Iterable[Mapping]) -> list[str]:
     """Return one line per reason why configurations were not run, with how many it concerns."""
     counted: dict[str, list[str]] = defaultdict(list)
     for record in found:
