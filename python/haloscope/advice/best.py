@@ -57,7 +57,7 @@ class Best:
 
 @dataclass(frozen=True)
 class BestQuestion:
-    """What `best` hands to the library: its arguments, checked.
+    """The checked arguments of `best`, as they go to the library.
 
     choice: the grid, the ranks and what else is given. assumed_app: the app follows from the dimensions. among:
     candidates, as fields in which each differs from the choice; None: the library lists them. here: names to compare

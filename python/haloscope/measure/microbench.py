@@ -75,7 +75,7 @@ class Micro:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to measure, as lists; each empty one means its default.
+    """The wanted patterns, transports, ranks and sizes, as lists; each empty one means its default.
 
     quick: fewer sizes, samples and shorter ones. seconds: length of a sample. repetitions: number of samples; None: the
     usual.

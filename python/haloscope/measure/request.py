@@ -31,7 +31,7 @@ _FIRST = (
 
 
 class Measurable(records.Requested, Protocol):
-    """What ranks can measure: a request of any kind, with the cores and the strategies that it needs."""
+    """A request of any kind that ranks can measure, with the cores and the strategies that it needs."""
 
     @property
     def ranks(self) -> int:

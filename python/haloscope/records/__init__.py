@@ -32,7 +32,7 @@ NAMES = {RECORD: f"haloscope.record of version {SCHEMA_VERSION}", CG: "record of
 
 
 class Requested(Protocol):
-    """What a record is about: a request of any kind."""
+    """A request of any kind, as its record holds it."""
 
     @property
     def id(self) -> str:

@@ -196,9 +196,8 @@ def _speedup_bars(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
     for place, row in enumerate(ordered):
         gain = gains[row.id]
         colour = bridge.find_schedule(row.request["schedule"]).colour
-        faded: dict[str, Any] = (
-            {"color": "none", "edgecolor": colour, "hatch": "////"} if row.oversubscribed else {"color": colour}
-        )
+        faded: dict[str, Any]
+        faded = {"color": "none", "edgecolor": colour, "hatch": "////"} if row.oversubscribed else {"color": colour}
         axes.barh(place, gain.value, height=0.66, **faded)
         if row is not baseline:
             axes.errorbar(gain.value, place, xerr=_error(gain), color=INK, elinewidth=1, capsize=2.5)

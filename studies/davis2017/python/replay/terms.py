@@ -45,7 +45,7 @@ class Term:
     name: str
 
 
-Occurrence = tuple[Term, int, tuple[str, ...]]  # a term, how often it is done, and the functions that it is in
+Occurrence = tuple[Term, int, tuple[str, ...]]  # a term, its count, and the functions that it is in
 
 
 @dataclass(frozen=True)
