@@ -5,6 +5,8 @@
 `UsageError` for a request that cannot work, `UnavailableError` for one that this machine, build or MPI cannot serve.
 """
 
+from typing import Any
+
 _PUBLIC = {
     "best": "haloscope.advice.best",
     "Grid": "haloscope.exchange",
@@ -16,7 +18,7 @@ _PUBLIC = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _PUBLIC:  # on first use: their imports take a while
         import importlib
 

@@ -32,21 +32,25 @@ def guest_commands() -> list[str]:
 class LazyGroup(click.Group):
     """Subcommands are the modules in `haloscope.commands`, and entry points; each is imported on first use."""
 
-    def list_commands(self, ctx):
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands."""
         return [*COMMANDS, *guest_commands()]
 
-    def get_command(self, ctx, name):
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import a subcommand and return it; None for an unknown name."""
         if name in COMMANDS:
-            return importlib.import_module(f"haloscope.commands.{name}").command
-        return guests.load(guests.COMMANDS, name) if name in guest_commands() else None
+            own: click.Command = importlib.import_module(f"haloscope.commands.{name}").command
+            return own
+        found: click.Command | None = None
+        if name in guest_commands():
+            found = guests.load(guests.COMMANDS, name)
+        return found
 
-    def format_commands(self, ctx, formatter):
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands by group."""
         width = max(map(len, self.list_commands(ctx)))
         for title, names in (GROUPS | {STUDIES: (*GROUPS[STUDIES], *guest_commands())}).items():
-            commands = {name: self.get_command(ctx, name) for name in names}
+            commands = {name: command for name in names if (command := self.get_command(ctx, name))}
             with formatter.section(title):
                 formatter.write_dl(
                     [
@@ -55,12 +59,14 @@ class LazyGroup(click.Group):
                     ]
                 )
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words, for commands that are given again elsewhere."""
         ctx.meta["haloscope.words"] = list(args)
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx, args):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand; an unknown name gets its nearest neighbours."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
@@ -70,7 +76,7 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"max_content_width": 110})
 @click.version_option(package_name="haloscope")
-def cli():
+def cli() -> None:
     """Measure, predict and choose halo exchange for structured grids.
 
     \b

@@ -29,7 +29,7 @@ def patience_s() -> float:
 class Wait:
     """A wait that is reported on standard error every `patience_s()` seconds."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         """The wait begins now."""
         self._begin = self._reported = time.monotonic()
         self._patience = patience_s()

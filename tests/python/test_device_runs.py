@@ -75,7 +75,7 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
     plain = bridge.Choice(app=app, cells=tuple(map(int, cells.split("x"))), device="host")
     wanted = {
         (n, schedule, strategy)
-        for n, schedule, strategy in itertools.product(ranks, schedules, lists.strategies(strategies, "host"))
+        for n, schedule, strategy in itertools.product(ranks, schedules, lists.strategies(strategies, True))
         if not bridge.illegal(dataclasses.replace(plain, ranks=n, schedule=schedule, strategy=strategy))
     }
     assert {schedule for _, schedule, _ in wanted} == set(schedules)

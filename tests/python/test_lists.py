@@ -63,8 +63,8 @@ def test_an_unknown_strategy_is_refused_with_the_nearest_names(text):
 
 
 def test_globs_for_fields_on_a_device_take_the_strategies_of_devices():
-    assert lists.strategies("*", "host") == bridge.device_strategy_names()
-    assert not set(lists.strategies("*", "host")) & set(bridge.strategy_names())
+    assert lists.strategies("*", True) == bridge.device_strategy_names()
+    assert not set(lists.strategies("*", True)) & set(bridge.strategy_names())
 
 
 def test_strategies_of_one_word_stand_between_others():

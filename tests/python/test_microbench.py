@@ -187,9 +187,9 @@ def test_every_pattern_is_measured_and_checked_and_shown(haloscope):
 
 @pytest.mark.ids("DB4")
 def test_several_pairs_are_measured_by_powers_of_two_and_all_of_them():
-    space = requests.plan(requests.Wanted(names=["multi-pair"], ranks=[12], gap=2), 0.1, 1).requests
+    space = requests.plan(requests.Wanted(names=["multi-pair"], ranks=[12], gap=2)).requests
     assert [(m.pairs, m.gap, m.patterns) for m in space] == [(n, 2, ("pingpong",)) for n in (1, 2, 4, 6)]
-    space = requests.plan(requests.Wanted(names=["pingpong", "multi-pair"], ranks=[4]), 0.1, 1).requests
+    space = requests.plan(requests.Wanted(names=["pingpong", "multi-pair"], ranks=[4])).requests
     assert [m.pairs for m in space] == [0, 1]  # 0: all of them, measured once
 
 
@@ -197,14 +197,14 @@ def test_several_pairs_are_measured_by_powers_of_two_and_all_of_them():
 def test_without_sizes_memory_is_measured_from_4_kibibytes_to_far_beyond_its_caches(monkeypatch):
     monkeypatch.setattr(requests.memory, "free_bytes", lambda: 1 << 40)
     monkeypatch.setattr(requests, "largest_cache", lambda: 100 << 20)
-    cache, *stream = requests.plan(requests.Wanted(names=["cache", "stream"], threads=[1, 2]), 0.1, 1).requests[::-1]
+    cache, *stream = requests.plan(requests.Wanted(names=["cache", "stream"], threads=[1, 2])).requests[::-1]
     assert cache.patterns == ("cache",) and (cache.sizes[0], cache.sizes[-1]) == (4096, 512 << 20)
     assert [m.sizes for m in stream if m.patterns == ("stream",)] == [(400 << 20,)] * 2
     monkeypatch.setattr(requests.memory, "free_bytes", lambda: 1 << 20)
-    [cache] = requests.plan(requests.Wanted(names=["cache"]), 0.1, 1).requests
+    [cache] = requests.plan(requests.Wanted(names=["cache"])).requests
     assert cache.sizes[-1] == 512 << 10  # half of what is free
     with pytest.raises(UsageError, match="are free"):
-        requests.plan(requests.Wanted(names=["stream"], sizes=[1 << 20]), 0.1, 1)
+        requests.plan(requests.Wanted(names=["stream"], sizes=[1 << 20]))
 
 
 @pytest.mark.ids("DB4")

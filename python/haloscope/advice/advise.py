@@ -141,7 +141,8 @@ def different(
 
 def changed(choice: bridge.Choice, changes: Mapping[str, Any]) -> bridge.Choice:
     """Return a choice with the fields that the core says differ."""
-    return dataclasses.replace(choice, **{k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()})
+    other: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()}
+    return dataclasses.replace(choice, **other)
 
 
 def own_candidates(

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy.typing as npt
+import numpy as np
 
 from haloscope.model import fit
 from haloscope.records.rows import Row
@@ -34,7 +34,9 @@ class Anomaly:
     ratio: float
 
 
-def leaving(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: float = THRESHOLD) -> Anomaly | None:
+def leaving(
+    amounts: Sequence[float] | np.ndarray, times: Sequence[float] | np.ndarray, threshold: float = THRESHOLD
+) -> Anomaly | None:
     """Return where measured times leave the line through those of smaller amounts; None where one line holds them all.
 
     amounts (> 0), times (> 0, seconds): equally long. threshold: relative deviation that counts.

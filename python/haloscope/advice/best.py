@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from haloscope import bridge
 from haloscope.advice import advise
@@ -54,11 +55,37 @@ class Best:
         return bridge.needs_shared_fields(self.choice.strategy)
 
 
+@dataclass(frozen=True)
+class BestQuestion:
+    """The checked arguments of `best`, as they go to the library.
+
+    choice: the grid, the ranks and what else is given. assumed_app: the app follows from the dimensions. among:
+    candidates, as fields in which each differs from the choice; None: the library lists them. here: names to compare
+    with the profile's, by key. The others are as `best` has them.
+    """
+
+    choice: bridge.Choice
+    assumed_app: bool
+    depths: list[int]
+    seconds_per_cell: float | None
+    fused: bool
+    halo: int | None
+    shared_memory: bool
+    samples: int
+    among: list[dict] | None
+    here: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the question as the library reads it."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("choice", "here")}
+        return {"choice": self.choice.to_json(), **found, **self.here}
+
+
 def best(
     app: str | int,
     cells: int | Sequence[int],
     ranks: int,
-    profile: str | os.PathLike | profiles.Profile,
+    profile: str | os.PathLike[str] | profiles.Profile,
     *,
     periodic: bool | Sequence[bool] = (),
     process_grid: str | Sequence[int] = "",
@@ -99,23 +126,26 @@ def best(
         form=_text("form", form),
         nodes=_whole("nodes", nodes),
     )
-    steps = [whole("depths", depth) for depth in each("depths", depths, "time steps per exchange, as (1, 2)")]
-    if not steps:
-        raise UsageError("depths [] are not possible; give time steps per exchange, each >= 1")
+    steps = _steps(depths)
     among, _ = advise.own_candidates(choice, steps)
-    question = {
-        "choice": choice.to_json(),
-        "assumed_app": not isinstance(app, str),
-        "depths": steps,
-        "seconds_per_cell": None if seconds_per_cell is None else _seconds(seconds_per_cell),
-        "fused": flag("fused", fused),
-        "halo": None if halo is None else whole("halo", halo),
-        "shared_memory": flag("shared_memory", shared_memory),
-        "samples": _whole("samples", samples, "draws"),
-        "among": among,
-        **_asking(here),
-    }
-    found = capi.answer("hs_best", question, machine.handle)
+    question = BestQuestion(
+        choice=choice,
+        assumed_app=not isinstance(app, str),
+        depths=steps,
+        seconds_per_cell=None if seconds_per_cell is None else _seconds(seconds_per_cell),
+        fused=flag("fused", fused),
+        halo=None if halo is None else whole("halo", halo),
+        shared_memory=flag("shared_memory", shared_memory),
+        samples=_whole("samples", samples, "draws"),
+        among=among,
+        here=_asking(here),
+    )
+    return _answer(question, machine)
+
+
+def _answer(question: BestQuestion, machine: profiles.Profile) -> Best:
+    """Return what the library chooses for a question."""
+    choice, found = question.choice, capi.answer("hs_best", question.to_json(), machine.handle)
     return Best(
         choice=advise.changed(choice, found["changes"]),
         profile=machine.name,
@@ -127,7 +157,7 @@ def best(
     )
 
 
-def _machine(profile: str | os.PathLike | profiles.Profile) -> profiles.Profile:
+def _machine(profile: str | os.PathLike[str] | profiles.Profile) -> profiles.Profile:
     if isinstance(profile, profiles.Profile):
         return profile
     if not isinstance(profile, str | os.PathLike):
@@ -165,6 +195,14 @@ def _whole(name: str, value: int, bound: str = "") -> int:
     if not limits.least <= found <= limits.most:
         raise UsageError(f"{name} is {found}; it is a whole number from {limits.least:.0f} to {limits.most:.0f}")
     return found
+
+
+def _steps(depths: Sequence[int]) -> list[int]:
+    """Return the depths. Raises UsageError where there are none."""
+    steps = [whole("depths", depth) for depth in each("depths", depths, "time steps per exchange, as (1, 2)")]
+    if not steps:
+        raise UsageError("depths [] are not possible; give time steps per exchange, each >= 1")
+    return steps
 
 
 def _text(name: str, value: str) -> str:

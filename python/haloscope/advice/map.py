@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,4 +201,5 @@ def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> l
 def block_of(request: Mapping[str, Any]) -> int:
     """Return the cells of a rank in each dimension, of the longest one, of a record's request."""
     ranks = bridge.make_layout(bridge.Choice.from_json(request)).ranks
-    return max(math.ceil(cells / n) for cells, n in zip(request["cells"], ranks, strict=False))
+    lengths: Iterator[int] = (math.ceil(cells / n) for cells, n in zip(request["cells"], ranks, strict=False))
+    return max(lengths)

@@ -12,6 +12,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from haloscope import bridge, records
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError
@@ -26,7 +27,7 @@ SHARE, MOST_S = 0.1, 60.0  # default limits of tuning: a share of the exhaustive
 NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree
 ALIKE = 0.1  # delay of the turn of each further candidate with the same prediction: they may be the same thing
 LEAST = 4  # candidates that the first round measures even when its time is up; later ones half as many
-DEFAULT = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "reorder": "none"}
+DEFAULT: dict[str, Any] = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "reorder": "none"}
 
 Once = Callable[[Request, str], dict]  # measure a request in a launch of that name -> its record
 
@@ -228,7 +229,8 @@ class TrialRounds:
 
     def _round(self, number: int, length: Length, alive: Sequence[TimedCandidate]) -> list[TimedCandidate]:
         """Measure as many as time allows, then the first one again; the rest are out. Returns those tried."""
-        name, tried, least = f"round-{number}", [], LEAST if number == 1 else LEAST // 2
+        tried: list[TimedCandidate] = []
+        name, least = f"round-{number}", LEAST if number == 1 else LEAST // 2
         for candidate in alive:
             needed = 2 * self._each(length)  # for it, and for the first one again
             if len(tried) >= least and self.spent_s + needed > self._until(number):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,8 +133,8 @@ def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAM
             pairs.append(_pair(row, profile, samples))
         except HaloscopeError as problem:
             left_out[str(problem)] += 1
-    apart = [[p for p in pairs if p.row.oversubscribed is crowded] for crowded in (False, True)]
-    return Validation(*map(tuple, apart), dict(left_out.most_common()), tuple(foreign(table, profile)))
+    roomy, crowded = (tuple(p for p in pairs if p.row.oversubscribed is many) for many in (False, True))
+    return Validation(roomy, crowded, dict(left_out.most_common()), tuple(foreign(table, profile)))
 
 
 def _pair(row: Row, profile: Profile, samples: int) -> Pair:
@@ -196,11 +196,14 @@ def foreign(table: Sequence[Row], profile: Profile) -> list[str]:
 
 def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
     """Return the errors of all, then per strategy, then per regime; of the exchange itself when asked."""
-    values = [(p, p.exchange_error if exchange else p.error) for p in pairs]
-    values = [(p, e) for p, e in values if e is not None]
+    all_values = [(p, p.exchange_error if exchange else p.error) for p in pairs]
+    values = [(p, e) for p, e in all_values if e is not None]
     if not values:
         return []
-    keys = (lambda p: p.prediction.choice.strategy, lambda p: p.exchange_regime if exchange else p.regime)
+    keys: tuple[Callable[[Pair], str], ...] = (
+        lambda p: p.prediction.choice.strategy,
+        lambda p: p.exchange_regime if exchange else p.regime,
+    )
     found = [group_errors("all", [e for _, e in values])]
     for key in keys:
         names = sorted({key(p) for p, _ in values})

@@ -205,6 +205,6 @@ def compared(choices: Sequence[bridge.Choice], machines: Sequence[Profile], aske
     _refuse_too_many(2 * len(choices))
     ordered = sorted(choices, key=lambda choice: choice.ranks)
     found = {c.ranks: tuple(variant(c, machine, asked[0]) for machine in machines) for c in ordered}
-    curves = [lambda ranks, place=place: found[ranks][place].prediction.time_s for place in range(2)]
+    one, other = (lambda ranks, place=place: found[ranks][place].prediction.time_s for place in range(2))
     first, second = (machine.name for machine in machines)
-    return Compared((first, second), found, crossover(*curves, found))
+    return Compared((first, second), found, crossover(one, other, found))

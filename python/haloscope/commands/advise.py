@@ -4,6 +4,8 @@ one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import terminal
@@ -26,7 +28,7 @@ from haloscope.options.request import app_of, one_choice
 @option("--members", is_flag=True, help="List who is in each row.")
 @MACHINE
 @JSON
-def command(app, depth, reorder, process_grid, top, members, profile, samples, refresh, as_json, **options):
+def command(app: str, depth: str, reorder: str, process_grid: str, as_json: bool, **options: Any) -> None:
     """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
 
     \b
@@ -43,12 +45,13 @@ def command(app, depth, reorder, process_grid, top, members, profile, samples, r
     from haloscope.model import profile as profiles
     from haloscope.report import advise as report
 
-    machine, pace = at_pace(profiles.load(profile), refresh)
+    machine, pace = at_pace(profiles.load(options["profile"]), options["refresh"])
     choice = one_choice(app_of(app, options), options | {"device": device_of(options["device"], machine)})
-    depths, orders = model.depths_of(depth), lists.names(reorder, model.ORDERS, "--reorder")
+    depths, samples = model.depths_of(depth), options["samples"]
+    orders = lists.names(reorder, model.ORDERS, "--reorder")
     grids = [text for text in process_grid.split(",") if text]
     advice = model.advise(choice, machine, setting_of(options), depths, samples, orders, grids, as_json)
     if as_json:
         terminal.echo(terminal.json_text(report.document(advice)))
     else:
-        terminal.echo(report.markdown(advice, machine, options["mapping"], pace, top, members))
+        terminal.echo(report.markdown(advice, machine, options["mapping"], pace, options["top"], options["members"]))

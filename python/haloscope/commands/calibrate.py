@@ -4,6 +4,9 @@ profile.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from haloscope import errors, terminal
 from haloscope.options.calibration import CALIBRATED, OF_PROGRAM
 from haloscope.options.command import subcommand
@@ -17,7 +20,7 @@ from haloscope.options.request import app_of
 @OF_PROGRAM
 @option("--verbose", is_flag=True, help="Show every fitted point, and what could not be told from 0.")
 @starts_ranks
-def command(output, quick, ranks, launches, sections, device, name, recorded, verbose, apps, app, **program):
+def command(output: Path, recorded: Path | None, app: str | None, **options: Any) -> None:
     """Measure what messages, packing, transports, kernels and reductions cost here, and fit a machine profile.
 
     \b
@@ -34,19 +37,20 @@ def command(output, quick, ranks, launches, sections, device, name, recorded, ve
     from haloscope.model import profile
     from haloscope.report import calibrate as report
 
-    if (app is None) != (program["program"] is None):
+    if (app is None) != (options["program"] is None):
         raise errors.UsageError("--program and --app belong together: the program, and which of its apps is measured")
     if app:
-        app_of(app, program)
+        app_of(app, options)
     measuring.refuse_output(output)
-    wanted = lists.names(sections, points.SECTIONS, "section")
+    wanted = lists.names(options["sections"], points.SECTIONS, "section")
     notes: list[str] = []
     if recorded:
         found, source = records.read_aloud(recorded).records, str(recorded)
     else:
-        effort = measuring.effort_of(quick, launches, apps)
-        found, notes = measuring.measure(output, wanted, ranks, effort, devices.default_device(device))
+        effort = measuring.effort_of(options["quick"], options["launches"], options["apps"])
+        device = devices.default_device(options["device"])
+        found, notes = measuring.measure(output, wanted, options["ranks"], effort, device)
         source = output.with_suffix(".jsonl").name
-    made = calibrate.fit_profile(found, name, source, notes)
+    made = calibrate.fit_profile(found, options["name"], source, notes)
     profile.save(made.data, output)
-    terminal.echo(report.markdown(made, verbose) + f"\n\nprofile: {output}")
+    terminal.echo(report.markdown(made, options["verbose"]) + f"\n\nprofile: {output}")

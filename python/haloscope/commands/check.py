@@ -4,6 +4,8 @@ results.
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import errors, terminal
@@ -20,7 +22,7 @@ from haloscope.options.output import JSON
 @COMPARED
 @RUNS
 @JSON
-def command(program, as_json, **options):
+def command(program: tuple[str, ...], as_json: bool, **options: Any) -> int:
     """Run PROGRAM, with any MPI and without Haloscope, on several numbers of ranks and compare its results. Wrong halos
     show as results that depend on the number of ranks.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from haloscope import errors, terminal
+from haloscope import errors, records, terminal
 from haloscope.options.kinds import option
 
 
@@ -12,13 +12,12 @@ from haloscope.options.kinds import option
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
 @option("--ignore", default="", metavar="FIELDS", help="Match although these differ, e.g. --ignore strategy,schedule.")
-def command(a, b, ignore):
+def command(a: str, b: str, ignore: str) -> None:
     """Compare the records in A and B, configuration by configuration.
 
     A ratio above 1 means that B is faster. Launches of the same name are paired. Where the 95 % interval of the ratio
     holds 1, the verdict is "cannot tell apart".
     """
-    from haloscope import records
     from haloscope.report import tables
 
     files = [records.read_aloud(path) for path in (a, b)]
@@ -37,7 +36,7 @@ def command(a, b, ignore):
             terminal.echo(f"\nonly in {path}: {len(alone)} ({one[alone[0]].id}{', ...' if len(alone) > 1 else ''})")
 
 
-def _by_configuration(file, ignored: list[str]) -> dict:
+def _by_configuration(file: records.RecordFile, ignored: list[str]) -> dict:
     from haloscope import bridge
     from haloscope.records.rows import group_rows
     from haloscope.report import tables

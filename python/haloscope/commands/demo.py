@@ -26,7 +26,7 @@ from haloscope.options.output import recorded
 @launches("8", detailed=True)
 @option("--cells", default="", metavar="XxYxZ,XxY,XxY", hidden=True)
 @starts_ranks
-def command(output, recorded, launches, cells):
+def command(output: Path, recorded: Path | None, launches: int | None, cells: str) -> int:
     """Measure about two dozen choices on 2 ranks: patterns, transports, schedules and halo depths, on a small 3D grid,
     a small 2D grid and a large 2D grid. Ends with what to use here, as far as the measurements can tell.
 

@@ -17,7 +17,7 @@ MOST_RANKS = 4  # that are started unless told otherwise: enough for neighbours 
 @option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
 @option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")
 @starts_ranks
-def command(ranks, device, as_json):
+def command(ranks: int | None, device: str | None, as_json: bool) -> int:
     """Try this allocation: launcher, pinning, shared memory, huge pages, clocks, MPI functions, devices, messages.
 
     \b

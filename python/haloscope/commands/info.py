@@ -11,7 +11,7 @@ from haloscope.options.kinds import option
 @subcommand(short_help="List MPI, CPU, devices, transports, and why any is absent.")
 @option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @starts_ranks
-def command(as_json):
+def command(as_json: bool) -> None:
     """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others,
     why not."""
     from haloscope.measure import inventory

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope.options.command import subcommand
@@ -14,7 +16,7 @@ from haloscope.options.hosts import link_of, link_options
 )
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND [ARGS]...")
 @link_options("--hosts", usual=2)
-def command(words, **options):
+def command(words: tuple[str, ...], **options: Any) -> int:
     """Run COMMAND on the first host of an emulated cluster: hosts are namespaces of this machine, with names, networks,
     shared memory and cores of their own, and real MPI runs over real TCP between them. What COMMAND starts with mpiexec
     is spread over the hosts.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 from haloscope import outputs, terminal
@@ -24,7 +27,7 @@ from haloscope.options.request import app_of, one_choice
 @MEASURED
 @option("--output", type=FileName(stem=True), metavar="STEM", help="Also draw it: STEM.svg and STEM.png.")
 @JSON
-def command(app, profile, blocks, latency, bandwidth, depth, measured, output, as_json, **options):
+def command(app: str, bandwidth: str, depth: str, output: Path | None, as_json: bool, **options: Any) -> None:
     """Map where which way of exchanging the halos of APP is predicted to win, each rank on a node of its own.
 
     \b
@@ -44,11 +47,12 @@ def command(app, profile, blocks, latency, bandwidth, depth, measured, output, a
 
     if output:
         outputs.refuse_foreign_figure(output)
-    machine, sizes = profiles.load(profile), model.sizes_of(blocks)
+    machine, sizes = profiles.load(options["profile"]), model.sizes_of(options["blocks"])
     given = app_of(app, options)
     choice = one_choice(given, options | {"cells": "x".join(["1024"] * given.dims), "device": ""})
-    links = model.links_of(choice.ranks, latency, bandwidth)
-    found = model.maps(choice, machine, links, sizes, lists.numbers(depth, "--depth"), measured, bandwidth)
+    links = model.links_of(choice.ranks, options["latency"], bandwidth)
+    depths = lists.numbers(depth, "--depth")
+    found = model.maps(choice, machine, links, sizes, depths, options["measured"], bandwidth)
     title = report.title_of(choice, machine, bandwidth)
     terminal.echo(terminal.json_text(report.document(found)) if as_json else report.markdown(found, title))
     if output:

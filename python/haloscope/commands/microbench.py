@@ -4,17 +4,20 @@ measured.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from haloscope import errors, outputs, terminal
 from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
-from haloscope.options.microbench import FILES, PATTERNS
+from haloscope.options.microbench import FILES, PATTERNS, wanted_of
 
 
 @subcommand(short_help="Time messages of all transports, collectives, memory.")
 @PATTERNS
 @FILES
 @starts_ranks
-def command(output, resume, stem, recorded, imported, launches, **wanted):
+def command(output: Path | None, recorded: Path | None, imported: tuple[Path, ...], **options: Any) -> int:
     """Measure single messages through the transports that exchanges use, collective operations, and memory.
 
     \b
@@ -39,14 +42,13 @@ def command(output, resume, stem, recorded, imported, launches, **wanted):
     if recorded and imported:
         raise errors.UsageError("--from and --import both say what to show; give one of them")
     file = recorded or output or records.scratch("microbench")
-    stem = stem or outputs.stem_of(file)
+    stem = options["stem"] or outputs.stem_of(file)
     outputs.refuse_foreign_figure(stem)
     if recorded or imported:
         found = records.read_aloud(recorded).records if recorded else importers.import_files(imported, file)
     else:
-        space = microbench.plan(microbench.wanted_of(wanted), wanted["seconds"], wanted["repetitions"])
-        launches = launches or (2 if wanted["quick"] else 3)
-        found = campaign.Campaign(space, file, launches=launches, resume=resume, what="microbench").run()
+        space, launches = microbench.plan(wanted_of(options)), options["launches"] or (2 if options["quick"] else 3)
+        found = campaign.Campaign(space, file, launches=launches, resume=options["resume"], what="microbench").run()
     measured = group_curves(found)
     terminal.echo(f"\n{report.markdown(measured, found, file)}")
     if drawn := report.draw(measured, stem):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import terminal
@@ -18,7 +20,7 @@ from haloscope.options.request import app_of, one_choice
 @option("--rank", type=click.IntRange(0, 2**31 - 1), default=0, help="The rank whose messages are shown. [0]")
 @option("--steps", type=click.IntRange(1), group="schedule", help="Steps of the program, if fewer than the depth.")
 @JSON
-def command(app, rank, steps, as_json, **options):
+def command(app: str, rank: int, steps: int | None, as_json: bool, **options: Any) -> None:
     """Show how APP is split and what its exchanges move; with --schedule or --device also when.
 
     \b

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import terminal
@@ -19,7 +21,7 @@ from haloscope.options.request import app_of, space_of
 @click.argument("app")
 @MACHINE
 @JSON
-def command(app, profile, samples, refresh, as_json, **options):
+def command(app: str, profile: str, samples: int, refresh: bool, as_json: bool, **options: Any) -> None:
     """Predict APP's time per step without running it; lists and ranges make a space as in `haloscope run`.
 
     \b

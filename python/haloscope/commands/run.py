@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import terminal
@@ -25,7 +27,7 @@ from haloscope.studies import run_flags
 @run_flags.add_options
 @starts_ranks
 @click.pass_context
-def command(context, app, **options):
+def command(context: click.Context, /, app: str, **options: Any) -> int:
     """Measure APP, one of the library (--help-all shows them) or of --program, and rank what was measured.
 
     \b

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import terminal
@@ -22,7 +24,7 @@ from haloscope.options.simulation import SIMULATED, WRITTEN, refuse_foreign, sim
 @SIMULATED
 @WRITTEN
 @JSON
-def command(app, profile, as_json, **options):
+def command(app: str, profile: str, as_json: bool, **options: Any) -> None:
     """Simulate APP on many ranks, message by message; lists and ranges make a space as in `haloscope run`.
 
     \b

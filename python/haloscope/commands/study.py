@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 from haloscope import errors, studies, terminal
@@ -20,7 +23,7 @@ NAMES = studies.names()
 @option("--quick", is_flag=True, help="A minute or two on this machine instead of the study's own sizes.")
 @CHANGES
 @RECORDS
-def command(name, quick, output, resume, recorded, slurm, replay, **changes):
+def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, replay: bool, **changes: Any) -> int:
     """Run the study NAME: measure, verify, and print its tables. Without a name, list the studies.
 
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
@@ -34,6 +37,7 @@ def command(name, quick, output, resume, recorded, slurm, replay, **changes):
         terminal.echo(running.listing())
         return errors.OK
     study = running.find_study(name)
+    quick, output, resume = (changes.pop(word) for word in ("quick", "output", "resume"))
     if replay:
         replayed = running.replay(study, name)
         terminal.echo(f"# {study.SUMMARY}\n\n{replayed.text}")

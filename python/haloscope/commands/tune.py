@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
@@ -24,7 +25,7 @@ USUAL = {"ranks": "2", "strategy": "*/*", "schedule": "*", "depth": "1,2,4,8", "
 @record_file("tune-APP")
 @top("output")
 @starts_ranks
-def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, resume, top, **options):
+def command(app: str, profile: str | None, top: int, **options: Any) -> None:
     """Find the fastest halo exchange of APP for one grid on this machine.
 
     \b
@@ -47,6 +48,8 @@ def command(app, profile, budget, confirm, exhaustive, timeout, seed, output, re
     options["reorder"] = options["reorder"] or tuning.usual_orders(options["nodes"])
     planned = tuning.plan(measured_space(app_of(app, options), options), options)
     build.rank_program()  # before a record file is made
-    measurer = isolated.Isolated(output or records.scratch(f"tune-{app}"), timeout or math.inf, resume)
-    tuned = tuning.tune(planned, machine, measurer, budget, confirm, exhaustive, seed)
+    output, timeout = options["output"] or records.scratch(f"tune-{app}"), options["timeout"] or math.inf
+    measurer = isolated.Isolated(output, timeout, options["resume"])
+    budget, confirm = options["budget"], options["confirm"]
+    tuned = tuning.tune(planned, machine, measurer, budget, confirm, options["exhaustive"], options["seed"])
     terminal.echo(f"{report.markdown(tuned, top)}\n\nrecords: {measurer.output}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import terminal
@@ -17,7 +19,7 @@ from haloscope.options.validation import VALIDATED
 @VALIDATED
 @EXTERNAL
 @starts_ranks
-def command(**options):
+def command(**options: Any) -> None:
     """Compare the times in record files with what a machine profile predicts for the same choices.
 
     \b
@@ -42,19 +44,17 @@ def command(**options):
 
     refuse_mixed(options)
     if options["external"]:
-        return external_command.validate(options)
-    profile, stem, keeps = options["profile"], options["stem"], options["keep_intervals"]
-    machine = load(profile)
+        external_command.validate(options)
+        return
+    machine, stem, keeps = load(profile := options["profile"]), options["stem"], options["keep_intervals"]
     if keeps:
         model.refuse_shipped(profile)
     if stem:
         report.refuse_foreign(stem)
-    measured = records.read_together(options["files"])
-    programs.use_for(measured, options["program"])
+    programs.use_for(measured := records.read_together(options["files"]), options["program"])
     found = model.validate(measured, machine, options["samples"])
     terminal.echo(text := report.markdown(found, machine, measured))
     if keeps:
         terminal.echo(f"\n{report.kept(model.keep(found.pairs, machine, profile), profile)}")
     if stem:
         terminal.echo(f"\nwritten: {', '.join(map(str, report.write(text, found, stem)))}")
-    return None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from haloscope import terminal
 from haloscope.measure.devices import device_of
 from haloscope.options.command import ChoiceOptions, subcommand
-from haloscope.options.kinds import option
-from haloscope.options.machine import HERE, WEAK, profile
+from haloscope.options.machine import HERE, VARIED, WEAK, profile
 from haloscope.options.output import JSON
 from haloscope.options.request import app_of, space_of
 
@@ -19,17 +20,10 @@ from haloscope.options.request import app_of, space_of
 )
 @click.argument("app")
 @profile()
-@option("--against", metavar="FILE|NAME", help="A second machine: from which number of ranks is it faster, or slower?")
-@option("--active", metavar="LIST", help="Most cores in use per socket. [all]")
-@option(
-    "--mapping",
-    default="fill",
-    metavar="LIST",
-    help="Ranks to nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
-)
+@VARIED
 @WEAK
 @JSON
-def command(app, profile, against, active, mapping, weak, as_json, **options):
+def command(app: str, profile: str, against: str | None, weak: bool, as_json: bool, **options: Any) -> None:
     """Predict APP when the same ranks run elsewhere. The first row is what the others are compared with.
 
     \b
@@ -52,9 +46,10 @@ def command(app, profile, against, active, mapping, weak, as_json, **options):
     planned = space_of(found, wanted, {})
     refuse_if_none_can_run(planned)
     choices = whatif.choices_of(planned.requests, ranks)
+    settings = whatif.settings(options["active"], options["mapping"])
     if against:
-        made = whatif.compared(choices, (machine, profiles.load(against)), whatif.settings(active, mapping))
-        terminal.echo(terminal.json_text(report.crossover_document(made)) if as_json else report.crossover_text(made))
+        both = whatif.compared(choices, (machine, profiles.load(against)), settings)
+        terminal.echo(terminal.json_text(report.crossover_document(both)) if as_json else report.crossover_text(both))
     else:
-        made = whatif.variants(choices, machine, whatif.settings(active, mapping))
+        made = whatif.variants(choices, machine, settings)
         terminal.echo(terminal.json_text(report.document(made)) if as_json else report.markdown(made))

@@ -9,8 +9,9 @@ import itertools
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -124,7 +125,7 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
     }
 
 
-def _points(good: Sequence[dict], part: str):
+def _points(good: Sequence[dict], part: str) -> Iterator[tuple[str, dict, dict]]:
     """Yield launch, request and point of every calibration record of one part."""
     for record in good:
         if record["kind"] == KIND and record["request"]["part"] == part:
@@ -151,9 +152,9 @@ def _network(made: Calibration, good: Sequence[dict]) -> None:
     where = "network" if len(records.hosts_of(curves[2].records[0])) > 1 else "socket"
     law = laws.fit_law(f"network/{where}", _samples(curves[2], "latency_s"), most=4)
     made.laws.append(law)
-    network = {"classes": {where: {"segments": segments.to_json(law.segments)}}}
+    network: dict = {"classes": {where: {"segments": segments.to_json(law.segments)}}}
     made.contention = _contention(good, curves[2], law)
-    contention = dict(made.contention.values)
+    contention: dict[str, Any] = dict(made.contention.values)
     if made.contention.interval:
         contention["interval"] = {k: list(v) for k, v in made.contention.interval.items()}
     if pairs := _pairs(curves):
@@ -192,20 +193,22 @@ def _contention(good: Sequence[dict], curve: Curve, law: Law) -> Terms:
     units = {"duplex": 1.0, "shared": 1.0, "gap_s": latency}
     scale = np.array([units[name] for name in names])
 
-    def errors(scaled):
+    def errors(scaled: np.ndarray) -> np.ndarray:
         v = {name: _CONTENTION[name][0] * unit for name, unit in units.items()} | dict(
             zip(names, scaled * scale, strict=True)
         )
         occupied = np.maximum(0, alone - latency + v["gap_s"])
         others = v["shared"] * (count - 1) * occupied
-        return (alone + others + (v["duplex"] - 1) * (occupied + others)) / seconds - 1
+        off: np.ndarray = (alone + others + (v["duplex"] - 1) * (occupied + others)) / seconds - 1
+        return off
 
-    def solve(weight, loss: str = "linear"):
+    def solve(weight: float | np.ndarray, loss: str = "linear") -> np.ndarray:
         from scipy import optimize
 
-        return optimize.least_squares(
+        found: np.ndarray = optimize.least_squares(
             lambda scaled: weight * errors(scaled), start, bounds=(low, high), loss=loss, f_scale=0.1
         ).x
+        return found
 
     best = solve(1.0, laws.LOSS)
     found = np.array([solve(weight) for weight in np.sqrt(laws.resampled(launches))])
@@ -338,8 +341,8 @@ def _kernels(made: Calibration, good: Sequence[dict]) -> None:
     made.laws += laws.fit_kernels(streaming, outside, "streaming/")
     if streaming:
         made.data["streaming"] = streaming["kernels"]
-    if rows := {name: {"lanes": c.lanes, "cells": c.cells} for name, c in costs.items() if c != RowCost()}:
-        made.data["rows"] = rows
+    if lanes := {name: {"lanes": c.lanes, "cells": c.cells} for name, c in costs.items() if c != RowCost()}:
+        made.data["rows"] = lanes
 
 
 @functools.cache

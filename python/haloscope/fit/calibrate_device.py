@@ -47,8 +47,9 @@ def fit(data: dict, good: Sequence[dict]) -> list[Law]:
 def _sharing(record: dict) -> int:
     """Return how many ranks shared a device: they take the devices of a node in turn."""
     hosts = max(1, len(records.hosts_of(record)))
-    devices = record["environment"]["device"]["on_node"] * hosts
-    return -(-record["request"]["ranks"] // devices)
+    devices: int = record["environment"]["device"]["on_node"] * hosts
+    ranks: int = record["request"]["ranks"]
+    return -(-ranks // devices)
 
 
 def _kernels(section: dict, kernels: Sequence[dict]) -> list[Law]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from haloscope import bridge
 
@@ -39,7 +41,7 @@ def slot_bytes(plan: bridge.Plan) -> int:
     return plan.allocated[0].volume * plan.spec.quantities[0].element_bytes
 
 
-def beyond_cache(block_bytes, limits: tuple[float, float]):
+def beyond_cache(block_bytes: npt.ArrayLike, limits: tuple[float, float]) -> Any:
     """Return the part of a block that its sweeps leave in memory alone, 0 to 1: between the limits in proportion to
     logarithms.
 

@@ -213,7 +213,7 @@ class Predictor:
 
 def _start(parameter: Parameter, row: Measured) -> float:
     if parameter.name == "message_s":  # calls of a rank's threads wait for each other
-        return parameter.start * row.threads**CONTENDED
+        return float(parameter.start * row.threads**CONTENDED)
     return parameter.start
 
 

@@ -161,7 +161,7 @@ def grouped(pairs: Sequence[Pair]) -> list[Errors]:
     """
     found = [group_errors("all", [p.error for p in pairs])]
     keys: list[tuple[str, Callable[[Pair], str]]] = [("", lambda p: p.regime)]
-    keys += [(f"{axis} ", lambda p, of=AXES[axis]: of(p.row)) for axis in GROUPED]  # type: ignore[misc]
+    keys += [(f"{axis} ", lambda p, of=AXES[axis]: of(p.row)) for axis in GROUPED]  # type: ignore[misc]  # the default binds the axis
     keys += [("", lambda p: " ".join(p.row.way))]
     for prefix, key in keys:
         groups: dict[str, list[float]] = defaultdict(list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from haloscope.errors import UsageError, unknown_name
 
@@ -42,7 +42,7 @@ class Converter:
 
     def __call__(self, row: Mapping[str, str]) -> dict[str, str]:
         """Return the row. Raises UsageError for a word or a number that ghexbench does not use."""
-        known = {"executable": EXECUTABLES, "real": REALS, "mode": THREADS}
+        known: dict[str, Collection[str]] = {"executable": EXECUTABLES, "real": REALS, "mode": THREADS}
         for column, words in known.items():
             if row[column] not in words:
                 raise UsageError(unknown_name(column, row[column], words))

@@ -14,8 +14,9 @@ import dataclasses
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ WRITING = {"per_gapped_byte_s": "broken_bytes", "per_clean_byte_s": "clean_bytes
 INTERRUPTS = {"interrupt_per_message_s": "messages", "interrupt_per_byte_s": "bytes"}
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
 # Shares of sweeps that ranks wait, and how much of each a block has that is so far beyond the cache.
-WAITING = {
+WAITING: dict[str, Callable[[float], float]] = {
     "waiting_share": lambda beyond: 1 - beyond,
     "far_waiting_share": lambda beyond: beyond,
     "between_waiting_share": lambda beyond: 4 * beyond * (1 - beyond),
@@ -83,7 +84,7 @@ class Step:
         """As strategies write it."""
         return counts.near_transport(self.choice.strategy)
 
-    def like(self, **changes) -> tuple:
+    def like(self, **changes: Any) -> tuple:
         """Return a key that is equal for steps of the same launch that differ only in some changes.
 
         Where fields lie follows from the transport, so it is left out.
@@ -182,7 +183,7 @@ def _scale(plain: dict, found: Sequence[Step]) -> Terms | None:
     machine = Profile(copy.deepcopy(plain))
 
     @functools.cache
-    def terms(choice: bridge.Choice) -> dict[str, float]:
+    def terms(choice: bridge.Choice) -> Mapping[str, float]:
         try:
             return predict.predict(choice, machine, samples=0).terms
         except HaloscopeError:
@@ -197,9 +198,9 @@ Predictor = Callable[[bridge.Choice], tuple[float, float] | None]
 
 def _predictor(profile: Profile) -> Predictor:
     """Return a function that predicts the seconds of a program's exchange and sweeps, None where the profile cannot."""
-    known: dict = {}
+    known: dict[bridge.Choice, tuple[float, float] | None] = {}
 
-    def times(choice: bridge.Choice):
+    def times(choice: bridge.Choice) -> tuple[float, float] | None:
         if choice not in known:
             try:
                 found = predict.predict(choice, profile, samples=0)
@@ -262,9 +263,16 @@ def _fit_exchange(
     return min(tried, key=off)
 
 
-def _plain_exchange(base: Sequence[Step], predicted, data: dict) -> Terms:
+def _known(predicted: Predictor, choice: bridge.Choice) -> tuple[float, float]:
+    """Return the seconds of a choice that can be predicted."""
+    found = predicted(choice)
+    assert found is not None, choice
+    return found
+
+
+def _plain_exchange(base: Sequence[Step], predicted: Predictor, data: dict) -> Terms:
     """The cost of plain exchanges beyond messages and packing alone: ranks wait for their peers' sweeps."""
-    alone = [predicted(s.choice)[0] for s in base]
+    alone = [_known(predicted, s.choice)[0] for s in base]
     fits = {span: _waiting_exchange(base, alone, _waits(base, predicted, span), data) for span in SPANS_S}
     span = min(fits, key=lambda span: float(np.mean(np.abs(fits[span].errors))))
     fit = fits[span]
@@ -273,9 +281,9 @@ def _plain_exchange(base: Sequence[Step], predicted, data: dict) -> Terms:
     return dataclasses.replace(fit, values=fit.values | {SPAN: span}, interval=fit.interval | {SPAN: (span, span)})
 
 
-def _waits(base: Sequence[Step], predicted, span: float) -> dict[str, list[float]]:
+def _waits(base: Sequence[Step], predicted: Predictor, span: float) -> dict[str, list[float]]:
     """What each share of waiting is multiplied by, where a slower rank stays so for `span` seconds."""
-    sweeps = [predicted(s.choice)[1] for s in base]
+    sweeps = [_known(predicted, s.choice)[1] for s in base]
     return {
         name: [
             seconds / math.sqrt(1 + seconds / span) * part_of(s.counts["beyond"])
@@ -295,19 +303,19 @@ def _waiting_exchange(base: Sequence[Step], alone: Sequence[float], waits: dict[
         waits = {name: values for name, values in waits.items() if name not in negative}
 
 
-def _interrupts(base: Sequence[Step], predicted) -> Terms:
+def _interrupts(base: Sequence[Step], predicted: Predictor) -> Terms:
     """How much longer sweeps take in steps with messages between nodes, whose interrupts need the core, than alone."""
     return laws.fit_terms(
         f"transports/{counts.PLAIN}, sweeps",
         _features(INTERRUPTS, base),
-        [predicted(s.choice)[1] for s in base],
+        [_known(predicted, s.choice)[1] for s in base],
         [s.compute_s for s in base],
         [s.launch for s in base],
         True,
     )
 
 
-def _pieces(found: Sequence[Step], predicted) -> Terms | None:
+def _pieces(found: Sequence[Step], predicted: Predictor) -> Terms | None:
     """How much longer a block takes in pieces than in one sweep of the same launch, beyond the cost of more calls."""
     whole = {s.like(): s for s in found if s.choice.schedule == "bulk" and s.choice.depth == 1}
     split = [
@@ -317,7 +325,8 @@ def _pieces(found: Sequence[Step], predicted) -> Terms | None:
         return None
     alike = [whole[s.like(schedule="bulk")] for s in split]
     together = [
-        w.compute_s + predicted(s.choice)[1] - predicted(w.choice)[1] for s, w in zip(split, alike, strict=True)
+        w.compute_s + _known(predicted, s.choice)[1] - _known(predicted, w.choice)[1]
+        for s, w in zip(split, alike, strict=True)
     ]
     apart = [max(s.compute_s, t) for s, t in zip(split, together, strict=True)]
     return laws.fit_terms("steps/pieces", _features(PIECES, split), together, apart, [s.launch for s in split], True)
@@ -385,7 +394,7 @@ def _off(predicted: np.ndarray, measured: np.ndarray) -> float:
 def _exchanges(steps: Sequence[Step], data: dict, transports: dict) -> np.ndarray:
     """Seconds of exchanges by a profile with these costs of transports."""
     times = _predictor(Profile(data | {"transports": transports}))
-    return np.array([times(s.choice)[0] for s in steps])
+    return np.array([_known(times, s.choice)[0] for s in steps])
 
 
 def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None) -> dict:
@@ -425,7 +434,8 @@ def ratios_of(bulk: Iterable[Step], predicted: Predictor) -> dict[bridge.Choice,
     for choice, steps in launches.items():
         if times := predicted(choice):
             taken = np.median([(s.exchange_s, s.compute_s) for s in steps], axis=0)
-            found[choice] = Ratios(*map(float, taken / times), len(steps))
+            exchange, sweeps = (float(ratio) for ratio in taken / times)
+            found[choice] = Ratios(exchange, sweeps, len(steps))
     return found
 
 
@@ -436,9 +446,10 @@ def discrepancy(bulk: Iterable[Step], predicted: Predictor) -> dict[str, float]:
     of one block with several transports, the median over those counts too, since its sweeps are the same with all of
     them.
     """
-    exchange, sweeps = [], defaultdict(list)
+    exchange: list[float] = []
+    sweeps: dict[bridge.Choice, list[float]] = defaultdict(list)
     for choice, ratios in ratios_of(bulk, predicted).items():
         exchange.append(math.log(ratios.exchange))
         sweeps[dataclasses.replace(choice, strategy="")].append(math.log(ratios.sweeps))
-    off = {"exchange": exchange, "compute": [np.median(alike) for alike in sweeps.values()]}
+    off = {"exchange": exchange, "compute": [float(np.median(alike)) for alike in sweeps.values()]}
     return {part: float(np.sqrt(np.mean(np.square(logs)))) for part, logs in off.items()}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from haloscope.bridge import kernel_of
 from haloscope.bridge.choice import Choice
@@ -57,7 +58,8 @@ class Law:
         """Return |fitted - measured| / measured of the points of one segment, or of all."""
         rows = [r for r in self.rows if segment is None or segment.start <= r.amount < segment.end]
         x, y, lines = (np.array([getattr(r, name) for r in rows]) for name in ("amount", "seconds", "rows"))
-        return np.abs(np.atleast_1d(evaluate(self.segments, x, lines)) - y) / y
+        found: np.ndarray = np.abs(np.atleast_1d(evaluate(self.segments, x, lines)) - y) / y
+        return found
 
 
 def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, steeper: bool = False) -> Law:
@@ -207,7 +209,7 @@ def kernel_name(request: Mapping, point: Mapping) -> str:
     return f"{name}:{point['sweep']}" if "sweep" in point else name
 
 
-def _line(plain: Segment, x, y, launches, free: bool) -> tuple[Segment, list[str]]:
+def _line(plain: Segment, x: np.ndarray, y: np.ndarray, launches: np.ndarray, free: bool) -> tuple[Segment, list[str]]:
     """Return a segment with intervals, and the parameters that are not identified."""
     values = np.array([plain.fixed, plain.slope])
     positive = True
@@ -236,14 +238,13 @@ def whole(segment: Segment) -> Segment:
     return Segment(0.0, math.inf, segment.fixed, segment.slope)
 
 
-def _only(plain: Segment, kept: int, x, y, counts) -> Segment:
+def _only(plain: Segment, kept: int, x: np.ndarray, y: np.ndarray, counts: np.ndarray) -> Segment:
     """Return the segment with one parameter alone, by relative least squares."""
     relative = (np.ones_like(x) if kept == 0 else x) / y
     value = relative.sum() / (relative**2).sum()
     ends = _interval(np.array([value]), counts, ((counts @ relative) / (counts @ relative**2))[:, None])
-    both = [0.0, 0.0]
-    both[kept] = float(value)
-    return Segment(plain.start, plain.end, *both, {PARAMETERS[kept]: (float(ends[0, 0]), float(ends[1, 0]))})
+    fixed, slope = (0.0, float(value)) if kept else (float(value), 0.0)
+    return Segment(plain.start, plain.end, fixed, slope, {PARAMETERS[kept]: (float(ends[0, 0]), float(ends[1, 0]))})
 
 
 def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -258,10 +259,11 @@ def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.n
     free = max(1, points - len(values))
     tail = (1 + CONFIDENCE) / 2
     wider = t.ppf(tail, free) / norm.ppf(tail) * math.sqrt(points / free)
-    return values + (ends - values) * wider
+    widened: np.ndarray = values + (ends - values) * wider
+    return widened
 
 
-def resampled(launches: Sequence[str], resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
+def resampled(launches: Sequence[str] | np.ndarray, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
     """Return how often each row is in each bootstrap sample, shape (resamples, rows).
 
     launches: of each row; they are drawn first, those with more rows more often, then rows within each. A launch of
@@ -297,13 +299,13 @@ class Terms:
 
 def fit_terms(
     name: str,
-    features: dict[str, Sequence[float]],
-    base: Sequence[float],
-    seconds: Sequence[float],
+    features: Mapping[str, npt.ArrayLike],
+    base: npt.ArrayLike,
+    seconds: npt.ArrayLike,
     launches: Sequence[str],
     positive: bool = False,
     alike: float = ROUNDING,
-    scale: Sequence[float] | None = None,
+    scale: npt.ArrayLike | None = None,
 ) -> Terms:
     """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
@@ -312,7 +314,7 @@ def fit_terms(
     launches: of each row. Features that differ from sums of multiples of earlier ones by no more than `alike` of their
     length, and those whose interval reaches 0, are dropped, the least certain first.
     """
-    base, seconds, launches = np.asarray(base), np.asarray(seconds), np.asarray(launches)
+    base, seconds = np.asarray(base), np.asarray(seconds)
     weight = 1 / (np.sqrt(base * seconds) if scale is None else np.asarray(scale))
     columns = {n: np.asarray(c, float) * weight for n, c in features.items()}
     wanted = (seconds - base) * weight
@@ -372,6 +374,8 @@ def _solve(design: np.ndarray, wanted: np.ndarray, counts: np.ndarray, positive:
     if positive and design.shape[1]:
         from scipy.optimize import nnls
 
-        return np.array([nnls(w[:, None] * design / scale, w * wanted)[0] for w in weight]) / scale
+        found: np.ndarray = np.array([nnls(w[:, None] * design / scale, w * wanted)[0] for w in weight]) / scale
+        return found
     inverse = np.linalg.pinv(weight[:, :, None] * (design / scale), rcond=len(wanted) * np.finfo(float).eps)
-    return (inverse @ (weight * wanted)[:, :, None])[:, :, 0] / scale
+    solved: np.ndarray = (inverse @ (weight * wanted)[:, :, None])[:, :, 0] / scale
+    return solved

@@ -40,12 +40,12 @@ def fit(data: dict, steps: Sequence) -> Terms | None:
     whole = np.array([b.exchange_s + b.compute_s + b.rest_s for _, b in pairs])
     measured = np.array([s.exchange_s - b.exchange_s for s, b in pairs]) / whole
     choices = {c for s, b in pairs for c in (s.choice, b.choice)}
-    errors = []
+    off = []
     for part in PARTS:
         profile = Profile({**data, "overlap": _section(near, float(part))})
         shown = {c: predict.predict(c, profile, samples=0).exchange_s * c.depth for c in choices}
-        errors.append(np.abs([shown[s.choice] - shown[b.choice] for s, b in pairs] / whole - measured))
-    errors = np.array(errors)
+        off.append(np.abs([shown[s.choice] - shown[b.choice] for s, b in pairs] / whole - measured))
+    errors = np.array(off)
     best = int(errors.mean(axis=1).argmin())
     found = PARTS[(laws.resampled([s.launch for s, _ in pairs]) @ errors.T).argmin(axis=1)]
     low, high = (float(end) for end in np.quantile(found, (0.025, 0.975)))

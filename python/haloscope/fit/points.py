@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from haloscope import bridge
 from haloscope.bridge.choice import Choice
 from haloscope.bridge.choice_fields import Value
 from haloscope.measure import microbench
 from haloscope.measure.request import Request, name_of
+from haloscope.records.curves import BASE as PLAIN
 
 SECTIONS = ("network", "pack", "kernels", "steps", "transports", "reductions", "device")
 NEEDS_PEERS = ("network", "steps", "transports", "reductions")  # nothing to measure on one rank
@@ -151,9 +153,9 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
     if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
         return []
     seconds = effort.packing_s if section == "pack" else effort.seconds
-    how = {"seconds": seconds, "repetitions": effort.repetitions}
-    whole = {"seconds": effort.steps_s, "repetitions": effort.repetitions, "warmup": effort.warmup}
-    make = {
+    how: dict[str, Any] = {"seconds": seconds, "repetitions": effort.repetitions}
+    whole: dict[str, Any] = {"seconds": effort.steps_s, "repetitions": effort.repetitions, "warmup": effort.warmup}
+    make: dict[str, Callable[[int, int, Effort], Iterable]] = {
         "network": _network,
         "pack": functools.partial(_pack, hosts),
         "transports": _transports,
@@ -162,7 +164,7 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
         "reductions": _reductions,
         "device": functools.partial(_device, device),
     }
-    found = []
+    found: list[Any] = []
     for point in make[section](ranks, cores, effort):
         if isinstance(point, Point):
             found.append(dataclasses.replace(point, **how))
@@ -179,7 +181,7 @@ def _powers(most: int) -> list[int]:
 def _network(ranks: int, cores: int, effort: Effort) -> Iterator[microbench.Micro | Point]:
     for count in sorted({2, *(p for p in _powers(ranks) if p % 2 == 0)}):
         yield microbench.Micro(
-            microbench.BASE,
+            PLAIN,
             count,
             0,
             effort.message_bytes,
@@ -214,7 +216,7 @@ def _pack(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Point]
 
 def strategies() -> list[str]:
     """Return a strategy for every transport with every listed set of options, plain messages first."""
-    names = sorted(microbench.transport_names(), key=lambda name: name != microbench.BASE)
+    names = sorted(microbench.transport_names(), key=lambda name: name != PLAIN)
     return [bridge.canonical_strategy(f"ordered:fields=none/{name}") for name in names]
 
 
@@ -247,7 +249,7 @@ def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
                 yield _step(app, side, grid, BASE, form=form, real=real, schedule=schedule)
 
 
-BASE = f"ordered/{microbench.BASE}"
+BASE = f"ordered/{PLAIN}"
 # Blocks that are swept in pieces: sides by app and process grid.
 _CUBES_IN_PIECES = {"1x1x2": (16, 32, 64, 128), "2x1x1": (32, 96)}
 _PIECES = {
@@ -257,7 +259,7 @@ _PIECES = {
 }
 
 
-def _step(app: str, side: int, grid: str, strategy: str, **options) -> Choice:
+def _step(app: str, side: int, grid: str, strategy: str, **options: Any) -> Choice:
     options.setdefault("form", bridge.find_app(app).forms[0])
     return Choice(app, (side,) * len(grid.split("x")), ranks=2, process_grid=grid, strategy=strategy, **options)
 

@@ -52,7 +52,9 @@ def scale(
     return Terms(NAME, values, ends, (), len(errors), np.array(errors))
 
 
-def _ratios(steps: Sequence[Step], parts: tuple[str, ...], terms) -> dict[str, list[float]]:
+def _ratios(
+    steps: Sequence[Step], parts: tuple[str, ...], terms: Callable[[bridge.Choice], Mapping[str, float]]
+) -> dict[str, list[float]]:
     """Measured over predicted seconds of these parts of steps, by launch."""
     found: dict[str, list[float]] = defaultdict(list)
     for s in steps:

@@ -28,7 +28,7 @@ def information(folder: Path | None = None) -> dict:
     """
     program = folder / build.RANK_PROGRAM if folder else build.rank_program()
     command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
-    code, said, complaint = ended_after(LIMIT_S, command)
+    code, printed, complaint = ended_after(LIMIT_S, command)
     if code is None:
         doubt = f"; is {hosts.names()[0]} a host that is up?" if hosts.names() else ""
         raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s{doubt}")
@@ -37,7 +37,8 @@ def information(folder: Path | None = None) -> dict:
     if code:
         why = shown(" / ".join(complaint.split("\n")))
         raise HaloscopeError(f"'{' '.join(command)}' ended with code {code}: {why}")
-    return json.loads(said[said.index("{") :])
+    answer: dict = json.loads(printed[printed.index("{") :])
+    return answer
 
 
 def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:

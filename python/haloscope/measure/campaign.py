@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from haloscope import errors, records
-from haloscope.measure import launch, probes
-from haloscope.measure.request import Request
+from haloscope.measure import launch, probes, progress
+from haloscope.measure.request import Measurable
 from haloscope.measure.space import Space, shuffled
 from haloscope.terminal import say
 
@@ -101,7 +101,7 @@ class Campaign:
                     "--output"
                 )
 
-    def _job(self, requests: list[Request], launch_id: str) -> launch.Job:
+    def _job(self, requests: Sequence[Measurable], launch_id: str) -> launch.Job:
         return launch.Job(requests, self.output, launch_id, self.watchdog_s, self.inject, probes.for_records())
 
     def _set_lacking_aside(self) -> None:
@@ -126,7 +126,7 @@ class Campaign:
             ],
         )
 
-    def _run_job(self, job: launch.Job, line) -> None:
+    def _run_job(self, job: launch.Job, line: progress.Line) -> None:
         outcome = launch.run(job, on_record=lambda record: line.step(record.get("id", "")))
         if outcome.fault:
             raise MeasuringFailed(
@@ -153,7 +153,7 @@ class Campaign:
         return [r for r in file.records if r["id"] in ids]
 
 
-def _measured_otherwise(record: Mapping, request) -> str:
+def _measured_otherwise(record: Mapping, request: Measurable) -> str:
     """Return the first setting in which a record differs from a request, with both values; "" where none does.
 
     Steps count only where they were asked for and the run could not end by itself: it records those that it took.

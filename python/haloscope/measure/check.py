@@ -65,7 +65,7 @@ class Check:
 
     def run(self) -> Check:
         """Run and compare all; a base with nothing to compare raises UsageError."""
-        base = None
+        base: Ended | None = None
         with progress.Line(len(self.commands), "check") as line:
             for ranks in self.commands:
                 ended = self._start(ranks)
@@ -74,13 +74,13 @@ class Check:
                 if not run.failure and base is None:
                     base, self.base = ended, ranks
                     differences.check_base(self.rules, ended.folder, ended.printed, count_of(ranks, "rank"))
-                elif not run.failure:
+                elif not run.failure and base is not None:
                     run.differences = self._compare(base, ended)
                     run.repeated = _is_repeated(base, ended)
                 if ended is not base and not self.keep:
                     ended.remove()
                 line.step(count_of(ranks, "rank"))
-        if self.first:
+        if self.first and base is not None:
             self.unsteady = self._repeat(base)
         return self
 

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,7 +142,7 @@ class Cluster:
             self._all = stack.pop_all()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._all.close()
 
     def command(self, words: Sequence[str], host: int = 0) -> list[str]:
@@ -313,10 +313,10 @@ def _end(process: subprocess.Popen) -> None:
 
 
 @contextlib.contextmanager
-def _passing_on(process: subprocess.Popen):
+def _passing_on(process: subprocess.Popen) -> Iterator[None]:
     """Have signals that would end this process end another one first."""
 
-    def pass_on(number, _):
+    def pass_on(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(number)
 

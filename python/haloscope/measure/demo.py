@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import lists, space
+from haloscope.measure.request import Request
 
 RANKS = 2
 LAUNCHES = 8
@@ -95,7 +96,7 @@ def plan(cores: int, sizes: Sequence[str] = ()) -> space.Space:
     sizes: other grids than the usual ones, one per group (the tests use small ones). A schedule whose threads would
     not find cores is left out.
     """
-    whole = space.Space()
+    whole: space.Space[Request] = space.Space()
     for number, group in enumerate(GROUPS):
         cells = lists.shapes(sizes[number], len(group.cells))[0] if sizes else group.cells
         team = threads(group, cores)

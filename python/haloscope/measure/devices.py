@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from haloscope.errors import UnavailableError, UsageError, unknown_name
+from haloscope.model.profile import Profile
 
 NONE, AUTO = "none", "auto"  # words for --device beside the names of back ends: the CPU; the first that is here
 
@@ -21,7 +22,8 @@ def backends() -> list[dict]:
     """
     from haloscope.measure import answers
 
-    return answers.information()["devices"]
+    found: list[dict] = answers.information()["devices"]
+    return found
 
 
 def card() -> str:
@@ -60,7 +62,7 @@ def resolve(text: str | None) -> str:
     return ",".join(dict.fromkeys(first if word == AUTO else word or NONE for word in asked))
 
 
-def device_of(asked: str | None, machine) -> str:
+def device_of(asked: str | None, machine: Profile) -> str:
     """Return --device with `auto` replaced by the back end that a profile has a device of, and `none` alone by nothing.
 
     Raises UnavailableError for `auto` where the profile has no device.

@@ -152,8 +152,8 @@ def _killed(board: list[Slot], text: str) -> tuple[Slot | None, int]:
         return None, 0
     by_pid = [s for s in board if pid and s.pid == int(pid[1])]
     waiting = [s for s in board if s.waiting_for is not None]
-    start = (by_pid or waiting or [None])[0]
-    return start and _first_dead(board, start), int(number[1])
+    start = next(iter(by_pid or waiting), None)
+    return (_first_dead(board, start) if start else None), int(number[1])
 
 
 def _first_dead(board: list[Slot], reported: Slot) -> Slot:
@@ -166,7 +166,7 @@ def _first_dead(board: list[Slot], reported: Slot) -> Slot:
     if end.waiting_for is None:
         return end
     circle = [end]
-    while (after := board[circle[-1].waiting_for]) not in circle:
+    while (awaited := circle[-1].waiting_for) is not None and (after := board[awaited]) not in circle:
         circle.append(after)
     behind = min(s.step for s in circle)
     return next(s for s in [reported, *circle] if s.step == behind)

@@ -6,12 +6,16 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from haloscope import bridge
 from haloscope.bridge import build
 from haloscope.errors import HaloscopeError
 from haloscope.measure import answers, launch, lists, probes
+
+Answer = TypeVar("Answer")
 
 
 def gather() -> dict:
@@ -49,7 +53,7 @@ def gather() -> dict:
     }
 
 
-def _tried(question):
+def _tried(question: Callable[[], Answer]) -> tuple[Answer | None, str]:
     """Return (the answer, ""), or (None, why there is none)."""
     try:
         return question(), ""
@@ -67,11 +71,11 @@ def _back_end(entry: dict) -> dict:
     }
 
 
-def _present(one) -> dict:
+def _present(one: bridge.Schedule | bridge.App) -> dict:
     return {"name": one.name, "state": "yes", "about": one.summary}
 
 
-def _transport(transport, *, ranks_start: bool) -> dict:
+def _transport(transport: bridge.Transport, *, ranks_start: bool) -> dict:
     """A transport: its summary and options, or what this MPI does not do for it."""
     lacking = ranks_start and probes.lacking(
         transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}"

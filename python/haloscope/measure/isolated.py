@@ -15,12 +15,13 @@ from haloscope.measure.space import Space
 
 def ended_well(record: dict) -> bool:
     """Whether a record holds times of a result that no check found wrong."""
-    return record["kind"] == "measurement" and record["verification"]["status"] != "failed"
+    return bool(record["kind"] == "measurement" and record["verification"]["status"] != "failed")
 
 
 def reason(record: dict) -> str:
     """Return why a record holds no such times."""
-    return record.get("reason", "its result differs from `reference`")
+    found: str = record.get("reason", "its result differs from `reference`")
+    return found
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Isolated:
     complaints: list[str] = field(default_factory=list)
     _done: dict[tuple[str, str], dict] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Read existing records. Raises UsageError for a file not to be resumed, HaloscopeError if not writable."""
         files.refuse_additions(self.output)
         if self.output.is_file() and self.output.stat().st_size and not self.resume:

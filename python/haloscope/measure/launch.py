@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from haloscope import patience, records, scratch
 from haloscope.bridge import build
 from haloscope.errors import FAILED, UNAVAILABLE, USAGE, UnavailableError, UsageError
 from haloscope.measure import faults, hosts
-from haloscope.measure.request import Request
+from haloscope.measure.request import Measurable
 from haloscope.model import link
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
@@ -199,7 +199,7 @@ def _open_mpi_binding(here: int, share: int) -> list[str]:
 class Job:
     """One start of mpiexec: requests for one rank count, served in the order given, into one record file."""
 
-    requests: Sequence[Request]
+    requests: Sequence[Measurable]
     output: Path
     launch_id: str
     watchdog_s: float = 0.0
@@ -263,10 +263,10 @@ def end_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def terminated_is_interrupted():
+def terminated_is_interrupted() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C, so that ranks are not orphaned."""
 
-    def interrupt(*_):
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
@@ -305,7 +305,8 @@ class _Watched:
         self._reader.start()
         self._started = time.monotonic()
 
-    def _gather(self):
+    def _gather(self) -> None:
+        assert self.process.stdout is not None
         for line in self.process.stdout:
             self.log.append(line.rstrip("\n"))
             if faults.reports_a_wait(line):
@@ -336,7 +337,7 @@ class _Watched:
             self.end()
         return True
 
-    def end(self):
+    def end(self) -> None:
         """End mpiexec and every rank: first by SIGTERM, then by force."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
@@ -349,7 +350,7 @@ class _Watched:
         for rank in faults.still_running(faults.read_board(self.board_path), build.rank_program().name):
             rank.kill()
 
-    def _signal_group(self, number: int):
+    def _signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 

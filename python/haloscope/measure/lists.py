@@ -83,12 +83,12 @@ def _matching(item: str, valid: Sequence[str], kind: str) -> list[str]:
     return found
 
 
-def strategies(text: str, device: str = "") -> list[str]:
+def strategies(text: str, on_device: bool = False) -> list[str]:
     """Parse a comma list of strategies and globs (`ordered/*`); commas between a strategy's own options are kept.
 
-    device: where the fields live; globs are matched against the strategies for that, device memory or the host's.
+    on_device: the fields live in device memory; globs are matched against the strategies for that.
     """
-    valid = bridge.device_strategy_names() if device else bridge.strategy_names()
+    valid = bridge.device_strategy_names() if on_device else bridge.strategy_names()
     found = []
     for item in _strategy_items(text):
         found += _matching(item, valid, "strategy") if _is_glob(item) else [bridge.canonical_strategy(item)]

@@ -27,7 +27,7 @@ def free_bytes() -> int:
     """Return the bytes that new processes can have here: of the machine, or of the control group if that has fewer."""
     import psutil
 
-    free = psutil.virtual_memory().available
+    free: int = psutil.virtual_memory().available
     for limit, used in _LIMITS:
         try:
             free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
@@ -43,7 +43,7 @@ def field_bytes(choice: Choice) -> int:
     halo = [max(s.low[d] + s.high[d] for s in specs) for d in range(len(choice.cells))]
     extents = zip(choice.cells, layout.ranks, halo, strict=False)
     points = math.prod(cells + ranks * layers for cells, ranks, layers in extents)
-    return points * sum(q.element_bytes * q.slots for q in step.quantities)
+    return int(points * sum(q.element_bytes * q.slots for q in step.quantities))
 
 
 def copies(request: Request) -> int:
@@ -84,7 +84,7 @@ def _unverified(request: Request, free: int) -> str:
     return f", or --verify 0, which needs {_size(needed) if needed else 'none'}"
 
 
-def set_aside(space: Space) -> Space:
+def set_aside(space: Space[Request]) -> Space[Request]:
     """Return the space with requests that do not fit into free memory set aside, each with its reason."""
     free, large = free_bytes(), []
     for group in _stored_alike(space.requests):

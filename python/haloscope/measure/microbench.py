@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
-from haloscope.measure import launch, lists, memory
+from haloscope.measure import launch, memory
 from haloscope.measure.space import Space
 from haloscope.records import patterns
 from haloscope.records.curves import BASE, MICROBENCH
@@ -76,7 +75,11 @@ class Micro:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to measure, as lists; each empty one means its default. quick: fewer sizes."""
+    """The wanted patterns, transports, ranks and sizes, as lists; each empty one means its default.
+
+    quick: fewer sizes, samples and shorter ones. seconds: length of a sample. repetitions: number of samples; None: the
+    usual.
+    """
 
     names: Sequence[str] = patterns.USUAL
     transports: Sequence[str] = (BASE,)
@@ -86,32 +89,18 @@ class Wanted:
     sizes: Sequence[int] = ()
     gap: int = 0
     quick: bool = False
+    seconds: float | None = None
+    repetitions: int | None = None
 
 
-def wanted_of(options: Mapping[str, Any]) -> Wanted:
-    """Return what options of `haloscope microbench` ask for. Raises UsageError for lists that cannot be read."""
-    names, threads, sizes = options["names"], options["threads"], options["sizes"]
-    return Wanted(
-        names=lists.names(names, NAMES, "pattern") if names else Wanted.names,
-        transports=transports(options["transport"]),
-        ranks=lists.numbers(options["ranks"], "--ranks"),
-        nodes=lists.numbers(options["nodes"], "--nodes"),
-        threads=lists.numbers(threads, "--threads") if threads else (),
-        sizes=lists.numbers(sizes, "--bytes") if sizes else (),
-        gap=options["gap"] or 0,
-        quick=options["quick"],
-    )
-
-
-def plan(wanted: Wanted, seconds: float | None = None, repetitions: int | None = None) -> Space:
+def plan(wanted: Wanted) -> Space[Micro]:
     """Return the micro-benchmarks of some patterns.
 
-    seconds: length of a sample, repetitions: their number; None: the usual, less where `wanted` is quick. Raises
-    UsageError for ranks that cannot be paired, for nodes or threads that are not there, and for sizes that a pattern
-    does not have or memory does not hold, with what is possible.
+    Raises UsageError for ranks that cannot be paired, for nodes or threads that are not there, and for sizes that a
+    pattern does not have or memory does not hold, with what is possible.
     """
-    seconds = seconds or (0.002 if wanted.quick else 0.01)
-    repetitions = repetitions or (3 if wanted.quick else 5)
+    seconds = wanted.seconds or (0.002 if wanted.quick else 0.01)
+    repetitions = wanted.repetitions or (3 if wanted.quick else 5)
     found = [*_messages(wanted), *_collectives(wanted), *_memory(wanted)]
     return Space([dataclasses.replace(micro, seconds=seconds, repetitions=repetitions) for micro in found])
 

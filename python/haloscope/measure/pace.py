@@ -78,8 +78,9 @@ def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
     refresh: measure it now. Raises as `now` does.
     """
     if refresh:
-        machine = machine.at_pace(now(machine))
-        away = pace.describe(pace.difference(machine.paces[str(machine.pace["ranks"])], machine.pace))
+        here = now(machine)
+        machine = machine.at_pace(here)
+        away = pace.describe(pace.difference(machine.paces[str(here["ranks"])], here))
         known = (
             " Of the machine's states that the profile knows, the nearest counts." if "states" in machine.data else ""
         )

@@ -63,8 +63,8 @@ def findings(names: str = "all") -> dict:
     rank could be started (a foreign mpiexec, say): the next measurement then reports why.
     """
     file = _cache_file(names)
-    found = files.kept(file, _is_whole) if file else None
-    if found and not _is_doubtful(file, found):
+    found: dict | None = files.kept(file, _is_whole) if file else None
+    if file and found and not _is_doubtful(file, found):
         return found
     found = _ask(names)
     if file and found["passed"]:
@@ -140,7 +140,7 @@ def _linked_mpi(program: Path) -> Path:
 
 
 def _ask(names: str) -> dict:
-    found = {"mpi_library": "", "passed": [], "failed": {}, "notes": {}}
+    found: dict[str, Any] = {"mpi_library": "", "passed": [], "failed": {}, "notes": {}}
     by_name: dict[str, dict] = {}
     for ranks in RANKS:
         lines = probe(ranks, names)

@@ -69,7 +69,7 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
         reason = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
         raise UsageError(f"--program {path}: {reason}")
     try:
-        found = files.json_of(ended.stdout)
+        found: dict = files.json_of(ended.stdout)
         return found | {"own_legality": bool(found["own_legality"])}
     except (ValueError, KeyError, TypeError):
         raise UsageError(
@@ -96,9 +96,11 @@ class _Legality:
     def reason(self, choice: bridge.Choice) -> str:
         """Return why a choice cannot run, "" when it can."""
         try:
+            assert self._process.stdin and self._process.stdout
             self._process.stdin.write(json.dumps({"request": choice.to_json()}) + "\n")
             self._process.stdin.flush()
-            return files.json_of(self._process.stdout.readline())
+            reason: str = files.json_of(self._process.stdout.readline())
+            return reason
         except (OSError, ValueError):
             raise HaloscopeError(
                 f"{self._path} --check ended early; its main() should call haloscope::rank_main"

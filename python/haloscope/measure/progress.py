@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from haloscope.terminal import shown
@@ -39,13 +40,13 @@ class Line:
         self._bar = Progress(*columns, console=self._console, auto_refresh=False, transient=True)
         self._task = self._bar.add_task(self._what, total=total)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         """Begin to show the line."""
         if self._console.is_terminal:
             self._bar.start()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         """Take the line away, or say how long it took."""
         if self._console.is_terminal:
             self._bar.stop()
@@ -76,9 +77,9 @@ class Line:
 
 
 class _Left(TextColumn):
-    def __init__(self, line: Line):
+    def __init__(self, line: Line) -> None:
         super().__init__("")
         self._line = line
 
-    def render(self, task):
+    def render(self, task: Task) -> Text:
         return Text(f"about {duration(self._line.left())} left" if task.completed else "")

@@ -6,8 +6,9 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from haloscope import bridge
+from haloscope import bridge, records
 from haloscope.bridge.choice import Choice
 from haloscope.measure import programs
 
@@ -29,6 +30,25 @@ _FIRST = (
 )
 
 
+class Measurable(records.Requested, Protocol):
+    """A request of any kind that ranks can measure, with the cores and the strategies that it needs."""
+
+    @property
+    def ranks(self) -> int:
+        """The ranks that it runs on."""
+
+    @property
+    def threads(self) -> int:
+        """The threads of each rank."""
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Strategies that the MPI library has to support."""
+
+    def line(self) -> dict:
+        """Return the line of a requests file that makes the ranks measure this."""
+
+
 @dataclass(frozen=True)
 class Request:
     """A choice, and the settings to measure it with: the fields of measure.def.
@@ -48,8 +68,15 @@ class Request:
     timeline: bool = False
     trace: str = ""
 
-    ranks = property(lambda self: self.choice.ranks)
-    threads = property(lambda self: self.choice.threads)
+    @property
+    def ranks(self) -> int:
+        """The ranks of the choice."""
+        return self.choice.ranks
+
+    @property
+    def threads(self) -> int:
+        """The threads of each rank."""
+        return self.choice.threads
 
     @property
     def strategies(self) -> tuple[str, ...]:
@@ -105,7 +132,7 @@ def _further_fields() -> tuple[bridge.Field, ...]:
     return tuple(field for field in bridge.fields() if field.name not in _FIRST)
 
 
-def _text(field: bridge.Field | None, value) -> str:
+def _text(field: bridge.Field | None, value: Any) -> str:
     if field and field.type == "dimensions":
         return letters(value)
     if field and field.type == "stage-strategies":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from haloscope import outputs
 from haloscope.errors import UsageError
-from haloscope.measure.request import Request
+from haloscope.measure.request import Measurable
 
 REPEATS = 3  # three runs in one job, as the thesis has them (Schroeter 2021, chapter 5)
 
@@ -46,7 +46,7 @@ class Job:
 
     name: str
     about: str
-    requests: tuple[Request, ...]
+    requests: tuple[Measurable, ...]
     nodes: int
     minutes: int
     binding: str = "cores"

@@ -6,27 +6,29 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from haloscope import bridge
 from haloscope.bridge.choice import Choice
 from haloscope.errors import UsageError
-from haloscope.measure.request import Request
+from haloscope.measure.request import Measurable, Request
+
+Asked = TypeVar("Asked", bound=Measurable)
 
 
 @dataclass
-class Space:
+class Space(Generic[Asked]):
     """Requests to measure, and those that cannot run, each with its reason."""
 
-    requests: list[Request] = field(default_factory=list)
-    refused: list[tuple[Request, str]] = field(default_factory=list)
-    lacking: list[tuple[Request, str]] = field(default_factory=list)  # legal, but not on this MPI
+    requests: list[Asked] = field(default_factory=list)
+    refused: list[tuple[Asked, str]] = field(default_factory=list)
+    lacking: list[tuple[Asked, str]] = field(default_factory=list)  # legal, but not on this MPI
 
-    def __add__(self, other: Space) -> Space:
+    def __add__(self, other: Space[Asked]) -> Space[Asked]:
         """Return both together."""
         return Space(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def by_ranks(self) -> dict[int, list[Request]]:
+    def by_ranks(self) -> dict[int, list[Asked]]:
         """Requests grouped by rank count: each group is one start of mpiexec."""
         ordered = sorted(self.requests, key=lambda r: r.ranks)
         return {ranks: list(group) for ranks, group in itertools.groupby(ordered, key=lambda r: r.ranks)}
@@ -40,13 +42,14 @@ def refuse_if_none_can_run(planned: Space) -> None:
     raise UsageError(reasons[0] + (f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""))
 
 
-def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] | None = None) -> Space:
+def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] | None = None) -> Space[Request]:
     """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their
     reason.
 
     axes maps fields of Choice to the values to try; settings: fields of Request.
     """
-    space, seen = Space(), set()
+    space: Space[Request] = Space()
+    seen: set[Choice] = set()
     for choice, refused in bridge.product(app, axes):
         if choice in seen:
             continue
@@ -67,7 +70,7 @@ def normal(choice: Choice) -> Choice:
         return choice
 
 
-def with_verification(space: Space, steps: int | None) -> Space:
+def with_verification(space: Space[Request], steps: int | None) -> Space[Request]:
     """Have every request compared with `reference` after `steps` steps (0: not at all).
 
     None: 2 x depth + 1 steps, which hold two whole exchanges and a last, shorter round.
@@ -76,7 +79,7 @@ def with_verification(space: Space, steps: int | None) -> Space:
     return space
 
 
-def shuffled(requests: Sequence[Request], seed: int, launch: int) -> list[Request]:
+def shuffled(requests: Sequence[Asked], seed: int, launch: int) -> list[Asked]:
     """Return the requests in a random order that depends only on `seed` and the launch's number."""
     order = list(requests)
     random.Random(f"{seed}/{launch}").shuffle(order)

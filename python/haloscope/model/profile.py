@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -212,7 +213,7 @@ def names() -> list[str]:
     return sorted(file.stem for file in (DATA / "profiles").glob("*.json"))
 
 
-def load(profile: str | Path) -> Profile:
+def load(profile: str | os.PathLike[str]) -> Profile:
     """Read a profile.
 
     profile: the name of a shipped one (`names()`) or the path of a JSON file.

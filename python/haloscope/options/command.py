@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,9 @@ from haloscope import terminal
 from haloscope.errors import UsageError
 from haloscope.options.kinds import GROUPS, Option
 from haloscope.options.request import PROGRAM
+
+if TYPE_CHECKING:
+    from haloscope.bridge import Field, Parameter
 
 SHORT = {"ranks": "-n", "depth": "-d"}
 METAVARS = {
@@ -56,11 +59,11 @@ class ChoiceOptions:
         made.append(Option(["--program"], **PROGRAM))
         return made
 
-    def _option(self, f) -> Option:
+    def _option(self, f: Field) -> Option:
         usual = self.usual.get(f.name, _text(f.default))
         text = f.meaning + (f" [{usual}]" if usual else "")
         names = [*([SHORT[f.name]] if f.name in SHORT else []), "--" + f.name.replace("_", "-"), f.name]
-        one = {"is_flag": False, "flag_value": "on"} if f.type == "flag" else {}
+        one: dict[str, Any] = {"is_flag": False, "flag_value": "on"} if f.type == "flag" else {}
         metavar = "LIST" if self.lists and f.type not in ("dimensions", "flag") else METAVARS.get(f.type, "TEXT")
         return Option(names, group=f.group, help=text, metavar=metavar, default=self.usual.get(f.name), **one)
 
@@ -77,7 +80,7 @@ class Command(click.Command):
     choice: its options of a choice, which are made when they are needed, since the library lists them.
     """
 
-    def __init__(self, *arguments, choice: ChoiceOptions | None = None, **attributes):
+    def __init__(self, *arguments: Any, choice: ChoiceOptions | None = None, **attributes: Any) -> None:
         """As click.Command has it, and `choice`."""
         super().__init__(*arguments, **attributes)
         self.choice = choice
@@ -86,11 +89,11 @@ class Command(click.Command):
     def _of_choice(self) -> list[Option]:
         return self.choice.make() if self.choice else []
 
-    def get_params(self, ctx):
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return all parameters: the options of a choice first."""
         return [*self._of_choice, _help_all(), *super().get_params(ctx)]
 
-    def format_options(self, ctx, formatter):
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the everyday options, or all groups for --help-all."""
         everything = ctx.meta.get("haloscope.all", False)
         groups: dict[str, list] = {}
@@ -105,7 +108,7 @@ class Command(click.Command):
         if everything and self.choice:
             _write_parameters(formatter)
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does. Raises UsageError for a parameter of an app that is written as an option."""
         try:
             return super().parse_args(ctx, args)
@@ -121,14 +124,14 @@ def named_options(context: click.Context) -> list[str]:
     return [name for name in context.params if context.get_parameter_source(name) is named]
 
 
-def subcommand(**attributes):
+def subcommand(**attributes: Any) -> Callable[[Callable[..., Any]], Command]:
     """Return the decorator that makes a Command of a function."""
     return click.command(cls=Command, **attributes)
 
 
 @functools.cache
 def _help_all() -> Option:
-    def show(ctx, parameter, value):
+    def show(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
             ctx.meta["haloscope.all"] = True
             terminal.echo(ctx.get_help())
@@ -144,7 +147,7 @@ def _help_all() -> Option:
     )
 
 
-def _write_parameters(formatter) -> None:
+def _write_parameters(formatter: click.HelpFormatter) -> None:
     from haloscope import bridge
 
     for name in bridge.app_names():
@@ -152,7 +155,7 @@ def _write_parameters(formatter) -> None:
             formatter.write_dl([(p.name, f"{p.help} {_values(p)}") for p in bridge.find_app(name).parameters])
 
 
-def _values(parameter) -> str:
+def _values(parameter: Parameter) -> str:
     value = parameter.value
     usual = ",".join(f"{v:g}" for v in value) if isinstance(value, tuple) else _text(value)
     words = f" One of {', '.join(filter(None, parameter.words))}." if parameter.words else ""

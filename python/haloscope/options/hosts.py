@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from haloscope.errors import UsageError
-from haloscope.options.kinds import option, options_of
+from haloscope.options.kinds import Decorator, option, options_of
+
+if TYPE_CHECKING:
+    from haloscope.model.link import Link
 
 
-def link_options(hosts: str, usual: int | None = None):
+def link_options(hosts: str, usual: int | None = None) -> Decorator:
     """Return the decorator that adds the options of an emulated cluster. hosts: name of the option for their
     number.
     """
@@ -51,7 +55,7 @@ def link_options(hosts: str, usual: int | None = None):
     )
 
 
-def link_of(options: Mapping):
+def link_of(options: Mapping) -> Link:
     """Return the network of the options of an emulated cluster. Raises UsageError for a malformed time or rate."""
     from haloscope.model import link
 
@@ -66,11 +70,11 @@ def link_of(options: Mapping):
 OF_LAB = ("--lab", "--latency", "--bandwidth", "--jitter")  # each takes a value
 
 
-def starts_ranks(function):
+def starts_ranks(function: Callable[..., int | None]) -> Callable[..., int | None]:
     """Give a command that starts ranks the options of their hosts, and apply these."""
 
     @functools.wraps(function)
-    def wrapped(*arguments, hosts, **options):
+    def wrapped(*arguments: Any, hosts: str | None, **options: Any) -> int | None:
         from haloscope.measure import hosts as where
 
         of_lab = {name: options.pop(name) for name in (word.removeprefix("--") for word in OF_LAB)}
@@ -90,7 +94,7 @@ def starts_ranks(function):
     return of_hosts(link_options("--lab")(wrapped))
 
 
-def _run_in_lab(words: Sequence[str], link) -> int:
+def _run_in_lab(words: Sequence[str], link: Link) -> int:
     """Give this command, without the options of the cluster, inside the cluster."""
     from haloscope.bridge import build
     from haloscope.measure import cluster

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -21,6 +23,14 @@ GROUPS = {
     "output": "Output",
     "study": "Flags of the studies",
 }
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """Gives a command options; it returns the same kind of function."""
+
+    def __call__(self, function: Function, /) -> Function:
+        """Return the function with the options."""
 
 
 class FiniteRange(click.FloatRange):
@@ -28,26 +38,26 @@ class FiniteRange(click.FloatRange):
 
     name = "number"
 
-    def convert(self, value, param, ctx):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number. Raises BadParameter for one that is not finite or out of range."""
-        number = super().convert(value, param, ctx)
+        number: float = super().convert(value, param, ctx)
         return number if math.isfinite(number) else self.fail(f"{value!r} is not a finite number.", param, ctx)
 
 
 class FileName(click.Path):
     """The name of a file to write; stem: of several, which have it with their endings."""
 
-    def __init__(self, stem: bool = False):
+    def __init__(self, stem: bool = False) -> None:
         super().__init__()
         self._stem = stem
 
-    def convert(self, value, param, ctx):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return it as a Path. Raises BadParameter for one that is empty, can only be a folder, or is one."""
         if os.path.basename(value) in ("", ".", ".."):  # noqa: PTH119 (a Path has no slash at its end)
             self.fail(f"{value!r} names no file.", param, ctx)
         if not self._stem and os.path.isdir(value):  # noqa: PTH112 (which takes names of any length)
             self.fail(f"{value!r} is a folder; give the name of a file.", param, ctx)
-        return Path(super().convert(value, param, ctx))
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
 
 
 ANY_PATH = click.Path(path_type=Path)
@@ -57,7 +67,7 @@ EXISTING_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 class Option(click.Option):
     """An option that belongs to one of GROUPS."""
 
-    def __init__(self, *names, group: str = "everyday", detailed: bool = False, **attributes):
+    def __init__(self, *names: Any, group: str = "everyday", detailed: bool = False, **attributes: Any) -> None:
         """group: key of GROUPS. detailed: the help names the range or the default. The rest as click.Option has it."""
         if isinstance(attributes.get("type"), click.IntRange) and not detailed:
             attributes.setdefault("metavar", "N")
@@ -65,20 +75,20 @@ class Option(click.Option):
         self.group = group
         self.detailed = detailed
 
-    def get_help_extra(self, ctx):
+    def get_help_extra(self, ctx: click.Context) -> Any:
         """Help texts leave out ranges, which refusals name, unless they are detailed."""
         return super().get_help_extra(ctx) if self.detailed else {}
 
 
-def option(*names, **attributes):
+def option(*names: str, **attributes: Any) -> Decorator:
     """Return the decorator that adds an option; with the attributes of Option."""
     return click.option(*names, cls=Option, **attributes)
 
 
-def options_of(*decorators):
+def options_of(*decorators: Decorator) -> Decorator:
     """Return one decorator that adds several options to a command, in their order."""
 
-    def decorate(function):
+    def decorate(function: Function) -> Function:
         for decorator in reversed(decorators):
             function = decorator(function)
         return function

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
-from haloscope.options.kinds import option, options_of
+from haloscope.options.kinds import Decorator, option, options_of
+
+if TYPE_CHECKING:
+    from haloscope.model.predict import RunSettings
 
 # Fields of a choice that a profile decides, or has no prices for.
 HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
 
 
-def profile(required: bool = True):
+def profile(required: bool = True) -> Decorator:
     """Return the option that names a machine profile."""
     return option(
         "--profile",
@@ -22,7 +26,7 @@ def profile(required: bool = True):
     )
 
 
-def samples(group: str):
+def samples(group: str) -> Decorator:
     """Return the option for the number of samples of a prediction's interval."""
     return option(
         "--samples",
@@ -33,6 +37,18 @@ def samples(group: str):
     )
 
 
+VARIED = options_of(
+    option(
+        "--against", metavar="FILE|NAME", help="A second machine: from which number of ranks is it faster, or slower?"
+    ),
+    option("--active", metavar="LIST", help="Most cores in use per socket. [all]"),
+    option(
+        "--mapping",
+        default="fill",
+        metavar="LIST",
+        help="Ranks to nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
+    ),
+)
 WEAK = option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks.")
 PLACED = options_of(
     profile(),
@@ -71,7 +87,7 @@ MACHINE = options_of(
 )
 
 
-def setting_of(options: Mapping):
+def setting_of(options: Mapping) -> RunSettings:
     """Return the setting of the model from the options in PLACED."""
     from haloscope.model import predict
 

@@ -8,23 +8,23 @@ from typing import Any
 import click
 
 from haloscope.errors import UsageError
-from haloscope.options.kinds import FiniteRange, option, options_of
+from haloscope.options.kinds import Decorator, FiniteRange, option, options_of
 
 MOST = 10**9  # of steps and repetitions
 FIELDS = ("steps", "seconds", "repetitions", "warmup", "events", "timeline", "trace")  # of a request, by options' names
 
 
-def steps(*names, **attributes):
+def steps(*names: str, **attributes: Any) -> Decorator:
     """Return the option for the length of a repetition in steps. names: others for it."""
     return option("--steps", *names, type=click.IntRange(1, MOST), help="Time steps per repetition.", **attributes)
 
 
-def launches(usual: str = "", meaning: str = "Starts of the ranks.", **attributes):
+def launches(usual: str = "", meaning: str = "Starts of the ranks.", **attributes: Any) -> Decorator:
     """Return the option for the number of launches. usual: the default, for the help."""
     return option("--launches", type=click.IntRange(1, 1000), help=_with(meaning, usual), **attributes)
 
 
-def repetitions(usual: str = "", meaning: str = "Repetitions per launch.", **attributes):
+def repetitions(usual: str = "", meaning: str = "Repetitions per launch.", **attributes: Any) -> Decorator:
     """Return the option for the number of repetitions. usual: the default, for the help."""
     return option("--repetitions", type=click.IntRange(1, MOST), help=_with(meaning, usual), **attributes)
 
@@ -33,7 +33,7 @@ def _with(meaning: str, usual: str) -> str:
     return f"{meaning} [{usual}]" if usual else meaning
 
 
-def order_seed(name: str):
+def order_seed(name: str) -> Decorator:
     """Return the option for the seed of the order of measurements."""
     return option(name, type=int, default=0, group="measuring", help="Seed of the random order. [0]")
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from haloscope.options.kinds import EXISTING_FILE, FileName, FiniteRange, option, options_of
 from haloscope.options.measuring import launches, repetitions
 from haloscope.options.output import record_file, recorded
+
+if TYPE_CHECKING:
+    from haloscope.measure.microbench import Wanted
 
 PATTERNS = options_of(
     option(
@@ -63,3 +69,22 @@ FILES = options_of(
         help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
     ),
 )
+
+
+def wanted_of(options: Mapping[str, Any]) -> Wanted:
+    """Return the micro-benchmarks that PATTERNS request. Raises UsageError for lists that cannot be read."""
+    from haloscope.measure import lists, microbench
+
+    names, threads, sizes = options["names"], options["threads"], options["sizes"]
+    return microbench.Wanted(
+        names=lists.names(names, microbench.NAMES, "pattern") if names else microbench.Wanted.names,
+        transports=microbench.transports(options["transport"]),
+        ranks=lists.numbers(options["ranks"], "--ranks"),
+        nodes=lists.numbers(options["nodes"], "--nodes"),
+        threads=lists.numbers(threads, "--threads") if threads else (),
+        sizes=lists.numbers(sizes, "--bytes") if sizes else (),
+        gap=options["gap"] or 0,
+        quick=options["quick"],
+        seconds=options["seconds"],
+        repetitions=options["repetitions"],
+    )

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from haloscope.options.kinds import EXISTING_FILE, FileName, option, options_of
+from haloscope.options.kinds import EXISTING_FILE, Decorator, FileName, option, options_of
 
 JSON = option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
 RESUME = option("--resume", is_flag=True, help="Skip what the record file already holds.")
 
 
-def record_file(name: str):
+def record_file(name: str) -> Decorator:
     """Return the options of the file that records go to. name: of the file that is made where none is named."""
     return options_of(
         option("--output", type=FileName(), help=f"Record file. [results/scratch/{name}-TIME.jsonl]"), RESUME
     )
 
 
-def recorded(help: str = "Show records of an earlier run.", **attributes):
+def recorded(help: str = "Show records of an earlier run.", **attributes: Any) -> Decorator:
     """Return the option for records that are shown instead of measuring."""
     return option("--from", "recorded", type=EXISTING_FILE, help=help, **attributes)
 
 
-def top(group: str):
+def top(group: str) -> Decorator:
     """Return the option for the length of a table."""
     return option("--top", type=click.IntRange(1), default=10, group=group, help="Rows of the table. [10]")
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from haloscope.errors import UsageError
-from haloscope.options.kinds import ANY_PATH, option
+from haloscope.options.kinds import ANY_PATH, Decorator, option
 from haloscope.options.measuring import settings_of
+
+if TYPE_CHECKING:
+    from haloscope.bridge import App, Choice, Field
+    from haloscope.measure.space import Space
 
 PROGRAM: dict[str, Any] = {
     "type": ANY_PATH,
@@ -16,7 +20,7 @@ PROGRAM: dict[str, Any] = {
 }
 
 
-def program(**attributes):
+def program(**attributes: Any) -> Decorator:
     """Return the option for a program with apps of its own; attributes: in the place of PROGRAM's."""
     return option("--program", **(PROGRAM | attributes))
 
@@ -32,7 +36,7 @@ def parameters_of(options: Mapping) -> dict[str, str]:
     return found
 
 
-def app_of(name: str, options: Mapping):
+def app_of(name: str, options: Mapping) -> App:
     """Return the app, of --program where that is given. Raises UsageError for an unknown one."""
     from haloscope import bridge
 
@@ -43,7 +47,7 @@ def app_of(name: str, options: Mapping):
     return bridge.find_app(name)
 
 
-def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequence]]:
+def axes_of(app: App, options: Mapping, lists: bool = True) -> list[dict[str, Sequence]]:
     """Return cross products of values by field of a choice, one for each device and schedule.
 
     lists: several values are allowed. Raises UsageError for values that no choice can have.
@@ -71,7 +75,7 @@ def axes_of(app, options: Mapping, lists: bool = True) -> list[dict[str, Sequenc
     return axes
 
 
-def one_choice(app, options: Mapping):
+def one_choice(app: App, options: Mapping) -> Choice:
     """Return the choice of options with one value each. Raises UsageError for bad or several values."""
     from haloscope import bridge
 
@@ -82,14 +86,14 @@ def one_choice(app, options: Mapping):
     return choice
 
 
-def space_of(app, options: Mapping, settings: Mapping[str, Any]):
+def space_of(app: App, options: Mapping, settings: Mapping[str, Any]) -> Space:
     """Return the space of requests from lists and ranges; settings: fields of Request."""
     from haloscope.measure import space
 
     return sum((space.expand(app.name, axes, settings) for axes in axes_of(app, options)), space.Space())
 
 
-def measured_space(app, options: Mapping):
+def measured_space(app: App, options: Mapping) -> Space:
     """Return the space of requests to measure: each is compared with the reference, and requests that are too large for
     memory are skipped. Raises UsageError for impossible options, UnavailableError for devices that are not here.
     """
@@ -136,54 +140,54 @@ def _check_device_options(options: Mapping, on_device: bool) -> None:
         raise UsageError(f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto")
 
 
-def _read_cells(text, f, app):
+def _read_cells(text: str, f: Field, app: App) -> list[tuple[int, ...]]:
     from haloscope.measure import lists
 
     return lists.shapes(text, app.dims)
 
 
-def _read_integers(text, f, app):
+def _read_integers(text: str, f: Field, app: App) -> list[int]:
     from haloscope.measure import lists
 
     return lists.numbers(text, "--" + f.name.replace("_", "-"))
 
 
-def _read_words(text, f, app):
+def _read_words(text: str, f: Field, app: App) -> list[str]:
     from haloscope.measure import lists
 
     return lists.names(text, f.words, f"--{f.name.replace('_', '-')}")
 
 
-def _read_forms(text, f, app):
+def _read_forms(text: str, f: Field, app: App) -> list[str]:
     from haloscope.measure import lists
 
     return lists.names(text, app.forms, f"form of {app.name}")
 
 
-def _read_flags(text, f, app):
+def _read_flags(text: str, f: Field, app: App) -> list[bool]:
     from haloscope.measure import lists
 
     return [word == "on" for word in lists.names(text, ("off", "on"), f"--{f.name.replace('_', '-')}")]
 
 
-def _read_texts(text, f, app):
+def _read_texts(text: str, f: Field, app: App) -> list[str]:
     return text.split(",")
 
 
-def _read_blocks(text, f, app):
+def _read_blocks(text: str, f: Field, app: App) -> list[str]:
     from haloscope.measure import lists
 
     return ["x".join(map(str, shape)) for shape in lists.shapes(text, 1, f"--{f.name.replace('_', '-')}")]
 
 
-def _read_dimensions(text, f, app):
+def _read_dimensions(text: str, f: Field, app: App) -> list[tuple[bool, ...]]:
     letters = {"none": "", "all": "xyz"[: app.dims]}.get(text, text)
     if set(letters) - set("xyz"[: app.dims]):
         raise UsageError(f"--periodic '{text}': name the dimensions that wrap as {'xyz'[: app.dims]}, x, ..., or none")
     return [tuple(letter in letters for letter in "xyz"[: app.dims])]
 
 
-def _read_stage_strategies(text, f, app):
+def _read_stage_strategies(text: str, f: Field, app: App) -> list[tuple[tuple[str, str], ...]]:
     pairs = [part.partition("=") for part in text.split(";")]
     if not all(stage and equals for stage, equals, _ in pairs):
         raise UsageError(f"--stage-strategies '{text}' is not STAGE=STRATEGY;STAGE=STRATEGY;...")
@@ -191,7 +195,7 @@ def _read_stage_strategies(text, f, app):
 
 
 # Readers of fields: by the name, else by the type.
-READERS: dict[str, Callable[[str, Any, Any], Sequence]] = {
+READERS: dict[str, Callable[[str, Field, App], Sequence]] = {
     "cells": _read_cells,
     "integer": _read_integers,
     "word": _read_words,

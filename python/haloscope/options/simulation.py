@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,11 @@ from haloscope import outputs
 from haloscope.options.kinds import FileName, FiniteRange, option, options_of
 from haloscope.options.machine import WEAK
 from haloscope.options.request import space_of
+
+if TYPE_CHECKING:
+    from haloscope.bridge import App
+    from haloscope.measure.space import Space
+    from haloscope.simulate.simulate import SimulationOptions
 
 SIMULATED = options_of(
     option(
@@ -63,7 +68,7 @@ WRITTEN = options_of(
 )
 
 
-def simulation_options(options: Mapping[str, Any]):
+def simulation_options(options: Mapping[str, Any]) -> SimulationOptions:
     """Return the options of a simulation. Raises UsageError for a noise that is none."""
     from haloscope.simulate import simulate
 
@@ -72,7 +77,7 @@ def simulation_options(options: Mapping[str, Any]):
     return simulate.SimulationOptions(options["steps"], *noise, options["seed"], *costs)
 
 
-def simulated_space(app, options: Mapping[str, Any]):
+def simulated_space(app: App, options: Mapping[str, Any]) -> Space:
     """Return the space of requests to simulate, where the grid may grow with the ranks.
 
     Raises UsageError where none can run.

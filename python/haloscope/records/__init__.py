@@ -9,9 +9,10 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 from haloscope import files
 from haloscope.data import DATA
@@ -30,8 +31,19 @@ RECORD, CG = "", "cg"
 NAMES = {RECORD: f"haloscope.record of version {SCHEMA_VERSION}", CG: "record of conjugate gradients"}
 
 
+class Requested(Protocol):
+    """A request of any kind, as its record holds it."""
+
+    @property
+    def id(self) -> str:
+        """Its readable name."""
+
+    def request(self) -> dict:
+        """Return the request as its record holds it."""
+
+
 @functools.cache
-def _validator(what: str):
+def _validator(what: str) -> Any:
     from jsonschema import Draft202012Validator
 
     schema = json.loads(SCHEMA_FILE.read_text())
@@ -66,10 +78,14 @@ def _fault_of_blocks(record: dict) -> str:
 
 
 # What the schema cannot say, by kind.
-_FAULTS = {"measurement": _fault_of_measurement, "blocks": _fault_of_blocks, "cg-solve": _fault_of_solve}
+_FAULTS: dict[str, Callable[[dict], str]] = {
+    "measurement": _fault_of_measurement,
+    "blocks": _fault_of_blocks,
+    "cg-solve": _fault_of_solve,
+}
 
 
-def fault_of(record: object, what: str = RECORD) -> str:
+def fault_of(record: Any, what: str = RECORD) -> str:
     """Return the first fault of a record: what the published schema forbids, or parts that do not fit; "" if there is
     none.
 
@@ -77,7 +93,8 @@ def fault_of(record: object, what: str = RECORD) -> str:
     """
     error = next(iter(_validator(what).iter_errors(record)), None)
     if error is None:
-        return _FAULTS.get(record["kind"], lambda _: "")(record)
+        find = _FAULTS.get(record["kind"])
+        return find(record) if find else ""
     place = "/".join(str(p) for p in error.absolute_path)
     return f"{place + ': ' if place else ''}{error.message}"[:300]
 
@@ -121,7 +138,7 @@ class RecordFile:
 def parse_line(line: str, what: str = RECORD) -> dict:
     """Parse and check one line. what: RECORD or CG. Raises ValueError with the reason."""
     try:
-        record = files.json_of(line)
+        record: dict = files.json_of(line)
     except ValueError as error:
         raise ValueError(f"no complete JSON ({error})") from None
     if fault := fault_of(record, what):
@@ -248,12 +265,12 @@ def _write(path: Path, text: str) -> None:
         ) from None
 
 
-def skipped(request, reason: str, exit_code: int, launch_id: str) -> dict:
+def skipped(request: Requested, reason: str, exit_code: int, launch_id: str) -> dict:
     """Return the record of a request that was not run, and why."""
     return _about(request, "skipped", launch_id) | {"reason": reason, "exit_code": exit_code}
 
 
-def failed(request, fault, launch_id: str) -> dict:
+def failed(request: Requested, fault: Any, launch_id: str) -> dict:
     """Return the record of a request during which a rank failed, died or stuck; `fault` is a faults.Fault."""
     return _about(request, "failed", launch_id) | {
         "reason": fault.reason,
@@ -264,7 +281,7 @@ def failed(request, fault, launch_id: str) -> dict:
     }
 
 
-def _about(request, kind: str, launch_id: str) -> dict:
+def _about(request: Requested, kind: str, launch_id: str) -> dict:
     return {
         "schema": "haloscope.record",
         "schema_version": SCHEMA_VERSION,
@@ -280,12 +297,12 @@ def done(records: Iterable[dict]) -> set[tuple[str, str]]:
     return {(r.get("launch", {}).get("id", ""), r["id"]) for r in records if r["kind"] in ("skipped", *MEASURED)}
 
 
-def hosts_of(record: dict) -> list[str]:
+def hosts_of(record: Mapping) -> list[str]:
     """Return the names of the hosts that a record's ranks ran on, sorted; none in records without them."""
     return sorted(set(record["environment"].get("hosts", ())))
 
 
-def step_times(record: dict) -> list[float]:
+def step_times(record: Mapping) -> list[float]:
     """Return the seconds per time step of each repetition of a measurement."""
     times = record["time_s"]["repetitions"]
     # A run that ends early may take a few more steps in one repetition than in another.

@@ -72,12 +72,12 @@ class Curve:
     @property
     def transport(self) -> str:
         """What moves messages, "" where a benchmark sends none of its own."""
-        return self.request.get("transport", "")
+        return str(self.request.get("transport", ""))
 
     @property
     def pairs(self) -> int:
         """Pairs of ranks that were busy at once."""
-        return self.request.get("pairs", 1)
+        return int(self.request.get("pairs", 1))
 
     @property
     def own_sets(self) -> int:

@@ -7,9 +7,10 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -178,7 +179,7 @@ def compare_runs(rules: Rules, base: tuple[Path, str], other: tuple[Path, str]) 
 
 
 def _compare_files(rules: Rules, name: str, base: Path, other: Path) -> Difference | None:
-    read = _read_array if rules.is_array(base / name) else _read_text
+    read: Callable[[Rules, Path], Any] = _read_array if rules.is_array(base / name) else _read_text
     ours = read(rules, base / name)
     try:
         theirs = read(rules, other / name)
@@ -304,7 +305,8 @@ def _mapped(path: Path) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about headers that Python 2 could have written
-            return np.load(path, mmap_mode="r", allow_pickle=False)
+            array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+            return array
     except (OSError, MemoryError, ValueError):
         raise
     except Exception as error:  # NumPy parses the header as Python, with all errors of that
@@ -344,8 +346,9 @@ def _form(array: np.ndarray) -> str:
 def _differing(base: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> np.ndarray:
     if base.dtype.kind == "c":
         parts = (_differing(getattr(base, part), getattr(other, part), tolerance) for part in ("real", "imag"))
-        return np.logical_or(*parts)
-    unequal = base != other
+        either: np.ndarray = np.logical_or(*parts)
+        return either
+    unequal: np.ndarray = base != other
     if base.dtype.kind == "f":
         unequal |= np.signbit(base) != np.signbit(other) if tolerance.exact else False
         unequal &= ~(np.isnan(base) & np.isnan(other))

@@ -27,7 +27,7 @@ class Row:
     launches: dict[str, list[float]]  # seconds per step of each repetition, by launch
     records: list[dict]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Compute the median and its interval once."""
         self.step = stats.median_over_launches(list(self.launches.values()))
 
@@ -44,7 +44,7 @@ class Row:
     @property
     def gflops(self) -> float:
         """Median over launches of the rate by the app's own measure of work, 0 when it was not recorded."""
-        return statistics.median(r.get("gflops", 0.0) for r in self.records)
+        return float(statistics.median(r.get("gflops", 0.0) for r in self.records))
 
     @property
     def verification(self) -> str:
@@ -59,7 +59,8 @@ class Row:
 
     def phase(self, name: str, statistic: str) -> float:
         """Seconds per step in a phase, by a statistic over ranks; the median over launches."""
-        return statistics.median(r.get("phases_s", {}).get(name, {}).get(statistic, 0.0) for r in self.records)
+        found = (r.get("phases_s", {}).get(name, {}).get(statistic, 0.0) for r in self.records)
+        return float(statistics.median(found))
 
     def notes(self) -> str:
         """What a reader must know before believing the row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +59,7 @@ def _interval(values: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float
 
 
 def ratio_of_launches(
-    a: dict[str, Sequence[float]], b: dict[str, Sequence[float]], seed: int = 0, confidence: float = CONFIDENCE
+    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]], seed: int = 0, confidence: float = CONFIDENCE
 ) -> Estimate:
     """Median of a/b with its interval, of 95 % unless told otherwise; a and b hold repetitions by launch.
 

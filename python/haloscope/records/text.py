@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-def cell(value) -> str:
+
+def cell(value: Any) -> str:
     """Format one part of a request or field of a choice: lists of numbers as 64x64x32, flags of dimensions as xyz,
     parameters as name=value.
     """

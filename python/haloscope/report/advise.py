@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from haloscope.advice.advise import name
+from haloscope.advice.advise import Advice, name
+from haloscope.model.predict import Prediction
+from haloscope.model.profile import Profile
 from haloscope.report import tables
 from haloscope.report.code import code_for, shape_hint
 
 
-def document(advice) -> dict:
+def document(advice: Advice) -> dict:
     """Return advice as plain data."""
     return {
         "schema": "haloscope.advice",
@@ -36,7 +38,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def nodes_assumed(best, machine, mapping: str) -> str:
+def nodes_assumed(best: Prediction, machine: Profile, mapping: str) -> str:
     """Say on which nodes ranks are taken to run, and of which network the profile is."""
     m, c = machine.machine, best.choice
     ranks = f"{c.ranks} rank{'s' * (c.ranks > 1)}" + f" of {c.threads} threads" * (c.threads > 1)
@@ -53,7 +55,7 @@ def nodes_assumed(best, machine, mapping: str) -> str:
     return text
 
 
-def markdown(advice, machine, mapping: str, pace: str, top: int = 10, members: bool = False) -> str:
+def markdown(advice: Advice, machine: Profile, mapping: str, pace: str, top: int = 10, members: bool = False) -> str:
     """Return the ranking, the best depth, what would change the answer, and the lines of code to use it.
 
     mapping: the rule that places ranks. pace: in words. top: groups that are shown. members: list who is in them.
@@ -74,7 +76,7 @@ def markdown(advice, machine, mapping: str, pace: str, top: int = 10, members: b
     return "\n\n".join(filter(None, parts))
 
 
-def _title(advice) -> str:
+def _title(advice: Advice) -> str:
     c = advice.best.choice
     return (
         f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\n"
@@ -82,7 +84,7 @@ def _title(advice) -> str:
     )
 
 
-def _answer(advice) -> str:
+def _answer(advice: Advice) -> str:
     pick, best, others = advice.pick.prediction, advice.best.prediction, len(advice.equals) - 1
     if not others:
         return f"**{name(pick.choice)}** is predicted fastest. {_sentence(pick.reason)}"
@@ -94,7 +96,7 @@ def _answer(advice) -> str:
     )
 
 
-def _ranking(advice, top: int) -> str:
+def _ranking(advice: Advice, top: int) -> str:
     shown = advice.groups[:top]
     unit, factor = tables.unit(g.simplest.time_s for g in shown)
     best, rows = advice.best.time_s, []
@@ -133,7 +135,7 @@ def _ranking(advice, top: int) -> str:
     return tables.markdown(rows, headers, right=("#", *headers[-5:-1]))
 
 
-def _members(advice, top: int) -> str:
+def _members(advice: Advice, top: int) -> str:
     """List the candidates of the groups shown, the fastest of each first."""
     lists = []
     for place, group in enumerate(advice.groups[:top], 1):
@@ -143,7 +145,7 @@ def _members(advice, top: int) -> str:
     return "## Who is in each row\n\n" + "\n\n".join(lists)
 
 
-def _depths(advice) -> str:
+def _depths(advice: Advice) -> str:
     best = advice.by_depth
     if len(best) < 2:
         return ""
@@ -152,7 +154,7 @@ def _depths(advice) -> str:
     return f"Best step by depth: {', '.join(texts)}."
 
 
-def _left_out(advice) -> str:
+def _left_out(advice: Advice) -> str:
     """List the candidates without a price, the most frequent first."""
     lacking = {reason: count for reason, count in advice.refused.items() if reason.startswith("profile ")}
     if not lacking:

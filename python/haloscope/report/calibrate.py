@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from haloscope.fit import calibrate
+from haloscope.fit.calibrate import Calibration
+from haloscope.fit.laws import Law, Terms
 from haloscope.model.segments import evaluate
 from haloscope.report import tables
 
 
-def markdown(made, verbose: bool) -> str:
+def markdown(made: Calibration, verbose: bool) -> str:
     """Return what was fitted as Markdown: segments with borders, intervals and residuals, transports, notes."""
     m = made.data["machine"]
     cores = f"{m['nodes']} x {m['sockets_per_node']} x {m['cores_per_socket']} cores"
@@ -42,7 +45,7 @@ def markdown(made, verbose: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _laws(laws) -> str:
+def _laws(laws: Sequence[Law]) -> str:
     headers = ["cost", "from", "to", "fixed (us)", "95 %", "per unit (ns)", "95 % ", "points", "median error", "worst"]
     rows = []
     for law in laws:
@@ -63,21 +66,21 @@ def _laws(laws) -> str:
     return tables.markdown(rows, headers, right=headers[1:])
 
 
-def _value(value: float, interval, factor: float) -> tuple[str, str]:
+def _value(value: float, interval: tuple[float, float] | None, factor: float) -> tuple[str, str]:
     """A parameter that the data do not identify has no interval, and is not shown."""
     if interval is None:
         return "", ""
     return f"{value * factor:.3g}", " .. ".join(f"{end * factor:.3g}" for end in interval)
 
 
-def _contention(terms) -> str:
+def _contention(terms: Terms) -> str:
     shown = ", ".join(
         "{} {} ({})".format(name, *_value(value, terms.interval[name], 1)) for name, value in terms.values.items()
     )
     return f"Messages at the same time: {shown}; median error {100 * np.median(np.abs(terms.errors)):.1f} %."
 
 
-def _terms(title: str, fits) -> str:
+def _terms(title: str, fits: Sequence[Terms]) -> str:
     names = list(dict.fromkeys(name for t in fits for name in t.values))
     unit = {name: _unit(name) for name in names}
     headers = [
@@ -105,7 +108,7 @@ def _unit(parameter: str) -> tuple[float, str]:
     )
 
 
-def _points(law) -> str:
+def _points(law: Law) -> str:
     rows = []
     for amount in sorted({r.amount for r in law.rows}):
         times = [r.seconds for r in law.rows if r.amount == amount]

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from haloscope.measure.check import Check, Run
 from haloscope.records import differences
@@ -28,7 +29,7 @@ def markdown(checked: Check) -> str:
     failed = [run for run in checked.runs if run.failure]
     parts += [_failure(run) for run in failed]
     parts += [_folder_hint(word) for word in _files_here(checked)] if failed else []
-    parts += _explanation(checked) if checked.first else []
+    parts += _explanation(checked, checked.first) if checked.first else []
     well = [str(run.ranks) for run in checked.runs if not run.failure]
     if len(well) < LEAST:
         parts.append("Nothing was compared: fewer than two runs ended well.")
@@ -66,9 +67,9 @@ def _folder_hint(word: str) -> str:
     return f"Each run has a folder of its own, without {word}: add --input {word}, or write {{here}}/{word}."
 
 
-def _explanation(checked: Check) -> list[str]:
+def _explanation(checked: Check, first: Run) -> list[str]:
     """Return paragraphs on the first run that differs: each output, then what may be the cause."""
-    first, base = checked.first, count_of(checked.base, "rank")
+    base = count_of(checked.base, "rank")
     parts = [f"The first split that differs: {count_of(first.ranks, 'rank')}, compared with {base}."]
     parts += [_sentences(found, checked.base, first.ranks) for found in first.differences]
     if checked.unsteady:
@@ -147,7 +148,7 @@ def document(checked: Check) -> dict:
     }
 
 
-def _finite(value):
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 
 from haloscope import bridge
+from haloscope.bridge import Choice
 from haloscope.measure.request import words_of
+from haloscope.model.profile import Profile
 
 
-def code_for(c) -> str:
+def code_for(c: Choice) -> str:
     """Return the code that uses a choice in the user's own program, and the command that measures it here."""
     step = bridge.step_of(c)
     if c.device or len(step.stages) > 1 or len(step.quantities) > 1:
@@ -30,7 +32,7 @@ def code_for(c) -> str:
     )
 
 
-def _exchange_code(c) -> str:
+def _exchange_code(c: Choice) -> str:
     verbs = (
         "halo.exchange(slot);"
         if c.schedule == "bulk"
@@ -39,7 +41,7 @@ def _exchange_code(c) -> str:
     return f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}\n'
 
 
-def _stepper_code(c) -> str:
+def _stepper_code(c: Choice) -> str:
     """Return the lines of a Stepper, whose sweep is the user's function over boxes."""
     members = [f'choice.schedule = "{c.schedule}";', f'choice.strategy = "{c.strategy}";']
     members += [f"choice.threads = {c.threads};"] if c.threads > 1 else []
@@ -53,12 +55,12 @@ def _stepper_code(c) -> str:
     )
 
 
-def measuring_command(c) -> str:
+def measuring_command(c: Choice) -> str:
     """Return the command that measures a choice."""
     return f"haloscope run {shlex.join(words_of(c))}"
 
 
-def shape_hint(c, machine) -> str:
+def shape_hint(c: Choice, machine: Profile) -> str:
     """Return the device block shape that the profile found to be faster than the kernel's own, if there is one."""
     found = machine.data.get("device", {}).get("shapes", {}).get(bridge.kernel_of(c)) if c.device else None
     if not found:

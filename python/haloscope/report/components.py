@@ -23,7 +23,7 @@ def component(found: Sequence[Mapping], name: str, statistic: str) -> float:
     """Return seconds per step of a component, by a statistic over ranks; the median over launches, 0 where not
     timed.
     """
-    return statistics.median(r.get("components_s", {}).get(name, {}).get(statistic, 0.0) for r in found)
+    return float(statistics.median(r.get("components_s", {}).get(name, {}).get(statistic, 0.0) for r in found))
 
 
 def step_time(found: Sequence[Mapping]) -> float:

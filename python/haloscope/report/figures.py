@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import Formatter, LogFormatterSciNotation
 
@@ -48,7 +52,7 @@ MOST_LINES = 50  # of one text
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
-def style():
+def style() -> AbstractContextManager[None]:
     """Return the context in which figures are drawn: this style, whatever a file matplotlibrc of the current folder
     holds.
     """
@@ -58,7 +62,7 @@ def style():
 class _Powers(LogFormatterSciNotation):
     """Labels of logarithmic axes without formulas: 10\u207b\u00b3."""
 
-    def __call__(self, x, pos=None):
+    def __call__(self, x: float, pos: int | None = None) -> str:
         label = re.sub(r"\$|\\mathdefault", "", super().__call__(x, pos)).replace(r"\times", "\u00d7")
         return re.sub(r"\^\{([-\d]+)\}", lambda power: power[1].translate(_SUPERSCRIPTS), label).strip("{}")
 
@@ -72,7 +76,7 @@ def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Pat
     others = [group for group in groups if group is not deepest]
     with style():
         figure = plt.figure(figsize=(12.5, 6.4), layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))
+        left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1))[0]
         bars = left.subplots(len(others), height_ratios=[len(rows) + 2 for rows, _ in others], squeeze=False)[:, 0]
         for axes, group in zip(bars, others, strict=True):
             _speedup_bars(axes, *group)
@@ -82,7 +86,7 @@ def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Pat
         return save(figure, stem)
 
 
-def scaling(series: dict[str, Sequence[tuple[int, float]]], title: str, weak: bool, stem: Path) -> list[Path]:
+def scaling(series: Mapping[str, Sequence[tuple[int, float]]], title: str, weak: bool, stem: Path) -> list[Path]:
     """Draw seconds per step over ranks, one line per name, beside the ideal of the first point. Returns the files
     written.
 
@@ -115,7 +119,7 @@ def scaling(series: dict[str, Sequence[tuple[int, float]]], title: str, weak: bo
         return save(figure, stem)
 
 
-def _leave_empty_logarithms(axes) -> None:
+def _leave_empty_logarithms(axes: Axes) -> None:
     """Make a logarithmic axis linear where no value of its data is positive: Matplotlib refuses to draw it."""
     for axis, set_scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
         if axis.get_scale() == "log" and not math.isfinite(axis.get_minpos()):
@@ -130,23 +134,26 @@ def _shown(text: str) -> str:
 def _bound_labels(formatter: Formatter) -> None:
     """Have an axis' labels shown as texts of others: a figure that is drawn asks for them anew."""
     made = formatter.format_ticks
-    formatter.format_ticks = lambda values: [_shown(label) for label in made(values)]
+    formatter.format_ticks = lambda values: [  # type: ignore[method-assign]  # the axis keeps its own formatter
+        _shown(label) for label in made(values)
+    ]
 
 
-def _bound_texts(figure) -> None:
+def _bound_texts(figure: Figure) -> None:
     """Make all texts of a figure such that can be drawn, and those of logarithmic axes no formulas."""
     for text in figure.findobj(Text):
         text.set_text(_shown(text.get_text()))
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        transform: Any = axis.get_transform()  # logarithmic ones have a base
         if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
-            axis.set_major_formatter(_Powers(axis.get_transform().base))
+            axis.set_major_formatter(_Powers(transform.base))
         if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
-            axis.set_minor_formatter(_Powers(axis.get_transform().base, labelOnlyBase=False))
+            axis.set_minor_formatter(_Powers(transform.base, labelOnlyBase=False))
         _bound_labels(axis.get_major_formatter())
         _bound_labels(axis.get_minor_formatter())
 
 
-def save(figure, stem: Path) -> list[Path]:
+def save(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG beside each other, close it and return the files; as `outputs.writing`."""
     try:
         outputs.refuse_foreign_figure(stem)
@@ -156,14 +163,14 @@ def save(figure, stem: Path) -> list[Path]:
         plt.close(figure)
 
 
-def _save(figure, file: Path) -> Path:
+def _save(figure: Figure, file: Path) -> Path:
     with outputs.writing(file, outputs.FIGURE) as draft, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of texts that leave no space, or that the font cannot show
         figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=SIGNED[file.suffix])
     return file
 
 
-def _mend(figure) -> None:
+def _mend(figure: Figure) -> None:
     """Make texts such that can be drawn, and leave out logarithms of nothing."""
     for axes in figure.axes:
         _leave_empty_logarithms(axes)
@@ -182,13 +189,14 @@ def _label(row: Row, baseline: Row) -> str:
     return f"{schedule}{request['strategy']}{split}{depth}"
 
 
-def _speedup_bars(axes, rows: Sequence[Row], baseline: Row) -> None:
+def _speedup_bars(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
     gains = {row.id: speedup(row, baseline) for row in rows}
     ordered = sorted(rows, key=lambda row: (not row.oversubscribed, gains[row.id].value))
     labels = []
     for place, row in enumerate(ordered):
         gain = gains[row.id]
         colour = bridge.find_schedule(row.request["schedule"]).colour
+        faded: dict[str, Any]
         faded = {"color": "none", "edgecolor": colour, "hatch": "////"} if row.oversubscribed else {"color": colour}
         axes.barh(place, gain.value, height=0.66, **faded)
         if row is not baseline:
@@ -216,7 +224,7 @@ def _speedup_bars(axes, rows: Sequence[Row], baseline: Row) -> None:
     axes.set_title(f"{_headline(baseline)}: which exchange?", loc="left", fontweight="bold", fontsize=11)
 
 
-def _depth_curve(axes, rows: Sequence[Row], baseline: Row) -> None:
+def _depth_curve(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
     alike = [r for r in rows if all(r.request[k] == baseline.request[k] for k in ("schedule", "strategy", "threads"))]
     depths = sorted({row.request["depth"] for row in alike})
     for shift, (substeps, colour) in zip((0.97, 1.0, 1.03), SUBSTEPS_COLOURS.items(), strict=True):

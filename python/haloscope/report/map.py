@@ -6,9 +6,15 @@ import dataclasses
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from haloscope.advice.map import Spot, techniques
+from haloscope.bridge import Choice
+from haloscope.model.profile import Profile
 from haloscope.report import tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Of what sets the winner apart, by the first that holds; see _kind().
 COLOURS = {
@@ -20,7 +26,7 @@ COLOURS = {
 }
 
 
-def title_of(choice, machine, bandwidth: str) -> str:
+def title_of(choice: Choice, machine: Profile, bandwidth: str) -> str:
     """Return what all places of a map have in common."""
     return (
         f"{choice.app}, {choice.ranks} ranks, each on a node of its own, {bandwidth} a line, profile {machine.name}: "
@@ -81,8 +87,11 @@ def _kind(spot: Spot) -> str:
 
 def draw(maps: Mapping[str, Sequence[Spot]], title: str, stem: Path) -> list[Path]:
     """Draw maps beside each other, by their names, on the same axes; return the files written (SVG and PNG)."""
+    from matplotlib import pyplot as plt
+    from matplotlib.patches import Rectangle
+
     from haloscope.report import figures
-    from haloscope.report.figures import PALE, plt, style
+    from haloscope.report.figures import PALE, style
 
     blocks = sorted({spot.block for spots in maps.values() for spot in spots})
     latencies = sorted({spot.latency_s for spots in maps.values() for spot in spots})
@@ -95,20 +104,22 @@ def draw(maps: Mapping[str, Sequence[Spot]], title: str, stem: Path) -> list[Pat
             axes.set_title(name, loc="left", fontsize=10, fontweight="bold")
         parts[0].set_ylabel("cells of a rank in each dimension")
         used = [kind for kind in COLOURS if any(_kind(spot) == kind for spots in maps.values() for spot in spots)]
-        handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[kind]) for kind in used]
+        handles = [Rectangle((0, 0), 1, 1, color=COLOURS[kind]) for kind in used]
         figure.legend(handles, used, loc="outside lower center", ncols=len(used), frameon=False, fontsize=9)
         lines = textwrap.wrap(title, int(13 * width))  # characters that fit
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=PALE)
         return figures.save(figure, stem)
 
 
-def _cells(axes, spots: Sequence[Spot], blocks: Sequence[int], latencies: Sequence[float]) -> None:
+def _cells(axes: Axes, spots: Sequence[Spot], blocks: Sequence[int], latencies: Sequence[float]) -> None:
     """Draw one map: each winner's kind as a colour, its techniques and gain as text."""
-    from haloscope.report.figures import INK, plt
+    from matplotlib.patches import Rectangle
+
+    from haloscope.report.figures import INK
 
     for spot in spots:
         x, y = latencies.index(spot.latency_s), blocks.index(spot.block)
-        axes.add_patch(plt.Rectangle((x - 0.49, y - 0.48), 0.98, 0.96, color=COLOURS[_kind(spot)]))
+        axes.add_patch(Rectangle((x - 0.49, y - 0.48), 0.98, 0.96, color=COLOURS[_kind(spot)]))
         words = techniques(spot.choice) or ("plain",)
         axes.text(x, y + 0.12, "\n".join(words), ha="center", va="center", fontsize=7.5, color=INK, linespacing=1.05)
         axes.text(

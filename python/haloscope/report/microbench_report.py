@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from haloscope.records.curves import Curve
 from haloscope.report import contention, microbench, tables
 from haloscope.report.microbench import Chart
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
 MOST_LINES = 20  # of a panel in colours of their own
 
@@ -61,24 +66,25 @@ def title(table: Sequence[Curve]) -> str:
 
 def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:
     """Draw a panel per chart, two in a row. Returns the files written."""
+    from matplotlib import pyplot as plt
+
     from haloscope.report import figures
-    from haloscope.report.figures import plt
 
     rows = (len(found) + 1) // 2
     with figures.style():
         fig, panels = plt.subplots(rows, 2, figsize=(12.5, 4.8 * rows), layout="constrained", squeeze=False)
         for chart, axes in zip(found, panels.flat, strict=False):
-            _draw(chart, axes, figures.GRID, plt.cm.tab20)
+            _draw(chart, axes, figures.GRID, plt.get_cmap("tab20"))
         for axes in panels.flat[len(found) :]:
             axes.set_axis_off()
         fig.suptitle(title, x=0.01, ha="left", fontsize=9, color=figures.PALE)
         return figures.save(fig, stem)
 
 
-def _draw(chart: Chart, axes, grid: str, colours) -> None:
+def _draw(chart: Chart, axes: Axes, grid: str, colours: Colormap) -> None:
     for number, (name, line) in enumerate(chart.lines.items()):
         points = [(x, y) for x, y in line.items() if x > 0]  # messages of 0 bytes have no place on the axis
-        look = {"color": colours(number % MOST_LINES), "marker": "os^v"[number // MOST_LINES % 4]}
+        look: dict[str, Any] = {"color": colours(number % MOST_LINES), "marker": "os^v"[number // MOST_LINES % 4]}
         axes.plot(*zip(*points, strict=True), label=name, markersize=3, linewidth=1.3, **look)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 from haloscope import bridge
+from haloscope.bridge import Choice, Layout, Step
 
 # ---- the document ----------------------------------------------------------------------------------------------------
 
 
-def describe(choice, rank: int = 0, with_program: bool = False, **schedule_options) -> dict:
+def describe(choice: Choice, rank: int = 0, with_program: bool = False, **schedule_options: Any) -> dict:
     """Return, as plain data, one rank's plans by stage, the totals over all ranks and, if requested, its programs.
 
     choice: a haloscope.bridge.Choice. schedule_options replace fields of haloscope.bridge.ScheduleOptions.
@@ -35,7 +38,9 @@ def describe(choice, rank: int = 0, with_program: bool = False, **schedule_optio
     }
 
 
-def _stage(choice, layout, step, number: int, rank: int, with_program: bool, schedule_options: dict) -> dict:
+def _stage(
+    choice: Choice, layout: Layout, step: Step, number: int, rank: int, with_program: bool, schedule_options: dict
+) -> dict:
     spec = bridge.exchange_spec(choice, number)
     plan = bridge.make_plan(layout, rank, spec)
     stage = step.stages[number]
@@ -59,7 +64,7 @@ def _stage(choice, layout, step, number: int, rank: int, with_program: bool, sch
     return found
 
 
-def _neighbours(layout, rank: int) -> list[dict]:
+def _neighbours(layout: Layout, rank: int) -> list[dict]:
     """Return the rank in every direction, faces first; -1 beyond an edge."""
     directions = [o for o in itertools.product((-1, 0, 1), repeat=layout.dims) if any(o)]
     directions.sort(key=lambda o: sum(map(abs, o)))
@@ -108,10 +113,11 @@ def _table(rows: list, headers: list[str]) -> str:
         for row in rows
     ]
     align = ["right" if n else "left" for n in numeric]
-    return tabulate(texts, headers, tablefmt="pipe", disable_numparse=True, colalign=align)
+    text: str = tabulate(texts, headers, tablefmt="pipe", disable_numparse=True, colalign=align)
+    return text
 
 
-def _sizes(numbers) -> str:
+def _sizes(numbers: Sequence[int]) -> str:
     return "x".join(map(str, numbers))
 
 
@@ -202,12 +208,12 @@ def _message_table(document: dict) -> str:
     return head + _table(rows, ["message", "round", "direction", "peer", "tag", "bytes", "regions"])
 
 
-def _shifted(box: dict, shift) -> dict:
+def _shifted(box: dict, shift: Sequence[int]) -> dict:
     return {side: [a + b for a, b in zip(box[side], shift, strict=True)] for side in ("lo", "hi")}
 
 
 def _volume(box: dict) -> int:
-    sides = [hi - lo for lo, hi in zip(box["lo"], box["hi"], strict=True)]
+    sides: list[int] = [hi - lo for lo, hi in zip(box["lo"], box["hi"], strict=True)]
     return sides[0] * sides[1] * sides[2]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
+from haloscope.model.predict import Prediction
 from haloscope.model.predict import terms as all_terms
 from haloscope.records.text import cell
 from haloscope.report import tables
@@ -24,7 +26,7 @@ def document(made: list) -> dict:
 def markdown(made: list, pace: str = "") -> str:
     """Return a table of predictions, then what a reader must know of them. pace: that they are for, in words."""
 
-    def differs(axis):
+    def differs(axis: str) -> bool:
         return len({getattr(r.choice, axis) for r, _ in made}) > 1
 
     axes = [axis for axis in tables.axes() if axis in ("schedule", "strategy") or differs(axis)]
@@ -51,7 +53,7 @@ def markdown(made: list, pace: str = "") -> str:
     return text + "".join(f"\n\n{line}" for line in lines)
 
 
-def _source_of_intervals(predictions) -> list[str]:
+def _source_of_intervals(predictions: Iterable[Prediction]) -> list[str]:
     """Say where the intervals come from, if there are any."""
     regimes = {p.interval_from for p in predictions if p.interval is not None}
     said = {

@@ -9,6 +9,7 @@ from haloscope.bridge import capi
 from haloscope.records.text import cell
 from haloscope.report import tables
 from haloscope.report.predict import remarks
+from haloscope.simulate.simulate import SimulationOptions
 
 
 def document(made: list) -> dict:
@@ -62,7 +63,7 @@ def markdown(made: list, weak: bool) -> str:
     return text + "".join(f"\n\n{line}" for line in remarks(made))
 
 
-def _noise(options) -> str:
+def _noise(options: SimulationOptions) -> str:
     if options.noise_s > 0:
         delay = f"{options.noise_s:g} s"
     elif options.noise_share > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
@@ -62,7 +62,7 @@ def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
 def varied(table: Sequence[Row], always: Sequence[str] = _ALWAYS) -> list[str]:
     """Return the parts of the request that differ between rows, in a fixed order."""
 
-    def values(axis):  # a field that has no effect on a row is not in its request
+    def values(axis: str) -> set[str]:  # a field that has no effect on a row is not in its request
         return {str(row.request[axis]) for row in table if axis in row.request}
 
     return [axis for axis in axes() if axis in always or len(values(axis)) > 1]
@@ -94,7 +94,8 @@ def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[
     align = ["right" if header in right else "left" for header in headers]
     lines = [[plain(value) for value in line] for line in lines]
     titles = [plain(header) for header in headers]
-    return tabulate(lines, titles, tablefmt="pipe", disable_numparse=True, colalign=align if lines else None)
+    text: str = tabulate(lines, titles, tablefmt="pipe", disable_numparse=True, colalign=align if lines else None)
+    return text
 
 
 class Markup(str):
@@ -167,7 +168,7 @@ def verdict(a: Row, b: Row, ratio: stats.Estimate) -> str:
     return "; ".join([stats.verdict(ratio), *words])
 
 
-def refusals(found: Iterable[dict]) -> list[str]:
+def refusals(found: Iterable[Mapping]) -> list[str]:
     """Return one line per reason why configurations were not run, with how many it concerns."""
     counted: dict[str, list[str]] = defaultdict(list)
     for record in found:

@@ -39,7 +39,7 @@ def blocked_s(rank: dict) -> float:
     outside = (
         call["seconds"] for (during, _, role), call in rank["mpi"].items() if role == "waits" and during not in BLOCKED
     )
-    return inside + sum(outside)
+    return float(inside + sum(outside))
 
 
 def blocks(during: str, role: str) -> bool:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
+from collections.abc import Iterable
 
 from haloscope.advice import advise
 from haloscope.advice import tune as model
+from haloscope.advice.tune import Order, Rerun, TrialRounds
 from haloscope.advice.tuning import Exhaustive, Tuned
+from haloscope.measure.request import Request
+from haloscope.measure.space import Space
+from haloscope.model.profile import Profile
 from haloscope.records import stats
 from haloscope.report import tables
 from haloscope.report.code import code_for
@@ -29,7 +34,7 @@ def markdown(tuned: Tuned, top: int) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _words(request) -> str:
+def _words(request: Request) -> str:
     """Return a candidate's distinguishing fields, in words of the command line."""
     c = request.choice
     words = advise.name(c)
@@ -39,7 +44,7 @@ def _words(request) -> str:
     return words
 
 
-def _title(chosen, machine) -> str:
+def _title(chosen: Request, machine: Profile | None) -> str:
     case = f"{chosen.choice.app}, {chosen.choice.shape} cells, {chosen.ranks} ranks"
     first = f"# Tuned: {case}\n\n**{_words(chosen)}** is the choice."
     if machine:
@@ -51,7 +56,7 @@ def _title(chosen, machine) -> str:
     )
 
 
-def _trials(trials, top: int) -> str:
+def _trials(trials: TrialRounds, top: int) -> str:
     shown = [e for e in trials.ranking if e.launches][:top]
     unit, factor = tables.unit(e.time_s for e in shown)
     rows = [
@@ -73,7 +78,7 @@ def _trials(trials, top: int) -> str:
     return f"{words}\n\n" + tables.markdown(rows, headers, right=("#", *headers[2:5]))
 
 
-def _confirmed(chosen, measured, again) -> str:
+def _confirmed(chosen: Request, measured: Iterable[Request], again: Rerun) -> str:
     rows = []
     for other in dict.fromkeys(c for c in measured if c.id != chosen.id):
         ratio = again.ratio(other, chosen)
@@ -89,7 +94,7 @@ def _confirmed(chosen, measured, again) -> str:
     return f"## Measured again, interleaved\n\n{table}"
 
 
-def _spent(trials, again) -> str:
+def _spent(trials: TrialRounds, again: Rerun | None) -> str:
     confirming = again.wall_s if again else 0.0
     spent, whole = trials.spent_s + confirming, trials.exhaustive_s
     return (
@@ -100,7 +105,7 @@ def _spent(trials, again) -> str:
     )
 
 
-def _against_all(trials, chosen, whole: Exhaustive) -> str:
+def _against_all(trials: TrialRounds, chosen: Request, whole: Exhaustive) -> str:
     best, ratio = whole.best, whole.regret
     words = f"All candidates took {whole.wall_s:.1f} s; choosing took {trials.spent_s / whole.wall_s:.0%} of that. "
     if best.id == chosen.id:
@@ -114,7 +119,7 @@ def _against_all(trials, chosen, whole: Exhaustive) -> str:
     )
 
 
-def _left_out(trials, order, planned) -> str:
+def _left_out(trials: TrialRounds, order: Order, planned: Space) -> str:
     """Count the dropped candidates by reason: illegal, failed, without a price."""
     lines = [f"- {count} cannot be: {reason}" for reason, count in Counter(r for _, r in planned.refused).most_common()]
     failed = Counter(e.fate for e in trials.candidates if e.fate.startswith("failed"))

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from haloscope import outputs
 from haloscope.advice import advise
 from haloscope.advice import anomalies as kernels
 from haloscope.advice import validate as model
 from haloscope.model import pace
+from haloscope.model.held_out import NOMINAL
 from haloscope.model.profile import Profile
 from haloscope.records import stats
 from haloscope.records.regret import mean_regret
 from haloscope.records.rows import group_rows
 from haloscope.report import tables
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def markdown(found: model.Validation, profile: Profile, measured: Sequence[dict]) -> str:
@@ -35,7 +40,7 @@ def markdown(found: model.Validation, profile: Profile, measured: Sequence[dict]
     return "\n\n".join(filter(None, parts))
 
 
-def _pace(pairs) -> str:
+def _pace(pairs: Sequence[model.Pair]) -> str:
     """Say for which pace the predictions are."""
     paced = sum(p.paced for p in pairs)
     if not paced:
@@ -52,7 +57,7 @@ def _pace(pairs) -> str:
     )
 
 
-def _figures(pairs, held_out: bool) -> list[str]:
+def _figures(pairs: Sequence[model.Pair], held_out: bool) -> list[str]:
     parts = ["## Time of a step\n\n" + errors_table(pairs, exchange=False)]
     held = sum(p.exchange_error is not None for p in pairs)
     if held:
@@ -67,7 +72,7 @@ def _figures(pairs, held_out: bool) -> list[str]:
     ]
 
 
-def errors_table(pairs, exchange: bool) -> str:
+def errors_table(pairs: Sequence[model.Pair], exchange: bool) -> str:
     """Return the errors of steps, or of exchanges, per strategy and regime as a table."""
     headers = ["group", "count", "signed median", "median", "p90", "worst"]
     rows = [
@@ -77,7 +82,7 @@ def errors_table(pairs, exchange: bool) -> str:
     return tables.markdown(rows, headers, right=headers[1:])
 
 
-def _coverage(c, count: int, held_out: bool) -> str:
+def _coverage(c: model.Coverage | None, count: int, held_out: bool) -> str:
     if c is None:
         return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
     source = f"{c.from_held_out} intervals are from held-out measurements" + (
@@ -89,17 +94,17 @@ def _coverage(c, count: int, held_out: bool) -> str:
     return (
         f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals "
         f"({c.inside / c.count:.0%}); as "
-        f"{model.NOMINAL:.0%} intervals they are {verdict} (binomial test, p = {c.p_value:.2g})."
+        f"{NOMINAL:.0%} intervals they are {verdict} (binomial test, p = {c.p_value:.2g})."
         + (f" {count - c.count} predictions have no interval." if c.count < count else "")
         + f" {source}"
     )
 
 
-def _exchange_coverage(c) -> str:
+def _exchange_coverage(c: model.Coverage | None) -> str:
     return f"Of the exchange itself: {c.inside} of {c.count} ({c.inside / c.count:.0%})." if c else ""
 
 
-def _cases(found) -> str:
+def _cases(found: Sequence[model.MeasuredCase]) -> str:
     if not found:
         return "## Order and regret\n\nNo case was measured with two choices."
     headers = ["case", "choices", "order (tau)", "pick of the model", "regret", "95 %", "fastest measured"]
@@ -130,7 +135,7 @@ def _cases(found) -> str:
     )
 
 
-def _each(pairs) -> str:
+def _each(pairs: Sequence[model.Pair]) -> str:
     ordered = sorted(pairs, key=lambda p: -abs(p.error))
     headers = [
         "configuration",
@@ -145,7 +150,7 @@ def _each(pairs) -> str:
     rows = []
     for p in ordered:
         exchange = ["", "", ""]
-        if p.exchange_error is not None:
+        if p.exchange_s and p.exchange_error is not None:
             exchange = [
                 tables.number(p.exchange_s * 1e6),
                 tables.number(p.prediction.exchange_s * 1e6),
@@ -179,7 +184,7 @@ def anomalies(measured: Sequence[dict]) -> str:
     return f"## Sweeps that leave their line\n\n{text}\n\n{listed}"
 
 
-def _parts(pair) -> str:
+def _parts(pair: model.Pair) -> str:
     terms, whole = pair.prediction.terms, pair.prediction.time_s
     largest = sorted(terms, key=lambda term: -terms[term])[:2]
     shares = ", ".join(f"{term} {terms[term] / whole:.0%}" for term in largest if terms[term] > 0)
@@ -204,24 +209,24 @@ def write(text: str, found: model.Validation, stem: Path) -> list[Path]:
     return [outputs.beside(stem, ".md"), *(plot(found, stem) if found.pairs else [])]
 
 
-def plot(found, stem: Path) -> list[Path]:
+def plot(found: model.Validation, stem: Path) -> list[Path]:
     """Draw predicted against measured times, steps and exchanges, coloured by regime. Returns the files written."""
+    from matplotlib import pyplot as plt
+
     from haloscope.report import figures
 
-    plt = figures.plt
     with figures.style():
         figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-        held = [p for p in found.pairs if p.exchange_error is not None]
         _scatter(axes[0], "time of a step", [(p.regime, p.row.step.value, p.prediction.time_s) for p in found.pairs])
         _scatter(
             axes[1],
             "time of the exchange itself",
-            [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in held],
+            [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in found.pairs if p.exchange_s],
         )
         return figures.save(figure, stem)
 
 
-def _scatter(axes, title: str, points: Sequence[tuple[str, float, float]]) -> None:
+def _scatter(axes: Axes, title: str, points: Sequence[tuple[str, float, float]]) -> None:
     from haloscope.report import figures
 
     axes.set_title(title, loc="left", fontweight="bold", fontsize=11)

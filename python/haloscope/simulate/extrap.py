@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 from haloscope import outputs
+from haloscope.bridge import Choice
 
 
 def write(made: list, path: Path) -> None:
@@ -20,7 +22,7 @@ def measurements(made: list) -> list[dict]:
     Parameters are the ranks and those of cells, threads and depth that vary; anything but a number is part of the call
     path. Extra-P ignores the origin.
     """
-    axes = {
+    axes: dict[str, Callable[[Choice], int]] = {
         "ranks": lambda c: c.ranks,
         "cells": lambda c: math.prod(c.cells),
         "threads": lambda c: c.threads,

@@ -103,7 +103,9 @@ class _Rank:
         for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for one that is listed after them
             self.lines += [f"{first} requires {both[a][1]}" for a in op.after]
 
-    def operation(self, op: bridge.Op, stage: int, program: bridge.Program, seconds: float, before: tuple[str, ...]):
+    def operation(
+        self, op: bridge.Op, stage: int, program: bridge.Program, seconds: float, before: tuple[str, ...]
+    ) -> tuple[str, str]:
         """Add one operation and return the labels of what begins and what ends it."""
         cpu = self.comm_cpu if op.lane == "comm" else 0
         first_message = sum(len(plan.messages) for plan in self.plans[:stage])

@@ -46,7 +46,7 @@ class Platform:
     overhead_s: float = 1e-7
     eager_below: int = 16384
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Raise UsageError for a platform that cannot be built."""
         if self.kind not in KINDS:
             raise errors.UsageError(errors.unknown_name("platform", self.kind, KINDS))

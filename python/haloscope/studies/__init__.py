@@ -11,6 +11,7 @@ recomputes the results of the paper from its published data alone. The package t
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -50,7 +51,8 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> ModuleType:
     """Import a study's module. Raises UnavailableError where that fails."""
-    return guests.load(guests.STUDIES, name)
+    module: ModuleType = guests.load(guests.STUDIES, name)
+    return module
 
 
 def data_of(study: str) -> Traversable:
@@ -61,5 +63,5 @@ def data_of(study: str) -> Traversable:
 
 def published(study: str, table: str) -> list[dict[str, str]]:
     """Return the rows of a published table of a study."""
-    with data_of(study).joinpath(f"{table}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    with data_of(study).joinpath(f"{table}.csv").open("rb") as file:
+        return list(csv.DictReader(io.TextIOWrapper(file, newline="")))

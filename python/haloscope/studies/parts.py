@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from haloscope.errors import UsageError
+
+Seconds = TypeVar("Seconds", float, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Composition:
         nested = (part.names if isinstance(part, Composition) else (part,) for part in self.parts)
         return tuple(dict.fromkeys(name for names in nested for name in names))
 
-    def time(self, times: Mapping[str, float | np.ndarray]) -> float | np.ndarray:
+    def time(self, times: Mapping[str, Seconds]) -> Seconds:
         """Return the time of the whole, without any cost for overlapping: a lower bound.
 
         times: seconds by part, numbers or arrays of one shape; other names are ignored. Raises UsageError for parts
@@ -39,7 +42,7 @@ class Composition:
             raise UsageError(f"no time is given for {', '.join(lacking)}; '{self}' needs all of its parts")
         return self._time(times)
 
-    def _time(self, times):
+    def _time(self, times: Mapping[str, Seconds]) -> Seconds:
         values = [part._time(times) if isinstance(part, Composition) else times[part] for part in self.parts]
         return functools.reduce(np.maximum if self.side_by_side else np.add, values)
 

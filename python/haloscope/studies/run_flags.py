@@ -6,7 +6,7 @@ command line), `translate(app, options, named)` -> options, and `report(records,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +34,7 @@ def modules() -> list[ModuleType]:
     return [guests.load(guests.RUN_FLAGS, name) for name in guests.find_guests(guests.RUN_FLAGS)]
 
 
-def add_options(function):
+def add_options(function: Callable[..., int | None]) -> Callable[..., int | None]:
     """Add the options of all guests to a command: a decorator."""
     return options_of(*(module.OPTIONS for module in modules()))(function)
 
@@ -50,7 +50,7 @@ def translate(app: str, options: Mapping[str, Any], named: Sequence[str]) -> dic
 
     Raises UsageError for contradictions, and for flags of another app.
     """
-    found = dict(options)
+    found: dict[str, Any] = dict(options)
     for module in modules():
         found = module.translate(app, found, named)
     return found
@@ -58,7 +58,7 @@ def translate(app: str, options: Mapping[str, Any], named: Sequence[str]) -> dic
 
 def report(found: Sequence[dict], options: Mapping[str, Any], output: Path) -> Report:
     """Return the texts that all these flags request. A report that replaces all stands alone."""
-    reports = [one for module in modules() if (one := module.report(found, options, output))]
+    reports: list[Report] = [one for module in modules() if (one := module.report(found, options, output))]
     if alone := next((one for one in reports if one.replaces == ALL), None):
         return alone
     return Report(tuple(text for one in reports for text in one.texts), max((r.replaces for r in reports), default=""))

@@ -46,7 +46,7 @@ def options_of(study: ModuleType, quick: bool, changes: Mapping[str, Any], found
     wanted = {**changes, "device": _device_of(study, changes["device"], found), "cores": launch.cores()}
     for key in ("sizes", "depths"):
         wanted[key] = tuple(lists.numbers(wanted[key], f"--{key}")) if wanted[key] else None
-    defaults = study.DEFAULTS["quick" if quick else "full"]
+    defaults: studies.Options = study.DEFAULTS["quick" if quick else "full"]
     return dataclasses.replace(defaults, **{key: value for key, value in wanted.items() if value})
 
 
@@ -66,7 +66,8 @@ def replay(study: ModuleType, name: str) -> Replay:
     """Return the paper's results, recomputed. Raises UsageError for a study without data to recompute."""
     if not hasattr(study, "replay"):
         raise UsageError(f"{name} has nothing to recompute; --replay works with {_with('replay')}")
-    return study.replay()
+    replayed: Replay = study.replay()
+    return replayed
 
 
 def write_jobs(study: ModuleType, options: studies.Options, folder: Path) -> str:

@@ -65,6 +65,9 @@ def fastest(runs: Sequence[Run]) -> str:
     return f"{best.name}, {', '.join(rivals)}: {stats.NO_CHOICE}" if rivals else best.name
 
 
+Compared = Sequence[tuple[cases.Comparison, list[Run]]]
+
+
 def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Comparison, list[Run]]]:
     """Every comparison with those of its variants that were measured."""
     rows = {row.id: row for row in group_rows(found)}
@@ -97,7 +100,7 @@ def _interval(e: stats.Estimate) -> str:
     return tables.interval(e, "{:.3f}".format)
 
 
-def _table(here) -> str:
+def _table(here: Compared) -> str:
     headers = ["case", "variant", "run (s)", "95 %", "sd", "iterations", "ratio", "95 % ", "verdict", "check", "notes"]
     lines = []
     for comparison, runs in here:
@@ -125,7 +128,7 @@ def _named(runs: Sequence[Run]) -> dict[str, Run]:
     return {run.name: run for run in runs}
 
 
-def _ratios(everything) -> str:
+def _ratios(everything: Compared) -> str:
     """As figure 6.15: the ratio to p2p of every experiment."""
     lines = []
     for comparison, runs in everything:
@@ -148,7 +151,7 @@ def case_of(case: cases.Case) -> str:
     return f"Jacobi, {size}" if case.method == "jacobi" else f"GS, {size}, {case.end}"
 
 
-def _winners(everything) -> str:
+def _winners(everything: Compared) -> str:
     theirs = {(row["case"], row["machine"]): row["winner"] for row in published("schroeter2021", "winner_matrix")}
     lines = []
     for comparison, runs in everything:
@@ -187,14 +190,14 @@ def published_ratios() -> dict[str, float]:
     }
 
 
-def _find(everything, topic: str, has: Sequence[str], name: str) -> Run | None:
+def _find(everything: Compared, topic: str, has: Sequence[str], name: str) -> Run | None:
     for comparison, runs in everything:
         if comparison.topic == topic and all(word in comparison.label for word in has) and name in _named(runs):
             return _named(runs)[name]
     return None
 
 
-def _figures_of_the_thesis(everything, options: Options) -> str:
+def _figures_of_the_thesis(everything: Compared, options: Options) -> str:
     theirs = published_ratios()
     pairs = {
         "rma over p2p, all-to-last": (
@@ -243,7 +246,7 @@ def _figures_of_the_thesis(everything, options: Options) -> str:
     )
 
 
-def _overshoot(everything, options: Options) -> list[list[str]]:
+def _overshoot(everything: Compared, options: Options) -> list[list[str]]:
     """Iterations beyond the sequential program's when Gauss-Seidel stops by precision."""
     done = {"quantity": "iterations_until_stop"}
     sequential = headline(**done, variant="sequential")
@@ -267,8 +270,9 @@ def _overshoot(everything, options: Options) -> list[list[str]]:
 
 def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
     """Draw the run times over that of p2p with their intervals (as figure 6.15). Returns the files written."""
+    from matplotlib import pyplot as plt
+
     from haloscope.report import figures
-    from haloscope.report.figures import plt
 
     points = []
     for comparison, runs in measured(found, options):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from haloscope.measure import slurm, space
+from haloscope.measure.request import Request
 from haloscope.studies import Options
 from haloscope_studies.schroeter2021 import report as schroeter2021_report
 from haloscope_studies.schroeter2021.cases import comparisons, request
@@ -24,7 +26,8 @@ DEFAULTS = {
 
 def plan(options: Options) -> space.Space:
     """Everything to measure, each piece of work once."""
-    whole, known = space.Space(), set()
+    whole: space.Space[Request] = space.Space()
+    known: set[str] = set()
     for comparison in comparisons(options):
         for _, case in comparison.variants:
             part = request(case, options)
@@ -41,7 +44,7 @@ def report(found: Sequence[dict], options: Options) -> str:
     return schroeter2021_report.report(found, options)
 
 
-def figures(found: Sequence[dict], options: Options, stem) -> list:
+def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
     """Draw the ratios to p2p; returns the files written."""
     return schroeter2021_report.figure(found, options, stem)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from haloscope.records.rows import Row
 from haloscope.report import tables
@@ -58,7 +58,9 @@ def pairs(cells: Sequence[Cell]) -> list[tuple[Cell, Cell]]:
     return _matched(cells, lambda c: (c.machine, c.side, c.exchange, c.depth), lambda c: c.overlapped)
 
 
-def _matched(cells, key, second) -> list[tuple[Cell, Cell]]:
+def _matched(
+    cells: Sequence[Cell], key: Callable[[Cell], tuple], second: Callable[[Cell], bool]
+) -> list[tuple[Cell, Cell]]:
     ends = {key(c): c for c in cells if second(c)}
     return [(c, ends[key(c)]) for c in cells if not second(c) and key(c) in ends]
 
@@ -111,7 +113,7 @@ def best_depths(cells: Sequence[Cell]) -> dict[str, Cell]:
 def speedup(cells: Sequence[Cell], cell: Cell) -> float | None:
     """Return how many times faster a cell is than ordered phased at depth 1 of the same cells, None without that."""
     base = next((c for c in cells if (c.program, c.depth) == BASE), None)
-    return base and base.times["execution"] / cell.times["execution"]
+    return base.times["execution"] / cell.times["execution"] if base else None
 
 
 def best_table(cells: Sequence[Cell]) -> str:

@@ -5,6 +5,7 @@ Source: Valen 2023, appendix C; forms and windows of the study's digest, section
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -105,7 +106,7 @@ def timer(cells: Sequence[Cell], name: str) -> np.ndarray:
     return np.array([c.times[name] for c in cells], dtype=float)
 
 
-def _per_round(cells, points=None) -> Features:
+def _per_round(cells: Sequence[Cell], points: np.ndarray | None = None) -> Features:
     rounds = column(cells, "rounds")
     return (
         {"round": rounds, "byte": rounds * column(cells, "halo_bytes")}
@@ -114,16 +115,16 @@ def _per_round(cells, points=None) -> Features:
     )
 
 
-def _sweep(cells) -> Features:
+def _sweep(cells: Sequence[Cell]) -> Features:
     sweeps = column(cells, "sweeps")
     return {"sweep": sweeps, "point": sweeps * column(cells, "swept_points")}
 
 
-def _outer(cells) -> Features:
+def _outer(cells: Sequence[Cell]) -> Features:
     return _per_round(cells, column(cells, "swept_points") - column(cells, "inner_points"))
 
 
-def _message(cells, border: float) -> Features:
+def _message(cells: Sequence[Cell], border: float) -> Features:
     """The fourth feature is a cost per halo layer; without it the V100 set is missed by up to half."""
     rounds, size = column(cells, "rounds"), column(cells, "halo_bytes")
     return {
@@ -134,11 +135,11 @@ def _message(cells, border: float) -> Features:
     }
 
 
-def _desync(cells) -> Features:
+def _desync(cells: Sequence[Cell]) -> Features:
     return {**_per_round(cells), "point": column(cells, "iterations") * column(cells, "swept_points")}
 
 
-def _rest(cells) -> Features:
+def _rest(cells: Sequence[Cell]) -> Features:
     return {"round": column(cells, "rounds"), "iteration": column(cells, "iterations")}
 
 
@@ -179,7 +180,7 @@ class Model:
     def ordered_or_direct(self, cells: Sequence[Cell], exchange: str = "") -> np.ndarray:
         """Return message seconds per run by each cell's own exchange, or all as if made by `exchange`."""
 
-        def predict(fitted, group):
+        def predict(fitted: tuple[float, Fit], group: Sequence[Cell]) -> np.ndarray:
             return fitted[1].predict(_message(group, fitted[0]))
 
         return (
@@ -195,11 +196,11 @@ class Model:
         return np.where(column(cells, "overlapped") > 0, OVERLAPPED[window].time(parts), PHASED.time(parts))
 
 
-def _waiting(fitted: Fit, cells) -> np.ndarray:
+def _waiting(fitted: Fit, cells: Sequence[Cell]) -> np.ndarray:
     return fitted.predict(_desync(cells), ["round", "byte"])
 
 
-def _grouped(cells, by: str, fits: Mapping, predict: Callable) -> np.ndarray:
+def _grouped(cells: Sequence[Cell], by: str, fits: Mapping, predict: Callable) -> np.ndarray:
     """Predict each cell by the fit of its own group."""
     keys, result = [getattr(c, by) for c in cells], np.empty(len(cells))
     for key in set(keys):
@@ -230,7 +231,7 @@ def fit(cells: Sequence[Cell], resamples: int = 0) -> Model:
     for exchange in sorted({c.exchange for c in runs[False]}):
         own = [c for c in runs[False] if c.exchange == exchange]
         message[exchange] = regression.fit_with_break(
-            lambda border, own=own: _message(own, border), timer(own, "message"), BREAKS, resamples
+            functools.partial(_message, own), timer(own, "message"), BREAKS, resamples
         )
         desync[exchange] = regression.fit(_desync(own), timer(own, "desync"), resamples)
     rest = {flag: regression.fit(_rest(own), column(own, "rest"), resamples) for flag, own in runs.items()}

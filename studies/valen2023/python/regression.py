@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,9 @@ class Fit:
         features: those of the fit, in the same units. only: names of the terms to add up, () = all. Returns seconds,
         one per row. Raises KeyError when a feature is missing.
         """
-        return sum(self.coefficients[name].value * np.asarray(features[name]) for name in only or self.coefficients)
+        names = only or self.coefficients
+        total: Any = sum(self.coefficients[name].value * np.asarray(features[name]) for name in names)
+        return np.asarray(total)
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Score:
     count: int
 
 
-def fit(features: Features, measured: Sequence[float], resamples: int = 0, seed: int = 0) -> Fit:
+def fit(features: Features, measured: Sequence[float] | np.ndarray, resamples: int = 0, seed: int = 0) -> Fit:
     """Fit non-negative coefficients by least squares on relative errors.
 
     features: per name one number >= 0 per row, any unit. measured: seconds, > 0, one per row. resamples: bootstrap
@@ -84,7 +87,7 @@ def fit(features: Features, measured: Sequence[float], resamples: int = 0, seed:
 
 def fit_with_break(
     features: Callable[[float], Features],
-    measured: Sequence[float],
+    measured: Sequence[float] | np.ndarray,
     breaks: Sequence[float],
     resamples: int = 0,
     seed: int = 0,
@@ -104,7 +107,7 @@ def fit_with_break(
     return chosen, fit(features(chosen), measured, resamples, seed)
 
 
-def score(predicted: Sequence[float], measured: Sequence[float]) -> Score:
+def score(predicted: Sequence[float] | np.ndarray, measured: Sequence[float] | np.ndarray) -> Score:
     """Score predictions by their relative errors.
 
     predicted, measured: seconds, one per row; measured > 0. Returns mean, median, 90th percentile and maximum as
@@ -113,7 +116,8 @@ def score(predicted: Sequence[float], measured: Sequence[float]) -> Score:
     errors = np.abs(np.asarray(predicted, dtype=float) / np.asarray(measured, dtype=float) - 1)
     if not errors.size:
         raise UsageError("no row is left to score a prediction on; hold out at least one")
-    return Score(*map(float, (errors.mean(), np.median(errors), np.percentile(errors, 90), errors.max())), errors.size)
+    mean, median, p90, most = map(float, (errors.mean(), np.median(errors), np.percentile(errors, 90), errors.max()))
+    return Score(mean, median, p90, most, errors.size)
 
 
 def _matrix(features: Features) -> np.ndarray:
@@ -140,7 +144,8 @@ def _solve(relative: np.ndarray) -> np.ndarray:
 
     scale = relative.max(axis=0)
     scale[scale == 0] = 1
-    return nnls(relative / scale, np.ones(len(relative)))[0] / scale
+    found: np.ndarray = nnls(relative / scale, np.ones(len(relative)))[0] / scale
+    return found
 
 
 def _intervals(relative: np.ndarray, best: np.ndarray, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

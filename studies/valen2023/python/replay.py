@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from haloscope.report import tables
 from haloscope.studies import checks, published
@@ -117,7 +118,7 @@ def composition(machine: str, exchange: str, window: str) -> Score:
     """
     pairs = findings.pairs([c for c in cells(machine) if c.exchange == exchange])
     phased, overlapped = [p for p, _ in pairs], [o for _, o in pairs]
-    parts = {name: model.timer(overlapped, name) for name in ("pack", "inner", "outer")}
+    parts: dict[str, Any] = {name: model.timer(overlapped, name) for name in ("pack", "inner", "outer")}
     parts |= {"sweep": model.timer(overlapped, "primary"), "rest": model.column(overlapped, "rest")}
     parts |= {name: model.timer(phased, name) for name in ("message", "unpack")}
     parts |= {"waiting": model.timer(phased, "desync"), "imbalance": 0.0}
@@ -243,9 +244,9 @@ def _accuracy_checks() -> Iterator[Check]:
             "V20", f"composition alone, W3, ordered, {machine}", composition(machine, "ordered", "W3"), 2.5, 8
         )
     for machine in MACHINES:
-        reached = components(machine)
+        by_part = components(machine)
         for name, mean in (("pack", 4), ("sweep", 4), ("inner", 4), ("message, ordered", 12)):
-            yield _within("V20", f"{name}, {machine}, S3", reached[name], mean)
+            yield _within("V20", f"{name}, {machine}, S3", by_part[name], mean)
 
 
 def _decision_checks() -> Iterator[Check]:

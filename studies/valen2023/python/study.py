@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from haloscope.measure import space
+from haloscope.measure.request import Request
 from haloscope.records.rows import Row, group_rows, speedup
 from haloscope.report import tables
 from haloscope.studies import Options, checks
 from haloscope_studies.valen2023 import findings, timers
+from haloscope_studies.valen2023.model import Cell
 
 SUMMARY = (
     "Valen 2023: how deep a halo, which exchange, overlap or not? Four programs of a 2D stencil over depths and sizes"
@@ -65,7 +67,7 @@ def points(options: Options) -> dict[tuple[int, str, int], space.Space]:
 
 def plan(options: Options) -> space.Space:
     """Everything to measure."""
-    whole = space.Space()
+    whole: space.Space[Request] = space.Space()
     for part in points(options).values():
         whole.requests += part.requests
         whole.refused += part.refused
@@ -145,14 +147,15 @@ def published_best() -> dict[tuple[str, str], tuple[list[int], list[float]]]:
     return found
 
 
-def _best_depths(rows: dict, cells: Sequence[findings.Cell]) -> str:
+def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]) -> str:
     theirs = published_best()
     gpus = sorted({gpu for gpu, _ in theirs})
     lines = []
     for (side,), own in findings.groups(cells, "side").items():
         best = findings.best_depths(own)
-        base = rows.get((side, *findings.BASE))
-        for program in (p for p in PROGRAMS if p in best and base):
+        if (base := rows.get((side, *findings.BASE))) is None:
+            continue
+        for program in (p for p in PROGRAMS if p in best):
             depth = best[program].depth
             gain = speedup(rows[side, program, depth], base)
             told = f"**{depth}**" if best["all"] is best[program] else depth

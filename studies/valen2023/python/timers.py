@@ -18,8 +18,8 @@ def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
     """
     steps = row.request["steps"]
 
-    def total(*phases):
-        return steps * sum(row.phase(phase, statistic) for phase in phases)
+    def total(*phases: str) -> float:
+        return float(steps * sum(row.phase(phase, statistic) for phase in phases))
 
     parts = {
         "execution": steps * row.step.value,

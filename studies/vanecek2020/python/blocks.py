@@ -34,7 +34,7 @@ class Row:
     request: dict
     records: list[dict]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """Compute the median and its interval once."""
         self.launches: dict[str, list[float]] = defaultdict(list)
         for record in self.records:
@@ -44,7 +44,7 @@ class Row:
     @property
     def variant(self) -> str:
         """Its full name."""
-        return self.request["variant"]
+        return str(self.request["variant"])
 
     @property
     def blocking(self) -> bool:

@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from matplotlib.axes import Axes
+
 from haloscope import outputs
 from haloscope.errors import UsageError
 from haloscope.report import tables
@@ -134,8 +136,10 @@ def _traced(event: Mapping, process: int) -> dict:
 
 def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
     """Draw the timelines below each other, a line for each block of each rank. Returns the files written."""
+    from matplotlib import pyplot as plt
+    from matplotlib.lines import Line2D
+
     from haloscope.report import figures
-    from haloscope.report.figures import plt
 
     heights = [2 + len({(e["rank"], e["block"]) for e in timeline(row)}) for row in shown]
     with figures.style():
@@ -151,7 +155,7 @@ def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
             _draw(row, axes)
         kinds = {e["kind"] for row in shown for e in timeline(row) if e["block"] >= 0}
         keys = [
-            plt.Line2D([], [], marker="s", linestyle="", color=c, label=kind)
+            Line2D([], [], marker="s", linestyle="", color=c, label=kind)
             for kind, c in COLOURS.items()
             if kind in kinds
         ]
@@ -161,7 +165,7 @@ def figure(shown: Sequence[Row], stem: Path) -> list[Path]:
         return figures.save(drawn, stem)
 
 
-def _draw(row: Row, axes) -> None:
+def _draw(row: Row, axes: Axes) -> None:
     from haloscope.report import figures
 
     events = timeline(row)
@@ -189,14 +193,14 @@ def _draw(row: Row, axes) -> None:
     axes.text(0.01, 0.99, precision(row), transform=axes.transAxes, va="top", fontsize=7, color=figures.PALE)
 
 
-def _segment(axes, event: Mapping, place: int, factor: float, whole: float, colour: str) -> None:
+def _segment(axes: Axes, event: Mapping, place: int, factor: float, whole: float, colour: str) -> None:
     begin, end = factor * event["begin_s"], factor * event["end_s"]
     axes.barh(place, end - begin, left=begin, height=0.8, color=colour)
     if end - begin > LEAST_LABELLED * whole:
         axes.text((begin + end) / 2, place, event["kind"], ha="center", va="center", fontsize=6)
 
 
-def _mark(axes, event: Mapping, place: int, factor: float, colour: str) -> None:
+def _mark(axes: Axes, event: Mapping, place: int, factor: float, colour: str) -> None:
     """A bar of the device above, of the CPU below; a point where no time passes."""
     begin, end = factor * event["begin_s"], factor * event["end_s"]
     shift = 0.2 if _who(event) == "device" else -0.2

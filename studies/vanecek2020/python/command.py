@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 from haloscope import errors, terminal
@@ -13,7 +16,16 @@ from haloscope_studies.vanecek2020.options import EXCHANGED, MEASURED, SHOWN, US
 @EXCHANGED
 @MEASURED
 @SHOWN
-def command(workloads, variant, timeline, recorded, launches, output, resume, **options):
+def command(
+    workloads: str,
+    variant: tuple[str, ...],
+    timeline: Path | None,
+    recorded: Path | None,
+    launches: int,
+    output: Path | None,
+    resume: bool,
+    **options: Any,
+) -> int:
     """Exchange the buffers of a GPU's blocks between two sides, WORKLOADS (XS, S, M, L, XL; lists, globs), by many
     variants.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
 from haloscope.report import figures
-from haloscope.report.figures import plt
 from haloscope_studies.vanecek2020 import blocks, blocks_timeline, printed, variants
 from haloscope_studies.vanecek2020.report import (
     OF_ITERATIONS,
@@ -53,7 +55,7 @@ def _draw_panels(here: Measured, stem: Path) -> list[Path]:
         return figures.save(figure, stem)
 
 
-def _caption(axes, text: str, x: str, y: str) -> None:
+def _caption(axes: Axes, text: str, x: str, y: str) -> None:
     axes.set_title(text, loc="left", fontweight="bold", fontsize=11)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
@@ -61,7 +63,7 @@ def _caption(axes, text: str, x: str, y: str) -> None:
         axes.legend(frameon=False, fontsize=8)
 
 
-def _speedups(axes, here: Measured) -> None:
+def _speedups(axes: Axes, here: Measured) -> None:
     """Figure 4.28."""
     names = printed.workload_names()
     for kind, values in by_workload(here).items():
@@ -75,7 +77,7 @@ def _speedups(axes, here: Measured) -> None:
     _caption(axes, "Best of each kind over the fastest baseline", "workload", "speed-up")
 
 
-def _packing(axes, here: Measured) -> None:
+def _packing(axes: Axes, here: Measured) -> None:
     """Figures 4.9 and 4.14."""
     rows = here.detailed[list(here.detailed)[-1]] if here.detailed else []
     for row in rows:
@@ -103,7 +105,7 @@ def _packing(axes, here: Measured) -> None:
     _caption(axes, f"Packing a block, workload {name} (dashed: blocking sends)", "buffer (kB)", "us")
 
 
-def _iterations(axes, here: Measured) -> None:
+def _iterations(axes: Axes, here: Measured) -> None:
     """Boxes of each iteration of a test, warm-up included."""
     rows = [row for row in here.timed[list(here.timed)[-1]] if row.variant in (OF_ITERATIONS[0], OF_ITERATIONS[-1])]
     for number, row in enumerate(rows):
@@ -126,7 +128,7 @@ def _iterations(axes, here: Measured) -> None:
     _caption(axes, f"Iterations of a test, workload {list(here.timed)[-1]}", "iteration (three warm up)", "us")
 
 
-def _sends(axes, here: Measured) -> None:
+def _sends(axes: Axes, here: Measured) -> None:
     """Figure 4.22."""
     longest = max((len(row.request["bytes"]) for row in here.first_sends), default=0)
     for row in here.first_sends:

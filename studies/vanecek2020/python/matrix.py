@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 from haloscope.errors import UsageError
 from haloscope.measure.space import Space
@@ -58,7 +59,7 @@ def plan(options: Options) -> Space:
 
 def _requests(options: Options) -> Iterator[Blocks]:
     where, ranks = device(options), options.ranks or requests.usual_ranks(device(options))
-    how = {"device": where, "ranks": ranks, "sides": 2 if ranks == 1 else 1}
+    how: dict[str, Any] = {"device": where, "ranks": ranks, "sides": 2 if ranks == 1 else 1}
     tests = how | {"repetitions": options.repetitions}
     names = workloads(options)
     for name, variant in itertools.product(names, (*of_thesis(where), *IDEAS)):

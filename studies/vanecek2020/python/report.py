@@ -259,7 +259,7 @@ def first_sends_of(row: Row) -> tuple[float, float]:
 
 
 def _is_send(event: Mapping) -> bool:
-    return event["kind"] == "send" and event["block"] >= 0
+    return bool(event["kind"] == "send" and event["block"] >= 0)
 
 
 def _first_of_iteration(here: Measured) -> str:
@@ -315,7 +315,7 @@ def iterations(row: Row) -> np.ndarray:
 
 
 def _first_of_launches(row: Row) -> float:
-    return statistics.median(record["iterations_s"][0][0] for record in row.records)
+    return float(statistics.median(record["iterations_s"][0][0] for record in row.records))
 
 
 OF_ITERATIONS = (

@@ -60,7 +60,7 @@ class Blocks:
 
     def request(self) -> dict:
         """Return the request as the ranks receive it, and as a `skipped` or `failed` record holds it."""
-        own = {"bytes": list(self.sizes)} if self.sizes else {}
+        own: dict[str, Any] = {"bytes": list(self.sizes)} if self.sizes else {}
         own |= {"threads": self.block_threads} if self.block_threads else {}
         names = (
             "variant",

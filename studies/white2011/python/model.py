@@ -96,4 +96,4 @@ def order(
 ) -> list[str]:
     """Return versions from the slowest to the fastest; arguments as in `parts_of`."""
     times = {v: step_time(v, parts_of(v, block, gpu, cpu, mpi, copies, thickness)) for v in versions}
-    return sorted(times, key=times.get, reverse=True)
+    return sorted(times, key=lambda version: times[version], reverse=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from haloscope.report import tables
 from haloscope.studies import checks, published
@@ -124,7 +124,9 @@ def imagined(link_share: float) -> dict[str, float]:
     return {"gpu": 1.0, "cpu": known["E"] / known["cpu"], "mpi": link / 2, "copies": link / 2}
 
 
-def order_by_link(machine: Callable[[float], dict], shape, thickness: int) -> list[tuple[int, int, list[str]]]:
+def order_by_link(
+    machine: Callable[[float], dict], shape: Sequence[int], thickness: int
+) -> list[tuple[int, int, list[str]]]:
     """Return (first percent, last percent, versions from slow to fast) for runs of link shares 1 .. 99 % of one
     order.
     """

@@ -8,8 +8,10 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from haloscope.measure import space
+from haloscope.measure.request import Request
 from haloscope.records import stats
 from haloscope.records.rows import group_rows, speedup
 from haloscope.report import tables
@@ -45,7 +47,7 @@ ON_DEVICE = {
     "I": ("CPU and GPU, full overlap", "box-overlap", 1, math.inf, 1, math.inf, STRATEGY),
 }
 WALLS = 3
-VERSIONS = {**IMPLEMENTATIONS, **ON_DEVICE}
+VERSIONS: dict[str, tuple[Any, ...]] = {**IMPLEMENTATIONS, **ON_DEVICE}
 EXPECTED = {  # section 9: signs to expect, nothing to pass or fail
     "C": "slightly faster below 4000 cores of JaguarPF (40000 of Hopper II), slower above; little or nothing elsewhere",
     "D": "behind everywhere",
@@ -95,7 +97,7 @@ def points(options: Options) -> dict[tuple[int, int, str, int, int], space.Space
 
 def plan(options: Options) -> space.Space:
     """Everything to measure, each piece of work once: A is B with one task."""
-    whole = space.Space()
+    whole: space.Space[Request] = space.Space()
     for part in points(options).values():
         whole.requests += [r for r in part.requests if r not in whole.requests]
         whole.refused += part.refused

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from haloscope import bridge, errors, outputs, terminal
 from haloscope import records as record_files
@@ -195,7 +196,11 @@ def _log(record: Mapping) -> Log:
         return {name: {which: s / solves for which, s in f["time_s"].items()} for name, f in found.items()}
 
     return Log(
-        *(record[name] for name in ("ranks", "side", "method", "launch", "iterations")),
+        record["ranks"],
+        record["side"],
+        record["method"],
+        record["launch"],
+        record["iterations"],
         solves=solves,
         calls={name: f["calls"] // solves for name, f in functions.items()},
         seconds=of_a_solve(functions),
@@ -224,7 +229,7 @@ def expected_reductions(method: str, iterations: int) -> int:
     return sum(calls[name] for name in ("VecNorm", "VecTDot", "VecMDot"))
 
 
-def iteration_s(records: Iterable[Mapping], **wanted) -> dict[str, list[float]]:
+def iteration_s(records: Iterable[Mapping], **wanted: Any) -> dict[str, list[float]]:
     """Return the seconds of an iteration, by launch, of the solves whose record has these entries."""
     found: dict[str, list[float]] = {}
     for r in records:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from haloscope import bridge
 from haloscope.bridge.choice import Choice
@@ -111,6 +112,8 @@ def replay_of(side: int, short: bool) -> str:
 
 def request(point: Point, options: Options) -> Request:
     """Return the run of a point: a replay of hydro3d, or iterations of cg3d for a fixed time."""
+    fields: dict[str, Any]
+    how: dict[str, Any]
     if point.app == CG:
         fields, how = {"ranks": point.pes}, {"seconds": CG_SECONDS}
     else:
@@ -186,7 +189,8 @@ def planned(options: Options) -> dict[Point, Request]:
 
 def plan(options: Options) -> space.Space:
     """Everything to measure, each piece of work once."""
-    whole, seen = space.Space(), set()
+    whole: space.Space[Request] = space.Space()
+    seen: set[bridge.Choice] = set()
     for run in planned(options).values():
         if run.choice in seen:
             continue

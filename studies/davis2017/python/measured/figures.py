@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
 from haloscope.records.rows import Row, speedup
 from haloscope.report import components, figures
-from haloscope.report.figures import plt
 from haloscope_studies.davis2017.measured import paired, scaling, timed
 from haloscope_studies.davis2017.measured.experiments import PIECES, VARIANTS, Point
 from haloscope_studies.davis2017.replay import figures as redrawn
@@ -42,18 +44,18 @@ def _draw_measured(measured: Mapping[Point, Row], title: str, stem: Path) -> lis
         return figures.save(figure, stem)
 
 
-def _caption(axes, text: str) -> None:
+def _caption(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontweight="bold", fontsize=11)
     axes.grid(True, axis="y", color=figures.GRID)
     axes.set_axisbelow(True)
 
 
-def _legend(axes) -> None:
+def _legend(axes: Axes) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8)
 
 
-def _time_per_cell(axes, measured: Mapping[Point, Row]) -> None:
+def _time_per_cell(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Serial time per cell and step."""
     letters = sorted({p.letter for p in measured if p.experiment == "serial"})
     for letter, colour in zip(letters, COLOURS, strict=False):
@@ -67,7 +69,7 @@ def _time_per_cell(axes, measured: Mapping[Point, Row]) -> None:
     _caption(axes, "Serial runs")
 
 
-def _components(axes, measured: Mapping[Point, Row]) -> None:
+def _components(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Components of weak scaling at the largest size, as the rule takes them: largest work, least waiting."""
     side = max(p.side for p in measured if p.experiment == "serial")
     points = sorted((p.pes, row) for p, row in scaling.of(measured, "weak").items() if p.side == side)
@@ -86,7 +88,7 @@ def _components(axes, measured: Mapping[Point, Row]) -> None:
     _caption(axes, f"Weak scaling of A, {side}^3 cells each")
 
 
-def _variants(axes, measured: Mapping[Point, Row]) -> None:
+def _variants(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Speed of every variant over A at the same number of processing elements, with intervals."""
     known = {(p.letter, p.pes): row for p, row in measured.items() if p.experiment == "variants"}
     counts = sorted({pes for _, pes in known})
@@ -113,7 +115,7 @@ def _variants(axes, measured: Mapping[Point, Row]) -> None:
     _caption(axes, "Variants")
 
 
-def _pieces(axes, measured: Mapping[Point, Row]) -> None:
+def _pieces(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Step times of J by the layers that a thread takes at a time, beside I's even shares."""
     found = {p.piece: row for p, row in measured.items() if p.experiment == "pieces"}
     even = next((row for p, row in measured.items() if p.letter == "I"), None)
@@ -128,7 +130,7 @@ def _pieces(axes, measured: Mapping[Point, Row]) -> None:
     _caption(axes, "Pieces of a threaded sweep")
 
 
-def _barriers(axes, measured: Mapping[Point, Row]) -> None:
+def _barriers(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Time in barriers before each exchange, and the range of compute over ranks that makes the ranks wait."""
     found = sorted((p.pes, row) for p, row in measured.items() if p.experiment == "barrier")
     spread = [[components.component(row.records, "compute", s) for s in ("min", "max")] for _, row in found]
@@ -145,7 +147,7 @@ def _barriers(axes, measured: Mapping[Point, Row]) -> None:
     _caption(axes, "A barrier before each exchange")
 
 
-def _errors(axes, measured: Mapping[Point, Row]) -> None:
+def _errors(axes: Axes, measured: Mapping[Point, Row]) -> None:
     """Signed errors of the model on sizes that no cost was fitted to."""
     for make_law, marker, label in (
         (timed.joined, "o", "joined"),

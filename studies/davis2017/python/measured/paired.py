@@ -47,7 +47,7 @@ def side_of(kind: str) -> int:
 
 def is_whole(row: Row, side: int) -> bool:
     """Return whether a run makes the iterations that the study prints for its size."""
-    return row.request["steps"] == panels.iterations(side)
+    return bool(row.request["steps"] == panels.iterations(side))
 
 
 def runs(measured: Measured, kind: str, letter: str = "A", barrier: bool = False) -> dict[float, Row]:

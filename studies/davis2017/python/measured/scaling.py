@@ -5,14 +5,14 @@ only."""
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from haloscope.records.rows import Row, speedup
 from haloscope.report import components, tables
 from haloscope.report.tables import number
 from haloscope.studies import published
 from haloscope_studies.davis2017.measured import timed
-from haloscope_studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point
+from haloscope_studies.davis2017.measured.experiments import APP, PIECES, VARIANTS, Point, Variant
 
 Measured = Mapping[Point, Row]
 MS = 1e3
@@ -44,7 +44,7 @@ def published_walltime(variant: str, scaling: str, side: int, pes: int) -> float
 
 def walltime(row: Row) -> float:
     """Return seconds of a whole run: of all steps of its replay."""
-    return row.step.value * row.request["steps"]
+    return float(row.step.value * row.request["steps"])
 
 
 def serial(measured: Measured) -> str:
@@ -122,7 +122,9 @@ def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[
     return [row for p, row in scaled if p.side not in tested], [(p, row) for p, row in scaled if p.side in tested]
 
 
-def errors(measured: Measured, make_law=timed.joined, app: str = APP) -> list[tuple[Point, Row, timed.Prediction]]:
+def errors(
+    measured: Measured, make_law: Callable[[Sequence[float], Sequence[float]], timed.Law] = timed.joined, app: str = APP
+) -> list[tuple[Point, Row, timed.Prediction]]:
     """Return the predictions of all runs whose size no cost was fitted to. make_law: `timed.joined` or
     `timed.by_rule`.
     """
@@ -183,7 +185,9 @@ def error_lists(found: Sequence[tuple[Point, Row, timed.Prediction]]) -> dict[st
     return {name: values for name, values in lists.items() if values}
 
 
-def _medians(found, by_rule) -> str:
+def _medians(
+    found: Sequence[tuple[Point, Row, timed.Prediction]], by_rule: Sequence[tuple[Point, Row, timed.Prediction]]
+) -> str:
     said = {
         "serial": "step times of one PE",
         "parallel": "of several",
@@ -239,14 +243,14 @@ def variants(measured: Measured) -> str:
     return tables.markdown(lines, headers, right=headers[2:6]) + f"\n\n{_overlap(known)}{note}"
 
 
-def _against(row: Row, other: tuple[Point, Row] | None, letter: str) -> list[str]:
+def _against(row: Row, other: tuple[Point | None, Row] | None, letter: str) -> list[str]:
     if other is None:
         return [letter, ""]
     ratio = speedup(row, other[1])
     return [letter, f"{ratio.value:.2f} ({tables.interval(ratio, '{:.2f}'.format)})"]
 
 
-def _published_ratio(variant, point: Point) -> str:
+def _published_ratio(variant: Variant, point: Point) -> str:
     own, base = (
         published_walltime(letter, "strong" if point.pes > 1 else "serial", point.side, point.pes)
         for letter in (variant.letter, variant.baseline)
@@ -254,7 +258,7 @@ def _published_ratio(variant, point: Point) -> str:
     return f"{base / own:.2f}" if own and base else ""
 
 
-def _overlap(known) -> str:
+def _overlap(known: Mapping[tuple[str, int], tuple[Point, Row]]) -> str:
     """Say what part of the shorter of communication and computing H hides, G being its control (checklist row E4)."""
     pairs = [(pes, row, known["G", pes][1]) for (letter, pes), (_, row) in known.items() if letter == "H"]
     texts = []

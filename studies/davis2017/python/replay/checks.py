@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -104,11 +105,13 @@ def layout() -> list[Check]:
         for rank in range(60)
     )
     grids = [(printed, ours) for ranks, printed, ours in observations.decompositions() if ranks != OTHER_ORDER]
+    theirs, ours = (", ".join(each) for each in zip(*grids, strict=True))
     return [
         Check(
             "C2",
             "process grids of table 4.2",
-            *(", ".join(each) for each in zip(*grids, strict=True)),
+            theirs,
+            ours,
             "equal",
             checks.state(all(printed == ours for printed, ours in grids)),
         ),
@@ -135,7 +138,7 @@ def layout() -> list[Check]:
     ]
 
 
-def _same(a, b) -> str:
+def _same(a: Iterable, b: Iterable) -> str:
     return checks.state(list(a) == list(b))
 
 
@@ -206,8 +209,8 @@ def pair_counts() -> list[Check]:
         counts = placement.pair_counts(hydra_runs.run("weak", ranks).process_grid, placement.place("fill", ranks, 2, 6))
         ours = np.array(counts.worst)
         good = (ours == pairs).all() and counts.worst_node() in nodes[ranks]
-        texts = (f"{a.tolist()} {b.tolist()}" for a, b in (pairs, ours))
-        made.append(Check("C4", f"pairs in node, across; {ranks} ranks", *texts, "equal", checks.state(good)))
+        printed, counted = (f"{a.tolist()} {b.tolist()}" for a, b in (pairs, ours))
+        made.append(Check("C4", f"pairs in node, across; {ranks} ranks", printed, counted, "equal", checks.state(good)))
     return made
 
 
@@ -254,9 +257,9 @@ def message_regimes() -> list[Check]:
         for row, found in zip(mine, ours, strict=True):
             slope, fixed = float(row["slope_us_per_byte"]), float(row["intercept_us"])
             off = max(abs(found.slope / slope - 1), abs(found.fixed / fixed - 1))
-            texts = (f"{s:.3e} us/B, {f:.3g} us" for s, f in ((slope, fixed), (found.slope, found.fixed)))
+            theirs, fitted = (f"{s:.3e} us/B, {f:.3g} us" for s, f in ((slope, fixed), (found.slope, found.fixed)))
             what = f"{place}-node, from {row['bytes_from']} B"
-            made.append(Check("C6", what, *texts, "1 %", checks.state(off < 0.01)))
+            made.append(Check("C6", what, theirs, fitted, "1 %", checks.state(off < 0.01)))
     return made
 
 
@@ -267,8 +270,8 @@ def contention() -> list[Check]:
         ours = [_exchange_by(where, duplex) for duplex in ping_ping]
         good = all(abs(o / e - 1) < 0.02 for o, e in zip(ours, exchange, strict=True))
         what = f"Exchange over PingPong {'in a node' if where == 'node' else 'between nodes'}, from PingPing"
-        texts = (" to ".join(f"{value:.2f}" for value in found) for found in (exchange, ours))
-        made.append(Check("C7", what, *texts, "2 %", checks.state(good), "messages of 4 MiB"))
+        texts = [" to ".join(f"{value:.2f}" for value in found) for found in (exchange, ours)]
+        made.append(Check("C7", what, texts[0], texts[1], "2 %", checks.state(good), "messages of 4 MiB"))
     for place, pairs, sharing in PAIRS:
         errors = pair_errors(place, pairs, sharing)
         large = {size: error for size, error in errors.items() if size >= LARGE}

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from haloscope.report import figures
-from haloscope.report.figures import plt
 from haloscope_studies.davis2017.replay.panels import ALSO, HERE, MEASURED, MODEL, OURS, Panel, Series, sheets
 
 COLOURS = ("#4c78a8", "#e4894b", "#54a27a", "#d1495b", "#b279a2", "#8c6d31", "#9d9da1", "#2a9d8f", "#c9a227", "#5f4b8b")
-STYLES = {
+STYLES: dict[str, dict[str, Any]] = {
     MEASURED: {"linestyle": "-", "marker": "o", "markersize": 3.5},
     ALSO: {"linestyle": "-", "marker": "^", "markersize": 4, "linewidth": 0.7},
     MODEL: {"linestyle": "--", "marker": "x", "markersize": 5, "linewidth": 1},
@@ -63,7 +68,7 @@ def draw_sheet(name: str, here: Mapping[str, Sequence[Series]], machine: str, st
         return figures.save(figure, stem)
 
 
-def draw_panel(axes, panel: Panel, here: Sequence[Series] = ()) -> None:
+def draw_panel(axes: Axes, panel: Panel, here: Sequence[Series] = ()) -> None:
     """Draw one panel's lines, those measured here on top."""
     for name in panel.log:
         getattr(axes, f"set_{name}scale")("log", **({"base": 2} if name == "x" else {}), nonpositive="mask")
@@ -80,7 +85,7 @@ def draw_panel(axes, panel: Panel, here: Sequence[Series] = ()) -> None:
     _frame(axes, panel)
 
 
-def _line(axes, series: Series, places: Sequence[float], label: str) -> None:
+def _line(axes: Axes, series: Series, places: Sequence[float], label: str) -> None:
     """Draw a line and its band, or points and their ranges: over names, and of what was measured here."""
     style, colour = dict(STYLES[series.source]), COLOURS[series.colour]
     apart = series.source == HERE or any(isinstance(x, str) for x in series.points)
@@ -97,7 +102,7 @@ def _line(axes, series: Series, places: Sequence[float], label: str) -> None:
             axes.fill_between(places, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
-def _frame(axes, panel: Panel) -> None:
+def _frame(axes: Axes, panel: Panel) -> None:
     axes.set_title(panel.title, loc="left", fontweight="bold", fontsize=11, pad=20)
     axes.text(0, 1.02, panel.printed, transform=axes.transAxes, fontsize=8, color=figures.PALE)
     axes.set_xlabel(panel.x)
@@ -107,14 +112,12 @@ def _frame(axes, panel: Panel) -> None:
     if "x" in panel.log:
         axes.xaxis.set_major_formatter("{x:.0f}")
     longest = max(len(s.label) for s in panel.series)
-    below = {"loc": "upper left", "bbox_to_anchor": (-0.04, -0.13), "ncols": 2 if longest > WIDE else 3}
+    below: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (-0.04, -0.13), "ncols": 2 if longest > WIDE else 3}
     axes.legend(frameon=False, fontsize=8, columnspacing=1.2, **(below if panel.x else {}))
 
 
-def _explain(figure, drawn: Sequence[Series]) -> None:
+def _explain(figure: Figure, drawn: Sequence[Series]) -> None:
     """Say below the panels what kinds of lines a sheet has."""
     used = {series.source for series in drawn}
-    lines = [
-        plt.Line2D([], [], color=figures.PALE, label=text, **STYLES[s]) for s, text in MEANING.items() if s in used
-    ]
+    lines = [Line2D([], [], color=figures.PALE, label=text, **STYLES[s]) for s, text in MEANING.items() if s in used]
     figure.legend(handles=lines, loc="lower left", ncols=len(lines), frameon=False, fontsize=9)

@@ -42,7 +42,7 @@ def printed(variant: str = "A") -> dict[str, tuple[np.ndarray, np.ndarray]]:
     }
 
 
-def fitted(sizes, times) -> list[segments.Segment]:
+def fitted(sizes: np.ndarray, times: np.ndarray) -> list[segments.Segment]:
     """Return the segments of one kernel: least relative error, ranges by the 30 % rule. Source: section 5.4."""
     return fit.pieces(sizes, times, fit.breaks_by_rule(sizes, times, positive=False), positive=False)
 
@@ -132,7 +132,7 @@ def _inside(app: terms.Application, function: str, side: int) -> Mapping[terms.T
     return total
 
 
-def _rest(app, function: str, known: dict, edges: np.ndarray) -> dict[terms.Term, np.ndarray]:
+def _rest(app: terms.Application, function: str, known: dict, edges: np.ndarray) -> dict[terms.Term, np.ndarray]:
     """Return seconds per call, by size, of the kernels of a function that are neither printed nor known by now."""
     counts = [_inside(app, function, side) for side in SIDES]
     rest = _per_run(function)

@@ -57,7 +57,13 @@ class Panel:
         return next(s for s in self.series if (s.label, s.source) == (label, source))
 
 
-def pair(panel: Panel, label: str, points: Points, source: str = MEASURED, ends: Mapping | None = None) -> Series:
+def pair(
+    panel: Panel,
+    label: str,
+    points: Points | Mapping[float, float],
+    source: str = MEASURED,
+    ends: Mapping | None = None,
+) -> Series:
     """Return points measured here, as far as the line `label` of a panel has one at the same x."""
     theirs = panel.find(label, source)
     kept = {x: y for x, y in points.items() if x in theirs.points}
@@ -220,7 +226,7 @@ def barriers() -> Panel:
 
 def _errors(found: Sequence[Row], x: str, label: str, colour: int) -> list[Series]:
     """Return signed errors of the study's model and of ours in the same runs, in per cent."""
-    ours = {}
+    ours: dict[float | str, float] = {}
     for r in found:
         run = hydra_runs.run(r["scaling"], int(r["pes"]), int(r["cells_per_side"]))
         ours[float(r[x])] = 100 * (results.minerva(run).total / float(r["measured_s"]) - 1)
@@ -283,7 +289,7 @@ def sockets() -> Panel:
     for colour, ((active, kind), own) in enumerate(by(found, "active_cores_per_socket", "kind").items()):
         label = f"{active} core{'s' * (active != '1')} a socket"
         series.append(Series(label, line(own, "pes", "time_s"), colour, MEASURED if kind == "measured" else MODEL))
-        ours = {float(r["pes"]): _with_active(int(r["pes"]), int(active)) for r in own}
+        ours: Points = {float(r["pes"]): _with_active(int(r["pes"]), int(active)) for r in own}
         series.append(Series(label, ours, colour, OURS))
     return Panel("Fewer active cores of a socket, weak scaling", printed(found), PES, SECONDS, series)
 

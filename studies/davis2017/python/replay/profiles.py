@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def pingpong(machine: str, place: str, pairs: int = 1, benchmark: str = "IMB") -
 
 
 def _classes(machine: str) -> dict:
-    made = {}
+    made: dict[str, dict[str, Any]] = {}
     for place, where in WHERE.items():
         laws = _printed(place) if machine == "minerva" else _fitted(machine, place)
         made[where] = {"segments": laws, "contention": _contention(machine, place)}

@@ -40,10 +40,10 @@ def defects() -> list[Report]:
             made.append(Report(f"process grid of {ranks} ranks", grid, ours, why))
     for (ranks, mapping), loads in results.printed_loads().items():
         if (ranks, mapping) in results.TEN_A_NODE:
-            ours = placement.place(results.RULES[mapping], ranks, hydra_runs.SOCKETS, hydra_runs.CORES).sockets()
+            placed = placement.place(results.RULES[mapping], ranks, hydra_runs.SOCKETS, hydra_runs.CORES).sockets()
             what = f"sockets, {ranks} ranks, {mapping.replace('_', ' ')}"
             why = "nodes of ten are printed as 5 + 5, those of eight as 6 + 2: no one rule"
-            made.append(Report(what, results.loads_text(loads), results.loads_text(Counter(ours)), why))
+            made.append(Report(what, results.loads_text(loads), results.loads_text(Counter(placed)), why))
     return made
 
 

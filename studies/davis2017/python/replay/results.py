@@ -292,10 +292,10 @@ def crossovers() -> list[Check]:
     for side in (50, 75):
         curves = {name: _extrapolated(name, side) for name in ("dawndev", "hera")}
         place = crossover(curves["dawndev"], curves["hera"], POWERS)
-        texts = ("above 2048", f"{_between(place)} by a + b log2 P", "above 2048")
+        bars = ("above 2048", f"{_between(place)} by a + b log2 P", "above 2048")
         good = place is not None and place[0] >= 2048
         note = "printed model columns extrapolated far beyond their data"
-        made.append(Check("F4", f"DawnDev overtakes Hera, {side}^3", *texts, checks.state(good), note))
+        made.append(Check("F4", f"DawnDev overtakes Hera, {side}^3", *bars, checks.state(good), note))
     return made
 
 
@@ -334,9 +334,9 @@ def mappings() -> list[Check]:
     for (ranks, mapping), loads in printed_loads().items():
         if (ranks, mapping) in TEN_A_NODE:
             continue
-        ours = Counter(placement.place(RULES[mapping], ranks, 2, 6).sockets())
+        placed = Counter(placement.place(RULES[mapping], ranks, 2, 6).sockets())
         what = f"sockets, {ranks} ranks, {mapping.replace('_', ' ')}"
-        made.append(Check("F5", what, loads_text(loads), loads_text(ours), "equal", checks.state(ours == loads)))
+        made.append(Check("F5", what, loads_text(loads), loads_text(placed), "equal", checks.state(placed == loads)))
     base = minerva(hydra_runs.run("weak", 8))
     moved = minerva(hydra_runs.run("weak", 8, rule="by-socket"))
     measured = {
@@ -357,10 +357,10 @@ def mappings() -> list[Check]:
     )
     cube = hydra_runs.run("strong", 64)
     slab = replace(cube, process_grid=(1, 4, 16))
-    texts = (f"{minerva(run).components['point_to_point']:.2f} s" for run in (cube, slab))
+    times = (f"{minerva(run).components['point_to_point']:.2f} s" for run in (cube, slab))
     good = cube.pairs != slab.pairs and minerva(cube).total != minerva(slab).total
     what = "64 ranks as 4x4x4, as 1x4x16: exchange"
-    return [*made, Check("F5", what, "", " and ".join(texts), "they differ", checks.state(good))]
+    return [*made, Check("F5", what, "", " and ".join(times), "they differ", checks.state(good))]
 
 
 def printed_loads() -> dict[tuple[int, str], Counter]:

@@ -10,7 +10,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +45,9 @@ class Term:
     name: str
 
 
+Occurrence = tuple[Term, int, tuple[str, ...]]  # a term, its count, and the functions that it is in
+
+
 @dataclass(frozen=True)
 class Application:
     """A valid description; `data` is the JSON object."""
@@ -54,7 +57,7 @@ class Application:
     @property
     def name(self) -> str:
         """The application's name."""
-        return self.data["name"]
+        return str(self.data["name"])
 
     def counts(self, loops: int) -> Counter[Term]:
         """Return how often each term occurs in one iteration with `loops` (>= 1) inner loops."""
@@ -73,15 +76,15 @@ class Application:
                 total[term] += times * many
         return total
 
-    def walk(self, loops: int) -> Iterator[tuple[Term, int, tuple[str, ...]]]:
+    def walk(self, loops: int) -> Iterator[Occurrence]:
         """Yield each term of an iteration in order, with how often it is done and the functions it is in."""
         yield from self._walk(self.data["root"], loops, 1, ())
 
-    def _walk(self, function: str, loops: int, times: int, path: tuple[str, ...]):
+    def _walk(self, function: str, loops: int, times: int, path: tuple[str, ...]) -> Iterator[Occurrence]:
         for item in self.data["functions"][function]:
             yield from self._item(item, loops, times, (*path, function))
 
-    def _item(self, item: Mapping, loops: int, times: int, path: tuple[str, ...]):
+    def _item(self, item: Mapping, loops: int, times: int, path: tuple[str, ...]) -> Iterator[Occurrence]:
         times *= evaluate_times(item.get("times", 1), loops)
         if "of" in item:
             for inner in item["of"]:
@@ -105,7 +108,7 @@ class Application:
 
     def packed(self, name: str) -> bool:
         """Return whether an exchange stage copies to and from message buffers (`packed` in the file, default true)."""
-        return self.data["exchanges"][name].get("packed", True)
+        return bool(self.data["exchanges"][name].get("packed", True))
 
     def network_only(self) -> Application:
         """Return only the exchanges and gathers, unpacked: the part that needs only the network of a profile."""
@@ -120,11 +123,12 @@ class Application:
 
     def faces(self, boundary: str) -> str:
         """Return on which faces of a rank's block a boundary kernel works: external, internal or both."""
-        return self.data["boundaries"][boundary]["faces"]
+        return str(self.data["boundaries"][boundary]["faces"])
 
     def gathers(self, name: str) -> Sequence[Mapping]:
         """Return the all-gathers of a collective stage: how many (`count`) of how many `bytes` per rank."""
-        return self.data["gathers"][name]
+        found: Sequence[Mapping] = self.data["gathers"][name]
+        return found
 
     def kernel_name(self, term: Term) -> str:
         """Return under which name a profile holds the cost of a kernel, boundary, allocate or free term."""
@@ -134,7 +138,7 @@ class Application:
     def without(self, kind: str, *names: str) -> Application:
         """Return the same application with some terms left out of all functions."""
 
-        def kept(items):
+        def kept(items: Iterable[Mapping]) -> Iterator[Mapping]:
             for item in items:
                 if "of" in item:
                     yield {**item, "of": list(kept(item["of"]))}
@@ -231,7 +235,7 @@ def _fault_of_items(items: Sequence, data: Mapping) -> str:
 
 
 def _cycle(functions: Mapping) -> str:
-    def calls(items) -> Iterator[str]:
+    def calls(items: Iterable[Mapping]) -> Iterator[str]:
         for item in items:
             if "of" in item:
                 yield from calls(item["of"])

@@ -33,8 +33,8 @@ class Run:
     iterations[n] of them have n inner loops. rank: whose path is summed. combine: one of COMBINE.
     """
 
-    cells: tuple[int, int, int]
-    process_grid: tuple[int, int, int]
+    cells: tuple[int, ...]
+    process_grid: tuple[int, ...]
     placement: placement.Placement
     iterations: Mapping[int, int]
     rank: int = 0
@@ -159,9 +159,11 @@ class _Costs:
 
     def _gather(self, name: str) -> float:
         cores, ranks = self._profile.cores_per_node, self._run.placement.ranks
-        return sum(
-            g["count"] * network.allgather_time(self._profile, g["bytes"], ranks, cores)
-            for g in self._application.gathers(name)
+        return float(
+            sum(
+                g["count"] * network.allgather_time(self._profile, g["bytes"], ranks, cores)
+                for g in self._application.gathers(name)
+            )
         )
 
     def _exchange(self, name: str) -> Mapping[str, float]:
@@ -198,4 +200,4 @@ class _Costs:
         return max(times) if self._run.combine == "max" else sum(times)
 
     def _stage_factor(self, where: str) -> float:
-        return self._profile.network_class(where)["contention"].get("stage_factor", 1.0)
+        return float(self._profile.network_class(where)["contention"].get("stage_factor", 1.0))
