@@ -1,8 +1,8 @@
 // The border of libhaloscope_bridge.
 #pragma once
 
-#include "haloscope/apps/built_in.hpp"
 #include "bindings/c/border.hpp"
+#include "haloscope/apps/built_in.hpp"
 
 namespace haloscope::bridge {
 

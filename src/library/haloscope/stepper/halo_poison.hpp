@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "haloscope/field/poison.hpp"
-#include "haloscope/stepper/device_fields.hpp"
 #include "haloscope/runner/device_poison.hpp"
+#include "haloscope/stepper/device_fields.hpp"
 
 namespace haloscope {
 

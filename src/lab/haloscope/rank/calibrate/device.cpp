@@ -8,9 +8,9 @@
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/calibrate/parts.hpp"
 #include "haloscope/rank/calibrate/sweeps.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "haloscope/rank/pace/clock_map.hpp"
 #include "haloscope/stepper/device_fields.hpp"
-#include "haloscope/rank/measure/run.hpp"
 
 namespace haloscope {
 namespace {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "haloscope/comm/own_comm.hpp"
+#include "haloscope/rank/measure/run.hpp"
 #include "haloscope/reduce/termination.hpp"
 #include "haloscope/stepper/counted_series.hpp"
-#include "haloscope/rank/measure/run.hpp"
 
 namespace haloscope {
 

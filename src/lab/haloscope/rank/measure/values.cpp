@@ -7,8 +7,8 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/combine.hpp"
-#include "haloscope/reduce/keys.hpp"
 #include "haloscope/rank/measure/run.hpp"
+#include "haloscope/reduce/keys.hpp"
 
 namespace haloscope {
 
