@@ -3,7 +3,7 @@
 // It uses the model of `haloscope advise`, and prices every legal choice.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <array>
 #include <optional>

@@ -1,7 +1,7 @@
 // Integer boxes: half-open ranges of cells in up to three dimensions. Dimension 0 (x) is contiguous in memory.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <algorithm>
 #include <array>

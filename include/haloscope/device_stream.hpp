@@ -1,7 +1,7 @@
 // A caller's stream on a device, as the handle of the device's driver.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 namespace haloscope {
 

@@ -1,7 +1,7 @@
 // The library call behind `haloscope doctor`: checks of the machine and of MPI in a running program, with remedies.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstdint>
 #include <string>

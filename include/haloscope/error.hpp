@@ -1,7 +1,7 @@
 // The exceptions of Haloscope: request, fault, remedy, and the exit code of each type.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <stdexcept>
 #include <string>

@@ -1,7 +1,7 @@
 // The library call for halo exchanges: prepared once, then started, progressed and finished any number of times.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <memory>
 #include <span>

@@ -2,7 +2,7 @@
 // the caller.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <memory>
 #include <vector>

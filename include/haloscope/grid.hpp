@@ -1,7 +1,7 @@
 // Grids that are split over ranks, their fields, and views of a user's own arrays.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // though the host could read it. Speeds measured with it mean nothing.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstddef>
 #include <functional>

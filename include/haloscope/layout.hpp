@@ -1,7 +1,7 @@
 // Splits of a global grid over ranks: process grids by named rule, the remainder rule, neighbours. No MPI.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <array>
 #include <cstdint>

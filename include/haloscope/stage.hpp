@@ -1,7 +1,7 @@
 // Time steps and their stages: each is an exchange, the sweeps that need it, and optional reductions.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstdint>
 #include <functional>

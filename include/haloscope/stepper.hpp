@@ -1,7 +1,7 @@
 // The library call for whole time steps: runs a choice on the user's grid, fields and sweep.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,7 @@
 // Strategies: one string for the forming of messages and the transport that moves them.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <string>
 #include <vector>

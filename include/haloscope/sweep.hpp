@@ -1,7 +1,7 @@
 // Arguments of an app's sweep: views of the fields, the cells to compute, and the problem's parameters.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Views: the addresses of the points of a quantity, in the library's fields or in a caller's arrays.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <array>
 #include <cstddef>

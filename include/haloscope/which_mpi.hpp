@@ -1,7 +1,7 @@
 // The MPI of C++ programs: the one that the library was built for.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include "haloscope/which_mpi.h"
 

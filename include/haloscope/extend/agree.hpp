@@ -1,7 +1,7 @@
 // Errors shared by all ranks, so that no rank waits for one that has refused.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 // initial data, checks, kernels.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 // The kernels that an app brings, compiled once per instruction set and once per back end of devices.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <array>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 /// Marks functions that device kernels call too.
 #if defined(__CUDACC__) || defined(__HIPCC__)

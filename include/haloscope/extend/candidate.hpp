@@ -1,7 +1,7 @@
 // Candidates: choices with everything that follows from them, and their legality.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 // The MPI program that runs, measures and calibrates apps; `haloscope run --program` starts it.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Parameters of an app, which users may set, with type, range, default and help; and the values that were set.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -6,7 +6,7 @@
 // the shared plane, which is therefore never sent, and ghost layers lie beyond it.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <array>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // schedule function.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <algorithm>
 #include <array>

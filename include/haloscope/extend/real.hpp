@@ -1,7 +1,7 @@
 // Scalar types of kernels.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // Reordering of the ranks of a process grid, so that neighbours share nodes and sockets. No MPI.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <compare>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // order of additions differs between numbers of threads, ranks and between schedules.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Kinds of requests: what a program of rank_main() measures besides what is built in.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <mpi.h>
 

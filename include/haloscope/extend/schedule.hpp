@@ -2,7 +2,7 @@
 // MPI.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // Shares of work for a team of threads.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // Properties of communicators that layouts use: Cartesian topology, cells of each rank, nodes and sockets of ranks.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <array>
 #include <string>

@@ -1,7 +1,7 @@
 // Transports: the ways in which messages get to their peers.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Properties of transports that programs, legality and help texts use, without their implementations. No MPI.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <functional>
 #include <map>

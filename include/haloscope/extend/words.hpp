@@ -1,7 +1,7 @@
 // Enumerations whose values users write as words: on the command line, in JSON, in records.
 #pragma once
 
-#include "haloscope/cxx20.hpp"
+#include "haloscope/extend/cxx20.hpp"
 
 #include <string>
 #include <vector>
