@@ -1,5 +1,5 @@
-// Figure `own_app`: the kernels that haloscope_add_app() makes of an app from outside against its plain function, by the
-// app of examples/gray-scott. One time step of two fields on one core, in the cache of a core and in memory.
+// Figure `own_app`: the kernels that haloscope_add_app() makes of an app from outside against its plain function, by
+// the app of examples/gray-scott. One time step of two fields on one core, in the cache of a core and in memory.
 #include "haloscope/extend/app.hpp"
 #include "haloscope/extend/candidate.hpp"
 #include "harness.hpp"

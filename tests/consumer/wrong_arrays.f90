@@ -205,7 +205,7 @@ contains
     if (what == rebind) call halo%open(grid, strategy=every_rank)
     call hand_over(array)
     if (what /= rebind) call halo%open(grid, strategy=every_rank, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'an array is not allocated, or a pointer points to') > 0, trim(text))
+    call expect(stat == 2 .and. index(text, 'an array is not allocated, or a pointer is not') > 0, trim(text))
     call expect(own_rank() == 0 .or. index(text, 'rank 0: ') == 1, trim(text))
     call halo%free()
   end subroutine

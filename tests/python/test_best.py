@@ -247,7 +247,9 @@ def test_the_example_of_the_page_gives_all_ranks_what_python_gives(tmp_path, toy
         f"-I{ROOT / 'include'}",
         f"-I{built / 'generated'}",
     ]
-    libraries = [built / f"lib{name}.a" for name in ("haloscope", "haloscope_apps", "haloscope_core")]
+    libraries = [
+        built / f"lib{name}.a" for name in ("haloscope", "haloscope_apps", "haloscope_model", "haloscope_core")
+    ]
     compiler = shutil.which("mpicxx", path=TOOLS)
     subprocess.run([compiler, *flags, "example.cpp", *libraries, "-o", "example"], cwd=tmp_path, check=True)
     shutil.copy(TOY, tmp_path / "machine.json")

@@ -155,13 +155,18 @@ def judge(rows: Sequence[Measured], fitted: Fit, on_step: Callable[[int], None] 
     return Judged(tuple(sorted(pairs, key=lambda p: order[p.row.key])), dict(left_out.most_common()))
 
 
+def _by_axis(value_of: Callable[[Measured], str]) -> Callable[[Pair], str]:
+    """Return the key of a pair by an axis of its row."""
+    return lambda pair: value_of(pair.row)
+
+
 def grouped(pairs: Sequence[Pair]) -> list[Errors]:
     """Return the errors of all pairs, then by what the predictions are bound by, by strategy and by each axis that
     varies.
     """
     found = [group_errors("all", [p.error for p in pairs])]
     keys: list[tuple[str, Callable[[Pair], str]]] = [("", lambda p: p.regime)]
-    keys += [(f"{axis} ", lambda p, of=AXES[axis]: of(p.row)) for axis in GROUPED]  # type: ignore[misc]  # the default binds the axis
+    keys += [(f"{axis} ", _by_axis(AXES[axis])) for axis in GROUPED]
     keys += [("", lambda p: " ".join(p.row.way))]
     for prefix, key in keys:
         groups: dict[str, list[float]] = defaultdict(list)

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from haloscope.errors import UnavailableError, UsageError, unknown_name
-from haloscope.model.profile import Profile
+
+if TYPE_CHECKING:
+    from haloscope.model.profile import Profile
 
 NONE, AUTO = "none", "auto"  # words for --device beside the names of back ends: the CPU; the first that is here
 
