@@ -11,7 +11,7 @@ test names the rows that it shows by a marker (`@pytest.mark.ids("W8")`) or at t
 - `holds`: assessed as such, a test that names the row passed, and none failed;
 - `weaker`: a test passed, but the tests assert less than the acceptance test, ran at fewer rank counts than it asks
   for, or left out the case that it asks for;
-- `open`: anything else, whatever the assessment says.
+- `open`: anything else, whatever the assessment is.
 
 Skipped and deselected cases do not count as run. An id that no checklist has is an error: no page is written.
 """
@@ -35,7 +35,7 @@ import cards  # found by the line above
 
 FOLDER = Path(__file__).resolve().parent
 STATES = ("holds", "weaker", "open")
-HEADINGS = {"holds": "holds", "weaker": "weaker than it says", "open": "open"}
+HEADINGS = {"holds": "holds", "weaker": "weaker than the claim", "open": "open"}
 STUDIES = {
     "white2011": "White and Dongarra 2011: overlap in 3D advection on hybrid machines. *Equal* means a relative "
     "difference "
@@ -55,20 +55,20 @@ STUDIES = {
     "Rows DC, "
     "DD1, DD3, DF and DH2 need printed data only.",
 }
-INTRODUCTION = """# What the studies' checklists ask for, and what holds
+INTRODUCTION = """# Claims of the studies, and their state
 
 Made by `studies/coverage.py` from `checklist.csv` of each study and a test report; not to be edited.
 
 Each row has an acceptance test. Its tests were read against it:
 
-- **holds**: tests that name the row assert what the acceptance test asks for, and passed.
-- **weaker than it says**: they passed, but assert less; the list below the table says what is missing.
+- **holds**: tests that name the row assert the whole acceptance test, and passed.
+- **weaker than the claim**: they passed, but assert less; the list below the table names the missing part.
 - **open**: nothing shows the row, a test that names it failed, or none of them passed.
 
-*Tests* counts those that passed of those that name the row. *Ranks* are the numbers of MPI ranks at which they ran,
-where the report has any; skipped and deselected cases did not run. A rank count says that a test ran there, not that it
-tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* says whether a card
-took part or only an imitation of one, for rows of which that matters.
+*Tests* counts the tests that passed, of all that name the row. *Ranks* are the numbers of MPI ranks at which they ran,
+where the report has any; skipped and deselected cases did not run. A rank count means that a test ran there, not that
+it tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* shows if a GPU took
+part or only an imitation of one, for rows of which that matters.
 """
 
 

@@ -142,7 +142,7 @@ def test_a_googletest_that_fails_at_one_rank_count_makes_its_rows_open(written):
 def test_a_row_that_asks_for_rank_counts_is_weaker_until_its_tests_ran_on_them(written):
     few = [f"SB1|Poisson.SB1_Jacobi ({n} ranks)|passed" for n in (1, 2, 3)]
     page = written(googletest(*few))
-    assert state(page, "SB1") == "weaker than it says"
+    assert state(page, "SB1") == "weaker than the claim"
     assert reason(page, "SB1") == "Not run on 4, 7, 8 ranks."
     more = [f"SB1|Poisson.SB1_Jacobi ({n} ranks)|passed" for n in (4, 7, 8)]
     assert state(written(googletest(*few, *more)), "SB1") == "holds"
@@ -151,7 +151,7 @@ def test_a_row_that_asks_for_rank_counts_is_weaker_until_its_tests_ran_on_them(w
 def test_a_row_whose_acceptance_case_was_left_out_is_weaker(written):
     case = ROWS["SH2"].case.split("::")[1]
     near, itself = python("test_near", "SH2"), python(case, "SH2").replace("test_a", "test_poisson")
-    assert state(written(near), "SH2") == "weaker than it says"
+    assert state(written(near), "SH2") == "weaker than the claim"
     assert reason(written(near), "SH2") == f"The acceptance case itself, `test_poisson::{case}`, was not run."
     assert state(written(near, itself), "SH2") == "holds"
 
@@ -270,7 +270,7 @@ def test_the_page_in_the_repository_says_what_the_checklists_say():
     for row in ROWS.values():
         title, acceptance, shown = found[row.id][:3]
         assert (title, acceptance) == (row.title, row.acceptance)
-        assert shown in (script.HEADINGS[row.verdict], "weaker than it says", "open"), row.id
+        assert shown in (script.HEADINGS[row.verdict], "weaker than the claim", "open"), row.id
         assert script.STATES.index(row.verdict) <= list(script.HEADINGS.values()).index(shown), row.id
         assert reason(page, row.id).startswith(row.missing) and bool(reason(page, row.id)) == (shown != "holds"), row.id
     assert max(len(cell) for cells in found.values() for cell in cells) < 300

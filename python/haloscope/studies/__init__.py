@@ -11,7 +11,6 @@ recomputes the results of the paper from its published data alone. The package t
 from __future__ import annotations
 
 import csv
-import io
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -63,5 +62,5 @@ def data_of(study: str) -> Traversable:
 
 def published(study: str, table: str) -> list[dict[str, str]]:
     """Return the rows of a published table of a study."""
-    with data_of(study).joinpath(f"{table}.csv").open("rb") as file:
-        return list(csv.DictReader(io.TextIOWrapper(file, newline="")))
+    text = data_of(study).joinpath(f"{table}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines(keepends=True)))
