@@ -229,11 +229,10 @@ const RequestKind& blocks_kind() {
         .serve = [](Session& session, const nlohmann::json& request,
                     const std::string& id) { return run_blocks(session, blocks_request(request, id)); },
         .refuse = [](const nlohmann::json& request) { return (blocks_request(request, ""), std::string()); },
-        .thread_level =
-            [](const nlohmann::json& request) {
-              return blocks_request(request, "").context.variant.cpu_threads > 1 ? MPI_THREAD_MULTIPLE
-                                                                                 : MPI_THREAD_FUNNELED;
-            }};
+        .thread_level = [](const nlohmann::json& request) -> int {
+          return blocks_request(request, "").context.variant.cpu_threads > 1 ? MPI_THREAD_MULTIPLE
+                                                                             : MPI_THREAD_FUNNELED;
+        }};
   }();
   return kind;
 }
