@@ -188,7 +188,8 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
         "-ffp-contract=off",
         "-Iinclude",
         "-Isrc/library",
-        f"-I{BUILD / 'generated'}",
+        "-Isrc/lab",
+        "-Istudies",
         "-Wall",
         "-Werror",
         "-Rpass-analysis=kernel-resource-usage",
@@ -201,7 +202,7 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
         "-x",
         "hip",
         "-c",
-        SOURCES / "hip.hip",
+        BUILD / "hip_code" / "hip.hip",
         "-o",
         tmp_path / "hip.o",
     )
@@ -230,6 +231,6 @@ def test_a_build_with_cuda_and_hip_runs_where_there_is_no_card(tmp_path):
     parts = ["-DHALOSCOPE_RANK=OFF", "-DHALOSCOPE_BENCH=OFF", "-DHALOSCOPE_CUDA=ON", "-DHALOSCOPE_HIP=ON"]
     run(VENV / "cmake", "-S", ROOT, "-B", tmp_path, *options, *parts)
     run(VENV / "cmake", "--build", tmp_path, "--target", "haloscope", "test_device")
-    defined = re.findall(r" T haloscope::device::(\w+)_backend\(\)", run("nm", "-C", tmp_path / "libhaloscope.a"))
+    defined = re.findall(r" T haloscope::device::(\w+)_backend\(\)", run("nm", "-C", tmp_path / "libhaloscope_core.a"))
     assert sorted(defined) == ["cuda", "hip", "host"], "each back end is defined once"
     run(tmp_path / "tests" / "cpp" / "test_device")

@@ -144,14 +144,17 @@ struct QueueBlocks {
 };
 
 inline void add_blocks(Kernels& kernels) {
-  BlocksKernels k;
-  k.pack = [](Stream& stream, const BlocksLaunch& l) { launch(stream, l.count, l.threads, 0, PackBlocks{l}); };
-  k.unpack = [](Stream& stream, const BlocksLaunch& l) { launch(stream, l.count, l.threads, 0, UnpackBlocks{l}); };
-  k.queue = [](Stream& stream, const BlocksLaunch& l, const BlocksQueue& q) {
-    launch_resident(stream, l.count, l.threads, QueueBlocks{l, q});
-  };
-  k.resident = [](int threads) { return most_resident<QueueBlocks>(threads); };
-  kernels.of_guests[blocks_kernels_name] = k;
+  static const BlocksKernels table = [] {
+    BlocksKernels k;
+    k.pack = [](Stream& stream, const BlocksLaunch& l) { launch(stream, l.count, l.threads, 0, PackBlocks{l}); };
+    k.unpack = [](Stream& stream, const BlocksLaunch& l) { launch(stream, l.count, l.threads, 0, UnpackBlocks{l}); };
+    k.queue = [](Stream& stream, const BlocksLaunch& l, const BlocksQueue& q) {
+      launch_resident(stream, l.count, l.threads, QueueBlocks{l, q});
+    };
+    k.resident = [](int threads) { return most_resident<QueueBlocks>(threads); };
+    return k;
+  }();
+  kernels.of_guests.push_back({blocks_kernels_name, &table});
 }
 
 }  // namespace haloscope::device::HALOSCOPE_BACKEND

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "haloscope/device/kernels.hpp"
 #include "haloscope/device/stay.hpp"
+#include "haloscope/error.hpp"
 
 namespace haloscope::device {
 
@@ -90,8 +92,11 @@ struct BlocksKernels {
   int (*resident)(int threads) = nullptr;
 };
 
+/// @throws Error where the back end has none: add_kernels() has not been called for them.
 inline const BlocksKernels& find_blocks_kernels(const Kernels& kernels) {
-  return std::any_cast<const BlocksKernels&>(kernels.of_guests.at(blocks_kernels_name));
+  for (const Kernels::OfGuest& one : kernels.of_guests)
+    if (one.name == std::string(blocks_kernels_name)) return *static_cast<const BlocksKernels*>(one.table);
+  throw Error(Exit::failed, "this device has no kernels of blocks; call blocks_kind() before it is opened");
 }
 
 }  // namespace haloscope::device

@@ -1,10 +1,8 @@
 // The kernels that every back end has, as functions that launch them on a stream. Plain values, no device code.
 #pragma once
 
-#include <any>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -128,7 +126,11 @@ struct Kernels {
   /// Answers the CPU with the clock: writes it to the word in mapped memory, waits for 0 there, writes it again; unless
   /// it has to leave before.
   void (*clock)(Stream&, std::uint64_t* word, const Stay&) = nullptr;
-  std::map<std::string, std::any> of_guests;  ///< tables of kernels that are neither sweeps nor passes, by name
+  struct OfGuest {
+    const char* name;
+    const void* table;  ///< of a type that the guest defines; it lives until the program ends
+  };
+  std::vector<OfGuest> of_guests;  ///< kernels that are neither sweeps nor passes
 };
 
 /// Adds the kernels that the known apps have for a back end.
