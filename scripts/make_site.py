@@ -82,7 +82,7 @@ def moved(page: Path, link: re.Match) -> str:
     if target.is_dir():
         raise SystemExit(f"{page.relative_to(ROOT)}: {link[1]} is a folder, which a site cannot show; link to a file")
     place = os.path.relpath(SOURCE, SOURCE / page.relative_to(ROOT).parent)
-    if target.parent == HEADERS and target.suffix in (".hpp", ".h"):
+    if target.is_relative_to(HEADERS) and target.suffix in (".hpp", ".h"):
         return f"]({place}/reference/{'c' if target.suffix == '.h' else f'cpp-{target.stem}'}.md)"
     if target == ROOT / "README.md":
         return f"]({place}/index.md{link[2] or ''})"
