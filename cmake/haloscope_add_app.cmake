@@ -4,12 +4,10 @@
 # instruction set and chosen at run time) and of devices (DEVICE, compiled once per back end of this build). KERNELS
 # defines `void add_NAME(KernelTable&, const char* isa)` in namespace haloscope::HALOSCOPE_ISA, DEVICE defines
 # `void add_NAME(Kernels&)` in namespace haloscope::device::HALOSCOPE_BACKEND. The constant `haloscope::NAME_kernels`
-# (haloscope/app_kernels.hpp) is made of both, for App::kernels. NAME is a C++ name.
-if(NOT DEFINED haloscope_has_isas)
-  set(haloscope_has_isas ${HALOSCOPE_AVX})
-  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set(haloscope_has_isas OFF)
-  endif()
+# (haloscope/extend/app_kernels.hpp) is made of both, for App::kernels. NAME is a C++ name.
+set(haloscope_has_isas OFF)
+if(HALOSCOPE_AVX AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(haloscope_has_isas ON)
 endif()
 set(haloscope_isas avx512 avx2 baseline)
 set(haloscope_isa_avx512_flags -march=x86-64-v4 -mprefer-vector-width=512)
@@ -45,7 +43,8 @@ function(haloscope_add_kernels name)
   if(arg_KERNELS)
     cmake_path(ABSOLUTE_PATH arg_KERNELS NORMALIZE OUTPUT_VARIABLE header)
     foreach(isa ${haloscope_isas})
-      haloscope_isa_source(${folder}/${isa}.cpp)
+      haloscope_isa_source(${name} ${header} ${isa} ${folder} file)
+      target_sources(${target} PRIVATE ${file})
       string(APPEND declarations "const KernelTable* ${name}_kernels_${isa}();\n")
       string(APPEND isas " {\"${isa}\", ${name}_kernels_${isa}},")
     endforeach()
@@ -75,8 +74,9 @@ const AppKernels @name@_kernels{{{@isas@}}, {{@backends@}}};
   endif()
 endfunction()
 
-# One translation unit of an app's kernels of the CPU. (Called by haloscope_add_app() alone.)
-function(haloscope_isa_source file)
+# Writes the translation unit of an app's kernels of the CPU for one instruction set into a folder.
+function(haloscope_isa_source name header isa folder result)
+  set(file ${folder}/${isa}.cpp)
   set(has "${haloscope_isa_${isa}_has}")
   file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
 // The kernels of @name@ for instruction set @isa@.
@@ -104,8 +104,12 @@ const KernelTable* @name@_kernels_@isa@() { return nullptr; }
 }  // namespace haloscope
 #endif
 ]])
-  target_sources(${target} PRIVATE ${file})
-  set_source_files_properties(${file} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  haloscope_compile_for_isa(${isa} ${file})
+  set(${result} ${file} PARENT_SCOPE)
+endfunction()
+
+# Compiles a source of the calling folder for an instruction set.
+function(haloscope_compile_for_isa isa file)
   if(haloscope_has_isas)
     set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${haloscope_isa_${isa}_flags}")
   endif()
