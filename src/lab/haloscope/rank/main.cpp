@@ -197,25 +197,30 @@ std::vector<Line> read_requests(const Arguments& a) {
   return {line};
 }
 
+/// Calls f(kind, request) for each request; one that is not valid is reported when it runs.
+template <class F>
+void for_each_valid(const std::vector<Line>& lines, const F& f) {
+  for (const Line& line : lines) try {
+      if (line.fault.empty()) f(find_request_kind(line.kind), line.request);
+    } catch (const std::exception&) {
+    }
+}
+
 /// The highest thread level of MPI that a request needs.
 int thread_level(const std::vector<Line>& lines) {
   int level = MPI_THREAD_FUNNELED;
-  for (const Line& line : lines) try {
-      const RequestKind* kind = line.fault.empty() ? &find_request_kind(line.kind) : nullptr;
-      if (kind != nullptr && kind->thread_level != nullptr) level = std::max(level, kind->thread_level(line.request));
-    } catch (const std::exception&) {  // reported when the request runs
-    }
+  for_each_valid(lines, [&](const RequestKind& kind, const Json& request) {
+    if (kind.thread_level != nullptr) level = std::max(level, kind.thread_level(request));
+  });
   return level;
 }
 
 /// Seconds that the requests take at least, as far as they specify it.
 double planned_seconds(const std::vector<Line>& lines) {
   double sum = 0;
-  for (const Line& line : lines) try {
-      const RequestKind* kind = line.fault.empty() ? &find_request_kind(line.kind) : nullptr;
-      if (kind != nullptr && kind->least_seconds != nullptr) sum += kind->least_seconds(line.request);
-    } catch (const std::exception&) {  // reported when the request runs
-    }
+  for_each_valid(lines, [&](const RequestKind& kind, const Json& request) {
+    if (kind.least_seconds != nullptr) sum += kind.least_seconds(request);
+  });
   return sum;
 }
 
