@@ -17,18 +17,19 @@ from test_predict import ask
 from test_simulate import both
 from toy import TOY, changed
 
+PIPELINE = {
+    "app": "poisson2d",
+    "form": "gauss-seidel",
+    "cells": (519, 519),
+    "periodic": (False, False),
+    "ranks": 4,
+    "schedule": "pipeline",
+    "process_grid": "slabs",
+}
+
 
 def test_a_pipeline_runs_all_ranks_side_by_side(toy):
-    choice = {
-        "app": "poisson2d",
-        "form": "gauss-seidel",
-        "cells": (519, 519),
-        "periodic": (False, False),
-        "ranks": 4,
-        "schedule": "pipeline",
-        "process_grid": "slabs",
-    }
-    found = ask(toy, **choice)
+    found = ask(toy, **PIPELINE)
     assert found.terms["compute"] == pytest.approx(130 * 519 * 4e-9, rel=0.01)
     assert found.time_s < 1.2 * found.terms["compute"]
     assert found.classes == 4
@@ -39,43 +40,17 @@ def test_a_pipeline_has_an_interval_too(toy):
         row = data["kernels"]["poisson2d/gauss-seidel/f64"]["4"][0]
         row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
 
-    choice = bridge.Choice(
-        app="poisson2d",
-        form="gauss-seidel",
-        cells=(519, 519),
-        periodic=(False, False),
-        ranks=4,
-        schedule="pipeline",
-        process_grid="slabs",
-    )
-    found = model.predict(choice, changed(toy, wide), samples=200)
+    found = model.predict(bridge.Choice(**PIPELINE), changed(toy, wide), samples=200)
     assert found.interval[1] / found.time_s == pytest.approx(1.1, rel=0.03)
 
 
 def test_a_pipeline_agrees_with_its_prediction(toy):
-    choice = {
-        "app": "poisson2d",
-        "form": "gauss-seidel",
-        "cells": (519, 519),
-        "periodic": (False, False),
-        "ranks": 4,
-        "schedule": "pipeline",
-        "process_grid": "slabs",
-    }
-    simulated, predicted = both(toy, simulate.SimulationOptions(steps=40), **choice)
+    simulated, predicted = both(toy, simulate.SimulationOptions(steps=40), **PIPELINE)
     assert simulated.time_s == pytest.approx(predicted.time_s, rel=0.01)
 
 
 def test_a_pipeline_comes_in_programs_of_its_own():
-    choice = bridge.Choice(
-        app="poisson2d",
-        form="gauss-seidel",
-        cells=(31, 31),
-        periodic=(False, False),
-        ranks=2,
-        schedule="pipeline",
-        process_grid="slabs",
-    )
+    choice = bridge.Choice(**PIPELINE | {"cells": (31, 31), "ranks": 2})
     plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     options = bridge.schedule_options(choice)
     made = {
