@@ -300,7 +300,7 @@ def slow_streams(monkeypatch):
     from haloscope.bridge import build
 
     def slow(most_us: float) -> None:
-        monkeypatch.setattr(build, "_own_program", build.rank_program().parent / "tests" / "cpp" / "rank_with_faults")
+        monkeypatch.setattr(build, "_own_program", build.rank_program().parent / "tests" / "rank_with_faults")
         monkeypatch.setenv("HALOSCOPE_TEST_DEVICE", f"delay_us={most_us}")
 
     return slow

@@ -237,7 +237,7 @@ class Session:
             "MPI4PY_LIBMPI": str(mpi_library()),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), str(packages())]),
         }
-        words = [self.programs.mpiexec, "-n", "2", sys.executable, ROOT / "tests/python/ranks/card_exchanges.py"]
+        words = [self.programs.mpiexec, "-n", "2", sys.executable, ROOT / "tests/bindings/ranks/card_exchanges.py"]
         self.test(name, words, ranks.environment | there)
 
     def test(self, name: str, words: Sequence[str | Path], environment: dict[str, str]) -> None:

@@ -38,7 +38,7 @@ MOVABLE = [
 CARRIED = {
     "bench_gpu": "bench/bench_gpu",
     "haloscope-rank": "haloscope-rank",
-    "test_device": "tests/cpp/test_device",
+    "test_device": "tests/test_device",
     "haloscope_bridge": "libhaloscope_bridge.so",
     "haloscope_exchange": "libhaloscope_exchange.so",
 }
@@ -219,7 +219,7 @@ def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: P
             Path(given) / "bench" / "bench_gpu",
             Path(given) / "haloscope-rank",
             shutil.which("mpiexec") or mpiexec(CARRY),
-            **tests_in(Path(given), "tests/cpp"),
+            **tests_in(Path(given), "tests"),
         )
         check_device(ask_device(programs.kernels, device, mark, deadline), deadline)
         return programs

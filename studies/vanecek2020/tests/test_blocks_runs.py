@@ -76,7 +76,7 @@ def run(
 
 
 def faulty_program() -> Path:
-    return Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "cpp" / "rank_with_faults"
+    return Path(os.environ["HALOSCOPE_BUILD"]) / "tests" / "rank_with_faults"
 
 
 @pytest.mark.ids("NX1", "NC9")

@@ -1,0 +1,116 @@
+"""What is built and installed looks for its libraries in safe places, and names no folder of the build."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import elf
+from haloscope.bridge import build
+from haloscope.measure import launch
+from paths import ROOT
+
+BUILD = build.library().parent
+WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("", "empty"),
+        (".", "relative"),
+        ("lib", "relative"),
+        ("../lib", "relative"),
+        ("$ORIGINlib", "relative"),
+        ("$ORIGIN/../open/later", "anyone may write"),
+        ("$ORIGIN/../closed/later", ""),
+        ("$ORIGIN", ""),
+    ],
+)
+def test_entries_of_run_paths_that_others_can_use_are_found(tmp_path, entry, why):
+    for name, mode in (("open", 0o777), ("closed", 0o755), ("bin", 0o755)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(mode)
+    found = elf.fault(tmp_path / "bin" / "program", entry)
+    assert why in found and bool(found) == bool(why)
+
+
+def test_run_paths_of_the_build_have_no_empty_relative_or_writable_entry():
+    assert elf.faults_of(BUILD) == []
+
+
+def test_run_paths_of_what_is_installed_have_no_empty_relative_or_writable_entry(prefix):
+    assert elf.faults_of(prefix) == []
+
+
+def test_a_library_in_the_current_folder_is_not_loaded(tmp_path):
+    """With the name of one that programs need, and nothing in it."""
+    subprocess.run(["g++", "-shared", "-x", "c++", "/dev/null", "-o", tmp_path / "libgomp.so.1"], check=True)
+    done = subprocess.run([build.rank_program(), "--help"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_installed_names_no_folder_of_the_build(prefix):
+    """But for the MPI, which may lie in the checkout."""
+    mpi = str(launch.mpiexec().resolve().parents[1]).encode()
+    named = []
+    for file in (path for path in prefix.rglob("*") if path.is_file()):
+        text = file.read_bytes().replace(mpi, b"")
+        named += [file for place in (ROOT, BUILD) if str(place).encode() in text]
+    assert named == []
+
+
+def built_by(*targets: str) -> set[str]:
+    """Return the names of all files that Ninja makes or reads for some targets."""
+    ninja = Path(sys.executable).parent / "ninja"  # set-up's: ninja 1.11 leaves out what other rules make
+    said = subprocess.run(
+        [ninja, "-C", BUILD, "-t", "inputs", *targets], check=True, capture_output=True, text=True
+    ).stdout
+    return {Path(line).name for line in said.splitlines()}
+
+
+@pytest.mark.skipif(not (BUILD / "build.ninja").exists(), reason="not a build by Ninja")
+def test_all_that_is_installed_is_built_by_make_demo_and_of_a_wheel_by_its_targets(prefix, tmp_path):
+    makefile = (ROOT / "Makefile").read_text()
+    target = re.search(r"^programs:.*\n.*--target (\S+) --", makefile, re.MULTILINE)[1]
+    assert {path.name for path in binaries(prefix)} <= built_by(target)
+    for component in WHEEL["install"]["components"]:
+        words = ["--install", BUILD, "--prefix", tmp_path, "--component", component]
+        subprocess.run([Path(sys.executable).parent / "cmake", *words], check=True, stdout=subprocess.DEVNULL)
+    found = {path.name for path in binaries(tmp_path)}
+    assert {"haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so", "libhaloscope_exchange.so"} <= found
+    assert found <= built_by(*WHEEL["build"]["targets"])
+    assert not list(tmp_path.rglob("*.a"))
+
+
+def binaries(folder: Path) -> list[Path]:
+    return [*elf.files_of(folder), *folder.rglob("*.a")]
+
+
+def test_licences_of_what_is_compiled_in_are_installed(prefix):
+    found = {path.name for path in (prefix / "share" / "licenses" / "haloscope").iterdir()}
+    assert found == {"LICENSE", *(path.name for path in (ROOT / "licenses").iterdir())}
+    packages = set(re.findall(r"find_package\((\w+)", (ROOT / "CMakeLists.txt").read_text())) - {
+        "MPI",
+        "Threads",
+        "OpenMP",
+    }
+    assert {f"{name.replace('_', '-')}.txt" for name in packages} <= found
+
+
+@pytest.mark.parametrize("name", ["haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so"])
+def test_what_is_not_timed_is_hardened(prefix, name):
+    (file,) = [path for path in elf.files_of(prefix) if path.name == name]
+    said = subprocess.run(["readelf", "-dlW", file], check=True, capture_output=True, text=True).stdout
+    assert "GNU_RELRO" in said and re.search(r"BIND_NOW|FLAGS_1.*NOW", said)
+    assert not re.search(r"GNU_STACK.*RWE", said)
+    if name == "libhaloscope_bridge.so" and BUILD.name == "release":
+        symbols = subprocess.run(
+            ["readelf", "--dyn-syms", "-W", file], check=True, capture_output=True, text=True
+        ).stdout
+        assert "__stack_chk_fail" in symbols
