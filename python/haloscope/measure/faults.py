@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import signal
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -139,8 +139,21 @@ def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | No
         waiting = [s for s in board if s.waiting_for is not None]
         if waiting:  # hydra sometimes fails itself when a rank dies; the board still shows which rank others awaited
             return _fault(board, _first_dead(board, waiting[0]), "died or was killed")
-        return Fault(f"mpiexec ended with code {returncode} and named no rank; its last words: {_last_words(log)}")
+        last = f"mpiexec ended with code {returncode} and named no rank; its last words: {_last_words(log)}"
+        return _last_behind(board, last) if returncode > 0 else Fault(last)
     return None
+
+
+def _last_behind(board: list[Slot], last: str) -> Fault:
+    """Return the rank furthest behind where neither mpiexec nor a waiting rank shows which one died first."""
+    begun = [slot for slot in board if slot.pid > 0 and slot.phase != "done"]
+    if not begun:
+        return Fault(last)
+    culprit = min(begun, key=lambda slot: (slot.order, slot.step, slot.heartbeat))
+    level = [slot for slot in begun if slot != culprit and (slot.order, slot.step) == (culprit.order, culprit.step)]
+    others = "".join(f"; rank {s.rank} (process {s.pid}) {s.place()} may have been the first" for s in level[:4])
+    fault = _fault(board, culprit, "died or was killed")
+    return replace(fault, reason=f"{fault.reason}{others} ({last})")
 
 
 def _killed(board: list[Slot], text: str) -> tuple[Slot | None, int]:

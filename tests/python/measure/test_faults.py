@@ -432,6 +432,15 @@ def test_a_rank_that_hydra_ended_itself_is_not_taken_for_the_one_that_died(tmp_p
     assert faults.diagnose(waiting, ["[mpiexec@host] main: callback returned error status"], 255).rank == 1
 
 
+def test_the_rank_furthest_behind_is_named_where_nothing_is_printed_and_no_rank_waits(tmp_path):
+    behind = faults.diagnose(board(tmp_path / "b", (11, 8, 9, 0, -1), (12, 4, 7, 0, -1)), [], 9)
+    assert behind.rank == 1 and behind.reason.startswith("rank 1 (process 12) died or was killed in phase send of step")
+    level = faults.diagnose(board(tmp_path / "c", (11, 8, 7, 0, -1), (12, 4, 7, 0, -1)), [], 9)
+    assert level.rank == 0 and "rank 1 (process 12) in phase send of step 7 may have been the first" in level.reason
+    assert "mpiexec ended with code 9" in level.reason
+    assert faults.diagnose(board(tmp_path / "d", (11, 8, 7, 0, -1)), [], -9).rank is None  # mpiexec itself was killed
+
+
 def test_an_orderly_end_is_no_fault(tmp_path):
     slots = board(tmp_path / "b", (11, 103, 7, 0, -1))
     assert faults.diagnose(slots, ["haloscope: no such thing"], 2) is None
