@@ -83,9 +83,9 @@ struct Line {
 
 /// The pipelined Gauss-Seidel method's traffic: in iteration k a rank needs its predecessor's last line of iteration k
 /// and its successor's first line of iteration k - 1. Lines carry the number of their iteration.
-class Pipeline {
+class LinePipeline {
  public:
-  explicit Pipeline(const Case& c) : rig_(c), delays_(5) {
+  explicit LinePipeline(const Case& c) : rig_(c), delays_(5) {
     const std::int64_t n = rig_.plan.cells[1];
     for (int id = 0; id < static_cast<int>(rig_.plan.messages.size()); ++id) {
       const Message& m = rig_.plan.messages[static_cast<std::size_t>(id)];
@@ -149,7 +149,7 @@ TEST(RmaPipeline, SC4_SC8_SC9_SingleMessagesCarryTheLineOfTheirIteration) {
       contiguous = !contiguous;
       if (!contiguous) c.spec.quantities.push_back({"v", 4, ScalarType::real, Centring::cell});  // packed
       SCOPED_TRACE(describe(c));
-      Pipeline(c).run(8);
+      LinePipeline(c).run(8);
     }
 }
 
