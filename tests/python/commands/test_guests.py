@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from made_up_study import GUESTS
+from paths import TESTS
 
 NONE = "from importlib import metadata; metadata.entry_points = lambda **_: (); "
 SHORT = ("--steps", "2", "--repetitions", "1", "--warmup", "0", "--launches", "1", "--output", "r.jsonl")
@@ -23,7 +24,7 @@ def ended(folder: Path, *words: str, before: str = "") -> subprocess.CompletedPr
 @pytest.fixture
 def installed(tmp_path):
     """Return a folder with a distribution of a study, a subcommand and a flag, and one of a broken subcommand."""
-    source = Path(__file__).with_name("made_up_study.py").read_text()
+    source = (TESTS / "support" / "made_up_study.py").read_text()
     (tmp_path / "made_up_study.py").write_text(source)
     texts = {
         "made_up": "".join(
