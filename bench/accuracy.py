@@ -79,7 +79,7 @@ def held_out(quick: bool = False) -> Iterator[Request]:
                     substeps=substeps,
                 )
                 if not bridge.illegal(choice):
-                    yield Request(choice, **SETTINGS)
+                    yield Request.of(choice, **SETTINGS)
 
 
 def calibrated(quick: bool) -> Path:

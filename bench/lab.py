@@ -88,7 +88,7 @@ def of_map() -> Iterator[Request]:
                 schedule=schedule,
                 depth=depth,
             )
-            yield Request(choice, seconds=0.05, repetitions=2)
+            yield Request.of(choice, seconds=0.05, repetitions=2)
 
 
 def program() -> Path:
@@ -122,7 +122,7 @@ def held_out() -> Iterator[Request]:
                     depth=depth,
                 )
                 if not bridge.illegal(choice):
-                    yield Request(choice, seconds=0.05, repetitions=2)
+                    yield Request.of(choice, seconds=0.05, repetitions=2)
 
 
 def campaign(asked: Iterator[Request], file: Path, what: str) -> Campaign:

@@ -36,7 +36,7 @@ def command():
 def plan(options: Options) -> Space:
     """One run for each size."""
     choices = [bridge.Choice("laplace2d", (side, side), ranks=options.ranks) for side in options.sizes]
-    return Space([Request(choice, **options.settings()) for choice in choices])
+    return Space([Request.of(choice, **options.settings()) for choice in choices])
 
 
 def report(found: list[dict], options, output: Path | None = None) -> Report | str | None:

@@ -46,7 +46,7 @@ class Length:
 
     def of(self, request: Request) -> Request:
         """Return a request that is measured for this length."""
-        return dataclasses.replace(request, seconds=self.seconds, repetitions=self.repetitions, warmup=1)
+        return request.measured(seconds=self.seconds, repetitions=self.repetitions, warmup=1)
 
 
 MORE = "-more-"  # in the names of launches that repeat a round
@@ -373,4 +373,4 @@ def default_of(request: Request) -> Request | None:
     plain = dataclasses.replace(choice, **DEFAULT | {"strategy": strategy}, stage_strategies=(), memory="own")
     plain = space.normal(plain)
     verify = min(request.verify, 3)  # two whole exchanges and one more step, as for all others
-    return None if bridge.illegal(plain) else dataclasses.replace(request, choice=plain, verify=verify)
+    return None if bridge.illegal(plain) else request.with_choice(plain).measured(verify=verify)

@@ -51,12 +51,7 @@ class Choice(ChoiceFields):
 
     def to_json(self) -> dict:
         """Return the fields that are not their defaults, and the strategy, as a record's request has them."""
-        found: dict = {"app": self.app, "cells": list(self.cells), "strategy": self.strategy}
-        for name, usual in _DEFAULTS.items():
-            value = getattr(self, name)
-            if value != usual and name not in found:
-                found[name] = dict(value) if name in _PAIRS else list(value) if isinstance(value, tuple) else value
-        return found
+        return _document({name: _document_value(name, getattr(self, name)) for name in _DEFAULTS})
 
     @classmethod
     def from_json(cls, request: Mapping) -> Choice:
@@ -69,6 +64,21 @@ class Choice(ChoiceFields):
 
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Choice)}
 _PAIRS = ("stage_strategies", "set")
+
+
+def _document_value(name: str, value: Any) -> Any:
+    if name in _PAIRS:
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+_DOCUMENT_DEFAULTS = {name: _document_value(name, value) for name, value in _DEFAULTS.items()}
+
+
+def _document(fields: Mapping[str, Any]) -> dict:
+    """Return the fields that are not at their defaults, and app, cells and strategy."""
+    always = {name: fields.get(name, _DOCUMENT_DEFAULTS[name]) for name in ("app", "cells", "strategy")}
+    return always | {name: value for name, value in fields.items() if value != _DOCUMENT_DEFAULTS[name]}
 
 
 def _frozen(value: Any) -> Any:
@@ -126,13 +136,13 @@ def normal(choice: Choice) -> Choice:
     return dataclasses.replace(choice, **changes)
 
 
-def product(app: str, axes: Mapping[str, Sequence]) -> Iterator[tuple[Choice, str]]:
-    """Yield the cross product of the values of fields, the last one fastest: each choice without fields that have no
-    effect on it, and why it cannot run, "" where it can.
+def product(app: str, axes: Mapping[str, Sequence]) -> Iterator[tuple[dict, str]]:
+    """Yield the cross product of the values of fields, the last one fastest: for each choice the document that a
+    request of it begins with, without fields that have no effect, and why it cannot run, "" where it can.
     """
-    listed = [(name, [dict(v) if name in _PAIRS else v for v in values]) for name, values in axes.items()]
-    points = capi.answer("hs_expand", {"choice": {"app": app}, "axes": listed})
-    for values, point in zip(itertools.product(*axes.values()), points, strict=True):
+    listed = {name: [_document_value(name, value) for value in values] for name, values in axes.items()}
+    points = capi.answer("hs_expand", {"choice": {"app": app}, "axes": list(listed.items())})
+    for values, point in zip(itertools.product(*listed.values()), points, strict=True):
         effective = axes if point["choice"] is None else point["choice"].keys() | {"set"}
-        given = {name: value for name, value in zip(axes, values, strict=True) if name in effective}
-        yield Choice(app=app, **given), point["reason"]
+        specified = {name: value for name, value in zip(axes, values, strict=True) if name in effective}
+        yield _document({"app": app, **specified}), point["reason"]

@@ -132,7 +132,9 @@ class Point:
     @property
     def id(self) -> str:
         """A readable name, independent of how long it is measured."""
-        return f"calibrate,{self.part},{name_of(self.choice)}" + (f",fields={self.fields}" if self.fields > 1 else "")
+        return f"calibrate,{self.part},{name_of(self.choice.to_json())}" + (
+            f",fields={self.fields}" if self.fields > 1 else ""
+        )
 
     def request(self) -> dict:
         """Return the request as its record holds it."""
@@ -169,7 +171,7 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
         if isinstance(point, Point):
             found.append(dataclasses.replace(point, **how))
         else:
-            found.append(Request(point, **whole) if isinstance(point, Choice) else point)
+            found.append(Request.of(point, **whole) if isinstance(point, Choice) else point)
     return found
 
 

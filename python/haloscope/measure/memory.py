@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from haloscope import bridge
@@ -52,8 +51,9 @@ def copies(request: Request) -> int:
     Fields on a card take none, but where the host computes walls around them; memory of an imitated device is the
     host's. Verification of a result has separate fields, in the host's memory.
     """
-    choice = request.choice
-    return (not bridge.messages_on_device(choice)) + (choice.device == "host") + bool(request.verify)
+    device: str = request.document.get("device", "")
+    on_host = not device or not bridge.messages_on_device(request.choice)
+    return on_host + (device == "host") + bool(request.verify)
 
 
 def needed_bytes(request: Request) -> int:
@@ -78,7 +78,7 @@ def refusal(request: Request, free: int) -> str:
 
 def _unverified(request: Request, free: int) -> str:
     """Return the advice not to verify, where the fields then fit; "" else."""
-    needed = needed_bytes(replace(request, verify=0))
+    needed = needed_bytes(request.measured(verify=0))
     if not request.verify or needed > free:
         return ""
     return f", or --verify 0, which needs {_size(needed) if needed else 'none'}"
@@ -97,9 +97,9 @@ def set_aside(space: Space[Request]) -> Space[Request]:
 
 def _stored_alike(requests: Iterable[Request]) -> Iterable[list[Request]]:
     """Return requests in groups whose fields take equally many bytes."""
-    groups: dict[tuple, list[Request]] = defaultdict(list)
+    groups: dict[str, list[Request]] = defaultdict(list)
     for request in requests:
-        groups[tuple(getattr(request.choice, name) for name in STORED_BY)].append(request)
+        groups[repr([request.document.get(name) for name in STORED_BY])].append(request)
     return groups.values()
 
 

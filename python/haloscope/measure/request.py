@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -51,80 +51,112 @@ class Measurable(records.Requested, Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """A choice, and the settings to measure it with: the fields of measure.def.
+    """A choice, and the settings to measure it with, as the document that the ranks receive and the record holds.
 
-    steps per repetition, or as many as last `seconds` (> 0). verify: steps to compare with `reference`, 0 = none.
-    trace: file for one, "" = none.
+    document: app, cells and strategy, and the other fields of choice.def and measure.def that are not at their
+    defaults.
     """
 
-    choice: Choice
-    steps: int = 100
-    seconds: float = 0.0
-    repetitions: int = 5
-    warmup: int = 1
-    verify: int = 0
-    timers: bool = True
-    events: bool = False
-    timeline: bool = False
-    trace: str = ""
+    document: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, choice: Choice, **settings: Any) -> Request:
+        """Return the request of a choice. settings: SETTINGS, by name."""
+        return cls(choice.to_json()).measured(**settings)
+
+    @classmethod
+    def from_json(cls, request: Mapping) -> Request:
+        """Return the request of a record, whose other fields are ignored."""
+        return cls.of(Choice.from_json(request), **{n: request[n] for n in SETTINGS if request.get(n) is not None})
+
+    def measured(self, **settings: Any) -> Request:
+        """Return the request with other settings."""
+        fields = {**self.document, **settings}
+        return Request({name: value for name, value in fields.items() if value != SETTINGS.get(name)})
+
+    def with_choice(self, choice: Choice) -> Request:
+        """Return the request of another choice with the same settings."""
+        return Request(choice.to_json() | {name: self.document[name] for name in SETTINGS if name in self.document})
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @functools.cached_property
+    def choice(self) -> Choice:
+        """The choice of the document."""
+        return Choice.from_json(self.document)
 
     @property
     def ranks(self) -> int:
         """The ranks of the choice."""
-        return self.choice.ranks
+        return int(self.document.get("ranks", Choice.ranks))
 
     @property
     def threads(self) -> int:
         """The threads of each rank."""
-        return self.choice.threads
+        return int(self.document.get("threads", Choice.threads))
 
     @property
     def strategies(self) -> tuple[str, ...]:
         """The strategies of all stages."""
-        return (self.choice.strategy, *(strategy for _, strategy in self.choice.stage_strategies))
+        return (self.document["strategy"], *self.document.get("stage_strategies", {}).values())
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a setting, one of SETTINGS."""
+        if name in SETTINGS:
+            return self.document.get(name, SETTINGS[name])
+        raise AttributeError(f"a request has no '{name}'; settings are {', '.join(SETTINGS)}")
 
     @functools.cached_property
     def id(self) -> str:
         """A readable name, the same for the same work in any launch, independent of how long it is measured."""
-        return name_of(self.choice)
+        return name_of(self.document)
 
-    def request(self) -> dict:
-        """Return the request as its record holds it: the fields that are not at their defaults."""
-        found = self.choice.to_json()
-        return found | {name: getattr(self, name) for name in _SETTINGS if getattr(self, name) != _SETTINGS[name]}
+    def request(self) -> Mapping[str, Any]:
+        """Return the request as its record holds it."""
+        return self.document
 
     def line(self) -> dict:
         """Return the line of a requests file that makes the ranks measure this."""
-        return {"kind": KIND, "id": self.id, "request": self.request()}
-
-    @classmethod
-    def from_json(cls, request: Mapping) -> Request:
-        """Return the request of a record."""
-        settings = {name: request[name] for name in _SETTINGS if request.get(name) is not None}
-        return cls(Choice.from_json(request), **settings)
+        return {"kind": KIND, "id": self.id, "request": self.document}
 
 
-_SETTINGS = {f.name: f.default for f in dataclasses.fields(Request) if f.name != "choice"}
+# The settings of measure.def and their defaults. steps: of a repetition, or enough of them for `seconds` (> 0).
+SETTINGS: Mapping[str, Any] = {
+    "steps": 100,
+    "seconds": 0.0,
+    "repetitions": 5,
+    "warmup": 1,
+    "verify": 0,
+    "timers": True,
+    "events": False,
+    "timeline": False,
+    "trace": "",
+}
 
 
-def name_of(choice: Choice) -> str:
-    """Return a readable name of a choice: the everyday fields, then those that are not at their defaults."""
+_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Choice)}
+
+
+def name_of(document: Mapping[str, Any]) -> str:
+    """Return a readable name of a choice's document: the everyday fields, then those that are not at their defaults."""
+    fields = {**_DEFAULTS, **document}
     parts = [
-        choice.app,
-        choice.shape,
-        f"r{choice.ranks}",
-        f"t{choice.threads}",
-        choice.schedule,
-        choice.strategy,
-        f"d{choice.depth}",
+        fields["app"],
+        "x".join(map(str, fields["cells"])),
+        f"r{fields['ranks']}",
+        f"t{fields['threads']}",
+        fields["schedule"],
+        fields["strategy"],
+        f"d{fields['depth']}",
     ]
-    parts += [choice.substeps] * (choice.depth > 1) + [choice.real, choice.form, choice.process_grid]
-    parts += [choice.sharing] * (choice.sharing != Choice.sharing) + [choice.isa]
+    parts += [fields["substeps"]] * (fields["depth"] > 1) + [fields["real"], fields["form"], fields["process_grid"]]
+    parts += [fields["sharing"]] * (fields["sharing"] != Choice.sharing) + [fields["isa"]]
     for field in _further_fields():
-        value = getattr(choice, field.name)
-        if value != getattr(Choice, field.name):
+        if field.name in document:
+            value = document[field.name]
             parts.append(field.name if value is True else f"{field.name}={_text(field, value)}")
-    return ",".join(filter(None, parts + [f"{name}={_text(None, value)}" for name, value in choice.set]))
+    return ",".join(filter(None, parts + [f"{name}={_text(None, v)}" for name, v in dict(fields["set"]).items()]))
 
 
 @functools.cache
@@ -136,13 +168,13 @@ def _text(field: bridge.Field | None, value: Any) -> str:
     if field and field.type == "dimensions":
         return letters(value)
     if field and field.type == "stage-strategies":
-        return ";".join(f"{stage}={strategy}" for stage, strategy in value)
+        return ";".join(f"{stage}={strategy}" for stage, strategy in dict(value).items())
     if isinstance(value, bool):
         return "on" if value else "off"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-def letters(periodic: tuple[bool, ...]) -> str:
+def letters(periodic: Sequence[bool]) -> str:
     """Return flags of dimensions as users write them: xyz, xy, ..., none."""
     return "".join(letter for letter, on in zip("xyz", periodic, strict=False) if on) or "none"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from haloscope import bridge
@@ -46,16 +46,17 @@ def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] |
     """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their
     reason.
 
-    axes maps fields of Choice to the values to try; settings: fields of Request.
+    axes maps fields of Choice to the values to try; settings: of request.SETTINGS.
     """
     space: Space[Request] = Space()
-    seen: set[Choice] = set()
-    for choice, refused in bridge.product(app, axes):
-        if choice in seen:
+    seen: set[str] = set()
+    own_refusal = bridge.refusal_of(app)
+    for document, refused in bridge.product(app, axes):
+        request = Request(document).measured(**(settings or {}))
+        if request.id in seen:
             continue
-        seen.add(choice)
-        request = Request(choice, **(settings or {}))
-        if reason := refused or bridge.own_refusal(choice):
+        seen.add(request.id)
+        if reason := refused or (own_refusal(request.choice) if own_refusal else ""):
             space.refused.append((request, reason))
         else:
             space.requests.append(request)
@@ -75,7 +76,10 @@ def with_verification(space: Space[Request], steps: int | None) -> Space[Request
 
     None: 2 x depth + 1 steps, which hold two whole exchanges and a last, shorter round.
     """
-    space.requests = [replace(r, verify=2 * r.choice.depth + 1 if steps is None else steps) for r in space.requests]
+    depth = Choice.depth
+    space.requests = [
+        r.measured(verify=2 * r.document.get("depth", depth) + 1 if steps is None else steps) for r in space.requests
+    ]
     return space
 
 

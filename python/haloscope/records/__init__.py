@@ -38,7 +38,7 @@ class Requested(Protocol):
     def id(self) -> str:
         """Its readable name."""
 
-    def request(self) -> dict:
+    def request(self) -> Mapping[str, Any]:
         """Return the request as its record holds it."""
 
 

@@ -212,7 +212,7 @@ def sent(platform: Platform, place: Path, request: Request, exchanges: int = 1) 
 
 def timed(request: Request, steps: int) -> Request:
     """Return a request for `steps` steps once, without warm-up or check."""
-    return replace(request, steps=steps, seconds=0.0, repetitions=1, warmup=0, verify=0, timers=False)
+    return request.measured(steps=steps, seconds=0.0, repetitions=1, warmup=0, verify=0, timers=False)
 
 
 # ---- comparing -------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_a_pipeline_has_no_default_to_tune_from():
     choice = bridge.Choice(
         "poisson2d", (64, 64), form="gauss-seidel", ranks=2, schedule="pipeline", process_grid="slabs"
     )
-    assert tune.default_of(Request(choice)) is None
+    assert tune.default_of(Request.of(choice)) is None
 
 
 def test_a_flag_of_the_study_is_a_parameter_to_other_commands(haloscope):

@@ -29,7 +29,7 @@ SHORT = (model.Length(0.01, 2), model.Length(0.02, 2), model.Length(0.04, 2))
 
 def candidates(count: int) -> list[Request]:
     """Distinct requests; the trials treat all alike."""
-    return [Request(bridge.Choice("laplace2d", (64, 64), ranks=2, depth=1 + n)) for n in range(count)]
+    return [Request.of(bridge.Choice("laplace2d", (64, 64), ranks=2, depth=1 + n)) for n in range(count)]
 
 
 class Machine:
@@ -245,7 +245,7 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 
     command = launch.Job.command
     monkeypatch.setattr(launch.Job, "command", lambda job, folder: [*command(job, folder)[:-2], *stuck(job, folder)])
-    request = Request(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.01, repetitions=2)
+    request = Request.of(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.01, repetitions=2)
     record = isolated.Isolated(tmp_path / "t.jsonl", timeout_s=1.5).once(request, "round-1")
     assert record["kind"] == "failed" and "1.5 s" in record["reason"]
     assert record["tuning"]["wall_s"] > 1.5
@@ -255,7 +255,7 @@ def test_a_launch_that_hangs_is_ended_and_recorded(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_a_launch_that_takes_long_is_reported_and_not_ended_by_default(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HALOSCOPE_PATIENCE", "0.05")  # it lasts longer than one look at the ranks
-    request = Request(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
+    request = Request.of(bridge.Choice("laplace2d", (64, 64), ranks=2), seconds=0.5, repetitions=2)
     measurer = isolated.Isolated(tmp_path / "t.jsonl")
     assert measurer.timeout_s == math.inf
     assert measurer.once(request, "round-1")["kind"] == "measurement"
@@ -321,7 +321,7 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
         substeps="shrink",
         tiles=4,
     )
-    plain = model.default_of(Request(choice, verify=9))
+    plain = model.default_of(Request.of(choice, verify=9))
     assert model.is_default(plain) and plain.verify == 3
     assert (plain.choice.substeps, plain.choice.tiles, plain.choice.cells) == (
         "full",

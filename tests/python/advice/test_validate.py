@@ -65,7 +65,7 @@ def record(
         "schema": "haloscope.record",
         "schema_version": 2,
         "kind": "measurement",
-        "id": Request(c).id,
+        "id": Request.of(c).id,
         "launch": {"id": launch},
         "request": request,
         "phases_s": phases,

@@ -4,7 +4,6 @@ type.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -19,7 +18,7 @@ RANKS = sorted({r["request"]["ranks"] for r in RECORDED})
 
 def request(recorded: dict) -> Request:
     """What was recorded, as a request of one short repetition."""
-    return dataclasses.replace(Request.from_json(recorded["request"]), steps=1, repetitions=1, warmup=0)
+    return Request.from_json(recorded["request"]).measured(steps=1, repetitions=1, warmup=0)
 
 
 def check_results(recorded: list[dict], file: Path) -> None:

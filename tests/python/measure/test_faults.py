@@ -57,7 +57,7 @@ def test_an_unstable_step_is_refused_and_its_record_says_why(haloscope):
     result = haloscope("run", "advection3d", *SMALL, *words, "--output", "r.jsonl")
     assert result.code == 2 and "unstable" in result.err and "--set nu=0.5 or less" in result.err
     assert not Path("r.jsonl").exists()
-    asked = Request(bridge.Choice("advection3d", (24, 24, 24), set=tuple(unstable.items())))
+    asked = Request.of(bridge.Choice("advection3d", (24, 24, 24), set=tuple(unstable.items())))
     launch.run(launch.Job([asked], Path("r.jsonl"), "launch-1"))  # the ranks themselves refuse it too
     [record] = records.read("r.jsonl").records
     assert (record["kind"], record["exit_code"], record["id"]) == ("skipped", 2, asked.id)
@@ -454,6 +454,6 @@ def test_a_board_that_is_none_has_no_slots(tmp_path, content):
 
 
 def test_the_ranks_are_told_how_many_they_must_be(tmp_path):
-    asked = Request(bridge.Choice("laplace2d", (8, 8), ranks=2))
+    asked = Request.of(bridge.Choice("laplace2d", (8, 8), ranks=2))
     words = launch.Job([asked], tmp_path / "r.jsonl", "launch-1").command(tmp_path)
     assert words[words.index("--expect-ranks") + 1] == "2"

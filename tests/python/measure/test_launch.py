@@ -459,7 +459,7 @@ def test_info_names_mpi_compiler_transports_and_why_others_are_absent(haloscope)
 
 
 def test_the_exit_code_says_whether_anything_could_be_measured():
-    asked = Request(bridge.Choice("laplace2d", (8, 8)))
+    asked = Request.of(bridge.Choice("laplace2d", (8, 8)))
     lacking, wrong = (records.skipped(asked, "reason", code, "launch-1") for code in (3, 2))
     good, bad = measurement(), measurement()
     bad["verification"]["status"] = "failed"

@@ -16,7 +16,7 @@ from haloscope.measure.space import Space
 
 
 def request(cells=(64, 48), verify=0, **more) -> Request:
-    return Request(Choice("laplace2d", cells, **{"ranks": 2, "process_grid": "2x1"} | more), verify=verify)
+    return Request.of(Choice("laplace2d", cells, **{"ranks": 2, "process_grid": "2x1"} | more), verify=verify)
 
 
 def test_fields_are_all_points_with_halos_of_all_slots():

@@ -99,7 +99,7 @@ def test_results_have_the_same_bits_and_records_say_what_is_left_between_nodes(a
     plain = bridge.Choice(app=app, cells=cells, process_grid=grid, ranks=4, nodes=2, placement="round-robin")
     strategies = ("ordered/p2p", "direct/shared:packed+p2p")
     requests = [
-        Request(
+        Request.of(
             dataclasses.replace(plain, reorder=order, strategy=strategy), steps=2, repetitions=1, warmup=0, verify=3
         )
         for order in advise.ORDERS

@@ -22,7 +22,9 @@ def test_a_point_of_a_product_has_no_fields_without_an_effect():
         bridge.Choice("laplace2d", **dict(zip(axes, values, strict=True)))
         for values in itertools.product(*axes.values())
     ]
-    assert [choice for choice, _ in bridge.product("laplace2d", axes)] == list(map(bridge.normal, points))
+    assert [document for document, _ in bridge.product("laplace2d", axes)] == [
+        bridge.normal(point).to_json() for point in points
+    ]
     assert len(set(map(bridge.normal, points))) < len(points)
 
 
@@ -52,7 +54,7 @@ def test_spaces_add_up_and_fall_into_groups_of_one_rank_count():
 
 
 def test_the_order_is_random_differs_between_launches_and_can_be_repeated():
-    requests = [Request(bridge.Choice("laplace2d", (n, n))) for n in range(8, 40)]
+    requests = [Request.of(bridge.Choice("laplace2d", (n, n))) for n in range(8, 40)]
     first, second = space.shuffled(requests, 7, 0), space.shuffled(requests, 7, 1)
     assert sorted(r.id for r in first) == sorted(r.id for r in requests)
     assert first not in (requests, second)

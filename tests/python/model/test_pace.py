@@ -132,7 +132,7 @@ def test_validation_compares_at_equal_pace(toy):
 
 
 def test_tuning_brings_launches_to_the_pace_of_the_first(toy):
-    request = Request(bridge.Choice("laplace2d", (256, 256), ranks=4))
+    request = Request.of(bridge.Choice("laplace2d", (256, 256), ranks=4))
     level = tune.Levelling(toy)
     assert level.factor(request, {}) == 1
     assert level.factor(request, {"pace": paced()}) == 1

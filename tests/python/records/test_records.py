@@ -169,7 +169,7 @@ def test_an_output_that_cannot_be_written_is_said_before_measuring(tmp_path):
 
 
 def test_what_is_measured_or_impossible_is_done_and_what_failed_is_not():
-    asked = Request(bridge.Choice("laplace2d", (8, 8)))
+    asked = Request.of(bridge.Choice("laplace2d", (8, 8)))
     from haloscope.measure.faults import Fault
 
     found = [

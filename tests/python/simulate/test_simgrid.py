@@ -4,7 +4,6 @@ profiles.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from xml.etree import ElementTree
 
@@ -69,7 +68,7 @@ def test_a_message_costs_by_the_profile_what_its_route_does():
 
 def pair(smpi_s: float, own_s: float) -> simgrid.Pair:
     """Return a pair of times; the rest does not matter."""
-    return simgrid.Pair(Request(bridge.Choice("laplace2d", (8, 8))), smpi_s, own_s, (0, 0), (0, 0))
+    return simgrid.Pair(Request.of(bridge.Choice("laplace2d", (8, 8))), smpi_s, own_s, (0, 0), (0, 0))
 
 
 def test_agreement_counts_pairs_of_a_case_that_have_an_order():
@@ -103,7 +102,7 @@ def cube(app: str, side: int) -> tuple[int, ...]:
 
 def checked(request: Request, steps: int) -> Request:
     """Return a request that runs one step and is compared with `reference` after so many."""
-    return dataclasses.replace(request, steps=1, repetitions=1, warmup=0, verify=steps)
+    return request.measured(steps=1, repetitions=1, warmup=0, verify=steps)
 
 
 @pytest.mark.long

@@ -30,7 +30,7 @@ def verified_requests(ranks: int, strategy: str, device: str = "") -> list[reque
         "laplace3d", (), ranks, strategy=strategy, device=device, process_grid="x".join(map(str, split))
     )
     choices = [replace(of_all, cells=tuple(block * r for r in split)) for block in BLOCKS]
-    return [request.Request(choice, steps=2, repetitions=1, warmup=0, verify=3) for choice in choices]
+    return [request.Request.of(choice, steps=2, repetitions=1, warmup=0, verify=3) for choice in choices]
 
 
 def verified_runs(ranks: int, strategy: str, device: str = "") -> Runs:

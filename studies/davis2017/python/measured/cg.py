@@ -123,7 +123,7 @@ def _native(output: Path, effort: Effort) -> Iterator[dict]:
                     set=(("method", method),),
                     process_grid="x".join(map(str, grid)),
                 )
-                requests.append(Request(choice, steps=effort.iterations, repetitions=effort.rounds))
+                requests.append(Request.of(choice, steps=effort.iterations, repetitions=effort.rounds))
     file = output.with_name(f"{output.stem}-runs.jsonl")
     measured = campaign.Campaign(space.Space(requests), file, effort.launches, resume=True).run()
     for record in measured:

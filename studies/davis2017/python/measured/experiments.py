@@ -121,7 +121,7 @@ def request(point: Point, options: Options) -> Request:
     grid = process_grid(fields["ranks"])
     cells = tuple(point.side * (n if point.experiment == "weak" else 1) for n in grid)
     choice = Choice(point.app, cells, process_grid="x".join(map(str, grid)), **fields)
-    return Request(bridge.normal(choice), repetitions=options.repetitions, warmup=1, **how)
+    return Request.of(bridge.normal(choice), repetitions=options.repetitions, warmup=1, **how)
 
 
 def hydro_fields(point: Point, options: Options) -> dict:
