@@ -9,6 +9,7 @@ launches are medians over launches.
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import platform
 import re
@@ -31,6 +32,7 @@ from haloscope.report import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "bench.jsonl"
+PROFILE = ROOT / "results" / "accuracy" / "machine.json.xz"
 FEWEST_PAIRS = 20
 LIMIT_S = 3600
 
@@ -40,7 +42,7 @@ class Program:
     """One program of a figure: a bench program of a build (under mpiexec when ranks > 0), or a Python script.
 
     preset: the CMake preset whose build folder holds it, where that is not the one Haloscope itself comes from.
-    launches: number of starts. scripts: the folder of Python scripts.
+    launches: number of starts. scripts: the folder of Python scripts. profile: it reads PROFILE, unpacked next to it.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Program:
     preset: str = ""
     launches: int = 1
     scripts: Path = ROOT / "bench"
+    profile: bool = False
 
     def folder(self) -> Path:
         """The build that holds the program."""
@@ -64,6 +67,8 @@ class Program:
             build.build_preset(self.preset, self.name, build.RANK_PROGRAM)
         if not path.exists():
             raise errors.UnavailableError(f"{path} is not built; run 'make build'")
+        if self.profile:
+            path.with_name("machine.json").write_bytes(lzma.decompress(PROFILE.read_bytes()))
         words = launch.launcher_words(launch.mpiexec(folder), self.ranks, self.threads) if self.ranks else []
         return [*words, str(path)]
 
@@ -77,14 +82,14 @@ FIGURES = {
     "exchange-petsc": [Program("bench_exchange_petsc", ranks=2, preset="petsc", launches=5)],
     "plan": [Program("plan.py")],
     "predict": [Program("predict.py")],
-    "best": [Program("bench_best")],
+    "best": [Program("bench_best", profile=True)],
     "accuracy": [Program("accuracy.py")],
     "lab": [Program("lab.py")],
     "tune": [Program("tune.py")],
     "simulate": [Program("bench_simulate")],
     "view": [Program("bench_view", ranks=2, launches=5)],
     "own_app": [Program("bench_own_app", launches=3)],
-    "replaced": [Program("bench_replaced", ranks=2, launches=5)],
+    "replaced": [Program("bench_replaced", ranks=2, launches=5, profile=True)],
     "python": [Program("python.py")],
     "overhead": [Program("bench_overhead"), Program("bench_overhead", ranks=2)],
     "stepper_order": [Program("bench_stepper_order", launches=3)],

@@ -254,7 +254,7 @@ def main() -> None:
     """
     quick, kept = "--quick" in sys.argv, "--kept" in sys.argv
     if kept:
-        machine, measured = profiles.load(KEPT / "machine.json"), records.read(KEPT / HELD_OUT).records
+        machine, measured = profiles.load(KEPT / "machine.json.xz"), records.read(KEPT / HELD_OUT).records
         confirmed = KEPT / "confirmed.jsonl.xz"
     else:
         SCRATCH.mkdir(parents=True, exist_ok=True)
@@ -286,9 +286,8 @@ def keep(measured: Path, kept: Path) -> None:
     them.
     """
     kept.mkdir(parents=True, exist_ok=True)
-    (kept / "machine.json").write_bytes((measured / "machine.json").read_bytes())
-    for file in measured.glob("*.jsonl"):
-        if file.stem != "machine":
+    for file in (measured / "machine.json", *measured.glob("*.jsonl")):
+        if file.name != "machine.jsonl":
             (kept / f"{file.name}.xz").write_bytes(lzma.compress(file.read_bytes(), preset=9))
 
 

@@ -34,7 +34,7 @@ void measure(const std::string& name, double bar, int runs, const Call& call) {
   std::printf(
       "{\"figure\":\"best\",\"case\":\"%s\",\"unit\":\"s\",\"a\":\"call\",\"samples_a\":%s,\"value\":\"a\",\"bar\":%g,"
       "\"direction\":\"<=\",\"threads\":1,\"ranks\":1,\"notes\":\"CPU seconds; profile "
-      "results/accuracy/machine.json\"}\n",
+      "results/accuracy/machine.json.xz\"}\n",
       name.c_str(), bench::json_list(seconds).c_str(), bar);
   std::fflush(stdout);
   std::fprintf(stderr, "best     %-50s %.3g s (bar <= %g)\n", name.c_str(), bench::median(seconds), bar);

@@ -181,7 +181,7 @@ class Found:
 
 def compared(folder: Path, suffix: str) -> Found:
     """Hold what a folder has against the predictions."""
-    machine = profiles.load(folder / "machine.json")
+    machine = profiles.load(folder / f"machine.json{suffix}")
     measured = records.read(folder / f"held-out.jsonl{suffix}").records
     found = validate.validate(measured, machine)
     regrets = again(validate.cases(found.pairs), folder / f"confirmed.jsonl{suffix}")
@@ -216,7 +216,7 @@ TECHNIQUES = {
 def pairs_of(folder: Path) -> tuple[validate.Pair, ...]:
     """Return what a kept folder has, with predictions without intervals."""
     measured = records.read(folder / "held-out.jsonl.xz").records
-    return validate.validate(measured, profiles.load(folder / "machine.json"), samples=0).pairs
+    return validate.validate(measured, profiles.load(folder / "machine.json.xz"), samples=0).pairs
 
 
 def techniques(found: Sequence[Sequence[validate.Pair]]) -> list[Technique]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from processes import HALOSCOPE, report
 
 ROOT = Path(__file__).resolve().parent.parent
-PROFILE = str(ROOT / "results" / "accuracy" / "machine.json")  # as calibrated, with intervals
+PROFILE = str(ROOT / "results" / "accuracy" / "machine.json.xz")  # as calibrated, with intervals
 FEW_S, MANY_S = 1.0, 10.0  # bars of 2048 and of 100 000 ranks
 
 

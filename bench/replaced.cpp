@@ -12,7 +12,7 @@ using namespace haloscope;
 
 using Cells = FieldView<double, 3>;
 
-constexpr const char* profile = "results/accuracy/machine.json";  // what best() is asked with
+constexpr const char* profile = HALOSCOPE_BENCH_PROFILE;  // of best()
 
 /// Two slots of a block of n^3 doubles with one ghost layer, as a user's program has them.
 struct Block {

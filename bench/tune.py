@@ -136,7 +136,7 @@ def report(outcomes: list[Outcome], again: list[dict]) -> None:
 def keep() -> None:
     """Put profile, records and decisions where the repository has them."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    (KEPT / "machine.json").write_bytes((SCRATCH / "machine.json").read_bytes())
+    (KEPT / "machine.json.xz").write_bytes(lzma.compress((SCRATCH / "machine.json").read_bytes(), preset=9))
     again = sorted(SCRATCH.glob("*-again.jsonl"))
     searched = [file for file in sorted(SCRATCH.glob("*-*.jsonl")) if file not in again]
     for name, files in (("cases", [SCRATCH / "cases.jsonl"]), ("searched", searched), ("again", again)):

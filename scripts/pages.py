@@ -177,7 +177,7 @@ def accuracy() -> str:
     from haloscope.report import validate as report
 
     folder = RESULTS / "accuracy"
-    machine = profile.load(folder / "machine.json")
+    machine = profile.load(folder / "machine.json.xz")
     found = validate.validate(records.read(folder / "held-out.jsonl.xz").records, machine, samples=0)
     report.plot(found, FIGURES / "model")
     judged = [r for r in newest() if r["figure"] == "accuracy"]
@@ -257,7 +257,7 @@ def lab_map() -> str:
     import lab
 
     files = [word for path in sorted(lab.KEPT.glob("*/map.jsonl.xz")) for word in ("--measured", path)]
-    words = ["--profile", lab.KEPT / f"50us-{lab.MAP_BANDWIDTH}" / "machine.json", "--bandwidth", lab.MAP_BANDWIDTH]
+    words = ["--profile", lab.KEPT / f"50us-{lab.MAP_BANDWIDTH}" / "machine.json.xz", "--bandwidth", lab.MAP_BANDWIDTH]
     words += ["--blocks", ",".join(map(str, lab.BLOCKS)), "--latency", ",".join(lab.LATENCIES), "--depth", "1,4,16"]
     command = [*HALOSCOPE, "map", "laplace2d", *words, *files, "--output", FIGURES / "map"]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -33,7 +33,9 @@ from test_any_file import READERS, measured
 from toy import TOY
 
 PACE = {"compute_s": 1e-5, "memory_s": 1e-4, "latency_s": 1e-6, "error": {"compute_s": 0.01}}
-PROFILES = [json.loads(file.read_text()) | {"pace": {"2": PACE}} for file in (TOY, ROOT / "results/tune/machine.json")]
+PROFILES = [
+    profile.load(file).data | {"pace": {"2": PACE}} for file in (TOY, ROOT / "results" / "tune" / "machine.json.xz")
+]
 CHOICES = [
     {"app": "laplace2d", "cells": [64, 64], "ranks": 4, "depth": 2, "strategy": "ordered/p2p"},
     {

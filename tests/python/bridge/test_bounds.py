@@ -23,7 +23,7 @@ from paths import ROOT
 from test_records import measurement, write
 from toy import TOY
 
-WHOLE = [json.loads(file.read_text()) for file in (TOY, ROOT / "results" / "tune" / "machine.json")]
+WHOLE = [profile.load(file).data for file in (TOY, ROOT / "results" / "tune" / "machine.json.xz")]
 EXTREMES = (1e308, -1e308, 1.7e18, 1e-320)
 CHOICE = {"app": "laplace2d", "cells": [64, 64], "ranks": 4, "depth": 2}
 DEEP = "[" * 300_000 + "]" * 300_000

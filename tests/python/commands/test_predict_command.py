@@ -50,7 +50,7 @@ def test_the_command_refuses_with_what_to_do(haloscope, words, code, says):
 
 def test_a_step_of_2048_ranks_is_predicted_with_its_interval(haloscope):
     """From a calibrated profile, whose parameters have intervals; what it takes is figure `predict`."""
-    profile = ROOT / "results" / "accuracy" / "machine.json"
+    profile = ROOT / "results" / "accuracy" / "machine.json.xz"
     done = haloscope(
         "predict",
         "advection3d",
