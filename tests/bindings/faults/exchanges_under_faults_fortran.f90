@@ -7,7 +7,7 @@ program exchanges_under_faults
   implicit none
 
   interface
-    include '../consumer/mpi_for_fortran.inc'
+    include '../../consumer/mpi_for_fortran.inc'
     subroutine meet() bind(c)
     end subroutine
     subroutine leave(code) bind(c, name='_Exit')

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "faulty_device.hpp"
+#include "haloscope/extend/app.hpp"
 #include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/imitated.hpp"
