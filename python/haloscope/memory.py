@@ -102,16 +102,14 @@ def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
     if isinstance(array, np.ma.MaskedArray):
         raise UsageError(
             f"{name} is a masked array, whose mask would stay as it is; pass its .data and its .mask as two arrays (a "
-            "mask "
-            "that is one: numpy.ma.getmaskarray)"
+            "mask that is one: numpy.ma.getmaskarray)"
         )
     own = [cls for cls in type(array).__mro__ if cls.__module__.partition(".")[0] != "numpy" and cls is not object]
     carries = any(_HOOKS & vars(cls).keys() for cls in own)
     if carries or (own and not isinstance(array, np.memmap) and getattr(array, "__dict__", None)):
         raise UsageError(
             f"{name} is of type {type(array).__name__}, which carries more than its memory, as units or a mask, that "
-            "would "
-            "not be exchanged; pass .view(numpy.ndarray), and what else is to be exchanged as an array of its own"
+            "would not be exchanged; pass .view(numpy.ndarray), and what else is to be exchanged as an array of its own"
         )
 
 
@@ -121,8 +119,7 @@ def _refuse_mask_and_units(array: Any, name: str) -> None:
         if carried is not None and not callable(carried):
             raise UsageError(
                 f"{name} is of type {type(array).__name__} and has a {what.rstrip('s')}, which an exchange does not "
-                "move; "
-                f"pass {_inside(array)}, and a mask as another array"
+                f"move; pass {_inside(array)}, and a mask as another array"
             )
 
 
@@ -217,6 +214,5 @@ def _address_of(stream: Any) -> int:
         return stream
     raise UsageError(
         f"{shown(stream)} is no stream of a device; pass one of CuPy or PyTorch, or its address as a number (0: the "
-        "default "
-        "stream)"
+        "default stream)"
     )

@@ -58,9 +58,8 @@ def require_its_mpi(built_for: str) -> None:
     raise UnavailableError(
         f"mpi4py ({MPI.__file__}) runs on {vendor} {'.'.join(map(str, version))}, but this Haloscope was built for "
         f"{built_for}: use an mpi4py for {built_for.rsplit(' ', 1)[0]}, or build Haloscope with mpicxx of {vendor}, "
-        "or build it "
-        "with HALOSCOPE_MPI_ABI=ON and mpi4py for the standard ABI (MPICC=mpicc_abi pip install --no-binary mpi4py "
-        "mpi4py)"
+        "or build it with HALOSCOPE_MPI_ABI=ON and mpi4py for the standard ABI (MPICC=mpicc_abi pip install "
+        "--no-binary mpi4py mpi4py)"
     )
 
 

@@ -68,11 +68,8 @@ def points(table: Sequence[Row]) -> dict[str, Mapping[float, float]]:
             amount = swept / row.request["ranks"] / row.request["steps"]
             found[key][amount] = min(seconds, found[key].get(amount, seconds))
     kept = {key: by_size for key, by_size in found.items() if len(by_size) >= FEWEST}
-    differ = {pair[0] for key in kept for pair in key if not all(pair in other for other in kept)} | {
-        "app",
-        "form",
-        "real",
-    }
+    differ = {pair[0] for key in kept for pair in key if not all(pair in other for other in kept)}
+    differ |= {"app", "form", "real"}
     return {_name([pair for pair in key if pair[0] in differ]): by_size for key, by_size in kept.items()}
 
 

@@ -100,8 +100,7 @@ def maps(
         if not found["measured"]:
             raise UsageError(
                 f"--measured holds no plain exchange (ordered/p2p, bulk, depth 1) of {choice.app} in an emulated "
-                "cluster with "
-                f"lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
+                f"cluster with lines of {bandwidth}; measure it with `haloscope run --lab 2 --bandwidth {bandwidth}`"
             )
     return found
 

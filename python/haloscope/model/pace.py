@@ -25,10 +25,8 @@ WORDS = {
 STALE_S = 3600.0  # on the machine of docs/understand/measured/demo.md, hours differ by 11 to 14 %
 TELLING = 0.03  # differences below are not worth a word
 CHANGED = 0.05  # of launches of one calibration: as much as a step may be mispredicted
-_OF_MEDIAN, _OF_MAD = (
-    1.2533,
-    1.4826,
-)  # standard error of a median, deviation from the median distance: of normal numbers
+# Of normal numbers: the standard error of a median, and the deviation from the median distance.
+_OF_MEDIAN, _OF_MAD = 1.2533, 1.4826
 
 
 def of_records(found: Sequence[Mapping]) -> dict | None:

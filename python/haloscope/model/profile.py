@@ -140,8 +140,7 @@ class Profile:
             apps = sorted({kernel.split("/")[0].split(".")[0] for kernel in known})
             raise UnavailableError(
                 f"profile '{self.name}' has no cost of kernel '{name}' (it has kernels of "
-                f"{', '.join(apps) or 'none'}); "
-                f"calibrate with this kernel (--apps), or choose another profile"
+                f"{', '.join(apps) or 'none'}); calibrate with this kernel (--apps), or choose another profile"
             )
         return segments.by_count(known[name], "cells")
 
