@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from haloscope import bridge
@@ -53,32 +53,6 @@ class Best:
     def shared_memory(self) -> bool:
         """Whether it needs fields in memory that the ranks of a node share."""
         return bridge.needs_shared_fields(self.choice.strategy)
-
-
-@dataclass(frozen=True)
-class BestQuestion:
-    """The checked arguments of `best`, as they go to the library.
-
-    choice: the grid, the ranks and what else is given. assumed_app: the app follows from the dimensions. among:
-    candidates, as fields in which each differs from the choice; None: the library lists them. here: names to compare
-    with the profile's, by key. The others are as `best` has them.
-    """
-
-    choice: bridge.Choice
-    assumed_app: bool
-    depths: list[int]
-    seconds_per_cell: float | None
-    fused: bool
-    halo: int | None
-    shared_memory: bool
-    samples: int
-    among: list[dict] | None
-    here: Mapping[str, str]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the question as the library reads it."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("choice", "here")}
-        return {"choice": self.choice.to_json(), **found, **self.here}
 
 
 def best(
@@ -126,26 +100,31 @@ def best(
         form=_text("form", form),
         nodes=_whole("nodes", nodes),
     )
-    steps = _steps(depths)
-    among, _ = advise.own_candidates(choice, steps)
-    question = BestQuestion(
-        choice=choice,
+    return best_of(
+        choice,
+        machine,
+        _steps(depths),
+        flag("fused", fused),
+        _whole("samples", samples, "draws"),
         assumed_app=not isinstance(app, str),
-        depths=steps,
         seconds_per_cell=None if seconds_per_cell is None else _seconds(seconds_per_cell),
-        fused=flag("fused", fused),
         halo=None if halo is None else whole("halo", halo),
         shared_memory=flag("shared_memory", shared_memory),
-        samples=_whole("samples", samples, "draws"),
-        among=among,
-        here=_asking(here),
+        **_asking(here),
     )
-    return _answer(question, machine)
 
 
-def _answer(question: BestQuestion, machine: profiles.Profile) -> Best:
-    """Return what the library chooses for a question."""
-    choice, found = question.choice, capi.answer("hs_best", question.to_json(), machine.handle)
+def best_of(
+    choice: bridge.Choice, machine: profiles.Profile, depths: Sequence[int], fused: bool, samples: int, **more: Any
+) -> Best:
+    """Return the fastest strategy, schedule, depth and substeps for the grid, app, ranks and threads of a choice.
+
+    depths, fused, samples: as `best` has them, and `more`, with `assumed_app`, which is true where the app follows from
+    the dimensions. Raises and costs as `best` does.
+    """
+    among, _ = advise.own_candidates(choice, depths)
+    question = {"choice": choice.to_json(), "depths": list(depths), "fused": fused, "samples": samples, "among": among}
+    found = capi.answer("hs_best", question | more, machine.handle)
     return Best(
         choice=advise.changed(choice, found["changes"]),
         profile=machine.name,

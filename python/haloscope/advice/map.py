@@ -14,7 +14,7 @@ from typing import Any
 
 from haloscope import bridge, records
 from haloscope.advice import advise
-from haloscope.advice.best import best
+from haloscope.advice.best import best_of
 from haloscope.advice.tune import DEFAULT
 from haloscope.errors import UsageError
 from haloscope.measure import lists
@@ -123,23 +123,9 @@ def predicted(
     for link in links:
         machine = over_link(profile, link)
         for block in blocks:
-            here = with_blocks(choice, block)
-            found = best(
-                here.app,
-                here.cells,
-                here.ranks,
-                machine,
-                periodic=here.periodic,
-                process_grid=here.process_grid,
-                threads=here.threads,
-                real=here.real,
-                form=here.form,
-                nodes=here.ranks,
-                depths=depths,
-                fused=True,
-                samples=samples,
-            )
-            usual = predict.predict(plain(dataclasses.replace(here, nodes=here.ranks)), machine, samples=0)
+            here = dataclasses.replace(with_blocks(choice, block), nodes=choice.ranks)
+            found = best_of(here, machine, depths, fused=True, samples=samples)
+            usual = predict.predict(plain(here), machine, samples=0)
             spots.append(
                 Spot(
                     link.latency_s,
