@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from haloscope import bridge, records
 from haloscope.advice import advise
 from haloscope.advice.best import best_of
 from haloscope.advice.tune import DEFAULT
+from haloscope.advice.whatif import scaled
 from haloscope.errors import UsageError
 from haloscope.measure import lists
 from haloscope.model import predict
@@ -126,27 +127,15 @@ def predicted(
             here = dataclasses.replace(with_blocks(choice, block), nodes=choice.ranks)
             found = best_of(here, machine, depths, fused=True, samples=samples)
             usual = predict.predict(plain(here), machine, samples=0)
-            spots.append(
-                Spot(
-                    link.latency_s,
-                    block,
-                    _simplest((found.choice, *found.equals)),
-                    found.time_s,
-                    usual.time_s / found.time_s,
-                    len(found.equals),
-                )
-            )
+            chosen, gain = _simplest((found.choice, *found.equals)), usual.time_s / found.time_s
+            spots.append(Spot(link.latency_s, block, chosen, found.time_s, gain, len(found.equals)))
     return spots
 
 
 def with_blocks(choice: bridge.Choice, block: int) -> bridge.Choice:
     """Return the choice on a grid in which every rank has `block` cells in each dimension."""
     dims = bridge.find_app(choice.app).dims
-    some = dataclasses.replace(choice, cells=(choice.ranks,) * dims)  # any that can be split
-    grid = bridge.make_layout(some).ranks[:dims]
-    return dataclasses.replace(
-        choice, cells=tuple(block * ranks for ranks in grid), process_grid="x".join(map(str, grid))
-    )
+    return scaled(dataclasses.replace(choice, cells=(block,) * dims), choice.ranks)
 
 
 def _simplest(choices: Sequence[bridge.Choice]) -> bridge.Choice:
@@ -186,5 +175,5 @@ def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> l
 def block_of(request: Mapping[str, Any]) -> int:
     """Return the cells of a rank in each dimension, of the longest one, of a record's request."""
     ranks = bridge.make_layout(bridge.Choice.from_json(request)).ranks
-    lengths: Iterator[int] = (math.ceil(cells / n) for cells, n in zip(request["cells"], ranks, strict=False))
-    return max(lengths)
+    longest: int = max(math.ceil(cells / n) for cells, n in zip(request["cells"], ranks, strict=False))
+    return longest
