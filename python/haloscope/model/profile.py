@@ -152,19 +152,13 @@ class Profile:
         begin = far.get("from_block_bytes", math.inf)
         return begin, far.get("to_block_bytes", begin)
 
-    def packing(self, stride: str, what: str = "pack", block_bytes: float = 0) -> dict[int, list[segments.Segment]]:
-        """Return the cost of packing over bytes by threads.
+    def packing(self, stride: str) -> dict[int, list[segments.Segment]]:
+        """Return the cost of packing over bytes by threads, of blocks in the cache.
 
-        stride: contiguous, lines, strided, scattered. what: "pack", or "copy" between two sides of one block (as
-        packing where the profile does not tell it apart). block_bytes: of one slot of the block, halos included.
-        Raises UnavailableError when the profile does not say.
+        stride: contiguous, lines, strided, scattered. Raises UnavailableError when the profile has no such cost.
         """
-        places = [self.data["beyond_cache"], self.data] if block_bytes >= self.cache_limits[1] else [self.data]
-        self.section("pack")
-        for place in places:
-            for part in dict.fromkeys((what, "pack")):
-                if table := place.get(part, {}).get(stride):
-                    return segments.by_count(table)
+        if table := self.section("pack").get(stride):
+            return segments.by_count(table)
         raise UnavailableError(f"profile '{self.name}' has no cost of packing {stride} data; calibrate the machine")
 
 
