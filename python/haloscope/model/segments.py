@@ -105,19 +105,10 @@ def by_count(table: Mapping[str, Sequence[dict]], unit: str = "bytes") -> dict[i
     return {int(count): from_json(rows, unit) for count, rows in table.items()}
 
 
-@overload
-def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: float) -> float: ...
-@overload
-def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: np.ndarray) -> np.ndarray: ...
-def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: float | np.ndarray) -> float | np.ndarray:
-    """Return the cost for a count (threads, active cores) from segments given for several counts.
+def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: float) -> float:
+    """Return the cost for a count (threads, active cores) from segments of several counts.
 
-    Between two given counts the costs are interpolated linearly; outside them the nearest is taken.
+    Between two of these the costs are interpolated linearly; outside them the nearest is taken.
     """
-    given = sorted(table)
-    low = max((c for c in given if c <= count), default=given[0])
-    high = min((c for c in given if c >= count), default=given[-1])
-    cost = evaluate(table[low], amount)
-    if low == high:
-        return cost
-    return cost + (evaluate(table[high], amount) - cost) * (count - low) / (high - low)
+    counts = sorted(table)
+    return float(np.interp(count, counts, [evaluate(table[c], amount) for c in counts]))
