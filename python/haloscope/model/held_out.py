@@ -15,13 +15,13 @@ NOMINAL = 0.9
 ALL = "all"
 
 
-def quantiles(logs: Sequence[float], nominal: float = NOMINAL) -> tuple[float, float] | None:
-    """Return the ends that leave out half of 1 - nominal on each side; None for fewer cases than that needs.
+def quantiles(logs: Sequence[float]) -> tuple[float, float] | None:
+    """Return the ends that leave out half of 1 - NOMINAL on each side; None for fewer cases than that needs, 19.
 
-    logs: of measured over predicted. 0.9 needs 19 cases.
+    logs: of measured over predicted.
     """
     ordered = sorted(logs)
-    outside = math.floor((len(ordered) + 1) * (1 - nominal) / 2 + 1e-9)
+    outside = math.floor((len(ordered) + 1) * (1 - NOMINAL) / 2 + 1e-9)
     return (ordered[outside - 1], ordered[-outside]) if outside >= 1 else None
 
 

@@ -43,14 +43,6 @@ class Placement:
         """Return the ranks of each socket in use, most first."""
         return sorted(np.unique(self.socket, return_counts=True)[1].tolist(), reverse=True)
 
-    def locality(self, a: int, b: int) -> str:
-        """Return how near two ranks are: self, socket, node or network."""
-        if a == b:
-            return "self"
-        if self.socket[a] == self.socket[b]:
-            return "socket"
-        return "node" if self.node[a] == self.node[b] else "network"
-
 
 def place(
     rule: str,

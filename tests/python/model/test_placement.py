@@ -72,14 +72,15 @@ def test_no_rule_overfills_a_socket_of_fill_or_a_node_and_all_use_as_few_nodes(r
     assert (where.socket // sockets == where.node).all()
 
 
-def test_locality_says_how_near_two_ranks_are():
+def test_sockets_are_filled_before_the_next_one_and_numbered_over_all_nodes():
     where = placement.place("fill", 16, 2, 6)
-    assert [where.locality(0, r) for r in (0, 5, 6, 12)] == ["self", "socket", "node", "network"]
+    some = [0, 5, 6, 12]
+    assert where.socket[some].tolist() == [0, 0, 1, 2] and where.node[some].tolist() == [0, 0, 0, 1]
 
 
 def test_a_custom_placement_is_taken_as_given_and_checked():
     where = placement.place("custom", 3, 2, 6, custom=[(0, 1), (5, 0), (0, 1)])
-    assert where.node.tolist() == [0, 5, 0] and where.locality(0, 2) == "socket" and where.nodes == 2
+    assert where.node.tolist() == [0, 5, 0] and where.socket.tolist() == [1, 10, 1] and where.nodes == 2
     with pytest.raises(UsageError, match="4 ranks, 1 places"):
         placement.place("custom", 4, 2, 6, custom=[(0, 0)])
     with pytest.raises(UsageError, match="from 0 to 1"):
