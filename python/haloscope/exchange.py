@@ -27,7 +27,7 @@ from haloscope import lifetimes, memory
 from haloscope.arguments import as_problem, count, each, flag, for_axes, is_one, named, shown, text, whole
 from haloscope.bridge import capi
 from haloscope.errors import HaloscopeError, UsageError
-from haloscope.ranks import agree, call, checked, gather, handle_of, library, mark, member, refuse_unlike
+from haloscope.ranks import agree, call, checked, gather, handle_of, library, mark, member, refuse_unlike_types
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -428,21 +428,6 @@ def _type_of(array: np.ndarray, dims: int) -> str:
     return f"{dtype}{components}"
 
 
-def _refuse_unlike_types(comm: Any, described: list[_Described], marks: np.ndarray) -> None:
-    """Raise UsageError on all ranks where they have arrays of other types, of which C compares the bytes alone.
-
-    marks: of each rank's types. Collective where they differ.
-    """
-    refuse_unlike(
-        comm,
-        "an exchange",
-        "types of the fields",
-        ", ".join(f"{one.name}: {one.type}" for one in described),
-        marks,
-        "give all of them fields of the same types and components, in the same order",
-    )
-
-
 def _can_be_added(dtype: np.dtype) -> bool:
     """Return whether C adds such elements: integers, and reals and complex numbers of single or double precision."""
     return _number_bytes(dtype) in ((1, 2, 4, 8) if dtype.kind in "iu" else (4, 8))
@@ -567,7 +552,7 @@ class Exchange(_Unique):
             axes = None
         comm = self.grid.comm
         member(comm)
-        (described, options, structs), types, dropped = agree(
+        described, options, structs, types, dropped = agree(
             comm,
             "an exchange",
             lambda: self._prepare(arrays, halo, strategy, corners, guard, axes),
@@ -575,7 +560,7 @@ class Exchange(_Unique):
         )
         waiting = dropped.waiting()
         found = gather(comm, "an exchange", [len(waiting), types])
-        _refuse_unlike_types(comm, described, found[:, 1])
+        refuse_unlike_types(comm, [f"{one.name}: {one.type}" for one in described], found[:, 1])
         ffi, _ = library()
         handle = ffi.new("hs_exchange**")
         dropped.free(comm, waiting, found[:, 0], lambda other: call("hs_exchange_free", other))
@@ -593,13 +578,8 @@ class Exchange(_Unique):
         self._done = ffi.new("int32_t*")
         self._not_added = next((one for one in described if not _can_be_added(one.arrays[0].dtype)), None)
 
-    def _prepare(self, *arguments: Any) -> tuple:
-        """Return the arguments for the C library, the mark of the fields' types, and the exchanges dropped before."""
-        told = self._describe(*arguments)
-        return told, mark([one.type for one in told[0]]), lifetimes.Dropped.on(self.grid.comm)
-
-    def _describe(self, arrays: Any, halo: Halo, strategy: Any, corners: Any, guard: Any, axes: Any) -> tuple:
-        """Return what the C library is to be told: the fields, the options, the structs of the fields."""
+    def _prepare(self, arrays: Any, halo: Halo, strategy: Any, corners: Any, guard: Any, axes: Any) -> tuple:
+        """Return the fields, the options, the fields as structs of C, a mark of their types, and dropped exchanges."""
         ffi, lib = library()
         fields = _fields(arrays)
         if not fields:
@@ -617,7 +597,8 @@ class Exchange(_Unique):
         if strategy is not None:
             self._strategy = ffi.new("char[]", text("strategy", strategy))
             options.strategy = self._strategy
-        return described, options, structs
+        types = mark([one.type for one in described])
+        return described, options, structs, types, lifetimes.Dropped.on(self.grid.comm)
 
     def start(self, slot: int = 0, stream: Stream | None = None) -> None:
         """Send what can be sent. The outermost owned points must not change before finish().
@@ -684,11 +665,8 @@ class Exchange(_Unique):
         Raises UsageError as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
         messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.
         """
-        try:
-            self._require_addends()
-            slot, on = whole("slot", slot), None if stream is None else self._stream(stream)
-        except HaloscopeError as problem:
-            self._refuse("ACCUMULATE", problem)
+        self._require_addends()
+        slot, on = self._agreed("ACCUMULATE", slot, stream)
         if on is None:
             status = self._start_accumulate(self._open(), slot)
         else:
@@ -701,11 +679,8 @@ class Exchange(_Unique):
         if stream is not None:
             self.start_accumulate(slot, stream)
             return self.finish(stream)
-        try:
-            self._require_addends()
-            slot = whole("slot", slot)
-        except HaloscopeError as problem:
-            self._refuse("ACCUMULATE", problem)
+        self._require_addends()
+        slot, _ = self._agreed("ACCUMULATE", slot)
         status = self._accumulate(self._open(), slot)
         if status:
             capi.check(library(), status)
@@ -713,11 +688,12 @@ class Exchange(_Unique):
 
     def _require_addends(self) -> None:
         if one := self._not_added:
-            raise UsageError(
+            problem = UsageError(
                 f"{one.name} has elements of type {one.arrays[0].dtype}, which cannot be added: pass integers, or "
                 "real or complex numbers of single or double precision, in this machine's order of bytes, and the "
                 "others to another exchange"
             )
+            self._refuse("ACCUMULATE", problem)
 
     def changed(self, slot: int = 0, fresh: int = 0, stream: Stream | None = None) -> None:
         """Say that own points of a slot have changed: in a guarded exchange its halos are poisoned. Local.
@@ -730,10 +706,7 @@ class Exchange(_Unique):
         Raises UsageError for a slot that there is not, a negative number, and while an exchange is in flight.
         """
         slot, fresh = whole("slot", slot), whole("fresh", fresh)
-        if stream is None:
-            call("hs_exchange_changed", self._open(), slot, fresh)
-        else:
-            call("hs_exchange_changed_on", self._open(), slot, fresh, self._stream(stream))
+        self._call("changed", slot, fresh, on=None if stream is None else self._stream(stream))
 
     def require_fresh(self, depth: int, slot: int = 0) -> None:
         """Raise UsageError, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
@@ -753,14 +726,22 @@ class Exchange(_Unique):
 
         stream: arrays on a device: after what it has been given. None: after what the default stream has been given.
         """
-        try:
-            slot, on = whole("slot", slot), None if stream is None else self._stream(stream)
-        except HaloscopeError as problem:
-            self._refuse("CHECK_CLEAN", problem)
+        slot, on = self._agreed("CHECK_CLEAN", slot, stream)
+        self._call("check_clean", slot, on=on)
+
+    def _call(self, function: str, *arguments: int, on: Any) -> None:
+        """Call a function of the library, or its version for the stream `on`."""
         if on is None:
-            call("hs_exchange_check_clean", self._open(), slot)
+            call(f"hs_exchange_{function}", self._open(), *arguments)
         else:
-            call("hs_exchange_check_clean_on", self._open(), slot, on)
+            call(f"hs_exchange_{function}_on", self._open(), *arguments, on)
+
+    def _agreed(self, call: str, slot: Any, stream: Stream | None = None) -> tuple[int, Any]:
+        """Return a slot and a stream as C takes them. What is wrong with them is raised as by _refuse()."""
+        try:
+            return whole("slot", slot), None if stream is None else self._stream(stream)
+        except HaloscopeError as problem:
+            self._refuse(call, problem)
 
     def rebind(self, arrays: Array | Sequence[Array], slot: int = 0) -> None:
         """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each

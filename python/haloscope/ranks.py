@@ -153,23 +153,22 @@ def mark(texts: Sequence[str]) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def refuse_unlike(comm: MPI.Comm, what: str, aspect: str, text: str, marks: np.ndarray, remedy: str) -> None:
-    """Raise UsageError on all ranks where the marks of two of them differ, with the texts of both.
+def refuse_unlike_types(comm: MPI.Comm, types: Sequence[str], marks: np.ndarray) -> None:
+    """Raise UsageError on all ranks where two of them have fields of different types; C compares bytes alone.
 
-    what: as for agree(). aspect: of it, which is compared. text: this rank's. marks: those of all ranks, as from
-    gather(). Nothing is sent where they are alike, else collective.
+    types: of this rank's fields. marks: of the types on each rank, by mark(). Collective where they differ, else local.
     """
     if (marks == marks[0]).all():
         return
-    encoded = text.encode("utf-8", "backslashreplace")[:_LONGEST]
-    lengths = gather(comm, what, [len(encoded)])[:, 0]
+    encoded = ", ".join(types).encode("utf-8", "backslashreplace")[:_LONGEST]
+    lengths = gather(comm, "an exchange", [len(encoded)])[:, 0]
     padded = encoded.ljust(-(-int(lengths.max()) // 8) * 8)
-    texts = gather(comm, what, np.frombuffer(padded, "i8").tolist())
+    texts = gather(comm, "an exchange", np.frombuffer(padded, "i8").tolist())
     other = int(np.argmax(marks != marks[0]))
     first, unlike = (texts[rank].tobytes()[: lengths[rank]].decode("utf-8", "replace") for rank in (0, other))
     raise UsageError(
-        f"the ranks request different {what.split(' ', 1)[1]}s: {aspect}: {first} on rank 0, {unlike} on rank "
-        f"{other}; {remedy}"
+        f"the ranks request different exchanges: types of the fields: {first} on rank 0, {unlike} on rank {other}; "
+        "give all of them fields of the same types and components, in the same order"
     )
 
 
