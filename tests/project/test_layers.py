@@ -26,6 +26,7 @@ PYTHON = (
     {"advice"},
     {"report"},
     {"memory", "ranks", "lifetimes"},
+    {"grid", "fields", "array_grid"},
     {"exchange"},
     {"veros", "__init__"},
     {"options"},

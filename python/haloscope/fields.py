@@ -1,0 +1,156 @@
+"""Fields of exchanges: a user's arrays with their halos, and their form in C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from haloscope import memory
+from haloscope.arguments import flag, text
+from haloscope.errors import UsageError
+from haloscope.grid import Centring, Grid, Halo, sides_of
+from haloscope.ranks import library
+
+# NumPy's, or with its memory shown by __dlpack__, __array_interface__, __cuda_array_interface__ or the buffer protocol.
+Array = Any
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of an exchange.
+
+    arrays: an array, or one for each slot, buffers that take turns; axes beyond the grid's are components of a point
+        and must be contiguous in memory.
+    halo: ghost layers on every side, or per axis a number or (low, high); None: the halo of the exchange.
+    centring: "cell", "node", or "face-0", "face-1", "face-2" for faces that are normal to this axis.
+    outer: whether arrays have room for ghost layers beyond the edges of a grid that does not wrap around, where nothing
+        is exchanged.
+    name: for messages.
+    """
+
+    arrays: Array | tuple[Array, ...]
+    halo: Halo | None = None
+    centring: Centring = "cell"
+    outer: bool = True
+    name: str = ""
+
+
+def fields_of(arrays: Any) -> list[Field]:
+    """Return the arrays as fields; one array alone is a list of one."""
+    return [one if isinstance(one, Field) else Field(one) for one in several(arrays)]
+
+
+def several(arrays: Any) -> list[Any]:
+    """Return the arrays in a list or a tuple. Anything else is one array: arrays of many kinds are sequences too."""
+    return list(arrays) if isinstance(arrays, list | tuple) else [arrays]
+
+
+def name_of(field: Field, number: int) -> str:
+    """Return what messages call a field."""
+    return field.name or f"array {number}"
+
+
+def slots_of(field: Field, name: str) -> tuple[Array, ...]:
+    """Return the arrays of a field, one for each slot."""
+    arrays = field.arrays if isinstance(field.arrays, tuple) else (field.arrays,)
+    if not arrays:
+        raise UsageError(f"{name} has no arrays; pass one, or one for each slot")
+    return arrays
+
+
+def _number_bytes(dtype: np.dtype) -> int:
+    """Return the bytes of each number of an element; -1 where it is not made of numbers as this machine has them."""
+    if dtype.kind not in "iufc" or not dtype.isnative:
+        return -1
+    return dtype.itemsize // (2 if dtype.kind == "c" else 1)
+
+
+def _type_of(array: np.ndarray, dims: int) -> str:
+    """Return the parts of a point of an array: type, order of bytes, members of a struct, axes beyond the grid's."""
+    dtype = array.dtype if array.dtype.names is None else np.dtype((np.void, array.dtype))  # records are structs
+    components = f" with components {array.shape[dims:]}" if array.ndim > dims else ""
+    return f"{dtype}{components}"
+
+
+def can_be_added(dtype: np.dtype) -> bool:
+    """Return whether C adds such elements: integers, and reals and complex numbers of single or double precision."""
+    return _number_bytes(dtype) in ((1, 2, 4, 8) if dtype.kind in "iu" else (4, 8))
+
+
+class Described:
+    """The C form of one field, with what it points to."""
+
+    def __init__(self, grid: Grid, field: Field, number: int, halo: Halo, slots: int):
+        self.name = name_of(field, number)
+        self.encoded = library()[0].new("char[]", text("name", self.name))
+        given = slots_of(field, self.name)
+        if len(given) != slots:
+            raise UsageError(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
+        self.arrays = [memory.described(array, self.name) for array in given]
+        self.sides = sides_of(halo if field.halo is None else field.halo, grid._dims)
+        self.room = self.sides if flag("outer", field.outer) else grid._inner_sides(self.sides)
+        for array in self.arrays:
+            self._check(grid, field, array)
+        self.type = _type_of(self.arrays[0], grid._dims)
+        self.first = library()[0].new("void*[]", [self.pointer(array) for array in self.arrays])
+
+    def _check(self, grid: Grid, field: Field, array: np.ndarray) -> None:
+        dims, one = grid._dims, self.arrays[0]
+        wanted = tuple(n + low + high for n, (low, high) in zip(grid.points(field.centring), self.room, strict=True))
+        if array.shape[:dims] != wanted:
+            raise UsageError(
+                f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} "
+                f"points and a halo of {self.room}. Make it with grid.zeros(), or give its halo"
+            )
+        if (array.strides, array.dtype, array.shape) != (one.strides, one.dtype, one.shape):
+            raise UsageError(f"{self.name} has slots of different types, shapes or strides; make them alike")
+        if array.dtype.hasobject:
+            raise UsageError(
+                f"{self.name} holds Python objects; halos are moved as bytes: pass numbers or structs of them"
+            )
+        step = array.itemsize
+        for extent, stride in reversed(list(zip(array.shape[dims:], array.strides[dims:], strict=True))):
+            if extent > 1 and stride != step:
+                raise UsageError(
+                    f"{self.name} has axes beyond the grid's {dims} that are not contiguous; pass each component as an "
+                    "array of its own"
+                )
+            step *= extent
+        self.element_bytes = step
+
+    def replacement(self, slot: int, array: Array) -> np.ndarray:
+        """Return the memory of another array for a slot. Raises UsageError where it is not like the one there."""
+        if not 0 <= slot < len(self.arrays):
+            raise UsageError(f"slot {slot} does not exist; {self.name} has {len(self.arrays)}")
+        found, one = memory.described(array, self.name), self.arrays[slot]
+        if (found.strides, found.dtype, found.shape) != (one.strides, one.dtype, one.shape):
+            raise UsageError(
+                f"{self.name} had shape {one.shape}, strides {one.strides} and type {one.dtype}, the new array has "
+                f"{found.shape}, {found.strides} and {found.dtype}; open another exchange for it"
+            )
+        return found
+
+    def replace(self, slot: int, found: np.ndarray) -> None:
+        """Have other memory in a slot."""
+        self.arrays[slot] = found
+        self.first[slot] = self.pointer(found)
+
+    def pointer(self, array: np.ndarray) -> Any:
+        """Return a pointer to the first owned point."""
+        start: int = array.__array_interface__["data"][0]
+        before = sum(low * stride for (low, _), stride in zip(self.room, array.strides, strict=False))
+        return library()[0].cast("void*", start + before)
+
+    def fill(self, grid: Grid, field: Field, into: Any) -> None:
+        """Set the members of a struct of C."""
+        _, lib = library()
+        into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes
+        into.centring = grid._centring(field.centring)
+        dtype = self.arrays[0].dtype
+        into.type = lib.HS_TYPE_INTEGER if dtype.kind in "iub" else lib.HS_TYPE_REAL
+        into.number_bytes = _number_bytes(dtype)
+        for axis, (low, high) in enumerate(self.sides):
+            d = grid._dimension(axis)
+            into.low[d], into.high[d], into.stride[d] = low, high, self.arrays[0].strides[axis]

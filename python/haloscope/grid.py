@@ -1,0 +1,356 @@
+"""Grids of cells, split over the ranks of a communicator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+
+from haloscope.arguments import count, each, flag, for_axes, is_one, named, shown, text, whole
+from haloscope.errors import UsageError
+from haloscope.ranks import agree, call, checked, handle_of, library, member
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Halo = int | Sequence[int | tuple[int, int]]
+Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
+
+
+def cartesian_split(comm: Any) -> tuple[Sequence[int], Sequence[bool], Sequence[int]] | None:
+    """Return ranks, periods and this rank's place by dimension of a communicator by its topology, whatever its class.
+
+    None where it has no Cartesian one. Local.
+    """
+    from mpi4py import MPI
+
+    if checked(comm.Get_topology) != MPI.CART:
+        return None
+    split, periods, place = checked(checked(MPI.Cartcomm, comm).Get_topo)
+    return split, periods, place
+
+
+def split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
+    """Return for each dimension of a communicator of `split` processes the axis of arrays that it splits.
+
+    axes: None: the first ones.
+    """
+    if axes is None:
+        return list(range(len(split)))
+    with named("axes", axes):
+        given = each("axes", axes, "for each dimension of the communicator the axis that it splits")
+        found = [None if axis is None else whole("axes", axis) for axis in given]
+        split_ones = [axis for axis in found if axis is not None]
+        if (
+            len(found) != len(split)
+            or len(set(split_ones)) != len(split_ones)
+            or not all(0 <= a < 3 for a in split_ones)
+        ):
+            raise UsageError(
+                f"axes is {shown(axes)}; the communicator has a Cartesian topology of {tuple(split)} ranks: pass for "
+                "each of its dimensions the axis of arrays that it splits, from 0, each once, as axes=(1, 2)"
+            )
+    return found
+
+
+class Unique:
+    """An object of one process and communicator: copies of it would share the handles that it holds."""
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse: copy.copy(), copy.deepcopy() and pickle come here."""
+        what = type(self).__name__
+        raise UsageError(
+            f"{what} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on "
+            "as it is, or make another one on all ranks"
+        )
+
+
+class Grid(Unique):
+    """A grid of cells, split over the ranks of a communicator.
+
+    Attributes: `comm`; `cells`, `periodic`, `ranks` (the process grid) and `shape` (this rank's cells) per axis;
+    `owned`, this rank's cells as global slices; `order`.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        cells: Sequence[int],
+        *,
+        periodic: bool | Sequence[bool] = False,
+        process_grid: str | Sequence[int] | None = None,
+        owned: Sequence[slice] | None = None,
+        holes: bool = False,
+        order: Literal["C", "F"] = "C",
+        reorder: bool = False,
+        nodes: Sequence[int] | None = None,
+        axes: Sequence[int | None] | None = None,
+    ):
+        """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
+
+        What has a value for each axis or rank is a list, a tuple or an array of one axis, here and in all calls.
+
+        A communicator with a Cartesian topology of as many dimensions as there are axes defines how it is split,
+        and what is periodic: its dimensions are the axes. Where it has fewer, `axes` names those that it splits. Others
+        are split into blocks as even as can be, rank numbers run along the last axis first (with order "F": the first).
+
+        periodic: per axis or for all; ignored where the communicator defines it.
+        process_grid: ranks per axis, as (2, 1), or a rule: "cubic", "square", "prime-factors", "slabs". Default: as
+            near to cubes or squares as can be. Numbers in a text, as in "2x1", are refused: C and C++ count from x.
+        owned: this rank's own cells, a slice of global indices per axis, from 0 and never from the end: blocks may be
+            uneven but must line up. Topologies are not looked at.
+        holes: with `owned`, whether cells may belong to no rank.
+        order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous, on all ranks alike.
+            Other arrays work too, only slower.
+        reorder: ranks may take other places of the process grid, so that neighbours share nodes and sockets: `owned`
+            then has the cells of this one. `comm` stays as it is. Not with a Cartesian topology, and not with `owned`.
+        nodes: the node of each rank, on all ranks alike, to emulate nodes on one machine. Default: machines are nodes.
+        axes: of a communicator with a Cartesian topology, the axis that each of its dimensions splits: (1, 2) for
+            arrays [z, y, x] in columns. The other axes are not split, and periodic by `periodic`. None: a dimension
+            of 1 rank that splits none.
+
+        Raises UsageError on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap
+        (naming the cell), a topology with other places or periods, a graph, another order on another rank; on the ranks
+        that pass it, for anything but a communicator of one group of ranks. Cost: five reductions; with `owned`, 48
+        bytes from each rank to all, with `reorder` 8.
+        """
+        self.comm = comm
+        self._rank, self._size = member(comm)
+        options = agree(
+            comm,
+            "a grid",
+            lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes),
+            lambda: self.order,
+        )
+        ffi, lib = library()
+        handle = ffi.new("hs_grid**")
+        call("hs_grid_create_f", handle_of(comm), options, handle)
+        self._handle = ffi.gc(handle[0], lib.hs_grid_free)
+        self._read()
+
+    def _options(
+        self,
+        cells: Sequence[int],
+        periodic: Any,
+        process_grid: Any,
+        owned: Any,
+        holes: bool,
+        order: str,
+        reorder: bool,
+        nodes: Sequence[int] | None,
+        axes: Any,
+    ) -> Any:
+        ffi, lib = library()
+        counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
+        if not 1 <= len(counts) <= 3:
+            raise UsageError(f"cells are {shown(cells)}, which are {len(counts)} axes; 1 to 3 can be split")
+        if not isinstance(order, str) or order not in ("C", "F"):
+            raise UsageError(f"order is {shown(order)}; it is 'C' (the last axis contiguous) or 'F' (the first)")
+        self.order: Literal["C", "F"] = "F" if order == "F" else "C"
+        self._dims = len(counts)
+        options = ffi.new("hs_grid_options*")
+        lib.hs_grid_init(options)
+        options.dims, options.holes, options.reorder = len(counts), flag("holes", holes), flag("reorder", reorder)
+        if nodes is not None:
+            numbers = each("nodes", nodes, "the number of a node for each rank")
+            self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in numbers])
+            if len(self._nodes) != self._size:
+                raise UsageError(f"nodes has {len(self._nodes)} numbers for {self._size} ranks; pass one for each")
+            options.nodes = self._nodes
+        for axis, (cells_of_axis, wraps) in enumerate(zip(counts, self._flags(periodic), strict=True)):
+            options.cells[self._dimension(axis)] = cells_of_axis
+            options.periodic[self._dimension(axis)] = wraps
+            options.axes[self._dimension(axis)] = axis  # in what order a topology of other dimensions is compared
+        self._choose_split(options, counts, process_grid, owned, axes)
+        return options
+
+    def _flags(self, periodic: Any) -> list[bool]:
+        """Return one flag for each axis."""
+        flags = for_axes("periodic", periodic, self._dims, flag, "True or False for each axis")
+        if len(flags) != self._dims:
+            raise UsageError(
+                f"periodic has {len(flags)} flags for {self._dims} axes; pass one for each, or one for all"
+            )
+        return flags
+
+    def _choose_split(self, options: Any, cells: list[int], process_grid: Any, owned: Any, axes: Any) -> None:
+        ffi, lib = library()
+        cartesian = cartesian_split(self.comm)
+        if axes is not None and (owned is not None or cartesian is None):
+            raise UsageError(
+                "axes names the axes that a communicator with a Cartesian topology splits; leave it out where owned "
+                "lists the cells of each rank, and where the communicator has no such topology"
+            )
+        if process_grid is not None and (owned is not None or axes is not None):
+            raise UsageError("owned and axes say where each rank is; leave process_grid out")
+        if owned is not None:
+            options.split = lib.HS_SPLIT_BOXES
+            self._set_owned(options, owned, cells)
+        elif cartesian is not None and (axes is not None or len(cartesian[0]) == self._dims):
+            self._set_axes(options, cartesian[0], process_grid, axes)
+        elif process_grid is not None:
+            self._rule = ffi.new("char[]", self._rule_of(process_grid))
+            options.process_grid = self._rule
+        if options.reorder and options.split != lib.HS_SPLIT_EVEN:
+            raise UsageError(
+                "owned and the Cartesian topology of a communicator say which rank has which cells; leave reorder out"
+            )
+
+    def _set_axes(self, options: Any, split: Sequence[int], process_grid: Any, axes: Any) -> None:
+        """Split the grid as a communicator is, which has `split` processes by dimension."""
+        _, lib = library()
+        if process_grid is not None:
+            raise UsageError(
+                f"the communicator has a Cartesian topology of {list(split)} ranks; leave process_grid out, or pass a "
+                "communicator without topology (comm.Split())"
+            )
+        options.split = lib.HS_SPLIT_CARTESIAN
+        for axis in range(self._dims):
+            options.axes[self._dimension(axis)] = lib.HS_NOT_SPLIT
+        for dimension, found in enumerate(split_axes(axes, split)):
+            if found is not None:
+                if found >= self._dims:
+                    raise UsageError(f"axes is {shown(axes)}; the grid has axes 0 to {self._dims - 1}")
+                options.axes[self._dimension(found)] = dimension
+
+    def _set_owned(self, options: Any, owned: Sequence[slice], cells: list[int]) -> None:
+        with named("owned", owned):
+            wanted = "a slice for each axis, as (slice(0, 4), slice(0, 8))"
+            parts = each("owned", owned, wanted)
+            if not all(isinstance(part, slice) for part in parts):
+                raise UsageError(f"owned is {shown(owned)}; pass {wanted}")
+            if len(parts) != len(cells):
+                raise UsageError(f"owned has {len(parts)} slices for {len(cells)} axes; pass one for each")
+            for axis, (part, cells_of_axis) in enumerate(zip(parts, cells, strict=True)):
+                d = self._dimension(axis)
+                options.owned.lo[d], options.owned.hi[d] = _bounds(part, axis, cells_of_axis)
+
+    def _rule_of(self, process_grid: Any) -> bytes:
+        if isinstance(process_grid, str):
+            if any(letter.isdigit() for letter in process_grid):
+                raise UsageError(
+                    f"process_grid is {shown(process_grid)}, a text that does not say for which axis a number is; pass "
+                    "a number for each axis, as (2, 1), or a rule, as 'cubic'"
+                )
+            return text("process_grid", process_grid)
+        numbers = each("process_grid", process_grid, "a number of ranks for each axis, as (2, 1)")
+        ranks = [whole("process_grid", n) for n in numbers]
+        if len(ranks) != self._dims:
+            raise UsageError(f"process_grid is {tuple(ranks)} for {self._dims} axes; pass a number for each")
+        return "x".join(str(n) for n in self._by_axis(ranks)).encode()
+
+    def _dimension(self, axis: int) -> int:
+        """Return the library's dimension of an axis: x is the one that is contiguous in memory."""
+        return axis if self.order == "F" else self._dims - 1 - axis
+
+    def _by_axis(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Turn numbers by dimension into numbers by axis, or back."""
+        return tuple(int(numbers[self._dimension(axis)]) for axis in range(self._dims))
+
+    def _read(self) -> None:
+        ffi, _ = library()
+        data, box = ffi.new("hs_grid_data*"), ffi.new("hs_box*")
+        call("hs_grid_get", self._handle, data)
+        call("hs_grid_owned", self._handle, box)
+        self.cells, self.ranks = self._by_axis(data.cells), self._by_axis(data.ranks)
+        self.periodic = tuple(map(bool, self._by_axis(data.periodic)))
+        self.owned = tuple(map(slice, self._by_axis(box.lo), self._by_axis(box.hi)))
+        self.shape = tuple(part.stop - part.start for part in self.owned)
+
+    def neighbour(self, offset: Sequence[int]) -> int:
+        """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one.
+        Local.
+        """
+        ffi, _ = library()
+        found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
+        steps = [whole("offset", step) for step in each("offset", offset, "-1, 0 or 1 for each axis, as (0, 1)")]
+        if len(steps) != self._dims:
+            raise UsageError(f"offset is {tuple(steps)} for {self._dims} axes; pass -1, 0 or 1 for each")
+        for axis, step in enumerate(steps):
+            by_dimension[self._dimension(axis)] = step
+        call("hs_grid_neighbour", self._handle, self._rank, by_dimension, found)
+        return int(found[0])
+
+    def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return the widths with 0 where the own cells end at an edge of the grid."""
+        ends = [
+            (not wraps and part.start <= 0, not wraps and part.stop >= cells)
+            for part, cells, wraps in zip(self.owned, self.cells, self.periodic, strict=True)
+        ]
+        return without_ends(ends, sides)
+
+    def zeros(self, halo: Halo = 1, dtype: Any = float, centring: Centring = "cell") -> np.ndarray:
+        """Return an array of zeros for this rank's points and their halo. Local."""
+        sides = sides_of(halo, self._dims)
+        wanted = [n + low + high for n, (low, high) in zip(self.points(centring), sides, strict=True)]
+        with named("dtype", dtype):
+            element = np.dtype(dtype)
+        return np.zeros(wanted, element, order=self.order)
+
+    def inner(self, halo: Halo = 1) -> tuple[slice, ...]:
+        """Return the slices of an array with this halo that hold the rank's own points, as in u[grid.inner()].
+        Local.
+        """
+        return tuple(slice(low, -high or None) for low, high in sides_of(halo, self._dims))
+
+    def points(self, centring: Centring = "cell") -> tuple[int, ...]:
+        """Return this rank's points per axis: its cells, one more in each axis where points lie between them."""
+        between = points_between(centring, self._dims)
+        return tuple(n + more for n, more in zip(self.shape, between, strict=True))
+
+    def _centring(self, centring: Centring) -> int:
+        _, lib = library()
+        between = points_between(centring, self._dims)
+        if centring in ("cell", "node"):
+            return int(lib.HS_CENTRING_CELL if centring == "cell" else lib.HS_CENTRING_NODE)
+        return int(lib.HS_CENTRING_FACE_X) + self._dimension(between.index(1))
+
+
+def _bounds(part: slice, axis: int, cells: int) -> tuple[int, int]:
+    """Return the first cell of a slice and the one after its last. The library refuses those beyond the grid."""
+    if part.step is not None and whole("owned", part.step) != 1:
+        raise UsageError(f"owned has a step of {part.step} in axis {axis}; a rank owns every cell of its box")
+    first = 0 if part.start is None else count("owned", part.start)
+    end = cells if part.stop is None else count("owned", part.stop)
+    if first < 0 or end < 0:
+        raise UsageError(
+            f"owned has {shown(part)} in axis {axis}, and cells are counted from 0, not from the end; give global "
+            "cells, without halos"
+        )
+    return first, end
+
+
+def points_between(centring: Centring, dims: int) -> list[int]:
+    """Return 1 for each axis in which points of this centring lie between cells."""
+    if isinstance(centring, str):
+        if centring in ("cell", "node"):
+            return [int(centring == "node")] * dims
+        if centring in (faces := [f"face-{axis}" for axis in range(dims)]):
+            return [int(centring == face) for face in faces]
+    names = ", ".join(f"face-{axis}" for axis in range(dims))
+    raise UsageError(
+        f"centring is {shown(centring)}; it is cell, node, or by the axis that faces are normal to: {names}"
+    )
+
+
+def sides_of(halo: Halo, dims: int) -> list[tuple[int, int]]:
+    """Return (low, high) per axis."""
+
+    def pair(side: Any) -> tuple[int, int]:
+        low, high = (side, side) if is_one(side) else each("halo", side, "(low, high) for an axis")
+        return whole("halo", low), whole("halo", high)
+
+    with named("halo", halo):
+        wanted = "a number, or a number or (low, high) for each axis"
+        sides = [pair(halo)] * dims if is_one(halo) else [pair(side) for side in each("halo", halo, wanted)]
+    if len(sides) != dims:
+        raise UsageError(f"halo is {shown(halo)} for {dims} axes; pass {wanted}")
+    if any(width < 0 for side in sides for width in side):
+        raise UsageError(f"halo is {shown(halo)}; widths are 0 or more")
+    return sides
+
+
+def without_ends(ends: Sequence[tuple[bool, bool]], sides: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the widths with 0 on the sides where the grid ends."""
+    return [(0 if first else low, 0 if last else high) for (first, last), (low, high) in zip(ends, sides, strict=True)]
