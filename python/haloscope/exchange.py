@@ -40,9 +40,7 @@ Stream = Any  # CuPy's, PyTorch's, or the address of one
 
 
 class Exchange(Unique):
-    """An exchange of some arrays, prepared once, then carried out as often as needed: call it, or start() and
-    finish().
-    """
+    """An exchange of some arrays, opened once, then run in each step: call it, or start() and finish()."""
 
     def __init__(
         self,

@@ -52,9 +52,7 @@ def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, st
 
 
 def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Return the bytes of a regular file, unpacked where its name ends in .xz. Raises OSError, or Unfit with the
-    reason.
-    """
+    """Return the bytes of a regular file, unpacked where it ends in .xz. Raises OSError, or Unfit with the reason."""
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         if path.suffix == COMPRESSED:
@@ -103,9 +101,7 @@ def _unpacked(file: BinaryIO, most: int) -> bytes:
 
 
 def refuse_additions(path: Path) -> None:
-    """Raise UsageError for what records cannot be added to: a compressed file, or what is there and no regular
-    file.
-    """
+    """Raise UsageError where records cannot be added: to a compressed file, or to one that is not regular."""
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.stat().st_mode):
             raise UsageError(
@@ -122,9 +118,7 @@ def refuse_additions(path: Path) -> None:
 
 
 def json_of(text: str) -> Any:
-    """Return the value of a JSON text. Raises Unfit for text that is none, is nested too deep, or has numbers beyond
-    all use.
-    """
+    """Return the value of a JSON text. Raises Unfit for anything else, deep nesting, and numbers out of range."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant, parse_int=_whole, parse_float=number_of)
     except RecursionError:

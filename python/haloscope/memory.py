@@ -96,9 +96,7 @@ def _described(array: Any, name: str) -> np.ndarray:
 
 
 def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
-    """Let NumPy's own kinds of arrays pass, as memory maps and records, and subclasses that add neither data nor
-    rules.
-    """
+    """Refuse all but NumPy's own kinds of arrays and subclasses that add neither data nor rules."""
     if isinstance(array, np.ma.MaskedArray):
         raise UsageError(
             f"{name} is a masked array, whose mask would stay as it is; pass its .data and its .mask as two arrays (a "
@@ -132,9 +130,7 @@ def _inside(array: Any) -> str:
 
 
 def _of_interface(interface: Any, name: str) -> dict:
-    """Return the description by __array_interface__ or __cuda_array_interface__, without what an array has no use
-    for.
-    """
+    """Return the description by __array_interface__ or __cuda_array_interface__, without its stream."""
     shown_by = dict(interface)
     if shown_by.pop("mask", None) is not None:
         raise UsageError(f"{name} has a mask, which an exchange does not move; pass an array without")

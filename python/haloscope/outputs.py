@@ -106,9 +106,7 @@ def write_report(path: Path, text: str) -> None:
 
 
 def move(path: Path, target: Path, kind: Kind) -> None:
-    """Give a file another name. Raises UsageError as `refuse_foreign` does, HaloscopeError when that cannot be
-    done.
-    """
+    """Rename a file. Raises UsageError as `refuse_foreign` does, HaloscopeError when that cannot be done."""
     refuse_foreign(target, kind)
     with _explained(target):
         path.replace(target)

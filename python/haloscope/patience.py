@@ -1,6 +1,4 @@
-"""Waits for programs that are late: reported, never cut short. As `comm/patience.hpp` of the library waits for
-ranks.
-"""
+"""Waits for late programs: reported, never cut short, as `comm/patience.hpp` of the library waits for ranks."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ _SHORT_S = 1  # before its limit, nothing is reported of a wait
 
 
 def patience_s() -> float:
-    """Return the seconds between two reports: HALOSCOPE_PATIENCE, where it is a number of seconds; 0: there are
-    none.
-    """
+    """Return the seconds between two reports: HALOSCOPE_PATIENCE, where that is a number; 0: no reports."""
     try:
         seconds = float(os.environ.get("HALOSCOPE_PATIENCE") or DEFAULT_S)
     except ValueError:

@@ -25,9 +25,7 @@ _MPI_TYPES = "typedef void* MPI_Comm;\n"  # no call below passes an MPI_Comm
 
 
 def library_name() -> str:
-    """Return which library of exchanges is for the MPI that mpi4py runs on: that of the standard ABI, or that of one
-    MPI.
-    """
+    """Return the name of the exchange library for mpi4py's MPI: for the standard ABI, or for one MPI."""
     from mpi4py import MPI
 
     version = getattr(MPI, "Get_abi_version", lambda: (-1, -1))()  # new in mpi4py 4.1
@@ -36,9 +34,7 @@ def library_name() -> str:
 
 @once
 def library() -> tuple:
-    """Load the library of exchanges once; return (ffi, library). Raises UnavailableError for a library of another
-    MPI.
-    """
+    """Load the exchange library once; return (ffi, library). Raises UnavailableError for one of another MPI."""
     name = library_name()
     if name == build.EXCHANGE_LIBRARY:
         require_its_mpi(build.mpi())
@@ -79,9 +75,7 @@ def handle_of(comm: MPI.Comm) -> int:
 
 
 def member(comm: Any) -> tuple[int, int]:
-    """Return this rank's number and the number of ranks. Local. Raises UsageError for what no grid can be split
-    over.
-    """
+    """Return this rank's number and the number of ranks. Local. Raises UsageError where no grid can be split."""
     from mpi4py import MPI
 
     if not isinstance(comm, MPI.Comm):

@@ -14,9 +14,7 @@ RUN, LAB = "haloscope-run-", "haloscope-lab-"  # how names begin: of runs of any
 
 @contextlib.contextmanager
 def folder(prefix: str = RUN) -> Iterator[Path]:
-    """Yield a new temporary folder, and remove it. Its name holds the process, so that `sweep` finds folders of dead
-    ones.
-    """
+    """Yield a new temporary folder, and remove it. By its name, `sweep` finds folders of dead processes."""
     sweep(prefix)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{_place() or 'here'}-{os.getpid()}-") as name:
         yield Path(name)

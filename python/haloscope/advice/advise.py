@@ -70,9 +70,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Group:
-    """Candidates that cannot be told from the fastest of them, fastest first, and the simplest one within 5 % of
-    that.
-    """
+    """Candidates that the model cannot distinguish, fastest first, and the simplest one within 5 % of the first."""
 
     simplest: Candidate
     members: tuple[Candidate, ...]

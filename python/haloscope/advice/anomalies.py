@@ -25,9 +25,7 @@ AXES = ("app", "form", "real", "ranks", "threads", "schedule", "depth", "substep
 
 @dataclass(frozen=True)
 class Anomaly:
-    """A kernel that leaves its line: the largest amount on it, the first off it, and the measured time there over the
-    line's.
-    """
+    """A kernel that leaves its line: the largest amount on it, the first off it, and the time there over the line's."""
 
     last_on: float
     first_off: float

@@ -1,6 +1,4 @@
-"""Where which way of exchanging halos wins: the best choice over networks and sizes of blocks, predicted and
-measured.
-"""
+"""Maps of the best choice over networks and sizes of blocks, predicted and measured."""
 
 from __future__ import annotations
 

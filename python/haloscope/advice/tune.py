@@ -74,9 +74,7 @@ class TimedCandidate:
 
     @property
     def time_s(self) -> float:
-        """Median seconds per step of its longest launches, in the last round that it was in; infinite without
-        any.
-        """
+        """Median seconds per step of its launches of the last round that it was in; infinite without any."""
         if not self.launches:
             return float("inf")
         last = round_of(list(self.launches)[-1])
@@ -324,9 +322,7 @@ class Rerun:
     wall_s: float
 
     def ratio(self, other: Request, choice: Request) -> stats.Estimate | None:
-        """Time of one over that of another, paired by launch: above 1 where `choice` is faster; None if not
-        measured.
-        """
+        """Return the ratio of two times, by launch: above 1 where `choice` is faster; None if not measured."""
         if other.id not in self.rows or choice.id not in self.rows:
             return None
         return stats.ratio_of_launches(self.rows[other.id].launches, self.rows[choice.id].launches)

@@ -36,9 +36,7 @@ def plan(planned: Space, options: Mapping[str, Any]) -> Space:
 
 
 def _candidates(planned: Space, options: Mapping[str, Any]) -> Space:
-    """Return the requests that are for one grid, without the oracle. Raises UsageError for several grids, and when
-    only the oracle is there.
-    """
+    """Return the requests without the oracle. Raises UsageError for several grids, and for the oracle alone."""
     for field in ("cells", "ranks"):
         if len({getattr(r.choice, field) for r in planned.requests}) > 1:
             raise UsageError(f"tuning is for one grid, --{field} '{options[field]}' names several; give one value")

@@ -212,9 +212,7 @@ def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
 
 
 def pace_against(pairs: Sequence[Pair]) -> dict[str, float]:
-    """Return the pace of the measurements over that of the calibration, by kind: medians; empty where it is not
-    known.
-    """
+    """Return the median pace of the measurements over that of the calibration, by kind; empty where unknown."""
     found = [p.prediction.pace for p in pairs if p.paced]
     return {kind: float(np.median([f[kind] for f in found])) for kind in pace.KINDS} if found else {}
 

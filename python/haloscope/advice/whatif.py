@@ -103,9 +103,7 @@ def crossover(
 
 
 def relative(variants: Sequence[Variant]) -> list[tuple[float, float]]:
-    """Return for each variant how many times faster than the first it is, and its node-hours over those of the
-    first.
-    """
+    """Return the speedup of each variant over the first one, and the ratio of their node-hours."""
     base = variants[0].prediction
     return [
         (

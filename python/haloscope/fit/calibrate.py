@@ -32,9 +32,7 @@ FEW_ROWS = 4  # points below which nothing is fitted
 
 @dataclass
 class Calibration:
-    """A profile (`data`) with the fits it came from: laws over amounts, terms of steps and transports, contention of
-    messages.
-    """
+    """A profile (`data`) with its fits: laws over amounts, terms of steps and transports, contention of messages."""
 
     data: dict
     laws: list[Law] = field(default_factory=list)

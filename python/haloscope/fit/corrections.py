@@ -37,9 +37,7 @@ def add(transports: dict, measured: Mapping[bridge.Choice, Ratios]) -> None:
 
 
 def _likeness(choice: bridge.Choice) -> dict | None:
-    """Return what a step's messages and block are like, as a profile has it; None where its messages differ from each
-    other.
-    """
+    """Return the properties of a step's messages and block, as a profile has them; None where messages differ."""
     plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     sent = {traffic for message, traffic in zip(plan.messages, plan.traffic, strict=True) if message.out}
     if len(sent) != 1:

@@ -30,9 +30,7 @@ def short_rows(traffic: bridge.Traffic) -> float:
 
 
 def touched(size: float, run_bytes: float) -> float:
-    """Return the bytes of all sectors that `size` bytes in stretches of `run_bytes` lie in, each stretch from a
-    sector's begin.
-    """
+    """Return the bytes of all sectors of `size` bytes in contiguous runs of `run_bytes`, each from a sector's begin."""
     return size / run_bytes * SECTOR * math.ceil(run_bytes / SECTOR) if size else 0.0
 
 

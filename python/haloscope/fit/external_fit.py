@@ -31,9 +31,7 @@ MACHINE, PROGRAM, TEAM = "machine", "program", "team"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A fitted cost: whose it is, where the search starts, and by what factor it may be off there (a standard
-    deviation).
-    """
+    """A fitted cost: its owner, the start of the search, and the factor (a standard deviation) by which that is off."""
 
     name: str
     of: str
@@ -96,9 +94,7 @@ class Fit:
     source: str
 
     def profile_of(self, row: Measured) -> dict:
-        """Return the profile of the row's program and threads as JSON. Raises UsageError for those without fitted
-        rows.
-        """
+        """Return the profile of the row's program and threads as JSON. Raises UsageError without fitted rows."""
         for parameter in PARAMETERS:
             if parameter.name in used_by(row) and key_of(parameter, row) not in self.values:
                 raise UsageError(

@@ -1,6 +1,4 @@
-"""Predictions of exchanges that others have timed: errors by regime, what the model's pick costs, and
-cross-validation.
-"""
+"""Predictions of exchanges that others have timed: errors by regime, regrets of the pick, cross-validation."""
 
 from __future__ import annotations
 
@@ -161,9 +159,7 @@ def _by_axis(value_of: Callable[[Measured], str]) -> Callable[[Pair], str]:
 
 
 def grouped(pairs: Sequence[Pair]) -> list[Errors]:
-    """Return the errors of all pairs, then by what the predictions are bound by, by strategy and by each axis that
-    varies.
-    """
+    """Return the errors of all pairs, then by regime, by strategy and by each axis that varies."""
     found = [group_errors("all", [p.error for p in pairs])]
     keys: list[tuple[str, Callable[[Pair], str]]] = [("", lambda p: p.regime)]
     keys += [(f"{axis} ", _by_axis(AXES[axis])) for axis in GROUPED]

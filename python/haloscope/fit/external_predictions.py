@@ -1,6 +1,4 @@
-"""Predictions of exchanges in a table, by the model that predicts all else: each is a step whose only work is its
-exchange.
-"""
+"""Predictions of exchanges in a table: each is predicted as a step whose only work is its exchange."""
 
 from __future__ import annotations
 

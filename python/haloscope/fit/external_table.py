@@ -1,6 +1,4 @@
-"""The table of `haloscope validate --external`: a CSV file of exchanges that any program has timed. Format:
-docs/understand/external.md.
-"""
+"""Exchanges that any program has timed, in a CSV file; its format is in docs/understand/external.md."""
 
 from __future__ import annotations
 

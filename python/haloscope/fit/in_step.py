@@ -424,9 +424,7 @@ class Ratios:
 
 
 def ratios_of(bulk: Iterable[Step], predicted: Predictor) -> dict[bridge.Choice, Ratios]:
-    """Return the ratios of steps by choice, of those that can be predicted. predicted: seconds of exchange and
-    sweeps.
-    """
+    """Return the ratios of all predictable steps by choice. predicted: seconds of exchange and sweeps."""
     launches: dict[bridge.Choice, list[Step]] = defaultdict(list)
     for s in bulk:
         launches[s.choice].append(s)

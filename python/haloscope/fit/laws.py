@@ -33,9 +33,7 @@ ROUNDING = 1e-9  # parts of a time below this fraction count as 0
 
 @dataclass(frozen=True)
 class Row:
-    """One point of one launch: an amount (bytes, cells), the least of its samples in seconds, and the rows of its
-    bytes.
-    """
+    """One point of a launch: an amount (bytes, cells), its shortest sample in seconds, and the rows of its bytes."""
 
     launch: str
     amount: float
@@ -285,9 +283,7 @@ def resampled(launches: Sequence[str] | np.ndarray, resamples: int = RESAMPLES, 
 
 @dataclass(frozen=True)
 class Terms:
-    """Named coefficients that add up to a time, each with its interval. dropped: names that the data do not
-    identify.
-    """
+    """Named coefficients that add up to a time, with intervals. dropped: names that the data do not identify."""
 
     name: str
     values: dict[str, float]
@@ -354,9 +350,7 @@ def _forgiven(design: np.ndarray, wanted: np.ndarray, positive: bool) -> np.ndar
 
 
 def _independent(columns: dict[str, np.ndarray], alike: float) -> list[str]:
-    """Names of the columns that differ from sums of multiples of those before them by more than that part of their
-    length.
-    """
+    """Return the columns that differ by more than `alike` of their length from all sums of earlier ones."""
     kept: list[str] = []
     for name, column in columns.items():
         others = np.column_stack([columns[k] for k in kept]) if kept else np.zeros((len(column), 0))

@@ -63,9 +63,7 @@ def time_of(text: str) -> float:
 
 
 def rate_of(text: str) -> float:
-    """Return the bytes per second of a rate such as 1Gbit (a second) or 100MB. Raises UsageError for anything
-    else.
-    """
+    """Return the bytes per second of a rate such as 1Gbit or 100MB. Raises UsageError for anything else."""
     return _quantity(text, BYTES_PER_S, "bandwidth", "1Gbit, 100Mbit, 500MB")
 
 

@@ -51,9 +51,7 @@ def of_records(found: Sequence[Mapping]) -> dict | None:
 
 
 def by_ranks(found: Iterable[Mapping]) -> dict[str, dict]:
-    """Return the paces of a calibration's records as profiles hold them: by rank count, each with the time it was
-    measured.
-    """
+    """Return the paces of a calibration's records as profiles hold them: by rank count, with their latest time."""
     groups: dict[int, list[Mapping]] = defaultdict(list)
     for record in found:
         if "pace" in record:

@@ -161,9 +161,7 @@ def terms() -> tuple[str, ...]:
 
 
 def places_of(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> placement.Placement:
-    """Return where the ranks of a choice run on the profile's machine. Raises UsageError for a setting that cannot
-    be.
-    """
+    """Return the places of a choice's ranks on the profile's machine. Raises UsageError for an impossible setting."""
     request = {"choice": choice.to_json(), "setting": setting.to_json()}
     return placement.mapped(choice.ranks, request, profile.handle)
 

@@ -57,9 +57,7 @@ class Profile:
         return paces
 
     def at_pace(self, pace: Mapping[str, Any]) -> Profile:
-        """Return the profile whose predictions are for another pace. Raises UnavailableError without a pace of as many
-        ranks.
-        """
+        """Return the profile at another pace. Raises UnavailableError where it has no pace of as many ranks."""
         if str(pace["ranks"]) not in self.paces:
             known = ", ".join(self.paces) or "none"
             raise UnavailableError(f"profile '{self.name}' has no pace of {pace['ranks']} ranks (it has: {known})")
@@ -178,9 +176,7 @@ def _validator() -> Draft202012Validator:
 
 
 def fault_of(data: object) -> str:
-    """Return what is wrong with a profile, "" when nothing is: schema, version, missing parts, gaps between
-    segments.
-    """
+    """Return the first fault of a profile, "" without one: schema, version, missing parts, gaps between segments."""
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         return f'it is not a machine profile ("schema" must be "{SCHEMA}")'
     if data.get("schema_version") != SCHEMA_VERSION:

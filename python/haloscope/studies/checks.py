@@ -28,9 +28,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """A result without a bar, which shows no row of a checklist: what it is, the published value, ours, and why no
-    bar.
-    """
+    """A result without a bar, and so of no checklist row: its name, the published value, ours, and why no bar."""
 
     what: str
     published: str
