@@ -83,6 +83,13 @@ def _checked(amounts: npt.ArrayLike, times: npt.ArrayLike) -> tuple[Array, Array
     return x, y
 
 
+def _ordered(amounts: npt.ArrayLike, times: npt.ArrayLike) -> tuple[Array, Array]:
+    """Return checked amounts and times in rising order of the amounts."""
+    x, y = _checked(amounts, times)
+    order = np.argsort(x, kind="stable")
+    return x[order], y[order]
+
+
 def _solve(parts: Array, y: Array, weights: Array, positive: bool, loss: str) -> Array:
     from scipy import optimize
 
@@ -120,9 +127,7 @@ def pieces(amounts: npt.ArrayLike, times: npt.ArrayLike, breaks: Sequence[float]
     how: relative, positive, loss of `line`. The first segment starts at 0, the last has no end; ranges without data are
     merged into the one before. Returns segments. Raises UsageError as `line` does.
     """
-    x, y = _checked(amounts, times)
-    order = np.argsort(x, kind="stable")
-    x, y = x[order], y[order]
+    x, y = _ordered(amounts, times)
     inner = [b for b in sorted(set(breaks)) if (x < b).any() and (x >= b).any()]
     places = [0, *np.searchsorted(x, inner, side="left"), len(x)]
     places = list(dict.fromkeys(int(p) for p in places))
@@ -141,9 +146,7 @@ def breaks_by_rule(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: floa
     (relative to its measured time) closes the range and begins a new one. Two points always share a range.
     Source: Davis 2017, section 5.4 (30 % there).
     """
-    x, y = _checked(amounts, times)
-    order = np.argsort(x, kind="stable")
-    x, y = x[order], y[order]
+    x, y = _ordered(amounts, times)
     found, begin = [], 0
     for i in range(len(x)):
         if i - begin < 2:
@@ -161,9 +164,7 @@ def find_breaks(amounts: npt.ArrayLike, times: npt.ArrayLike, most: int = 3, lea
     most: most ranges. least_points: fewest measurements per range. Exact by dynamic programming, O(points^2). It finds
     jumps far below 30 %, such as protocol switches of message libraries, which the rule of the 2017 study misses.
     """
-    x, y = _checked(amounts, times)
-    order = np.argsort(x, kind="stable")
-    x, y = x[order], y[order]
+    x, y = _ordered(amounts, times)
     n = len(x)
     cost = _costs_of_ranges(x, y, least_points)
     best, choice = cost[0].copy(), []
