@@ -41,8 +41,7 @@ def parse_condition(text: str) -> Condition:
     axis, equals, values = text.partition("=")
     if not equals or not values.strip():
         raise UsageError(f"'{text}' is no condition; write AXIS=VALUE,... such as nodes=1,27")
-    if axis not in AXES:
-        raise UsageError(unknown_name("axis", axis, AXES))
+    refuse_unknown_axes([axis])
     return axis, frozenset(v.strip() for v in values.split(","))
 
 
