@@ -40,11 +40,6 @@ def _candidates(planned: Space, options: Mapping[str, Any]) -> Space:
     for field in ("cells", "ranks"):
         if len({getattr(r.choice, field) for r in planned.requests}) > 1:
             raise UsageError(f"tuning is for one grid, --{field} '{options[field]}' names several; give one value")
-    return _without_oracle(planned)
-
-
-def _without_oracle(planned: Space) -> Space:
-    """`reference` exists to be right and is never ranked."""
     kept = [r for r in planned.requests if "/" in r.choice.strategy]
     if not kept and planned.requests:
         raise UsageError("`reference` is what results are compared with, not a candidate; give other strategies")
