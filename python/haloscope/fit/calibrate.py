@@ -97,7 +97,7 @@ def _head(good: Sequence[dict], name: str, source: str) -> dict:
     if len(machines) > 1:
         raise UsageError(
             f"the records are of {len(machines)} machines or MPI libraries "
-            f"({'; '.join(' '.join(m) for m in sorted(machines))}); fit those of one at a time"
+            f"({'; '.join(' '.join(m) for m in sorted(machines))}); fit the records of one at a time"
         )
     (cpu, library, *hosts) = machines.pop()
     e = good[0]["environment"]
