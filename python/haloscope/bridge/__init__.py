@@ -1,150 +1,59 @@
 """The C++ core as Python values and functions: `bridge.make_plan(bridge.make_layout(choice), 0, ...)`. No MPI."""
 
-from haloscope.bridge.api import (
-    bytes_between,
-    check,
-    choice_nodes,
-    exchange_spec,
-    illegal,
-    make_plan,
-    make_program,
-    peers,
-    plan_totals,
-    process_grid,
-    schedule_options,
-)
-from haloscope.bridge.apps import (
-    NUMBER_BYTES,
-    Access,
-    App,
-    Parameter,
-    Reduction,
-    Stage,
-    Step,
-    SweepSpec,
-    app_names,
-    declare_app,
-    find_app,
-    is_declared,
-    kernel_of,
-    own_refusal,
-    refusal_of,
-    refuses_itself,
-    step_of,
-    sweep_names,
-)
-from haloscope.bridge.box import Box
-from haloscope.bridge.catalogue import (
-    Schedule,
-    Strategy,
-    Transport,
-    canonical_strategy,
-    device_strategy_names,
-    find_schedule,
-    find_strategy,
-    messages_on_device,
-    needs_shared_fields,
-    process_grid_rules,
-    schedule_names,
-    schedules,
-    strategy_names,
-    stream_from_bytes,
-    transports,
-    version,
-)
-from haloscope.bridge.choice import (
-    Bound,
-    Choice,
-    Field,
-    bounds,
-    fields,
-    normal,
-    product,
-)
-from haloscope.bridge.layout import Layout, make_layout
-from haloscope.bridge.values import (
-    Copy,
-    ExchangeSpec,
-    Message,
-    Op,
-    Plan,
-    Program,
-    Quantity,
-    Region,
-    Ring,
-    ScheduleOptions,
-    Sweep,
-    Totals,
-    Traffic,
-)
-
-__all__ = [
-    "NUMBER_BYTES",
-    "Access",
-    "App",
-    "Bound",
-    "Box",
-    "Choice",
-    "Copy",
-    "ExchangeSpec",
-    "Field",
-    "Layout",
-    "Message",
-    "Op",
-    "Parameter",
-    "Plan",
-    "Program",
-    "Quantity",
-    "Reduction",
-    "Region",
-    "Ring",
-    "Schedule",
-    "ScheduleOptions",
-    "Stage",
-    "Step",
-    "Strategy",
-    "Sweep",
-    "SweepSpec",
-    "Totals",
-    "Traffic",
-    "Transport",
-    "app_names",
-    "bounds",
-    "bytes_between",
-    "canonical_strategy",
-    "check",
-    "choice_nodes",
-    "declare_app",
-    "device_strategy_names",
-    "exchange_spec",
-    "fields",
-    "find_app",
-    "find_schedule",
-    "find_strategy",
-    "illegal",
-    "is_declared",
-    "kernel_of",
-    "make_layout",
-    "make_plan",
-    "make_program",
-    "messages_on_device",
-    "needs_shared_fields",
-    "normal",
-    "own_refusal",
-    "peers",
-    "plan_totals",
-    "process_grid",
-    "process_grid_rules",
-    "product",
-    "refusal_of",
-    "refuses_itself",
-    "schedule_names",
-    "schedule_options",
-    "schedules",
-    "step_of",
-    "strategy_names",
-    "stream_from_bytes",
-    "sweep_names",
-    "transports",
-    "version",
-]
+from haloscope.bridge.api import bytes_between as bytes_between
+from haloscope.bridge.api import check as check
+from haloscope.bridge.api import choice_nodes as choice_nodes
+from haloscope.bridge.api import exchange_spec as exchange_spec
+from haloscope.bridge.api import illegal as illegal
+from haloscope.bridge.api import make_plan as make_plan
+from haloscope.bridge.api import make_program as make_program
+from haloscope.bridge.api import peers as peers
+from haloscope.bridge.api import plan_totals as plan_totals
+from haloscope.bridge.api import process_grid as process_grid
+from haloscope.bridge.api import schedule_options as schedule_options
+from haloscope.bridge.apps import App as App
+from haloscope.bridge.apps import Parameter as Parameter
+from haloscope.bridge.apps import Step as Step
+from haloscope.bridge.apps import app_names as app_names
+from haloscope.bridge.apps import declare_app as declare_app
+from haloscope.bridge.apps import find_app as find_app
+from haloscope.bridge.apps import is_declared as is_declared
+from haloscope.bridge.apps import kernel_of as kernel_of
+from haloscope.bridge.apps import own_refusal as own_refusal
+from haloscope.bridge.apps import refusal_of as refusal_of
+from haloscope.bridge.apps import refuses_itself as refuses_itself
+from haloscope.bridge.apps import step_of as step_of
+from haloscope.bridge.apps import sweep_names as sweep_names
+from haloscope.bridge.box import Box as Box
+from haloscope.bridge.catalogue import Schedule as Schedule
+from haloscope.bridge.catalogue import Transport as Transport
+from haloscope.bridge.catalogue import canonical_strategy as canonical_strategy
+from haloscope.bridge.catalogue import device_strategy_names as device_strategy_names
+from haloscope.bridge.catalogue import find_schedule as find_schedule
+from haloscope.bridge.catalogue import find_strategy as find_strategy
+from haloscope.bridge.catalogue import messages_on_device as messages_on_device
+from haloscope.bridge.catalogue import needs_shared_fields as needs_shared_fields
+from haloscope.bridge.catalogue import process_grid_rules as process_grid_rules
+from haloscope.bridge.catalogue import schedule_names as schedule_names
+from haloscope.bridge.catalogue import schedules as schedules
+from haloscope.bridge.catalogue import strategy_names as strategy_names
+from haloscope.bridge.catalogue import stream_from_bytes as stream_from_bytes
+from haloscope.bridge.catalogue import transports as transports
+from haloscope.bridge.catalogue import version as version
+from haloscope.bridge.choice import Choice as Choice
+from haloscope.bridge.choice import Field as Field
+from haloscope.bridge.choice import bounds as bounds
+from haloscope.bridge.choice import fields as fields
+from haloscope.bridge.choice import normal as normal
+from haloscope.bridge.choice import product as product
+from haloscope.bridge.layout import Layout as Layout
+from haloscope.bridge.layout import make_layout as make_layout
+from haloscope.bridge.values import ExchangeSpec as ExchangeSpec
+from haloscope.bridge.values import Message as Message
+from haloscope.bridge.values import Op as Op
+from haloscope.bridge.values import Plan as Plan
+from haloscope.bridge.values import Program as Program
+from haloscope.bridge.values import Quantity as Quantity
+from haloscope.bridge.values import ScheduleOptions as ScheduleOptions
+from haloscope.bridge.values import Sweep as Sweep
+from haloscope.bridge.values import Traffic as Traffic
