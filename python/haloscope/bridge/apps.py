@@ -140,10 +140,7 @@ class Step:
 
 @dataclass(frozen=True)
 class App:
-    """What plans, legality, prices and help texts know about an app; `steps` by form.
-
-    own_legality: it refuses choices for its own reasons, which only its program knows (`measure.programs`).
-    """
+    """The traits of an app that plans, prices and help texts need; `steps` by form."""
 
     name: str
     summary: str
@@ -152,11 +149,7 @@ class App:
     reals: tuple[str, ...]
     process_grid: str
     periodic: bool
-    initials: tuple[str, ...]
-    starts_random: bool
     fused_forms: tuple[str, ...]
-    device_levels: int
-    own_legality: bool
     parameters: tuple[Parameter, ...]
     steps: Mapping[str, Step]
 

@@ -18,9 +18,6 @@ from haloscope.errors import UnavailableError
 LIBRARY = "libhaloscope_bridge.so"
 EXCHANGE_LIBRARY = "libhaloscope_exchange.so"
 EXCHANGE_ABI_LIBRARY = "libhaloscope_exchange_abi.so"  # for the standard ABI of MPI
-BUILT_WITH = {
-    EXCHANGE_ABI_LIBRARY: "-DHALOSCOPE_MPI_ABI=ON, on an MPI that has mpicc_abi"
-}  # what is not built by default
 RANK_PROGRAM = "haloscope-rank"
 DELAY_LINE = "haloscope-delay-line"
 HEADERS = ("include/haloscope", "share/haloscope", "src/bindings/python")  # folders, installed or of sources

@@ -13,8 +13,7 @@ from haloscope.errors import UsageError, unknown_name
 
 @dataclass(frozen=True)
 class Transport:
-    """Traits of a transport. device: it moves fields in device memory. shared_fields: it reads or writes neighbours'
-    fields. inside_nodes: it reaches only ranks of the same node."""
+    """Traits of a transport. device: it moves device memory. shared_fields: it accesses neighbours' fields."""
 
     name: str
     summary: str
@@ -22,7 +21,6 @@ class Transport:
     options: tuple[str, ...]
     device: bool
     shared_fields: bool
-    inside_nodes: bool
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,7 @@ class Schedule:
     """Traits of a schedule.
 
     options: schedule-only fields of a choice that this schedule reads. plain: exchange and sweeps take turns.
-    on_host, on_device: where fields may live; boxed: in both. deep: takes depths above 1; blocked: fuses their steps.
-    in_place: for sweeps in place, and only those. computes_on_host: threads have work.
+    on_host: fields may live there; boxed: and on a device. in_place: for sweeps in place, and only those.
     """
 
     name: str
@@ -40,12 +37,8 @@ class Schedule:
     options: tuple[str, ...]
     plain: bool
     on_host: bool
-    on_device: bool
     boxed: bool
-    deep: bool
-    blocked: bool
     in_place: bool
-    computes_on_host: bool
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,6 @@ class Strategy:
 
     name: str
     transport: str
-    between: str
     pattern: str
     device: bool
     shared_fields: bool

@@ -51,8 +51,6 @@ class Campaign:
 
         Raises MeasuringFailed when a rank dies or sticks; everything measured until then is in the file.
         """
-        from haloscope.measure import progress
-
         records.refuse_foreign(self.output)
         records.prepare(self.output)
         self._set_lacking_aside()

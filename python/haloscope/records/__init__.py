@@ -89,7 +89,7 @@ def fault_of(record: Any, what: str = RECORD) -> str:
     """Return the first fault of a record: what the published schema forbids, or parts that do not fit; "" if there is
     none.
 
-    what: RECORD, OLD or CG.
+    what: RECORD or CG.
     """
     error = next(iter(_validator(what).iter_errors(record)), None)
     if error is None:
@@ -162,9 +162,9 @@ def read(path: str | Path, what: str = RECORD) -> RecordFile:
     return result
 
 
-def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
+def read_aloud(path: str | Path) -> RecordFile:
     """Read a record file as `read` does, and name its bad lines on the error output."""
-    found = read(path, what)
+    found = read(path)
     for complaint in found.complaints():
         say(complaint)
     return found

@@ -9,6 +9,7 @@ import numpy as np
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+OUTLYING = 5.0
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,8 @@ def median_of(values: Sequence[float]) -> Estimate:
     return Estimate(float(np.median(array)), float(low), float(high), int(array.size))
 
 
-def outliers(values: Sequence[float], threshold: float = 5.0) -> list[int]:
-    """Return the positions of values further than `threshold` robust standard deviations above or below the median.
+def outliers(values: Sequence[float]) -> list[int]:
+    """Return the positions of values further than OUTLYING robust standard deviations above or below the median.
 
     They are to be shown, not removed. The scale is the median absolute deviation x 1.4826, at least 1 % of the median,
     so that repetitions which agree to a fraction of a percent do not flag each other.
@@ -115,7 +116,7 @@ def outliers(values: Sequence[float], threshold: float = 5.0) -> list[int]:
     array = np.asarray(values, dtype=float)
     centre = np.median(array)
     scale = max(1.4826 * float(np.median(np.abs(array - centre))), 0.01 * abs(float(centre)))
-    return [int(i) for i in np.flatnonzero(np.abs(array - centre) > threshold * scale)] if scale else []
+    return [int(i) for i in np.flatnonzero(np.abs(array - centre) > OUTLYING * scale)] if scale else []
 
 
 NO_CHOICE = "cannot tell apart"

@@ -101,6 +101,7 @@ def _repeating(stages: int) -> str:
     return f" It repeats, with the {stages - 1} after it." if stages > 1 else " It repeats." * stages
 
 
+MOST_NAMED = 12  # numbers of a list that are named one by one
 AMOUNTS = ("bytes", "cells", "sum", "least per rank", "most per rank")  # columns of amounts get thousands separators
 
 
@@ -178,9 +179,9 @@ def _neighbour_table(document: dict) -> str:
     return head + _table(rows, ["dimension", "low neighbour", "high neighbour"]) + tail
 
 
-def _some(numbers: list[int], most: int = 12) -> str:
-    text = ", ".join(map(str, numbers[:most]))
-    return (text or "none") + (", ..." if len(numbers) > most else "")
+def _some(numbers: list[int]) -> str:
+    text = ", ".join(map(str, numbers[:MOST_NAMED]))
+    return (text or "none") + (", ..." if len(numbers) > MOST_NAMED else "")
 
 
 def _box(box: dict, dims: int) -> str:

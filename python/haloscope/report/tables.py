@@ -31,7 +31,6 @@ PHASES = (
     "desync",
     "rest",
 )
-_ALWAYS = ("schedule", "strategy")
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
 # What would not stand for itself: ends of cells, code, links, tags, entities, and a backslash where it would hide one.
 _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
@@ -59,13 +58,13 @@ def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
     return found[0] if len(found) == 1 and len(table) > 1 else None
 
 
-def varied(table: Sequence[Row], always: Sequence[str] = _ALWAYS) -> list[str]:
-    """Return the parts of the request that differ between rows, in a fixed order."""
+def varied(table: Sequence[Row]) -> list[str]:
+    """Return schedule, strategy and the parts of the request that differ between rows, in the order of `axes`."""
 
     def values(axis: str) -> set[str]:  # a field that has no effect on a row is not in its request
         return {str(row.request[axis]) for row in table if axis in row.request}
 
-    return [axis for axis in axes() if axis in always or len(values(axis)) > 1]
+    return [axis for axis in axes() if axis in ("schedule", "strategy") or len(values(axis)) > 1]
 
 
 def unit(seconds: Iterable[float]) -> tuple[str, float]:
