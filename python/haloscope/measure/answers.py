@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import tempfile
@@ -13,9 +12,9 @@ from pathlib import Path
 
 from haloscope import patience
 from haloscope.bridge import build
-from haloscope.errors import USAGE, HaloscopeError, UnavailableError, UsageError
-from haloscope.measure import hosts
-from haloscope.measure.launch import GRACE_S, end_with_parent, launcher_words, mpiexec
+from haloscope.errors import USAGE, HaloscopeError, UsageError
+from haloscope.measure import hosts, launch
+from haloscope.measure.launch import launcher_words, mpiexec
 from haloscope.terminal import shown
 
 LIMIT_S = 30.0  # for one rank to appear and to say what it has
@@ -56,17 +55,7 @@ def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str
     UnavailableError when it cannot be started.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
-        try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-                preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
-            )
-        except OSError as error:
-            raise UnavailableError(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
+        process = launch.start(command, stdout=out, stderr=err)
         try:
             done = patience.ended(process, f"'{' '.join(command)}'", limit_s)
         finally:
@@ -95,7 +84,6 @@ def objects_of(said: str) -> list[dict]:
 def _end_group(process: subprocess.Popen) -> None:
     """End a process group: first by SIGTERM, so that mpiexec can end ranks elsewhere, then by force."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
+        launch.signal_group(process, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=GRACE_S)
+            process.wait(timeout=launch.GRACE_S)

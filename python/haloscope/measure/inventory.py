@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -86,15 +84,6 @@ def _transport(transport: bridge.Transport, *, ranks_start: bool) -> dict:
     return {"name": transport.name, "state": state, "about": about}
 
 
-def _output(*command: str) -> str:
-    if not shutil.which(command[0]):
-        return ""
-    try:
-        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=20).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-
-
 def cpu() -> str:
     """Return the CPU's model name."""
     try:
@@ -106,8 +95,8 @@ def cpu() -> str:
 
 def gpus() -> list[str]:
     """Return the names of the GPUs that the vendors' tools see."""
-    nvidia = _output("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
-    amd = [line for line in _output("rocm-smi", "--showproductname").splitlines() if "Card series" in line]
+    nvidia = launch.output_of("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
+    amd = [line for line in launch.output_of("rocm-smi", "--showproductname").splitlines() if "Card series" in line]
     return [line for line in nvidia.splitlines() if line] + [line.split(":")[-1].strip() for line in amd]
 
 
@@ -115,9 +104,7 @@ def other_compilers() -> list[str]:
     """Return name and version of compilers on PATH that back ends of devices can be built with."""
     found = []
     for name in ("nvcc", "hipcc", "clang++"):
-        lines = [
-            line for line in _output(name, "--version").splitlines() if "release" in line or "version" in line.lower()
-        ]
-        if lines:
-            found.append(f"{name}: {lines[0].strip()}")
+        lines = launch.output_of(name, "--version").splitlines()
+        if version := next((line for line in lines if "release" in line or "version" in line.lower()), ""):
+            found.append(f"{name}: {version.strip()}")
     return found

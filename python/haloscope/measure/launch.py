@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from haloscope import patience, records, scratch
 from haloscope.bridge import build
@@ -83,14 +84,16 @@ def _beside(compiler: Path) -> list[Path]:
 
 
 @functools.cache
-def _version(path: Path) -> str:
-    """Return what a launcher prints as its version, in lower case; nothing where it cannot be run."""
+def output_of(*command: str | Path) -> str:
+    """Return the output of a short command, "" where it cannot be run. It runs once."""
     try:
-        return subprocess.run(
-            [path, "--version"], check=False, capture_output=True, text=True, timeout=20
-        ).stdout.lower()
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=20).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
+
+
+def _version(path: Path) -> str:
+    return output_of(path, "--version").lower()
 
 
 def flavour(path: Path) -> str:
@@ -143,10 +146,8 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
         words += ["--oversubscribe"] if here * threads > cores_here() else []
         words += _to_loopback(kind, path)
     elif kind == "srun":
-        names = hosts.names()
-        words += (
-            [f"--nodes={len(names)}", f"--nodelist={','.join(names)}", f"--ntasks-per-node={here}"] if names else []
-        )
+        if names := hosts.names():
+            words += [f"--nodes={len(names)}", f"--nodelist={','.join(names)}", f"--ntasks-per-node={here}"]
         words += [f"--cpus-per-task={threads}", "--cpu-bind=cores", "--distribution=block:block"]
     return words
 
@@ -155,9 +156,8 @@ LOOPBACK = "lo"
 # What names the interfaces of UCX, of libfabric and of Open MPI, each with what chooses otherwise.
 INTERFACES = {"UCX_NET_DEVICES": "UCX_TLS", "FI_TCP_IFACE": "FI_PROVIDER"}
 PARAMETERS = {"btl_tcp_if_include": "btl"}
-LAUNCHERS = {
-    "oob_tcp_if_include": "oob"
-}  # of Open MPI 4 and before, whose launcher is OpenRTE; that of 5 refuses the loop-back
+# Of Open MPI 4 and before, whose launcher is OpenRTE; that of 5 refuses the loop-back.
+LAUNCHERS = {"oob_tcp_if_include": "oob"}
 # Set in the jobs of batch systems, and where hydra has a file of hosts.
 ELSEWHERE = (
     "SLURM_JOB_ID",
@@ -257,9 +257,27 @@ class Outcome:
         return " / ".join(line for line in self.log[-5:] if line.strip()) or "it said nothing"
 
 
-def end_with_parent() -> None:
+def _end_with_parent() -> None:
     """In the child: have Linux end mpiexec, and so all ranks, when this process is killed outright."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def start(command: Sequence[str], remedy: str = "set HALOSCOPE_MPIEXEC", **options: Any) -> subprocess.Popen:
+    """Start mpiexec without input, in a process group of its own, which ends with this process.
+
+    options: of subprocess.Popen. Raises UnavailableError, with the remedy, when it cannot be started.
+    """
+    alone: dict[str, Any] = {"stdin": subprocess.DEVNULL, "start_new_session": True}
+    try:  # preexec_fn makes one system call and takes no lock
+        return subprocess.Popen(command, preexec_fn=_end_with_parent, **alone, **options)  # noqa: PLW1509
+    except OSError as error:
+        raise UnavailableError(f"cannot start {command[0]}: {error.strerror}; {remedy}") from None
+
+
+def signal_group(process: subprocess.Popen, number: int) -> None:
+    """Send a signal to the process group of `start`, if it is there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 @contextlib.contextmanager
@@ -288,19 +306,7 @@ class _Watched:
         self.log: list[str] = []
         self.dead: faults.Slot | None = None  # a rank found dead while mpiexec was still running
         self.timed_out = False
-        try:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                preexec_fn=end_with_parent,  # noqa: PLW1509 (one system call, no lock taken)
-            )
-        except OSError as error:
-            raise UnavailableError(f"cannot start {command[0]}: {error.strerror}; set HALOSCOPE_MPIEXEC") from None
+        self.process = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         self._reader = threading.Thread(target=self._gather, daemon=True)
         self._reader.start()
         self._started = time.monotonic()
@@ -320,10 +326,9 @@ class _Watched:
         """Wait a moment; False when mpiexec has ended."""
         try:
             self.process.wait(timeout=POLL_S)
-            return False
         except subprocess.TimeoutExpired:
-            pass
-        return not self._a_rank_died()
+            return not self._a_rank_died()
+        return False
 
     def _a_rank_died(self) -> bool:
         """End mpiexec when a rank's process is gone although mpiexec goes on: the others would wait for it in vain."""
@@ -341,18 +346,12 @@ class _Watched:
         """End mpiexec and every rank: first by SIGTERM, then by force."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
-                self._signal_group(number)
-                try:
+                signal_group(self.process, number)
+                with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(timeout=GRACE_S)
-                except subprocess.TimeoutExpired:
-                    continue
-        self._signal_group(signal.SIGKILL)
+        signal_group(self.process, signal.SIGKILL)
         for rank in faults.still_running(faults.read_board(self.board_path), build.rank_program().name):
             rank.kill()
-
-    def _signal_group(self, number: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
 
     def finish(self) -> int:
         """Collect the last output and make sure that nothing is left running. Returns mpiexec's exit code."""
@@ -402,7 +401,8 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
         if watched.timed_out:
             outcome.fault = faults.Fault(f"not done after {job.limit_s:g} s, so it was ended")
     if outcome.fault:
-        records.append(job.output, [_failed_record(job, outcome.fault)])
+        late = job.requests[_order_of(job, outcome.fault.order)]
+        records.append(job.output, [records.failed(late, outcome.fault, job.launch_id)])
     return outcome
 
 
@@ -419,15 +419,10 @@ def _order_of(job: Job, order: int | None) -> int:
     return order if order is not None and 0 <= order < len(job.requests) else 0
 
 
-def _failed_record(job: Job, fault: faults.Fault) -> dict:
-    return records.failed(job.requests[_order_of(job, fault.order)], fault, job.launch_id)
-
-
 def _messages(log: Sequence[str]) -> list[str]:
     """The ranks' words for the user, each once: all ranks may say the same."""
     spoken = [line for line in log if line.startswith("haloscope:") and not faults.reports_a_wait(line)]
-    found = [line.removeprefix("haloscope:").strip() for line in spoken]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(line.removeprefix("haloscope:").strip() for line in spoken))
 
 
 def require_ranks(ranks: int) -> None:

@@ -7,11 +7,9 @@ and build.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import os
 import re
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -125,17 +123,9 @@ def _cache_folder() -> Path | None:
 
 
 def mpi_library() -> Path:
-    """Return the MPI library that the program is linked to; the program itself when that cannot be told."""
-    return _linked_mpi(build.rank_program())
-
-
-@functools.cache
-def _linked_mpi(program: Path) -> Path:
-    try:
-        linked = subprocess.run(["ldd", program], check=False, capture_output=True, text=True, timeout=20).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        linked = ""
-    match = re.search(r"lib(?:mpi|mpich|mpi_mpich|pmpi)\.so\S* => (/\S+)", linked)
+    """Return the MPI library that the program is linked to; the program itself where `ldd` does not show it."""
+    program = build.rank_program()
+    match = re.search(r"lib(?:mpi|mpich|mpi_mpich|pmpi)\.so\S* => (/\S+)", launch.output_of("ldd", program))
     return Path(match[1]) if match else program
 
 

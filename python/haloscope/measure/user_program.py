@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import shutil
 import signal
 import subprocess
@@ -125,18 +124,7 @@ def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s
         _beside(folder, ".out").open("wb") as out,
         _beside(folder, ".err").open("wb") as err,
     ):
-        try:
-            process = subprocess.Popen(
-                words,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-                preexec_fn=launch.end_with_parent,  # noqa: PLW1509
-            )
-        except OSError as error:
-            raise UnavailableError(f"cannot start {mpiexec}: {error.strerror}; give another by --mpiexec") from None
+        process = launch.start(words, "give another by --mpiexec", cwd=folder, stdout=out, stderr=err)
         try:
             name = f"{Path(command[0]).name} on {count_of(ranks, 'rank')}"
             if not patience.ended(process, name, limit_s, "--timeout ends runs that take longer"):
@@ -153,16 +141,11 @@ def _end(process: subprocess.Popen) -> None:
     if process.poll() is None:
         with contextlib.suppress(psutil.NoSuchProcess):
             started = psutil.Process(process.pid).children(recursive=True)
-        _signal_group(process, signal.SIGTERM)
+        launch.signal_group(process, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=launch.GRACE_S)
-    _signal_group(process, signal.SIGKILL)
+    launch.signal_group(process, signal.SIGKILL)
     for child in started:
         with contextlib.suppress(psutil.NoSuchProcess):
             child.kill()
     process.wait()
-
-
-def _signal_group(process: subprocess.Popen, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 
 from haloscope.bridge import build
 from haloscope.errors import UNAVAILABLE, HaloscopeError
@@ -37,12 +36,7 @@ def judge_launcher(ranks: int, code: int | None, said: str, complaint: str) -> C
 
 def mpiexec_version() -> str:
     """Return what mpiexec calls itself: "Hydra 5.0.2", "mpirun (Open MPI) 5.0.3"."""
-    try:
-        text = subprocess.run(
-            [launch.mpiexec(), "--version"], check=False, capture_output=True, text=True, timeout=20
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return "of unknown make"
+    text = launch.output_of(launch.mpiexec(), "--version")
     if "hydra" in text.lower() and (version := re.search(r"Version:\s*(\S+)", text)):
         return f"Hydra {version[1]}"
     return next(filter(None, text.splitlines()), "of unknown make")
