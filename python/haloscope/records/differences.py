@@ -261,12 +261,8 @@ def _same(one: str, two: str, tolerance: Tolerance) -> bool:
     if one == two or tolerance.exact:
         return one == two
     a, b = _value(one), _value(two)
-    return a == b or (math.isnan(a) and math.isnan(b)) or _near(a, b, tolerance)
-
-
-def _near(a: float, b: float, tolerance: Tolerance) -> bool:
-    allowed = max(tolerance.absolute, tolerance.relative * max(abs(a), abs(b)))
-    return math.isfinite(a) and math.isfinite(b) and abs(a - b) <= allowed
+    near = math.isclose(a, b, rel_tol=tolerance.relative, abs_tol=tolerance.absolute)
+    return near or (math.isnan(a) and math.isnan(b))
 
 
 def _sizes(a: float, b: float) -> tuple[float, float]:

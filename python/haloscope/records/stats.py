@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,20 +24,22 @@ class Estimate:
     launches: int = 1
 
 
-def _resampled_medians(launches: Sequence[np.ndarray], rng: np.random.Generator, resamples: int) -> np.ndarray:
+def _resampled(
+    launches: Sequence[Sequence[np.ndarray]], rng: np.random.Generator, resamples: int = RESAMPLES
+) -> np.ndarray:
     """Medians of `resamples` bootstrap samples: launches drawn first, then repetitions within each drawn launch.
 
-    Launches are the outer sample: repetitions of one launch share placement and address layout and are not independent.
+    launches: the repetitions of each, and those that its median is divided by, if any. Launches are the outer sample:
+    repetitions of one launch share placement and address layout and are not independent.
     """
     count = len(launches)
-    medians = np.empty((resamples, count))
+    found = np.empty((resamples, count))
     for column, drawn in enumerate(rng.integers(count, size=(resamples, count)).T):
-        for launch in range(count):
+        for launch, arrays in enumerate(launches):
             rows = np.flatnonzero(drawn == launch)
-            values = launches[launch]
-            picks = rng.integers(len(values), size=(len(rows), len(values)))
-            medians[rows, column] = np.median(values[picks], axis=1)
-    return np.median(medians, axis=1)
+            medians = (np.median(v[rng.integers(v.size, size=(len(rows), v.size))], axis=1) for v in arrays)
+            found[rows, column] = functools.reduce(np.divide, medians)
+    return np.median(found, axis=1)
 
 
 def median_over_launches(launches: Sequence[Sequence[float]], seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
@@ -48,47 +51,42 @@ def median_over_launches(launches: Sequence[Sequence[float]], seed: int = 0, res
     if not arrays or any(a.size == 0 for a in arrays):
         raise ValueError("a median needs at least one launch, and each launch at least one repetition")
     value = float(np.median([np.median(a) for a in arrays]))
-    medians = _resampled_medians(arrays, np.random.default_rng(seed), resamples)
-    low, high = _interval(medians)
-    return Estimate(value, min(low, value), max(high, value), sum(a.size for a in arrays), len(arrays))
+    medians = _resampled([[a] for a in arrays], np.random.default_rng(seed), resamples)
+    return _estimate(value, medians, arrays, len(arrays))
 
 
-def _interval(values: np.ndarray, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def _estimate(
+    value: float, resampled: np.ndarray, samples: Sequence[np.ndarray], launches: int, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Return a value with the interval of its bootstrap samples, which includes it."""
     tail = 50 * (1 - confidence)
-    low, high = np.percentile(values, [tail, 100 - tail])
-    return float(low), float(high)
+    low, high = map(float, np.percentile(resampled, [tail, 100 - tail]))
+    return Estimate(value, min(low, value), max(high, value), sum(a.size for a in samples), launches)
 
 
 def ratio_of_launches(
-    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]], seed: int = 0, confidence: float = CONFIDENCE
+    a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]], confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Median of a/b with its interval, of 95 % unless told otherwise; a and b hold repetitions by launch.
+    """Median of a/b with its interval; a and b hold repetitions by launch.
 
-    Launches that both have are paired, so that what a launch did to both cancels. Without a common launch, the two
-    are resampled independently.
+    Launches that both have are paired, so that effects of a launch on both cancel. Without a common launch, the two are
+    resampled independently.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     common = [key for key in a if key in b]
     if not common:
         return _independent_ratio(list(a.values()), list(b.values()), rng, confidence)
     pairs = [(np.asarray(a[k], dtype=float), np.asarray(b[k], dtype=float)) for k in common]
     value = float(np.median([np.median(x) / np.median(y) for x, y in pairs]))
-    ratios = np.empty((RESAMPLES, len(pairs)))
-    for column, drawn in enumerate(rng.integers(len(pairs), size=(RESAMPLES, len(pairs))).T):
-        for launch, (x, y) in enumerate(pairs):
-            rows = np.flatnonzero(drawn == launch)
-            top = np.median(x[rng.integers(x.size, size=(len(rows), x.size))], axis=1)
-            bottom = np.median(y[rng.integers(y.size, size=(len(rows), y.size))], axis=1)
-            ratios[rows, column] = top / bottom
-    low, high = _interval(np.median(ratios, axis=1), confidence)
-    return Estimate(value, min(low, value), max(high, value), sum(x.size for x, _ in pairs), len(pairs))
+    ratios = _resampled(pairs, rng)
+    return _estimate(value, ratios, [x for x, _ in pairs], len(pairs), confidence)
 
 
 def _independent_ratio(a: list, b: list, rng: np.random.Generator, confidence: float) -> Estimate:
     a, b = [np.asarray(x, dtype=float) for x in a], [np.asarray(x, dtype=float) for x in b]
     value = float(np.median([np.median(x) for x in a]) / np.median([np.median(x) for x in b]))
-    low, high = _interval(_resampled_medians(a, rng, RESAMPLES) / _resampled_medians(b, rng, RESAMPLES), confidence)
-    return Estimate(value, min(low, value), max(high, value), sum(x.size for x in a + b), min(len(a), len(b)))
+    top, bottom = (_resampled([[x] for x in arrays], rng) for arrays in (a, b))
+    return _estimate(value, top / bottom, a + b, min(len(a), len(b)), confidence)
 
 
 def median_of(values: Sequence[float]) -> Estimate:
