@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from haloscope.records import patterns, stats
+from haloscope.records.rows import Launched
 
 MICROBENCH = "microbench"  # the kind of their records
 BASE = "p2p"  # what ratios refer to
@@ -14,7 +15,7 @@ FACTORS = {"us": 1e6, "GB/s": 1e-9}  # of units
 
 
 @dataclass
-class Curve:
+class Curve(Launched):
     """Results of one micro-benchmark over all its launches: per size the samples of each launch."""
 
     id: str
@@ -83,17 +84,6 @@ class Curve:
     def own_sets(self) -> int:
         """Working sets of one size that were in use: one per thread; the arrays of `stream` are shared."""
         return self.request.get("threads", 1) if "cache" in self.request.get("patterns", ()) else 1
-
-    @property
-    def oversubscribed(self) -> bool:
-        """True when some launch had more ranks than cores."""
-        return any(r["environment"]["oversubscribed"] for r in self.records)
-
-    @property
-    def verification(self) -> str:
-        """The worst state of all launches: failed, off (measured by another program), passed."""
-        states = {r["verification"]["status"] for r in self.records}
-        return next(state for state in ("failed", "off", "passed") if state in states)
 
     @property
     def check(self) -> str:

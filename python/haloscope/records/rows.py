@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from haloscope import records
 from haloscope.records import stats
 
+# Parts of a record's environment in which records may differ, in words.
 SURROUNDINGS = {
     "cpu": "processors",
     "mpi_library": "MPI libraries",
@@ -18,8 +19,25 @@ SURROUNDINGS = {
 }
 
 
+class Launched:
+    """The records of one configuration in all its launches."""
+
+    records: list[dict]
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True when some launch had more threads than cores: its times say little about the configuration."""
+        return any(r["environment"]["oversubscribed"] for r in self.records)
+
+    @property
+    def verification(self) -> str:
+        """The worst state of all launches: failed, off (also where another program measured), passed."""
+        states = {r["verification"]["status"] for r in self.records}
+        return next(state for state in ("failed", "off", "passed") if state in states)
+
+
 @dataclass
-class Row:
+class Row(Launched):
     """One configuration over all its launches."""
 
     id: str
@@ -31,11 +49,6 @@ class Row:
         """Compute the median and its interval once."""
         self.step = stats.median_over_launches(list(self.launches.values()))
 
-    @property
-    def oversubscribed(self) -> bool:
-        """True when some launch had more threads than cores: its times say little about the configuration."""
-        return any(r["environment"]["oversubscribed"] for r in self.records)
-
     def surroundings(self, part: str) -> set[str]:
         """Return what the records say of a part of their environment; times of several do not mix."""
         found = [r["environment"].get(part) for r in self.records]
@@ -45,12 +58,6 @@ class Row:
     def gflops(self) -> float:
         """Median over launches of the rate by the app's own measure of work, 0 when it was not recorded."""
         return float(statistics.median(r.get("gflops", 0.0) for r in self.records))
-
-    @property
-    def verification(self) -> str:
-        """The worst state of all launches: failed, off, passed."""
-        states = {r["verification"]["status"] for r in self.records}
-        return next(state for state in ("failed", "off", "passed") if state in states)
 
     @property
     def outliers(self) -> int:
