@@ -43,6 +43,13 @@ STYLE = {
     "ytick.color": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.titlesize": 11,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
     "svg.fonttype": "none",
     "svg.hashsalt": "haloscope",
     "text.parse_math": False,  # texts may be of others, and are no formulas
@@ -110,12 +117,11 @@ def scaling(series: Mapping[str, Sequence[tuple[int, float]]], title: str, weak:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
         else:
             axes.set_yscale("log")
-        axes.yaxis.grid(True, color=GRID)
-        axes.set_axisbelow(True)
+        axes.yaxis.grid(True)
         axes.set_xlabel("ranks")
         axes.set_ylabel(f"simulated {unit} per step (pale: ideal)")
-        axes.legend(frameon=False, fontsize=9, loc="best")
-        axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
+        axes.legend()
+        axes.set_title(title)
         return save(figure, stem)
 
 
@@ -219,9 +225,8 @@ def _speedup_bars(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
     axes.set_yticks(range(len(ordered)), labels, fontsize=9)
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, axes.get_xlim()[1] * 1.08)
-    axes.xaxis.grid(True, color=GRID)
-    axes.set_axisbelow(True)
-    axes.set_title(f"{_headline(baseline)}: which exchange?", loc="left", fontweight="bold", fontsize=11)
+    axes.xaxis.grid(True)
+    axes.set_title(f"{_headline(baseline)}: which exchange?")
 
 
 def _depth_curve(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
@@ -250,12 +255,11 @@ def _depth_curve(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
     axes.set_xticks(depths, [str(depth) for depth in depths])
     axes.minorticks_off()
     axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
-    axes.yaxis.grid(True, color=GRID)
-    axes.set_axisbelow(True)
+    axes.yaxis.grid(True)
     axes.set_xlabel("halo depth = time steps per exchange")
     axes.set_ylabel("speed-up over depth 1")
-    axes.legend(frameon=False, fontsize=9, loc="best")
-    axes.set_title(f"{_headline(baseline)}: how deep a halo?", loc="left", fontweight="bold", fontsize=11)
+    axes.legend()
+    axes.set_title(f"{_headline(baseline)}: how deep a halo?")
 
 
 def _headline(row: Row) -> str:

@@ -101,11 +101,11 @@ def draw(maps: Mapping[str, Sequence[Spot]], title: str, stem: Path) -> list[Pat
         parts = figure.subplots(1, len(maps), squeeze=False, sharey=True)[0]
         for axes, (name, spots) in zip(parts, maps.items(), strict=True):
             _cells(axes, spots, blocks, latencies)
-            axes.set_title(name, loc="left", fontsize=10, fontweight="bold")
+            axes.set_title(name, fontsize=10)
         parts[0].set_ylabel("cells of a rank in each dimension")
         used = [kind for kind in COLOURS if any(_kind(spot) == kind for spots in maps.values() for spot in spots)]
         handles = [Rectangle((0, 0), 1, 1, color=COLOURS[kind]) for kind in used]
-        figure.legend(handles, used, loc="outside lower center", ncols=len(used), frameon=False, fontsize=9)
+        figure.legend(handles, used, loc="outside lower center", ncols=len(used))
         lines = textwrap.wrap(title, int(13 * width))  # characters that fit
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=PALE)
         return figures.save(figure, stem)

@@ -74,24 +74,23 @@ def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:
     with figures.style():
         fig, panels = plt.subplots(rows, 2, figsize=(12.5, 4.8 * rows), layout="constrained", squeeze=False)
         for chart, axes in zip(found, panels.flat, strict=False):
-            _draw(chart, axes, figures.GRID, plt.get_cmap("tab20"))
+            _draw(chart, axes, plt.get_cmap("tab20"))
         for axes in panels.flat[len(found) :]:
             axes.set_axis_off()
         fig.suptitle(title, x=0.01, ha="left", fontsize=9, color=figures.PALE)
         return figures.save(fig, stem)
 
 
-def _draw(chart: Chart, axes: Axes, grid: str, colours: Colormap) -> None:
+def _draw(chart: Chart, axes: Axes, colours: Colormap) -> None:
     for number, (name, line) in enumerate(chart.lines.items()):
         points = [(x, y) for x, y in line.items() if x > 0]  # messages of 0 bytes have no place on the axis
         look: dict[str, Any] = {"color": colours(number % MOST_LINES), "marker": "os^v"[number // MOST_LINES % 4]}
         axes.plot(*zip(*points, strict=True), label=name, markersize=3, linewidth=1.3, **look)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.grid(True, color=grid)
-    axes.set_axisbelow(True)
+    axes.grid(True)
     axes.set_xlabel(chart.x)
     axes.set_ylabel(chart.unit)
-    axes.set_title(chart.of, loc="left", fontweight="bold", fontsize=11)
+    axes.set_title(chart.of)
     if chart.lines:
-        axes.legend(frameon=False, fontsize=8, ncols=2)
+        axes.legend(fontsize=8, ncols=2)
