@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -19,6 +20,12 @@ def cell(value: Any) -> str:
     if isinstance(value, list):
         return "x".join(map(str, value))
     return "" if value is None else str(value)
+
+
+def listed(items: Sequence[object]) -> str:
+    """Format a list, of one item or more, as people write it: `a, b and c`."""
+    *first, last = map(str, items)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def count_of(number: int, thing: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from haloscope.measure.check import Check, Run
 from haloscope.records import differences
 from haloscope.records.differences import Difference, Planes
-from haloscope.records.text import count_of
+from haloscope.records.text import count_of, listed
 from haloscope.report import tables
 
 ROUNDING = 1e-10  # relative differences up to here may come from sums in another order
@@ -34,7 +34,7 @@ def markdown(checked: Check) -> str:
     if len(well) < LEAST:
         parts.append("Nothing was compared: fewer than two runs ended well.")
     elif not checked.first:
-        parts.append(f"Equal on {_listed(well)} ranks.")
+        parts.append(f"Equal on {listed(well)} ranks.")
     if any(run.repeated for run in checked.runs):
         parts.append(
             f"Every line was printed as often as there are ranks. If these were programs of one rank each, "
@@ -111,27 +111,22 @@ def _planes_in_words(planes: Planes, splits: Sequence[int]) -> str:
     share = f"{100 * planes.share:.3g} % of the points there differ"
     if planes.count <= FEW:
         named = [str(plane) for first, last in planes.runs for plane in range(first, last + 1)]
-        text = f"All differences lie on {planes.axis} = {_listed(named)}; {share}."
+        text = f"All differences lie on {planes.axis} = {listed(named)}; {share}."
     elif len(planes.runs) <= FEW:
         named = [f"{first}..{last}" if last > first else str(first) for first, last in planes.runs]
         text = (
-            f"All differences lie on {planes.axis} = {_listed(named)}, the largest on {_listed(planes.peaks)}; {share}."
+            f"All differences lie on {planes.axis} = {listed(named)}, the largest on {listed(planes.peaks)}; {share}."
         )
     else:
         text = f"They lie on {planes.count} of {planes.extent} planes {planes.axis} = const; {share}."
     found = (differences.find_cuts(planes, ranks) for ranks in splits)
     blocks, cuts = next((explained for explained in found if explained[0]), (0, ()))
     if blocks:
-        places = _listed([f"{planes.axis} = {cut}" for cut in cuts])
+        places = listed([f"{planes.axis} = {cut}" for cut in cuts])
         return f"{text} The largest lie beside {places}, where even blocks of {blocks} ranks meet in {planes.axis}."
     if all(peak in (0, planes.extent - 1) for peak in planes.peaks):
         return f"{text} This is the edge of the array, where a periodic grid wraps around."
     return text
-
-
-def _listed(items: Sequence) -> str:
-    *first, last = map(str, items)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def document(checked: Check) -> dict:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from haloscope.records import stats
 from haloscope.records.rows import Row, speedup
-from haloscope.records.text import cell
+from haloscope.records.text import cell, listed
 
 LEAST_LAUNCHES = 8  # of nine equal choices one is taken for faster in some 15 % of cases with 6, in some 7 % with 8
 LARGE_POINTS = 1 << 20
@@ -24,8 +24,8 @@ def conclude(groups: Sequence[Group]) -> str:
     winners, undecided = sort_out(groups)
     if not winners:
         return f"Here, {simplest}."
-    advice = _listed([f"{choice} for {_listed(places)}" for choice, places in winners.items()])
-    rest = f"; for {_listed(undecided)} {simplest}" if undecided else ""
+    advice = listed([f"{choice} for {listed(places)}" for choice, places in winners.items()])
+    rest = f"; for {listed(undecided)} {simplest}" if undecided else ""
     return f"Here, use {advice}{rest}."
 
 
@@ -70,7 +70,3 @@ def name_grid(row: Row) -> str:
     cells = row.request["cells"]
     size = "large" if math.prod(cells) >= LARGE_POINTS else "small"
     return f"{size} {len(cells)}D grids like {cell(cells)}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -22,7 +22,10 @@ def markdown(
     parts += [f"Note: {note}." for note in notes]
     parts.append("## Fitted costs\n\n" + _costs(fitted))
     if judged.pairs:
-        parts += ["## Errors\n\n" + _errors(judged.pairs), "## Regret\n\n" + _regret(model.cases(judged.pairs))]
+        parts += [
+            "## Errors\n\n" + tables.errors(model.grouped(judged.pairs)),
+            "## Regret\n\n" + _regret(model.cases(judged.pairs)),
+        ]
         parts.append("## Largest errors\n\n" + _largest(judged.pairs))
     if folds:
         parts.append("## Cross-validation\n\n" + _folds(folds))
@@ -76,15 +79,6 @@ def _costs(fitted: fits.Fit) -> str:
     residual = f"the root mean square of log(predicted / measured) is {fitted.residual:.3f}"
     words = f"Fitted to {fitted.rows} exchanges; {residual}."
     return f"{words}\n\n" + tables.markdown(rows, ["cost", "value", "what"], right=["value"])
-
-
-def _errors(pairs: Sequence[model.Pair]) -> str:
-    headers = ["group", "count", "signed median", "median", "p90", "worst"]
-    rows = [
-        [e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
-        for e in model.grouped(pairs)
-    ]
-    return tables.markdown(rows, headers, right=headers[1:])
 
 
 def _regret(cases: Sequence[model.ExternalCase]) -> str:

@@ -10,12 +10,12 @@ from haloscope import bridge
 from haloscope.errors import UsageError, unknown_name
 from haloscope.model.link import Link
 from haloscope.records import stats
+from haloscope.records.relative_errors import Errors
 from haloscope.records.rows import SURROUNDINGS, Row, speedup
 from haloscope.records.text import cell
 from haloscope.terminal import shown
 
-STATISTICS = ("rank0", "min", "mean", "max")  # over ranks
-STATISTIC_TITLES = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}
+STATISTICS = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}  # over ranks, with their titles
 PHASES = (
     "pack",
     "d2h",
@@ -129,7 +129,7 @@ def phases(table: Sequence[Row], statistic: str) -> str:
     """Return microseconds per step in each phase: one statistic over ranks, or, with "all", four labelled columns."""
     present = [p for p in PHASES if any(row.phase(p, "max") for row in table)]
     if statistic == "all":
-        titles = [f"{STATISTIC_TITLES[s]} (us)" for s in STATISTICS]
+        titles = [f"{title} (us)" for title in STATISTICS.values()]
         lines = [
             [place, phase, *(number(row.phase(phase, s) * 1e6) for s in STATISTICS)]
             for place, row in enumerate(table, start=1)
@@ -165,6 +165,13 @@ def verdict(a: Row, b: Row, ratio: stats.Estimate) -> str:
     words = [f"{name} oversubscribed" for name, row in (("A", a), ("B", b)) if row.oversubscribed]
     words += [f"other {many}" for part, many in SURROUNDINGS.items() if a.surroundings(part) != b.surroundings(part)]
     return "; ".join([stats.verdict(ratio), *words])
+
+
+def errors(found: Iterable[Errors]) -> str:
+    """Return a table of relative errors, a row for each group of predictions."""
+    headers = ["group", "count", "signed median", "median", "p90", "worst"]
+    rows = [[e.group, e.count, f"{e.signed:+.1%}", *(f"{x:.1%}" for x in (e.median, e.p90, e.worst))] for e in found]
+    return markdown(rows, headers, right=headers[1:])
 
 
 def refusals(found: Iterable[Mapping]) -> list[str]:

@@ -74,12 +74,7 @@ def _figures(pairs: Sequence[model.Pair], held_out: bool) -> list[str]:
 
 def errors_table(pairs: Sequence[model.Pair], exchange: bool) -> str:
     """Return the errors of steps, or of exchanges, per strategy and regime as a table."""
-    headers = ["group", "count", "signed median", "median", "p90", "worst"]
-    rows = [
-        [e.group, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", f"{e.worst:.1%}"]
-        for e in model.grouped(pairs, exchange)
-    ]
-    return tables.markdown(rows, headers, right=headers[1:])
+    return tables.errors(model.grouped(pairs, exchange))
 
 
 def _coverage(c: model.Coverage | None, count: int, held_out: bool) -> str:
@@ -229,7 +224,7 @@ def plot(found: model.Validation, stem: Path) -> list[Path]:
 def _scatter(axes: Axes, title: str, points: Sequence[tuple[str, float, float]]) -> None:
     from haloscope.report import figures
 
-    axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
+    axes.set_title(title)
     points = [(name, x, y) for name, x, y in points if x > 0 and y > 0]
     if not points:
         axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes)
@@ -249,4 +244,4 @@ def _scatter(axes: Axes, title: str, points: Sequence[tuple[str, float, float]])
         xlabel="measured (us per step)",
         ylabel="predicted (us per step); dashed: 10 % off",
     )
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend()
