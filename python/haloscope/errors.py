@@ -10,9 +10,7 @@ OK, FAILED, USAGE, UNAVAILABLE = 0, 1, 2, 3
 
 
 class HaloscopeError(Exception):
-    """What was asked, what is wrong and what to do, in one or two sentences. Exit code 1 unless a subclass says
-    more.
-    """
+    """A request, its fault and the remedy, in one or two sentences. Exit code 1 unless a subclass has another."""
 
     exit_code = FAILED
 
@@ -41,9 +39,7 @@ MOST_NAMES, MOST_CHARACTERS = 16, 400  # that a message lists
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> str:
-    """Return the text every unknown name gets: "unknown KIND 'NAME'; did you mean A or B?", or which names there
-    are.
-    """
+    """Return the text of every unknown name: "unknown KIND 'NAME'; did you mean A or B?", or a list of valid names."""
     valid = list(valid)
     near = nearest(name, valid)
     if near:

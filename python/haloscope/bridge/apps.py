@@ -99,8 +99,7 @@ class Reduction:
 class Stage:
     """An exchange, the sweeps that need it, the reductions that end them.
 
-    repeats: stages, this one and those after it, that are carried out `least` times a step and then until the app has
-    enough; 0 = it opens no such loop.
+    repeats: stages, from this one on, that run `least` times a step and then until the app has enough; 0 = no loop.
     """
 
     name: str
@@ -199,8 +198,7 @@ def declare_app(description: dict, refusal: Callable[[Choice], str] | None = Non
     """Make an app of another program known; from then on it can be planned and priced like any other.
 
     description: what the program prints with --describe. refusal: returns why the app itself refuses a choice, "" where
-    it does not; None = it never does. Raises UsageError for a description of no app, and for the name of an app of
-    the library.
+    it does not; None = it never does. Raises UsageError for a description of no app, and for a name of the library.
     """
     capi.call("hs_declare_app", encoded(description))
     _declared[description["name"]] = refusal

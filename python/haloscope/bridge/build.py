@@ -29,8 +29,7 @@ _CHECKOUT = _PACKAGE.parents[1]
 
 @dataclass(frozen=True)
 class Root:
-    """A folder to look in, and the file that leads there: who can change that file may change what is found, nobody
-    else.
+    """A folder to look in, and the file that leads there: only users who can change that may change what is found.
 
     No file leads to a folder that the user names; all that is in it counts.
     """
@@ -61,8 +60,7 @@ def roots() -> Iterator[Root]:
 
 
 def _installed_trees() -> list[Path]:
-    """Return the trees that may hold this package: itself as a wheel has it, PREFIX of
-    PREFIX/lib/python3/site-packages.
+    """Return the trees that may hold this package: itself in a wheel, PREFIX of PREFIX/lib/python3/site-packages.
 
     Debian's Python puts packages into PREFIX/local/lib, and what CMake installs is in PREFIX.
     """
@@ -74,9 +72,7 @@ def _installed_trees() -> list[Path]:
 
 
 def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tuple[Path, Root]:
-    """Return a file, and the root that it is in. Raises UnavailableError where there is none, or others can change
-    it.
-    """
+    """Return a file and its root. Raises UnavailableError where none is there, or where others can change it."""
     places = list(roots())
     for root in places:
         for pattern in patterns:
@@ -151,15 +147,12 @@ def built_rank_program() -> Path:
 
 
 def delay_line() -> Path:
-    """Return the path of `haloscope-delay-line`, the network of emulated clusters. Raises UnavailableError when it is
-    not built.
-    """
+    """Return the path of `haloscope-delay-line`, for emulated clusters. Raises UnavailableError without it."""
     return _find((DELAY_LINE, f"bin/{DELAY_LINE}"), f"the program {DELAY_LINE}")[0].resolve()
 
 
 def header(name: str) -> Path:
-    """Return the path of a C header: of the installed tree that holds the library, else of the sources it is built
-    from.
+    """Return the path of a C header: of the library's installed tree, else of the sources that it is built from.
 
     name: status.h, exchange.h, bridge.h. Raises UnavailableError where it is in neither.
     """

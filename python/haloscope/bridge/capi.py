@@ -55,9 +55,7 @@ def open_library(name: str, header: str, types: str = "") -> tuple:
 
 @once
 def load() -> tuple:
-    """Load the library once; return (ffi, library). Raises UnavailableError when it is missing or of another
-    version.
-    """
+    """Load the library once; return (ffi, library). Raises as `open_library` does."""
     return open_library(build.LIBRARY, "bridge.h")
 
 
@@ -70,9 +68,7 @@ def check(library: tuple, status: int) -> None:
 
 @contextlib.contextmanager
 def numbers_that_fit() -> Iterator[None]:
-    """Raise UsageError where a number is too large for the C type that it is to become: in arguments, structs,
-    arrays.
-    """
+    """Raise UsageError where a number is too large for its C type, in arguments, structs or arrays."""
     try:
         yield
     except OverflowError as error:
@@ -81,9 +77,7 @@ def numbers_that_fit() -> Iterator[None]:
 
 @numbers_that_fit()
 def call(function: str, *arguments: object) -> None:
-    """Call a C function that returns a status; raise the error it reports, UsageError for a number too large for
-    it.
-    """
+    """Call a C function that returns a status. Raises the error that it reports, UsageError for too large a number."""
     library = load()
     check(library, getattr(library[1], function)(*arguments))
 

@@ -108,9 +108,7 @@ def canonical_strategy(text: str) -> str:
 
 
 def needs_shared_fields(strategy: str) -> bool:
-    """Whether a strategy needs fields in memory that the ranks of a node share. Raises UsageError for a malformed
-    one.
-    """
+    """Return whether a strategy needs fields in memory that a node's ranks share. Raises as `find_strategy`."""
     return find_strategy(strategy).shared_fields
 
 
@@ -120,9 +118,7 @@ def messages_on_device(choice: Choice) -> bool:
 
 
 def stream_from_bytes() -> int:
-    """Return the bytes of a rank's field from which on its sweeps store around the cache, unless a choice says
-    otherwise.
-    """
+    """Return the bytes of a rank's field from which on its sweeps store around the cache by default."""
     size: int = capi.answer("hs_describe", b"constants")["stream_from_bytes"]
     return size
 

@@ -29,9 +29,7 @@ def _plain(value: Any) -> object:
 
 
 def decoded(kind: type[Value], found: Mapping[str, Any]) -> Value:
-    """Return the dataclass of a JSON object: lists become tuples, what is absent has its default, other entries are
-    ignored.
-    """
+    """Return the dataclass of a JSON object: lists become tuples, absent fields get defaults, others are ignored."""
     made: Value = _reader_of(typing.cast(collections.abc.Hashable, kind))(found)
     return made
 

@@ -69,9 +69,7 @@ class Layout:
         return f'{{"layout": {self.text}, '.encode() + encoded(parts)[1:]
 
     def rank(self, rank: int) -> dict[str, Any]:
-        """Return what the library has on one rank: coords, owned, neighbours. Raises UsageError for one beyond
-        `size`.
-        """
+        """Return the library's facts on a rank: coords, owned, neighbours. Raises UsageError for one beyond `size`."""
         found: dict[str, Any] = capi.answer("hs_plan", self.request(rank=rank))
         return found
 
@@ -106,8 +104,7 @@ class Layout:
 def make_layout(choice: Choice, nodes: np.ndarray | None = None, sockets: np.ndarray | None = None) -> Layout:
     """Return the layout of a choice.
 
-    nodes, sockets: of each rank, by which a choice with `reorder` puts its ranks; None: its emulated nodes, if it has
-    any.
+    nodes, sockets: of each rank, by which a choice with `reorder` puts its ranks; None: its emulated nodes, if any.
     """
     splits = Choice(**{name: getattr(choice, name) for name in SPLIT_BY})
     if choice.reorder == "none" or nodes is None or sockets is None:

@@ -10,8 +10,7 @@ Made = TypeVar("Made")
 
 
 def once(make: Callable[[], Made]) -> Callable[[], Made]:
-    """Return a function that calls `make` the first time, and returns its result each time. Threads wait for the first
-    call.
+    """Return a function that calls `make` once, while other threads wait, and returns its result each time.
 
     functools.cache would call it once in each of the threads that come meanwhile.
     """

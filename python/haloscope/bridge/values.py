@@ -15,11 +15,9 @@ EMPTY = Box((0, 0, 0), (0, 0, 0))
 
 @dataclass(frozen=True)
 class Quantity:
-    """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2 where it is
-    double-buffered.
+    """One field. type: real, integer. centring: cell, node, face_x, face_y, face_z. slots: 2: double-buffered.
 
-    edges: per dimension, what ghost points beyond an edge hold: fixed values, or inner ones mirrored (even) or negated
-    (odd).
+    edges: per dimension, the values beyond an edge: fixed, or inner ones mirrored (even) or negated (odd).
     """
 
     name: str = "u"
@@ -166,11 +164,9 @@ class ScheduleOptions:
 
 @dataclass(frozen=True)
 class Op:
-    """One operation; `after` names the operations that must have finished, `target` a set, sweep, ring or
-    reduction by kind.
+    """One operation; `after`: operations that must have finished; `target`: a set, sweep, ring or reduction, by kind.
 
-    lane: main (all threads), comm (one at a time), sweep_stream, halo_stream (of a device); all but main in program
-    order.
+    lane: main (all threads), comm (one thread), sweep_stream, halo_stream (of a device); all but main in program order.
     """
 
     kind: str
@@ -218,11 +214,9 @@ class Ring:
 class Program:
     """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
 
-    device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, not through
-    halos.
-    signals: one kernel packs a round's messages, waits for those of its peers and unpacks them.
-    block: cells that are a device's where the rest is the host's, empty = all on one side; rings: what the two
-    exchange.
+    device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, without halos.
+    signals: one kernel packs a round's messages, waits for its peers' and unpacks them. block: cells of a device
+    where the host has the rest, empty = all on one side; rings: the cells that the two exchange.
     """
 
     steps: int

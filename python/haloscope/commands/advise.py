@@ -1,6 +1,4 @@
-"""`haloscope advise`: all ways to exchange halos, priced from a machine profile, ranked, explained; and the code to use
-one.
-"""
+"""`haloscope advise`: all ways to exchange halos, priced from a machine profile, ranked, explained; code to use one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`haloscope calibrate`: measure what this machine's messages, packing and kernels cost, and write a machine
-profile.
-"""
+"""`haloscope calibrate`: measure the costs of messages, packing and kernels here, and write a machine profile."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`haloscope check`: a user's own MPI program on several numbers of ranks; which is the first that gives other
-results.
-"""
+"""`haloscope check`: a user's own MPI program on several numbers of ranks; the first that gives other results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`haloscope microbench`: messages of every transport, collective operations, memory; or what other programs
-measured.
-"""
+"""`haloscope microbench`: messages of every transport, collectives, memory; or measurements of other programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Measuring a space of requests: several launches, all requests in each, in random order, one record file,
-resumable.
-"""
+"""Measuring a space of requests: several launches of all requests, in random order, one record file, resumable."""
 
 from __future__ import annotations
 

@@ -120,8 +120,6 @@ def check(program: Sequence[str], options: Mapping[str, Any]) -> Check:
 
 
 def _is_repeated(base: Ended, other: Ended) -> bool:
-    """Whether each line of one rank was printed by each of several: as by single programs that know nothing of each
-    other.
-    """
+    """Return whether each line of one rank was printed by each of several, as by programs of one rank each."""
     once, often = (Counter(line for line in run.printed.splitlines() if line.strip()) for run in (base, other))
     return base.ranks == 1 and bool(once) and often == Counter({line: n * other.ranks for line, n in once.items()})

@@ -27,9 +27,7 @@ def counts_of(ranks: str) -> list[int]:
 
 
 def rules_of(options: Mapping[str, Any]) -> differences.Rules:
-    """Return the rules of comparison of options. Raises UsageError and UnavailableError for those that cannot be
-    followed.
-    """
+    """Return the rules of comparison of options. Raises UsageError, UnavailableError for impossible ones."""
     shape = options["shape"] or ""
     shapes = lists.shapes(shape, 1, "--shape") if shape else [()]
     if len(shapes) != 1 or any(points < 1 for points in shapes[0]):

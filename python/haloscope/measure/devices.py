@@ -1,5 +1,4 @@
-"""Back ends whose devices can hold the fields: which are available, why others are not, and the meaning of
-`--device auto`."""
+"""Back ends whose devices can hold the fields: those here, why others are not, the meaning of `--device auto`."""
 
 from __future__ import annotations
 

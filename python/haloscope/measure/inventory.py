@@ -17,8 +17,7 @@ Answer = TypeVar("Answer")
 
 
 def gather() -> dict:
-    """Collect everything `haloscope info` shows, as a plain value; where no rank starts, the reason in place of what is
-    unknown."""
+    """Collect everything `haloscope info` shows, as a plain value; where no rank starts, the reason is in its place."""
     answer, silent = _tried(answers.information)
     path, no_path = _tried(launch.mpiexec)
     program, no_program = _tried(build.rank_program)

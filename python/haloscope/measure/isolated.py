@@ -68,8 +68,7 @@ class Isolated:
     def paired(self, requests: list[Request], launches: int, name: str) -> tuple[list[dict], float]:
         """Measure requests interleaved, all in each of some launches; returns records and wall seconds.
 
-        Records go to a separate file beside `output`, called `name`. A rank that dies or sticks ends it: see `failed`
-        records.
+        Records go to a separate file, `output`-`name`. A rank that dies or sticks ends it: see `failed` records.
         """
         file = self.output.with_name(f"{self.output.stem}-{name}.jsonl")
         ids = {r.id for r in requests}

@@ -1,6 +1,4 @@
-"""Starting the ranks: finds the program and its own mpiexec, pins, watches, and ends everything when something is
-wrong.
-"""
+"""Launches of ranks: finds the program and its mpiexec, pins, watches, and ends everything when something is wrong."""
 
 from __future__ import annotations
 
@@ -185,9 +183,7 @@ def _to_loopback(kind: str, path: Path) -> list[str]:
 
 
 def _open_mpi_binding(here: int, share: int) -> list[str]:
-    """Open MPI counts physical cores unless told otherwise, and refuses more ranks than it counts. here: ranks of a
-    host.
-    """
+    """Open MPI counts physical cores by default, and refuses more ranks than it counts. here: ranks of a host."""
     if not share:
         return ["--bind-to", "none"]
     unit = "core" if here * share <= physical_cores() else "hwthread"

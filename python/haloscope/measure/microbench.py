@@ -77,8 +77,7 @@ class Micro:
 class Wanted:
     """The wanted patterns, transports, ranks and sizes, as lists; each empty one means its default.
 
-    quick: fewer sizes, samples and shorter ones. seconds: length of a sample. repetitions: number of samples; None: the
-    usual.
+    quick: fewer sizes, fewer and shorter samples. seconds: of a sample; repetitions: samples; None: the usual.
     """
 
     names: Sequence[str] = patterns.USUAL
@@ -208,9 +207,7 @@ def transport_names() -> list[str]:
 
 
 def transports(text: str) -> list[str]:
-    """Parse a list of transports and globs, options included: `p2p,rma-*`. Raises UsageError with the nearest
-    names.
-    """
+    """Parse a list of transports and globs, options included: `p2p,rma-*`. Raises UsageError with the nearest names."""
     found: list[str] = []
     for word in _words(text):
         if any(c in word for c in "*?["):

@@ -72,8 +72,7 @@ def now(profile: Profile) -> dict:
 
 
 def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
-    """Return a profile at the pace that predictions shall be for, and that pace in words, with a remedy where it is
-    old.
+    """Return a profile at the pace of predictions, and that pace in words, with a remedy where it is old.
 
     refresh: measure it now. Raises as `now` does.
     """

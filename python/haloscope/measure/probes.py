@@ -1,7 +1,6 @@
 """How this MPI behaves, as `haloscope-rank --probe` finds out in separate jobs, and which strategies that rules out.
 
-Findings are kept under $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), one file per MPI library
-and build.
+Findings are cached in $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), a file per MPI and build.
 """
 
 from __future__ import annotations
@@ -152,8 +151,7 @@ def _ask(names: str) -> dict:
 
 
 def probe(ranks: int, names: str = "all") -> list[dict]:
-    """Ask this MPI here and now: return {"probe", "ok", "reason"} of each probe in `names`; [] where ranks do not
-    start.
+    """Run probes here and now: return {"probe", "ok", "reason"} of each in `names`; [] where ranks do not start.
 
     All run in one job; where that dies, each one without an answer runs in a job of its own, and "died" is in its
     answer if it gives none there either. At most ALL_LIMIT_S and ONE_LIMIT_S for each of those.

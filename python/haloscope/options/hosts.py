@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def link_options(hosts: str, usual: int | None = None) -> Decorator:
-    """Return the decorator that adds the options of an emulated cluster. hosts: name of the option for their
-    number.
-    """
+    """Return the decorator that adds the options of an emulated cluster. hosts: name of the option for their number."""
     from haloscope.model.link import MOST_HOSTS
 
     number = f" [{usual}]" if usual else ""

@@ -1,6 +1,4 @@
-"""Record files: JSON Lines, one record per configuration and launch; reading survives damage, writing never merges
-lines.
-"""
+"""Record files: JSON Lines, a record per configuration and launch. Reading survives damage, writing merges no lines."""
 
 from __future__ import annotations
 
@@ -51,9 +49,7 @@ def _validator(what: str) -> Any:
 
 
 def _fault_of_measurement(record: dict) -> str:
-    """Return how the steps of a measurement do not belong to its repetitions; "" where they do, or are the same for
-    all.
-    """
+    """Return how the steps of a measurement do not fit its repetitions; "" where they do, or are the same for all."""
     steps, times = record.get("outcome", {}).get("steps"), record["time_s"]["repetitions"]
     return f"outcome/steps: {len(steps)} of {len(times)} repetitions" if steps and len(steps) != len(times) else ""
 
@@ -86,8 +82,7 @@ _FAULTS: dict[str, Callable[[dict], str]] = {
 
 
 def fault_of(record: Any, what: str = RECORD) -> str:
-    """Return the first fault of a record: what the published schema forbids, or parts that do not fit; "" if there is
-    none.
+    """Return the first fault of a record, by the published schema or by parts that do not fit; "" without one.
 
     what: RECORD or CG.
     """
@@ -101,9 +96,7 @@ def fault_of(record: Any, what: str = RECORD) -> str:
 
 @dataclass
 class RecordFile:
-    """The good records of one file, how many bad lines it has, and of the first ones the numbers (from 1) and
-    faults.
-    """
+    """The good records of one file, its number of bad lines, and of the first ones the numbers (from 1) and faults."""
 
     path: Path
     records: list[dict] = field(default_factory=list)
@@ -218,8 +211,7 @@ def prepare(path: Path) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise UsageError when the file to which records would be added holds something else, is compressed or no
-    regular file.
+    """Raise UsageError when a file to add records to holds something else, is compressed or not a regular file.
 
     A killed run may leave nothing behind, or half a record.
     """

@@ -30,9 +30,7 @@ _NPY = b"\x93NUMPY"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Numbers are equal when they differ by at most `absolute`, or `relative` times the larger magnitude; 0:
-    exactly.
-    """
+    """Equal numbers differ by at most `absolute`, or `relative` times the larger magnitude; 0: not at all."""
 
     relative: float = 0.0
     absolute: float = 0.0
@@ -310,9 +308,7 @@ def _mapped(path: Path) -> np.ndarray:
 
 
 def compare_arrays(where: str, base: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> Difference | None:
-    """Return how two arrays of numbers differ, None when they do not. 0 and -0 differ by default; a NaN equals a
-    NaN.
-    """
+    """Return how two arrays of numbers differ, None when equal. 0 and -0 differ by default; a NaN equals a NaN."""
     if base.shape != other.shape or base.dtype != other.dtype:
         return Difference(where, f"{_form(other)}, not {_form(base)}")
     differs = _differing(base, other, tolerance)
@@ -358,9 +354,7 @@ def _differing(base: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> np.
 
 
 def _axes(array: np.ndarray) -> list[str]:
-    """Return the names of an array's axes: x for the contiguous one, or plain numbers when there are more than
-    three.
-    """
+    """Return the names of an array's axes: x for the contiguous one, or plain numbers for more than three."""
     if array.ndim > 3:
         return [f"axis {axis}" for axis in range(array.ndim)]
     names = list("xyz"[: array.ndim])

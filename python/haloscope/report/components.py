@@ -20,9 +20,7 @@ OVER_RANKS = ("min", "q1", "mean", "q3", "max")
 
 
 def component(found: Sequence[Mapping], name: str, statistic: str) -> float:
-    """Return seconds per step of a component, by a statistic over ranks; the median over launches, 0 where not
-    timed.
-    """
+    """Return seconds per step of a component by a statistic over ranks, the median over launches; 0 where not timed."""
     return float(statistics.median(r.get("components_s", {}).get(name, {}).get(statistic, 0.0) for r in found))
 
 

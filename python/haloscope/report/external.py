@@ -1,6 +1,4 @@
-"""The report of `haloscope validate --external`: Markdown and JSON of predictions of exchanges that others have
-timed.
-"""
+"""The report of `haloscope validate --external`: Markdown and JSON of predictions for exchanges that others timed."""
 
 from __future__ import annotations
 

@@ -60,9 +60,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u20
 
 
 def style() -> AbstractContextManager[None]:
-    """Return the context in which figures are drawn: this style, whatever a file matplotlibrc of the current folder
-    holds.
-    """
+    """Return the context in which figures are drawn: this style, regardless of a file matplotlibrc in this folder."""
     return plt.style.context(["default", STYLE])
 
 
@@ -94,11 +92,9 @@ def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Pat
 
 
 def scaling(series: Mapping[str, Sequence[tuple[int, float]]], title: str, weak: bool, stem: Path) -> list[Path]:
-    """Draw seconds per step over ranks, one line per name, beside the ideal of the first point. Returns the files
-    written.
+    """Draw seconds per step over ranks, a line per name, and the ideal of its first point. Returns the files written.
 
-    series: (ranks, seconds) per name, at least one point each. weak: the ideal is a constant, else inverse to the
-    ranks.
+    series: (ranks, seconds) per name, at least one point each. weak: the ideal is constant, else inverse to the ranks.
     """
     unit, factor = tables.unit(seconds for points in series.values() for _, seconds in points)
     with style():

@@ -85,9 +85,7 @@ def interval(e: stats.Estimate, format: Callable[[float], str] = number, factor:
 
 
 def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[str] = ()) -> str:
-    """Format a Markdown table; columns named in `right` are aligned right. Texts of cells are nothing but texts in
-    it.
-    """
+    """Format a Markdown table; columns named in `right` are aligned right. Texts of cells are shown as they are."""
     from tabulate import tabulate
 
     align = ["right" if header in right else "left" for header in headers]
