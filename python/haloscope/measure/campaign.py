@@ -93,8 +93,7 @@ class Campaign:
                 continue
             if record["id"] in asked and (other := _measured_otherwise(record, asked[record["id"]])):
                 raise errors.UsageError(
-                    f"{self.output} holds {record['id']} with {other}; resume it with the same, or choose another "
-                    "--output"
+                    f"{self.output} holds {record['id']} with {other}; resume with the same, or choose another --output"
                 )
 
     def _job(self, requests: Sequence[Measurable], launch_id: str) -> launch.Job:
@@ -113,21 +112,14 @@ class Campaign:
         """Record requests that cannot run too, with their reasons."""
         refused = [(*pair, errors.USAGE) for pair in self.space.refused]
         refused += [(*pair, errors.UNAVAILABLE) for pair in self.space.lacking]
-        records.append(
-            self.output,
-            [
-                records.skipped(r, reason, code, launch_id)
-                for r, reason, code in refused
-                if (launch_id, r.id) not in done
-            ],
-        )
+        new = (one for one in refused if (launch_id, one[0].id) not in done)
+        records.append(self.output, [records.skipped(*one, launch_id) for one in new])
 
     def _run_job(self, job: launch.Job, line: progress.Line) -> None:
         outcome = launch.run(job, on_record=lambda record: line.step(record.get("id", "")))
         if outcome.fault:
-            raise MeasuringFailed(
-                f"{outcome.fault.reason}; what was measured until then is in {self.output}", errors.FAILED
-            )
+            reason = f"{outcome.fault.reason}; what was measured until then is in {self.output}"
+            raise MeasuringFailed(reason, errors.FAILED)
         if len(outcome.records) < len(job.requests):
             self._explain(outcome)
         for message in outcome.messages:

@@ -28,9 +28,7 @@ class Run:
     failure: str
     last_lines: list[str]
     differences: list[Difference] = field(default_factory=list)
-    repeated: bool = (
-        False  # each rank has printed what the base printed, as programs that know nothing of each other do
-    )
+    repeated: bool = False  # each rank has printed what the base printed, as programs of one rank each do
 
     @property
     def oversubscribed(self) -> bool:

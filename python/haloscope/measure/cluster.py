@@ -91,9 +91,8 @@ def missing() -> str:
         reason = (tried.stderr.strip() or "no reason given").splitlines()[-1]
         return (
             f"this machine does not let {'root' if os.geteuid() == 0 else 'users'} make network namespaces ({reason}); "
-            f"allow user namespaces (sysctl kernel.unprivileged_userns_clone, "
-            "kernel.apparmor_restrict_unprivileged_userns) "
-            f"or run as root, in a container with --privileged"
+            "allow user namespaces (sysctl kernel.unprivileged_userns_clone, "
+            "kernel.apparmor_restrict_unprivileged_userns) or run as root, in a container with --privileged"
         )
     return ""
 

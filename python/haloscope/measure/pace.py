@@ -80,13 +80,9 @@ def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
         here = now(machine)
         machine = machine.at_pace(here)
         away = pace.describe(pace.difference(machine.paces[str(here["ranks"])], here))
-        known = (
-            " Of the machine's states that the profile knows, the nearest counts." if "states" in machine.data else ""
-        )
-        return (
-            machine,
-            f"Pace: measured now; against the calibration: {away or 'as fast'} (time of each kernel).{known}",
-        )
+        text = f"Pace: measured now; against the calibration: {away or 'as fast'} (time of each kernel)."
+        text += " Of the machine's states that the profile has, the nearest counts." * ("states" in machine.data)
+        return machine, text
     if machine.data["origin"] == "published":
         return machine, ""
     if not machine.paces:
@@ -96,8 +92,7 @@ def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
         return machine, "Pace: that of the calibration."
     return machine, (
         f"Pace: that of the calibration, {pace.ago(min(ages))} ago, which is stale: a shared machine may be faster or "
-        "slower "
-        f"by now. --refresh measures it in a second."
+        "slower by now. --refresh measures it in a second."
     )
 
 
@@ -109,7 +104,6 @@ def _ranks_for(paces: Iterable[str], name: str) -> int:
     if not possible:
         raise UsageError(
             f"profile '{name}' has the pace of {known[0]} ranks, and there are {launch.cores()} cores here; ask on a "
-            "machine "
-            f"like the calibrated one"
+            "machine like the calibrated one"
         )
     return possible[-1]

@@ -123,8 +123,7 @@ class RecordFile:
             first, fault = self.bad_lines[0]
             raise UsageError(
                 f"{self.path} is no record file: none of its first {MOST_BEFORE} lines is a record (line {first}: "
-                f"{fault}); "
-                f"give a file that haloscope wrote"
+                f"{fault}); give a file that haloscope wrote"
             )
 
 

@@ -133,8 +133,7 @@ def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
     """
     if rules.printed and not _has_numbers(rules, printed):
         raise UsageError(
-            f"on {ranks} the program printed no number that could be compared; name files that it writes: --file "
-            "PATTERN"
+            f"on {ranks} the program printed no number that could be compared; name files it writes: --file PATTERN"
         )
     for pattern in rules.files:
         if not any(map(_is_written, folder.glob(pattern))):

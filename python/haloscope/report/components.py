@@ -75,8 +75,7 @@ def overview(table: Sequence[Row]) -> str:
         )
     note = (
         "Least .. largest over ranks. Composed: the largest of what a rank does alone, the least of what includes "
-        "waiting "
-        "(Davis 2017, section 5.2). Named: the part of the time that timers account for."
+        "waiting (Davis 2017, section 5.2). Named: the part of the time that timers account for."
     )
     return f"{tables.markdown(lines, headers, right=headers[1:])}\n\n{note}"
 

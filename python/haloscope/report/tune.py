@@ -99,8 +99,7 @@ def _spent(trials: TrialRounds, again: Rerun | None) -> str:
     spent, whole = trials.spent_s + confirming, trials.exhaustive_s
     return (
         f"Measured for {trials.spent_s:.1f} s to choose and {confirming:.1f} s to confirm: {spent / whole:.0%} of the "
-        f"{whole:.0f} s "
-        f"that one launch of each of the {len(trials.candidates)} candidates would take "
+        f"{whole:.0f} s that one launch of each of the {len(trials.candidates)} candidates would take "
         f"({trials.spent_s / whole:.0%} without confirming)."
     )
 

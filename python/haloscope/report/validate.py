@@ -46,8 +46,7 @@ def _pace(pairs: Sequence[model.Pair]) -> str:
     if not paced:
         return (
             "Pace: that of the calibration, as records or profile have none to compare; if the machine has changed "
-            "since, "
-            "that shows as an error."
+            "since, that shows as an error."
         )
     away = pace.describe(model.pace_against(pairs))
     others = f" The other {len(pairs) - paced}: at the pace of the calibration." if paced < len(pairs) else ""
@@ -88,8 +87,8 @@ def _coverage(c: model.Coverage | None, count: int, held_out: bool) -> str:
     verdict = "rejected" if c.p_value < 0.05 else "not rejected"
     return (
         f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals "
-        f"({c.inside / c.count:.0%}); as "
-        f"{NOMINAL:.0%} intervals they are {verdict} (binomial test, p = {c.p_value:.2g})."
+        f"({c.inside / c.count:.0%}); as {NOMINAL:.0%} intervals they are {verdict} (binomial test, "
+        f"p = {c.p_value:.2g})."
         + (f" {count - c.count} predictions have no interval." if c.count < count else "")
         + f" {source}"
     )
