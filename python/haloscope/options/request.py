@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from haloscope.errors import UsageError
@@ -59,7 +59,7 @@ def axes_of(app: App, options: Mapping, lists: bool = True) -> list[dict[str, Se
     for f in bridge.fields():
         text = options.get(f.name)
         if f.name not in ("device", "schedule", "strategy") and text not in (None, ""):
-            fixed[f.name] = READERS.get(f.name, READERS[f.type])(str(text), f, app)
+            fixed[f.name] = _values(f, str(text), app)
     if "cells" not in fixed:
         raise UsageError(f"{app.name} needs a grid size; for example --cells {'x'.join(['128'] * app.dims)}")
     places = devices.parse_devices(options.get("device") or devices.NONE)
@@ -140,69 +140,42 @@ def _check_device_options(options: Mapping, on_device: bool) -> None:
         raise UsageError(f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto")
 
 
-def _read_cells(text: str, f: Field, app: App) -> list[tuple[int, ...]]:
+def _values(f: Field, text: str, app: App) -> Sequence:
+    """Return the values of a field in a list of options; fields are read by their names, else by their types."""
     from haloscope.measure import lists
 
-    return lists.shapes(text, app.dims)
+    name = f"--{f.name.replace('_', '-')}"
+    match f.name if f.name == "form" else f.type:
+        case "cells":
+            return lists.shapes(text, app.dims)
+        case "integer":
+            return lists.numbers(text, name)
+        case "word":
+            return lists.names(text, f.words, name)
+        case "form":
+            return lists.names(text, app.forms, f"form of {app.name}")
+        case "flag":
+            return [word == "on" for word in lists.names(text, ("off", "on"), name)]
+        case "shape":
+            return ["x".join(map(str, shape)) for shape in lists.shapes(text, 1, name)]
+        case "dimensions":
+            return [_dimensions(text, "xyz"[: app.dims])]
+        case "stage-strategies":
+            return [_stage_strategies(text)]
+        case "text":
+            return text.split(",")
+    raise NotImplementedError(f"fields of type '{f.type}' have no reader")
 
 
-def _read_integers(text: str, f: Field, app: App) -> list[int]:
-    from haloscope.measure import lists
-
-    return lists.numbers(text, "--" + f.name.replace("_", "-"))
-
-
-def _read_words(text: str, f: Field, app: App) -> list[str]:
-    from haloscope.measure import lists
-
-    return lists.names(text, f.words, f"--{f.name.replace('_', '-')}")
+def _dimensions(text: str, axes: str) -> tuple[bool, ...]:
+    letters = {"none": "", "all": axes}.get(text, text)
+    if set(letters) - set(axes):
+        raise UsageError(f"--periodic '{text}': name the dimensions that wrap as {axes}, x, ..., or none")
+    return tuple(letter in letters for letter in axes)
 
 
-def _read_forms(text: str, f: Field, app: App) -> list[str]:
-    from haloscope.measure import lists
-
-    return lists.names(text, app.forms, f"form of {app.name}")
-
-
-def _read_flags(text: str, f: Field, app: App) -> list[bool]:
-    from haloscope.measure import lists
-
-    return [word == "on" for word in lists.names(text, ("off", "on"), f"--{f.name.replace('_', '-')}")]
-
-
-def _read_texts(text: str, f: Field, app: App) -> list[str]:
-    return text.split(",")
-
-
-def _read_blocks(text: str, f: Field, app: App) -> list[str]:
-    from haloscope.measure import lists
-
-    return ["x".join(map(str, shape)) for shape in lists.shapes(text, 1, f"--{f.name.replace('_', '-')}")]
-
-
-def _read_dimensions(text: str, f: Field, app: App) -> list[tuple[bool, ...]]:
-    letters = {"none": "", "all": "xyz"[: app.dims]}.get(text, text)
-    if set(letters) - set("xyz"[: app.dims]):
-        raise UsageError(f"--periodic '{text}': name the dimensions that wrap as {'xyz'[: app.dims]}, x, ..., or none")
-    return [tuple(letter in letters for letter in "xyz"[: app.dims])]
-
-
-def _read_stage_strategies(text: str, f: Field, app: App) -> list[tuple[tuple[str, str], ...]]:
+def _stage_strategies(text: str) -> tuple[tuple[str, str], ...]:
     pairs = [part.partition("=") for part in text.split(";")]
     if not all(stage and equals for stage, equals, _ in pairs):
         raise UsageError(f"--stage-strategies '{text}' is not STAGE=STRATEGY;STAGE=STRATEGY;...")
-    return [tuple((stage, strategy) for stage, _, strategy in pairs)]
-
-
-# Readers of fields: by the name, else by the type.
-READERS: dict[str, Callable[[str, Field, App], Sequence]] = {
-    "cells": _read_cells,
-    "integer": _read_integers,
-    "word": _read_words,
-    "form": _read_forms,
-    "flag": _read_flags,
-    "text": _read_texts,
-    "shape": _read_blocks,
-    "dimensions": _read_dimensions,
-    "stage-strategies": _read_stage_strategies,
-}
+    return tuple((stage, strategy) for stage, _, strategy in pairs)
