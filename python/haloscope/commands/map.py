@@ -25,7 +25,7 @@ from haloscope.options.request import app_of, one_choice
 @PLACES
 @DEPTHS
 @MEASURED
-@option("--output", type=FileName(stem=True), metavar="STEM", help="Also draw it: STEM.svg and STEM.png.")
+@option("--output", type=FileName(stem=True), help="Also draw it: STEM.svg and STEM.png.")
 @JSON
 def command(app: str, bandwidth: str, depth: str, output: Path | None, as_json: bool, **options: Any) -> None:
     """Map where which way of exchanging the halos of APP is predicted to win, each rank on a node of its own.

@@ -41,7 +41,6 @@ RUNS = options_of(
         "inputs",
         multiple=True,
         type=ANY_PATH,
-        metavar="PATH",
         help="Copy this file or folder into each working folder; may be repeated.",
     ),
     option(

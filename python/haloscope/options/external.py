@@ -45,7 +45,6 @@ EXTERNAL = options_of(
     option(
         "--profiles",
         type=FileName(stem=True),
-        metavar="STEM",
         group="output",
         help="With --external: write the fitted profiles as STEM-PROGRAM.json.",
     ),

@@ -50,6 +50,7 @@ class FileName(click.Path):
     def __init__(self, stem: bool = False) -> None:
         super().__init__()
         self._stem = stem
+        self.name = "stem" if stem else "file"  # for help texts
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return it as a Path. Raises BadParameter for one that is empty, can only be a folder, or is one."""

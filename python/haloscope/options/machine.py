@@ -19,10 +19,7 @@ HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
 def profile(required: bool = True) -> Decorator:
     """Return the option that names a machine profile."""
     return option(
-        "--profile",
-        required=required,
-        metavar="FILE|NAME",
-        help="Machine profile: a JSON file or a shipped one.",
+        "--profile", required=required, metavar="FILE|NAME", help="Machine profile: a JSON file or a shipped one."
     )
 
 

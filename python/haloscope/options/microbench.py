@@ -42,30 +42,20 @@ PATTERNS = options_of(
     ),
     option("--quick", is_flag=True, help="Six sizes, short samples, 2 launches."),
     option(
-        "--seconds",
-        type=FiniteRange(0, min_open=True),
-        detailed=True,
-        help="Length of one sample. [0.01; quick 0.002]",
+        "--seconds", type=FiniteRange(0, min_open=True), detailed=True, help="Length of one sample. [0.01; quick 0.002]"
     ),
     repetitions("5; quick 3", "Samples per launch.", detailed=True),
     launches("3; quick 2", detailed=True),
 )
 FILES = options_of(
     record_file("microbench"),
-    option(
-        "--figure",
-        "stem",
-        type=FileName(stem=True),
-        metavar="STEM",
-        help="Figure files without ending. [beside the records]",
-    ),
+    option("--figure", "stem", type=FileName(stem=True), help="Figure files without ending. [next to the records]"),
     recorded(),
     option(
         "--import",
         "imported",
         multiple=True,
         type=EXISTING_FILE,
-        metavar="FILE",
         help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
     ),
 )

@@ -33,7 +33,6 @@ DETAILS = options_of(
     option(
         "--trace",
         type=FileName(),
-        metavar="FILE",
         group="output",
         help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
         "(one choice).",

@@ -53,18 +53,11 @@ WRITTEN = options_of(
     option(
         "--goal",
         type=FileName(),
-        metavar="FILE",
         group="output",
         help="Write the message schedule as GOAL, for LogGOPSim (one choice).",
     ),
-    option("--extrap", type=FileName(), metavar="FILE", group="output", help="Write the times as Extra-P JSON Lines."),
-    option(
-        "--plot",
-        type=FileName(stem=True),
-        metavar="STEM",
-        group="output",
-        help="Draw time over ranks: STEM.svg, STEM.png.",
-    ),
+    option("--extrap", type=FileName(), group="output", help="Write the times as Extra-P JSON Lines."),
+    option("--plot", type=FileName(stem=True), group="output", help="Draw time over ranks: STEM.svg, STEM.png."),
 )
 
 

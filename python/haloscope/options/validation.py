@@ -19,7 +19,6 @@ VALIDATED = options_of(
         "--output",
         "stem",
         type=FileName(stem=True),
-        metavar="STEM",
         help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.",
     ),
     program(help="Program with the app that the records are of, linked with haloscope::rank_main."),
