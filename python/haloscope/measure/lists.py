@@ -69,15 +69,17 @@ def _range(item: str, option: str) -> Iterable[tuple[int, ...]]:
 
 def names(text: str, valid: Sequence[str], kind: str) -> list[str]:
     """Parse a comma list of names and globs (`*`, `s*`) against the valid names, in the order written."""
-    return list(dict.fromkeys(name for item in text.split(",") for name in _matching(item.strip(), valid, kind)))
+    return list(dict.fromkeys(name for item in text.split(",") for name in matching(item.strip(), valid, kind)))
 
 
-def _is_glob(text: str) -> bool:
+def is_glob(text: str) -> bool:
+    """Return whether a text has wildcards."""
     return any(c in text for c in "*?[")
 
 
-def _matching(item: str, valid: Sequence[str], kind: str) -> list[str]:
-    found = fnmatch.filter(valid, item) if _is_glob(item) else [item] * (item in valid)
+def matching(item: str, valid: Sequence[str], kind: str) -> list[str]:
+    """Return the valid names that a name or glob matches. Raises UsageError where none does."""
+    found = fnmatch.filter(valid, item) if is_glob(item) else [item] * (item in valid)
     if not found:
         raise UsageError(unknown_name(kind, item, valid))
     return found
@@ -91,13 +93,13 @@ def strategies(text: str, on_device: bool = False) -> list[str]:
     valid = bridge.device_strategy_names() if on_device else bridge.strategy_names()
     found = []
     for item in _strategy_items(text):
-        found += _matching(item, valid, "strategy") if _is_glob(item) else [bridge.canonical_strategy(item)]
+        found += matching(item, valid, "strategy") if is_glob(item) else [bridge.canonical_strategy(item)]
     return list(dict.fromkeys(found))
 
 
 def named_strategies(text: str) -> list[str]:
     """Return those strategies of a comma list that are written out, not matched by a glob."""
-    return [bridge.canonical_strategy(item) for item in _strategy_items(text) if not _is_glob(item)]
+    return [bridge.canonical_strategy(item) for item in _strategy_items(text) if not is_glob(item)]
 
 
 def _strategy_items(text: str) -> list[str]:
@@ -105,8 +107,8 @@ def _strategy_items(text: str) -> list[str]:
     items: list[str] = []
     for piece in text.split(","):
         head = re.split("[:/]", piece)[0]
-        complete = items and ("/" in items[-1] or items[-1] in SINGLE or _is_glob(items[-1]))
-        starts = head in ("ordered", "direct", *SINGLE) or _is_glob(head) or (complete and "/" in piece)
+        complete = items and ("/" in items[-1] or items[-1] in SINGLE or is_glob(items[-1]))
+        starts = head in ("ordered", "direct", *SINGLE) or is_glob(head) or (complete and "/" in piece)
         if items and not starts:
             items[-1] += "," + piece
         else:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
+import functools
+import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import bridge
-from haloscope.errors import UsageError, unknown_name
-from haloscope.measure import launch, memory
+from haloscope.errors import UsageError
+from haloscope.measure import launch, lists, memory
 from haloscope.measure.space import Space
 from haloscope.records import patterns
 from haloscope.records.curves import BASE, MICROBENCH
@@ -91,6 +93,11 @@ class Wanted:
     seconds: float | None = None
     repetitions: int | None = None
 
+    @property
+    def message_sizes(self) -> tuple[int, ...]:
+        """The sizes of messages, bytes."""
+        return tuple(self.sizes) or (QUICK_SIZES if self.quick else ALL_SIZES)
+
 
 def plan(wanted: Wanted) -> Space[Micro]:
     """Return the micro-benchmarks of some patterns.
@@ -115,18 +122,15 @@ def _messages(wanted: Wanted) -> list[Micro]:
         return []
     if several and max(wanted.ranks) < 4:
         raise UsageError(f"pattern {SEVERAL} needs two pairs or more; use --ranks 4 or more")
-    sizes = tuple(wanted.sizes) or (QUICK_SIZES if wanted.quick else ALL_SIZES)
-    found = []
+    found, sizes = [], wanted.message_sizes
     for ranks in wanted.ranks:
         _check_ranks(ranks, wanted, bool(paired or several))
-        for transport in wanted.transports:
-            for nodes in wanted.nodes:
-                micro = Micro(transport, ranks, nodes, sizes)
-                found += [dataclasses.replace(micro, patterns=ring)] if ring else []
-                in_pairs = dataclasses.replace(micro, gap=wanted.gap)
-                found += [dataclasses.replace(in_pairs, patterns=paired)] if paired else []
-                counts = _counts_of_pairs(ranks, "pingpong" in paired) if several else []
-                found += [dataclasses.replace(in_pairs, patterns=("pingpong",), pairs=count) for count in counts]
+        counts = _counts_of_pairs(ranks, "pingpong" in paired) if several else []
+        for transport, nodes in itertools.product(wanted.transports, wanted.nodes):
+            micro = functools.partial(Micro, transport, ranks, nodes, sizes)
+            found += [micro(patterns=ring)] if ring else []
+            found += [micro(patterns=paired, gap=wanted.gap)] if paired else []
+            found += [micro(patterns=("pingpong",), gap=wanted.gap, pairs=count) for count in counts]
     return found
 
 
@@ -153,12 +157,11 @@ def _check_ranks(ranks: int, wanted: Wanted, paired: bool) -> None:
 def _collectives(wanted: Wanted) -> list[Micro]:
     found = []
     for name in _of_kind(wanted.names, patterns.COLLECTIVE):
-        sizes = tuple(wanted.sizes) or (QUICK_SIZES if wanted.quick else ALL_SIZES)
+        sizes = wanted.message_sizes
         if name == "allreduce":
-            whole = tuple(size for size in sizes if size % REDUCED_BYTES == 0)
-            if wanted.sizes and whole != sizes:
+            if any(size % REDUCED_BYTES for size in wanted.sizes):
                 raise UsageError(f"allreduce adds numbers of {REDUCED_BYTES} bytes; give --bytes in multiples of them")
-            sizes = whole
+            sizes = tuple(size for size in sizes if size % REDUCED_BYTES == 0)
         found += [Micro(ranks=ranks, sizes=sizes, patterns=(name,)) for ranks in wanted.ranks]
     return found
 
@@ -191,14 +194,10 @@ def _memory_sizes(name: str, free: int, quick: bool) -> tuple[int, ...]:
 
 
 def largest_cache() -> int:
-    """Return the bytes of this machine's largest cache, 0 where the system does not say."""
+    """Return the bytes of this machine's largest cache, 0 where the system does not show it."""
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    found = [0]
-    for file in _CACHES.glob("index*/size"):
-        text = file.read_text().strip()
-        if text[:-1].isdigit() and text[-1:] in units:
-            found.append(int(text[:-1]) * units[text[-1]])
-    return max(found)
+    sizes = (re.fullmatch(r"(\d+)([KMG])\s*", file.read_text()) for file in _CACHES.glob("index*/size"))
+    return max((int(size[1]) * units[size[2]] for size in sizes if size), default=0)
 
 
 def transport_names() -> list[str]:
@@ -210,11 +209,8 @@ def transports(text: str) -> list[str]:
     """Parse a list of transports and globs, options included: `p2p,rma-*`. Raises UsageError with the nearest names."""
     found: list[str] = []
     for word in _words(text):
-        if any(c in word for c in "*?["):
-            matching = fnmatch.filter(transport_names(), word)
-            if not matching:
-                raise UsageError(unknown_name("transport", word, transport_names()))
-            found += matching
+        if lists.is_glob(word):
+            found += lists.matching(word, transport_names(), "transport")
         else:
             found.append(bridge.canonical_strategy(f"direct/{word}").removeprefix("direct/"))
     return list(dict.fromkeys(found))
@@ -226,7 +222,7 @@ def _words(text: str) -> list[str]:
     words: list[str] = []
     for piece in text.split(","):
         head = piece.partition(":")[0]
-        starts = head in heads or any(c in piece for c in "*?[")
+        starts = head in heads or lists.is_glob(piece)
         if words and not starts and ":" in words[-1]:
             words[-1] += "," + piece
         else:
