@@ -8,6 +8,7 @@ import re
 from haloscope.advice.advise import Advice, name
 from haloscope.model.predict import Prediction
 from haloscope.model.profile import Profile
+from haloscope.records.text import count_of
 from haloscope.report import tables
 from haloscope.report.code import code_for, shape_hint
 
@@ -18,12 +19,8 @@ def document(advice: Advice) -> dict:
         "schema": "haloscope.advice",
         "schema_version": 1,
         "candidates": [
-            {
-                **dataclasses.asdict(c.prediction),
-                "choice": c.choice.to_json(),
-                "equal_to_best": c.equal,
-                "group": c.group,
-            }
+            dataclasses.asdict(c.prediction)
+            | {"choice": c.choice.to_json(), "equal_to_best": c.equal, "group": c.group}
             for c in advice.candidates
         ],
         "pick": advice.pick.choice.to_json(),
@@ -41,17 +38,18 @@ def _sentence(text: str) -> str:
 def nodes_assumed(best: Prediction, machine: Profile, mapping: str) -> str:
     """Say on which nodes ranks are taken to run, and of which network the profile is."""
     m, c = machine.machine, best.choice
-    ranks = f"{c.ranks} rank{'s' * (c.ranks > 1)}" + f" of {c.threads} threads" * (c.threads > 1)
-    nodes = f"{best.nodes} node{'s' * (best.nodes > 1)}"
+    ranks, nodes = (
+        count_of(c.ranks, "rank") + f" of {c.threads} threads" * (c.threads > 1),
+        count_of(best.nodes, "node"),
+    )
     split = ", which --nodes makes of the profile's" if c.nodes > 1 else f", placed by rule {mapping}"
     text = f"Nodes: {ranks} on {nodes} of {m['sockets_per_node']} x {m['cores_per_socket']} cores{split}."
     lacking = [text for text in best.outside if "which the profile lacks" in text]
     for note in dict.fromkeys([*best.notes, *lacking]):
         text += f" {_sentence(note)}"
     if link := m.get("emulated_network"):
-        text += (
-            f" The profile is of an emulated network ({', '.join(f'{k} {v}' for k, v in link.items())}), no real one."
-        )
+        numbers = ", ".join(f"{name} {value}" for name, value in link.items())
+        text += f" The profile is of an emulated network ({numbers}), no real one."
     return text
 
 
@@ -77,11 +75,8 @@ def markdown(advice: Advice, machine: Profile, mapping: str, pace: str, top: int
 
 
 def _title(advice: Advice) -> str:
-    c = advice.best.choice
-    return (
-        f"# Advice: {c.app}, {'x'.join(map(str, c.cells))} cells, {c.ranks} ranks\n\n"
-        f"Machine profile: {advice.best.prediction.profile}."
-    )
+    c, profile = advice.best.choice, advice.best.prediction.profile
+    return f"# Advice: {c.app}, {c.shape} cells, {c.ranks} ranks\n\nMachine profile: {profile}."
 
 
 def _answer(advice: Advice) -> str:
@@ -104,34 +99,14 @@ def _ranking(advice: Advice, top: int) -> str:
     arranged = [field for field in ("process_grid", "reorder") if len({getattr(c, field) for c in choices}) > 1]
     for place, group in enumerate(shown, 1):
         p = group.simplest.prediction
+        arrangement = [getattr(p.choice, field) or "the app's" for field in arranged]
+        depth = f"{p.choice.depth}" + f" {p.choice.substeps}" * (p.choice.depth > 1)
+        times = [tables.number(p.time_s * factor), f"{p.time_s / best:.2f}"]
         ends = " .. ".join(tables.number(c.time_s * factor) for c in (group.members[0], group.members[-1]))
-        rows.append(
-            [
-                place,
-                p.choice.strategy,
-                p.choice.schedule,
-                *(getattr(p.choice, field) or "the app's" for field in arranged),
-                f"{p.choice.depth}{f' {p.choice.substeps}' if p.choice.depth > 1 else ''}",
-                tables.number(p.time_s * factor),
-                f"{p.time_s / best:.2f}",
-                len(group.members) - 1 or "",
-                ends if len(group.members) > 1 else "",
-                p.reason,
-            ]
-        )
-    titles = [field.replace("_", " ") for field in arranged]
-    headers = [
-        "#",
-        "strategy",
-        "schedule",
-        *titles,
-        "depth",
-        f"step ({unit})",
-        "times the best",
-        "others",
-        f"all of them ({unit})",
-        "why",
-    ]
+        others = [len(group.members) - 1, ends] if len(group.members) > 1 else ["", ""]
+        rows.append([place, p.choice.strategy, p.choice.schedule, *arrangement, depth, *times, *others, p.reason])
+    titles = ["strategy", "schedule", *(field.replace("_", " ") for field in arranged), "depth"]
+    headers = ["#", *titles, f"step ({unit})", "times the best", "others", f"all of them ({unit})", "why"]
     return tables.markdown(rows, headers, right=("#", *headers[-5:-1]))
 
 
@@ -155,10 +130,8 @@ def _depths(advice: Advice) -> str:
 
 
 def _left_out(advice: Advice) -> str:
-    """List the candidates without a price, the most frequent first."""
-    lacking = {reason: count for reason, count in advice.refused.items() if reason.startswith("profile ")}
-    if not lacking:
-        return ""
+    """List the candidates without a price."""
+    lacking = [reason for reason in advice.refused if reason.startswith("profile ")]
     transports = re.compile("has no cost of transport '([^']+)'")
     names = sorted({found[1] for reason in lacking if (found := transports.search(reason))})
     others = sorted(reason for reason in lacking if not transports.search(reason))

@@ -87,9 +87,8 @@ def _regret(cases: Sequence[model.ExternalCase]) -> str:
     rows = [["the model's pick", f"{found.mean:.3f}", f"{found.worst:.3f}"]]
     if found.constant:
         rows.append([f"always {' '.join(found.constant)}", f"{found.constant_mean:.3f}", f"{found.constant_worst:.3f}"])
-    text = f"{words}\n\n" + tables.markdown(
-        rows, ["choice", "geometric mean", "worst"], right=["geometric mean", "worst"]
-    )
+    headers = ["choice", "geometric mean", "worst"]
+    text = f"{words}\n\n" + tables.markdown(rows, headers, right=headers[1:])
     dear = [
         [_name(c.pick.row), " ".join(c.pick.row.way), " ".join(c.best.row.way), f"{c.regret:.3f}"]
         for c in cases[:10]
@@ -104,16 +103,9 @@ def _largest(pairs: Sequence[model.Pair]) -> str:
     rows = []
     for pair in sorted(pairs, key=lambda p: -abs(p.error))[:20]:
         terms = sorted(((s, name) for name, s in pair.terms.items() if s > 0), reverse=True)[:3]
-        rows.append(
-            [
-                _name(pair.row),
-                " ".join(pair.row.way),
-                tables.number(pair.row.median_s * 1e6),
-                tables.number(pair.predicted_s * 1e6),
-                f"{pair.error:+.1%}",
-                ", ".join(f"{name} {s / pair.predicted_s:.0%}" for s, name in terms),
-            ]
-        )
+        shares = ", ".join(f"{name} {s / pair.predicted_s:.0%}" for s, name in terms)
+        times = tables.compared(pair.row.median_s, pair.predicted_s, pair.error)
+        rows.append([_name(pair.row), " ".join(pair.row.way), *times, shares])
     headers = ["case", "choice", "measured (us)", "predicted (us)", "error", "largest terms"]
     return tables.markdown(rows, headers, right=headers[2:5])
 
@@ -130,25 +122,12 @@ def _folds(folds: Sequence[model.Fold]) -> str:
     rows = []
     for fold in folds:
         cost = model.summarize_regret(model.cases(fold.judged.pairs))
-        regrets = (
-            [f"{cost.mean:.3f}", f"{cost.worst:.3f}", f"{cost.constant_mean:.3f}", f"{cost.constant_worst:.3f}"]
-            if cost
-            else [""] * 4
-        )
-        if not fold.judged.pairs:
-            rows.append([fold.left_out, 0, "", "", "", *regrets])
-            continue
-        e = model.grouped(fold.judged.pairs)[0]
-        rows.append([fold.left_out, e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}", *regrets])
-    headers = [
-        "left out",
-        "count",
-        "signed median",
-        "median",
-        "p90",
-        "regret",
-        "worst",
-        "regret of a constant",
-        "worst ",
-    ]
+        figures = (cost.mean, cost.worst, cost.constant_mean, cost.constant_worst) if cost else ()
+        errors: list = [0, "", "", ""]
+        if fold.judged.pairs:
+            e = model.grouped(fold.judged.pairs)[0]
+            errors = [e.count, f"{e.signed:+.1%}", f"{e.median:.1%}", f"{e.p90:.1%}"]
+        rows.append([fold.left_out, *errors, *([f"{x:.3f}" for x in figures] or [""] * 4)])
+    of_regret = ["regret", "worst", "regret of a constant", "worst "]
+    headers = ["left out", "count", "signed median", "median", "p90", *of_regret]
     return "Fitted to all other rows each time.\n\n" + tables.markdown(rows, headers, right=headers[1:])

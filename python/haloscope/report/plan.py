@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from haloscope import bridge
-from haloscope.bridge import Choice, Layout, Step
+from haloscope.bridge import Box, Choice, Layout
 
 # ---- the document ----------------------------------------------------------------------------------------------------
 
@@ -32,18 +32,13 @@ def describe(choice: Choice, rank: int = 0, with_program: bool = False, **schedu
         "coords": layout.coords(rank)[: layout.dims],
         "owned": dataclasses.asdict(layout.owned(rank)),
         "neighbours": _neighbours(layout, rank),
-        "stages": [
-            _stage(choice, layout, step, s, rank, with_program, schedule_options) for s in range(len(step.stages))
-        ],
+        "stages": [_stage(choice, layout, s, rank, with_program, schedule_options) for s in range(len(step.stages))],
     }
 
 
-def _stage(
-    choice: Choice, layout: Layout, step: Step, number: int, rank: int, with_program: bool, schedule_options: dict
-) -> dict:
-    spec = bridge.exchange_spec(choice, number)
-    plan = bridge.make_plan(layout, rank, spec)
-    stage = step.stages[number]
+def _stage(choice: Choice, layout: Layout, number: int, rank: int, with_program: bool, options: dict) -> dict:
+    step, spec = bridge.step_of(choice), bridge.exchange_spec(choice, number)
+    plan, stage = bridge.make_plan(layout, rank, spec), step.stages[number]
     found = {
         "name": stage.name,
         "strategy": choice.strategy_of(stage.name),
@@ -59,8 +54,8 @@ def _stage(
     if choice.nodes > 1:
         found["between_nodes_bytes"] = bridge.bytes_between(layout, spec, bridge.choice_nodes(choice))
     if with_program:
-        options = dataclasses.replace(bridge.schedule_options(choice, number), **schedule_options)
-        found["program"] = dataclasses.asdict(bridge.make_program(choice.schedule, step, plan, options, number))
+        scheduled = dataclasses.replace(bridge.schedule_options(choice, number), **options)
+        found["program"] = dataclasses.asdict(bridge.make_program(choice.schedule, step, plan, scheduled, number))
     return found
 
 
@@ -190,40 +185,22 @@ def _box(box: dict, dims: int) -> str:
 
 def _message_table(document: dict) -> str:
     dims = len(document["process_grid"])
-    numbered = enumerate(document["messages"])
-    rows = [
-        [
-            number,
-            m["round"],
-            "to" if m["out"] else "from",
-            m["peer"],
-            m["tag"],
-            m["bytes"],
-            " + ".join(_box(r["box"], dims) for r in m["regions"]),
-        ]
-        for number, m in numbered
-    ]
+    rows = []
+    for number, m in enumerate(document["messages"]):
+        regions = " + ".join(_box(r["box"], dims) for r in m["regions"])
+        rows.append([number, m["round"], "to" if m["out"] else "from", m["peer"], m["tag"], m["bytes"], regions])
     if not rows:
         return f"Rank {document['rank']} sends and receives no messages."
     head = f"## Messages of rank {document['rank']} (regions count from its first owned cell)\n\n"
     return head + _table(rows, ["message", "round", "direction", "peer", "tag", "bytes", "regions"])
 
 
-def _shifted(box: dict, shift: Sequence[int]) -> dict:
-    return {side: [a + b for a, b in zip(box[side], shift, strict=True)] for side in ("lo", "hi")}
-
-
-def _volume(box: dict) -> int:
-    sides: list[int] = [hi - lo for lo, hi in zip(box["lo"], box["hi"], strict=True)]
-    return sides[0] * sides[1] * sides[2]
-
-
 def _copy_table(document: dict) -> str:
     dims = len(document["process_grid"])
-    rows = [
-        [c["round"], _box(c["to"], dims), _box(_shifted(c["to"], c["shift"]), dims), _volume(c["to"])]
-        for c in document["copies"]
-    ]
+    rows = []
+    for c in document["copies"]:
+        to = Box(**c["to"])
+        rows.append([c["round"], _box(c["to"], dims), _box(vars(to.shifted(c["shift"])), dims), to.volume])
     head = f"## Halos that rank {document['rank']} fills from itself\n\n"
     return head + _table(rows, ["round", "halo", "copied from", "cells"]) if rows else ""
 
@@ -233,38 +210,25 @@ def _totals_table(document: dict) -> str:
     rows = [
         ["messages sent", t["messages"], t["rank_messages_min"], t["rank_messages_max"]],
         ["bytes sent", t["bytes"], t["rank_bytes_min"], t["rank_bytes_max"]],
-        *_between_nodes(document),
         ["ranks sent to", "", t["rank_peers_min"], t["rank_peers_max"]],
         ["bytes copied from itself", t["copy_bytes"], "", ""],
         ["cells", "", t["rank_cells_min"], t["rank_cells_max"]],
     ]
+    if "between_nodes_bytes" in document:  # of the request
+        rows.insert(2, ["... between nodes", document["between_nodes_bytes"], "", ""])
     tail = f"Largest message: {t['largest_message_bytes']:,} bytes. Rank {t['worst_rank']} sends most bytes."
     head = f"## One exchange, all {t['ranks']} ranks\n\n"
     return head + _table(rows, ["", "sum", "least per rank", "most per rank"]) + "\n\n" + tail
-
-
-def _between_nodes(document: dict) -> list[list]:
-    """Return the row of what the nodes of the request send each other, if it has several."""
-    if "between_nodes_bytes" not in document:
-        return []
-    return [["... between nodes", document["between_nodes_bytes"], "", ""]]
 
 
 def _program_table(document: dict) -> str:
     program = document.get("program")
     if program is None:
         return ""
-    rows = [
-        [
-            number,
-            op["lane"].replace("_", "-"),
-            op["kind"],
-            op["slot"],
-            _target(program, op, len(document["process_grid"])),
-            _some(op["after"]),
-        ]
-        for number, op in enumerate(program["ops"])
-    ]
+    rows = []
+    for number, op in enumerate(program["ops"]):
+        lane, target = op["lane"].replace("_", "-"), _target(program, op, len(document["process_grid"]))
+        rows.append([number, lane, op["kind"], op["slot"], target, _some(op["after"])])
     lane = "all threads run both lanes"
     if program["comm_thread"]:
         lane = "one thread runs the comm lane, then joins"
@@ -284,9 +248,8 @@ def _target(program: dict, op: dict, dims: int) -> str:
         return f"reduction {op['target']}" if op["target"] >= 0 else "reduction of an earlier stage"
     if op["kind"] in ("gather", "transfer", "scatter"):
         ring = program["rings"][op["target"]]
-        return f"cells for the {'device' if ring['to_device'] else 'host'} " + " + ".join(
-            _box(b, dims) for b in ring["boxes"]
-        )
+        boxes = " + ".join(_box(b, dims) for b in ring["boxes"])
+        return f"cells for the {'device' if ring['to_device'] else 'host'} {boxes}"
     if op["kind"] == "copy":
         return "halos " + " + ".join(_box(c["to"], dims) for c in program["copy_sets"][op["target"]])
     if op["kind"] != "sweep":

@@ -172,6 +172,11 @@ def errors(found: Iterable[Errors]) -> str:
     return markdown(rows, headers, right=headers[1:])
 
 
+def compared(measured_s: float, predicted_s: float, error: float) -> list[str]:
+    """Return the cells of a measured and a predicted time, in us, and of the relative error."""
+    return [number(measured_s * 1e6), number(predicted_s * 1e6), f"{error:+.1%}"]
+
+
 def refusals(found: Iterable[Mapping]) -> list[str]:
     """Return one line per reason why configurations were not run, with how many it concerns."""
     counted: dict[str, list[str]] = defaultdict(list)

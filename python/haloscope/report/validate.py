@@ -30,9 +30,8 @@ def markdown(found: model.Validation, profile: Profile, measured: Sequence[dict]
         parts.append(_pace(found.pairs))
         parts += _figures(found.pairs, model.are_held_out(found.pairs, profile))
     if found.crowded:
-        parts.append(
-            "## With more threads than cores, apart from all above\n\n" + errors_table(found.crowded, exchange=False)
-        )
+        errors = errors_table(found.crowded, exchange=False)
+        parts.append(f"## With more threads than cores, apart from all above\n\n{errors}")
     if found.left_out:
         lines = "\n".join(f"- {count}: {reason}" for reason, count in found.left_out.items())
         parts.append(f"## Not compared\n\n{lines}")
@@ -79,11 +78,10 @@ def errors_table(pairs: Sequence[model.Pair], exchange: bool) -> str:
 def _coverage(c: model.Coverage | None, count: int, held_out: bool) -> str:
     if c is None:
         return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
-    source = f"{c.from_held_out} intervals are from held-out measurements" + (
-        "." if held_out else ", these among them: that they hold these says nothing."
-    )
-    if not c.from_held_out:
-        source = "They are the model's own; --keep-intervals makes them from measurements."
+    source = "They are the model's own; --keep-intervals makes them from measurements."
+    if c.from_held_out:
+        seen = "" if held_out else ", these among them: this does not test them"
+        source = f"{c.from_held_out} intervals are from held-out measurements{seen}."
     verdict = "rejected" if c.p_value < 0.05 else "not rejected"
     return (
         f"## Intervals\n\n{c.inside} of {c.count} measurements lie in their predicted intervals "
@@ -108,58 +106,28 @@ def _cases(found: Sequence[model.MeasuredCase]) -> str:
         unsure = not same and stats.verdict_text(case.regret, "slower", "faster") == stats.NO_CHOICE
         ends = "" if same else stats.NO_CHOICE if unsure else tables.interval(case.regret, "{:.3f}".format)
         order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times alike
-        rows.append(
-            [
-                case.name,
-                case.count,
-                order,
-                advise.name(case.pick.prediction.choice),
-                f"{case.regret.value:.3f}",
-                ends,
-                "the pick" if same else advise.name(case.best.prediction.choice),
-            ]
-        )
+        pick, best = (advise.name(pair.prediction.choice) for pair in (case.pick, case.best))
+        regret = f"{case.regret.value:.3f}"
+        rows.append([case.name, case.count, order, pick, regret, ends, "the pick" if same else best])
     mean = mean_regret([case.regret.value for case in found])
     words = (
         f"Regret over {len(found)} cases: geometric mean {mean:.3f}, worst {found[0].regret.value:.3f}. From "
         f"records the fastest is the luckiest too: `haloscope tune --exhaustive` measures the two again."
     )
-    return f"## Order and regret\n\n{words}\n\n" + tables.markdown(
-        rows, headers, right=("choices", "order (tau)", "regret")
-    )
+    table = tables.markdown(rows, headers, right=("choices", "order (tau)", "regret"))
+    return f"## Order and regret\n\n{words}\n\n{table}"
 
 
 def _each(pairs: Sequence[model.Pair]) -> str:
-    ordered = sorted(pairs, key=lambda p: -abs(p.error))
-    headers = [
-        "configuration",
-        "measured (us)",
-        "predicted (us)",
-        "error",
-        "exchange (us)",
-        "predicted",
-        "error ",
-        "bound by",
-    ]
+    of_step, of_exchange = ["measured (us)", "predicted (us)", "error"], ["exchange (us)", "predicted", "error "]
+    headers = ["configuration", *of_step, *of_exchange, "bound by"]
     rows = []
-    for p in ordered:
+    for p in sorted(pairs, key=lambda p: -abs(p.error)):
+        step = tables.compared(p.row.step.value, p.prediction.time_s, p.error)
         exchange = ["", "", ""]
         if p.exchange_s and p.exchange_error is not None:
-            exchange = [
-                tables.number(p.exchange_s * 1e6),
-                tables.number(p.prediction.exchange_s * 1e6),
-                f"{p.exchange_error:+.1%}",
-            ]
-        rows.append(
-            [
-                p.row.id,
-                tables.number(p.row.step.value * 1e6),
-                tables.number(p.prediction.time_s * 1e6),
-                f"{p.error:+.1%}",
-                *exchange,
-                _parts(p),
-            ]
-        )
+            exchange = tables.compared(p.exchange_s, p.prediction.exchange_s, p.exchange_error)
+        rows.append([p.row.id, *step, *exchange, _parts(p)])
     table = tables.markdown(rows, headers, right=headers[1:-1])
     return f"## Each configuration, largest error first\n\nWith the two largest predicted terms.\n\n{table}"
 
@@ -209,14 +177,12 @@ def plot(found: model.Validation, stem: Path) -> list[Path]:
 
     from haloscope.report import figures
 
+    steps = [(p.regime, p.row.step.value, p.prediction.time_s) for p in found.pairs]
+    exchanges = [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in found.pairs if p.exchange_s]
     with figures.style():
         figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-        _scatter(axes[0], "time of a step", [(p.regime, p.row.step.value, p.prediction.time_s) for p in found.pairs])
-        _scatter(
-            axes[1],
-            "time of the exchange itself",
-            [(p.exchange_regime, p.exchange_s, p.prediction.exchange_s) for p in found.pairs if p.exchange_s],
-        )
+        _scatter(axes[0], "time of a step", steps)
+        _scatter(axes[1], "time of the exchange itself", exchanges)
         return figures.save(figure, stem)
 
 
@@ -235,12 +201,6 @@ def _scatter(axes: Axes, title: str, points: Sequence[tuple[str, float, float]])
     axes.plot([low, high], [low, high], color=figures.INK, linewidth=1)
     for factor in (0.9, 1.1):
         axes.plot([low, high], [factor * low, factor * high], color=figures.PALE, linewidth=0.8, linestyle="--")
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlim=(low, high),
-        ylim=(low, high),
-        xlabel="measured (us per step)",
-        ylabel="predicted (us per step); dashed: 10 % off",
-    )
+    axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+    axes.set(xlabel="measured (us per step)", ylabel="predicted (us per step); dashed: 10 % off")
     axes.legend()
