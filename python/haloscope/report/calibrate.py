@@ -48,21 +48,13 @@ def markdown(made: Calibration, verbose: bool) -> str:
 def _laws(laws: Sequence[Law]) -> str:
     headers = ["cost", "from", "to", "fixed (us)", "95 %", "per unit (ns)", "95 % ", "points", "median error", "worst"]
     rows = []
-    for law in laws:
-        for s in law.segments:
-            errors_ = law.errors(s)
-            rows.append(
-                [
-                    law.name,
-                    f"{s.start:g} {law.unit}",
-                    "" if math.isinf(s.end) else f"{s.end:g}",
-                    *_value(s.fixed, s.interval.get("fixed"), 1e6),
-                    *_value(s.slope, s.interval.get("slope"), 1e9),
-                    len(errors_),
-                    f"{100 * np.median(errors_):.1f} %",
-                    f"{100 * errors_.max():.0f} %",
-                ]
-            )
+    segments = [(law, s) for law in laws for s in law.segments]
+    for law, s in segments:
+        span = [f"{s.start:g} {law.unit}", "" if math.isinf(s.end) else f"{s.end:g}"]
+        costs = *_value(s.fixed, s.interval.get("fixed"), 1e6), *_value(s.slope, s.interval.get("slope"), 1e9)
+        errors = law.errors(s)
+        figures = [len(errors), f"{100 * np.median(errors):.1f} %", f"{100 * errors.max():.0f} %"]
+        rows.append([law.name, *span, *costs, *figures])
     return tables.markdown(rows, headers, right=headers[1:])
 
 
@@ -74,21 +66,15 @@ def _value(value: float, interval: tuple[float, float] | None, factor: float) ->
 
 
 def _contention(terms: Terms) -> str:
-    shown = ", ".join(
-        "{} {} ({})".format(name, *_value(value, terms.interval[name], 1)) for name, value in terms.values.items()
-    )
+    texts = {name: _value(value, terms.interval[name], 1) for name, value in terms.values.items()}
+    shown = ", ".join(f"{name} {value} ({ends})" for name, (value, ends) in texts.items())
     return f"Messages at the same time: {shown}; median error {100 * np.median(np.abs(terms.errors)):.1f} %."
 
 
 def _terms(title: str, fits: Sequence[Terms]) -> str:
     names = list(dict.fromkeys(name for t in fits for name in t.values))
     unit = {name: _unit(name) for name in names}
-    headers = [
-        "of",
-        *(f"{name.removesuffix('_s')} ({unit[name][1]})" for name in names),
-        "points",
-        "median error",
-    ]
+    headers = ["of", *(f"{name.removesuffix('_s')} ({unit[name][1]})" for name in names), "points", "median error"]
     rows = []
     for t in fits:
         cells = []
@@ -103,18 +89,16 @@ def _unit(parameter: str) -> tuple[float, str]:
     """Return the factor that scales a parameter for display, and the unit."""
     if parameter.endswith("_share"):
         return 100, "%"
-    return (
-        (1e6, "us") if parameter in ("per_message_s", "per_round_s", "per_exchange_s", "per_program_s") else (1e9, "ns")
-    )
+    in_us = parameter in ("per_message_s", "per_round_s", "per_exchange_s", "per_program_s")
+    return (1e6, "us") if in_us else (1e9, "ns")
 
 
 def _points(law: Law) -> str:
     rows = []
     for amount in sorted({r.amount for r in law.rows}):
-        times = [r.seconds for r in law.rows if r.amount == amount]
-        fitted, measured = evaluate(law.segments, amount), float(np.median(times))
-        rows.append(
-            [f"{amount:g}", f"{measured * 1e6:.3g}", f"{fitted * 1e6:.3g}", f"{100 * (fitted / measured - 1):+.1f} %"]
-        )
+        measured = float(np.median([r.seconds for r in law.rows if r.amount == amount]))
+        fitted = evaluate(law.segments, amount)
+        times = [f"{seconds * 1e6:.3g}" for seconds in (measured, fitted)]
+        rows.append([f"{amount:g}", *times, f"{100 * (fitted / measured - 1):+.1f} %"])
     headers = [law.unit, "measured (us)", "fitted (us)", "error"]
     return f"{law.name}\n\n" + tables.markdown(rows, headers, right=headers)

@@ -58,21 +58,10 @@ def overview(table: Sequence[Row]) -> str:
     lines = []
     for row in table:
         measured, whole = step_time(row.records), composed(row.records)
-        spans = [
-            f"{tables.number(1e3 * component(row.records, name, 'min'))} .. "
-            f"{tables.number(1e3 * component(row.records, name, 'max'))}"
-            for name in used
-        ]
-        lines.append(
-            [
-                row.id,
-                tables.number(1e3 * measured),
-                *spans,
-                tables.number(1e3 * whole),
-                f"{whole / measured - 1:+.1%}",
-                f"{named_share(row.records):.2%}",
-            ]
-        )
+        ends = ([component(row.records, name, statistic) for statistic in ("min", "max")] for name in used)
+        spans = [" .. ".join(tables.number(1e3 * end) for end in pair) for pair in ends]
+        off, named = f"{whole / measured - 1:+.1%}", f"{named_share(row.records):.2%}"
+        lines.append([row.id, tables.number(1e3 * measured), *spans, tables.number(1e3 * whole), off, named])
     note = (
         "Least .. largest over ranks. Composed: the largest of what a rank does alone, the least of what includes "
         "waiting (Davis 2017, section 5.2). Named: the part of the time that timers account for."
@@ -85,32 +74,18 @@ def timers(found: Sequence[Mapping]) -> str:
     per step, the mean over ranks, where they were counted."""
     first = found[0]["timers"]
     events = list(first[0].get("events", {}))
-    headers = [
-        "stage",
-        "timer",
-        "component",
-        "calls",
-        *OVER_RANKS,
-        "of the step",
-        *(f"{name} (1000)" for name in events),
-    ]
+    titles = [f"{name} (1000)" for name in events]
+    headers = ["stage", "timer", "component", "calls", *OVER_RANKS, "of the step", *titles]
     whole = step_time(found)
     lines = []
     for number, timer in enumerate(first):
         spread = {s: statistics.median(r["timers"][number]["seconds"][s] for r in found) for s in OVER_RANKS}
         if spread["max"] == 0:
             continue
-        lines.append(
-            [
-                timer["stage"],
-                timer["name"],
-                timer["component"].replace("_", " "),
-                tables.number(timer["calls"]),
-                *(tables.number(1e3 * spread[s]) for s in OVER_RANKS),
-                f"{spread['mean'] / whole:.1%}",
-                *(tables.number(1e-3 * timer["events"][name]) for name in events),
-            ]
-        )
+        names = [timer["stage"], timer["name"], timer["component"].replace("_", " ")]
+        times = [*(tables.number(1e3 * seconds) for seconds in spread.values()), f"{spread['mean'] / whole:.1%}"]
+        counts = [tables.number(1e-3 * timer["events"][name]) for name in events]
+        lines.append([*names, tables.number(timer["calls"]), *times, *counts])
     return tables.markdown(lines, headers, right=headers[3:])
 
 

@@ -25,11 +25,7 @@ def document(made: list) -> dict:
 
 def markdown(made: list, pace: str = "") -> str:
     """Return a table of predictions, then what a reader must know of them. pace: that they are for, in words."""
-
-    def differs(axis: str) -> bool:
-        return len({getattr(r.choice, axis) for r, _ in made}) > 1
-
-    axes = [axis for axis in tables.axes() if axis in ("schedule", "strategy") or differs(axis)]
+    axes = tables.differing([r.choice for r, _ in made], ("schedule", "strategy"))
     terms = [term for term in all_terms() if any(p.terms[term] > 0 for _, p in made)]
     unit, factor = tables.unit(p.time_s for _, p in made)
     timed = f"step ({unit})"
@@ -41,12 +37,8 @@ def markdown(made: list, pace: str = "") -> str:
         shown = [cell(getattr(request.choice, axis)) for axis in axes]
         rows.append([place, *shown, tables.number(p.time_s * factor), ends, *values, p.worst_rank])
     first = made[0][0].choice
-    title = (
-        f"# Predicted: {first.app}, {first.shape} cells, {first.ranks} ranks"
-        if len(made) == 1
-        else (f"# Predicted: {first.app}, {len(made)} choices, fastest first")
-    )
-    text = f"{title}\n\nMachine profile: {made[0][1].profile}. Times in {unit} per step.\n\n"
+    alike = f"{first.shape} cells, {first.ranks} ranks" if len(made) == 1 else f"{len(made)} choices, fastest first"
+    text = f"# Predicted: {first.app}, {alike}\n\nMachine profile: {made[0][1].profile}. Times in {unit} per step.\n\n"
     text += f"{pace}\n\n" if pace else ""
     text += tables.markdown(rows, headers, right=("#", timed, "90 %", *terms, "slowest rank"))
     lines = [*remarks(made), *_source_of_intervals(p for _, p in made)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from pathlib import Path
 
 from haloscope.bridge import capi
@@ -25,12 +26,8 @@ def document(made: list) -> dict:
 
 def markdown(made: list, weak: bool) -> str:
     """Return a table of simulations, then what a reader must know of them."""
-    axes = [
-        a
-        for a in tables.axes()
-        if a in ("ranks", "schedule", "strategy")
-        or (a != "process_grid" and len({getattr(r.choice, a) for r, _ in made}) > 1)
-    ]
+    always = ("ranks", "schedule", "strategy")
+    axes = tables.differing([r.choice for r, _ in made], always, never="process_grid")
     kinds = [kind for kind in capi.names("operations") if any(s.by_operation[kind] > 0 for _, s in made)]
     unit, factor = tables.unit(s.time_s for _, s in made)
     timed = f"simulated step ({unit})"
@@ -47,19 +44,8 @@ def markdown(made: list, weak: bool) -> str:
         f"{options.steps} steps (at least two exchanges), {_noise(options)}. "
         "Operations: mean over ranks, waiting included.\n\n"
     )
-    right = (
-        "ranks",
-        "depth",
-        "threads",
-        timed,
-        "rank mean",
-        "95 % of ranks",
-        *kinds,
-        "last rank",
-        "events",
-        "events/s",
-    )
-    text += tables.markdown(rows, headers, right=right)
+    of_run = ("rank mean", "95 % of ranks", *kinds, "last rank", "events")
+    text += tables.markdown(rows, headers, right=("ranks", "depth", "threads", timed, *of_run))
     return text + "".join(f"\n\n{line}" for line in remarks(made))
 
 
@@ -77,13 +63,11 @@ def draw(made: list, weak: bool, stem: Path) -> list[Path]:
     """Draw simulated seconds per step over ranks, one line per strategy, schedule and depth; return the files."""
     from haloscope.report import figures
 
-    series: dict[str, list[tuple[int, float]]] = {}
+    series: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    one_grid = weak or len({request.choice.shape for request, _ in made}) == 1
     for request, s in made:
         c = request.choice
-        cells = "" if weak else f" {c.shape}"
-        label = f"{c.schedule} · {c.strategy}" + (f" · depth {c.depth}" if c.depth > 1 else "")
-        series.setdefault(label + (cells if len({m.choice.shape for m, _ in made}) > 1 else ""), []).append(
-            (c.ranks, s.time_s)
-        )
+        label = f"{c.schedule} · {c.strategy}" + f" · depth {c.depth}" * (c.depth > 1)
+        series[label if one_grid else f"{label} {c.shape}"].append((c.ranks, s.time_s))
     title = f"Simulated {'weak' if weak else 'strong'} scaling: {made[0][0].choice.app}, profile {made[0][1].profile}"
     return figures.scaling(series, title, weak, stem)

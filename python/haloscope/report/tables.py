@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from haloscope import bridge
+from haloscope.bridge import Choice
 from haloscope.errors import UsageError, unknown_name
 from haloscope.model.link import Link
 from haloscope.records import stats
@@ -65,6 +66,12 @@ def varied(table: Sequence[Row]) -> list[str]:
         return {str(row.request[axis]) for row in table if axis in row.request}
 
     return [axis for axis in axes() if axis in ("schedule", "strategy") or len(values(axis)) > 1]
+
+
+def differing(choices: Sequence[Choice], always: Sequence[str] = (), never: str = "") -> list[str]:
+    """Return the fields that differ between choices, or are in `always`, in the order of `axes`."""
+    differ = {axis for axis in axes() if axis != never and len({getattr(c, axis) for c in choices}) > 1}
+    return [axis for axis in axes() if axis in differ or axis in always]
 
 
 def unit(seconds: Iterable[float]) -> tuple[str, float]:

@@ -17,10 +17,8 @@ def ranks_of(found: Iterable[dict]) -> dict[int, dict]:
     total: dict[int, dict] = {}
     for record in found:
         for entry in record.get("timeline", {}).get("ranks", []):
-            mine = total.setdefault(
-                entry["rank"],
-                {"measured_s": 0.0, "phases_s": defaultdict(float), "operations_s": defaultdict(float), "mpi": {}},
-            )
+            none = {"measured_s": 0.0, "phases_s": defaultdict(float), "operations_s": defaultdict(float), "mpi": {}}
+            mine = total.setdefault(entry["rank"], none)
             mine["measured_s"] += entry["measured_s"]
             for part in ("phases_s", "operations_s"):
                 for name, seconds in entry[part].items():
@@ -36,10 +34,8 @@ def ranks_of(found: Iterable[dict]) -> dict[int, dict]:
 def blocked_s(rank: dict) -> float:
     """Return the seconds that a rank was blocked: in operations that wait, and in waiting MPI calls outside of them."""
     inside = sum(rank["operations_s"].get(name, 0.0) for name in BLOCKED)
-    outside = (
-        call["seconds"] for (during, _, role), call in rank["mpi"].items() if role == "waits" and during not in BLOCKED
-    )
-    return float(inside + sum(outside))
+    calls = ((during, role, call["seconds"]) for (during, _, role), call in rank["mpi"].items())
+    return float(inside + sum(s for during, role, s in calls if role == "waits" and during not in BLOCKED))
 
 
 def blocks(during: str, role: str) -> bool:
@@ -53,9 +49,7 @@ def summary(found: Sequence[dict]) -> str:
     "" when no record has a timeline.
     """
     ranks = ranks_of(found)
-    if not ranks:
-        return ""
-    return f"{_by_phase(ranks)}\n\n{_by_call(ranks)}"
+    return f"{_by_phase(ranks)}\n\n{_by_call(ranks)}" if ranks else ""
 
 
 def _spread(values: Sequence[float]) -> list[float]:
@@ -65,15 +59,11 @@ def _spread(values: Sequence[float]) -> list[float]:
 def _by_phase(ranks: dict[int, dict]) -> str:
     phases = [p for p in tables.PHASES if any(r["phases_s"].get(p) for r in ranks.values())]
     phases += sorted({p for r in ranks.values() for p, s in r["phases_s"].items() if s and p not in tables.PHASES})
-    columns = {
-        rank: [
-            r["measured_s"],
-            *(r["phases_s"].get(p, 0.0) for p in phases),
-            blocked_s(r),
-            blocked_s(r) / r["measured_s"],
-        ]
-        for rank, r in ranks.items()
-    }
+    columns = {}
+    for rank, r in ranks.items():
+        blocked = blocked_s(r)
+        times = (r["phases_s"].get(p, 0.0) for p in phases)
+        columns[rank] = [r["measured_s"], *times, blocked, blocked / r["measured_s"]]
     lines = [[str(rank), *values] for rank, values in columns.items()] if len(columns) <= MOST_RANKS else []
     spreads = [_spread(values) for values in zip(*columns.values(), strict=True)]
     lines += [[name, *(s[i] for s in spreads)] for i, name in enumerate(("least", "mean", "most"))]

@@ -21,12 +21,12 @@ from haloscope.report.code import code_for
 def markdown(tuned: Tuned, top: int) -> str:
     """Return the whole report. top: rows of the table of the trials."""
     trials, chosen, again = tuned.trials, tuned.chosen, tuned.again
-    parts = [_title(chosen, tuned.profile), _trials(trials, top)]
-    parts.append(_confirmed(chosen, tuned.measured, again) if again else "")
-    parts.append(_spent(trials, again))
-    if tuned.exhaustive:
-        parts.append(_against_all(trials, chosen, tuned.exhaustive))
-    parts += [
+    parts = [
+        _title(chosen, tuned.profile),
+        _trials(trials, top),
+        _confirmed(chosen, tuned.measured, again) if again else "",
+        _spent(trials, again),
+        _against_all(trials, chosen, tuned.exhaustive) if tuned.exhaustive else "",
         code_for(chosen.choice),
         _left_out(trials, tuned.order, tuned.space),
         *(f"Note: {text}." for text in tuned.complaints),
@@ -59,17 +59,11 @@ def _title(chosen: Request, machine: Profile | None) -> str:
 def _trials(trials: TrialRounds, top: int) -> str:
     shown = [e for e in trials.ranking if e.launches][:top]
     unit, factor = tables.unit(e.time_s for e in shown)
-    rows = [
-        [
-            place,
-            _words(e.request),
-            tables.number(e.time_s * factor),
-            tables.number(e.predicted_s * factor) if e.predicted_s else "",
-            e.rounds,
-            e.fate or "in to the end",
-        ]
-        for place, e in enumerate(shown, 1)
-    ]
+    rows = []
+    for place, e in enumerate(shown, 1):
+        predicted = tables.number(e.predicted_s * factor) if e.predicted_s else ""
+        times = [tables.number(e.time_s * factor), predicted]
+        rows.append([place, _words(e.request), *times, e.rounds, e.fate or "in to the end"])
     headers = ["#", "candidate", f"measured ({unit})", f"predicted ({unit})", "rounds", "why not further"]
     measured = sum(bool(e.launches) for e in trials.candidates)
     noise = ", ".join(f"{value:.0%}" for value in trials.seen_noise)
@@ -106,15 +100,16 @@ def _spent(trials: TrialRounds, again: Rerun | None) -> str:
 
 def _against_all(trials: TrialRounds, chosen: Request, whole: Exhaustive) -> str:
     best, ratio = whole.best, whole.regret
-    words = f"All candidates took {whole.wall_s:.1f} s; choosing took {trials.spent_s / whole.wall_s:.0%} of that. "
+    words = f"## Against all candidates\n\nAll candidates took {whole.wall_s:.1f} s; "
+    words += f"choosing took {trials.spent_s / whole.wall_s:.0%} of that. "
     if best.id == chosen.id:
-        return f"## Against all candidates\n\n{words}The choice is the fastest of all: regret 1."
+        return f"{words}The choice is the fastest of all: regret 1."
     if ratio is None:
-        return f"## Against all candidates\n\n{words}The fastest, {_words(best)}, could not be measured again."
+        return f"{words}The fastest, {_words(best)}, could not be measured again."
     verdict = stats.verdict_text(ratio, "the choice is slower", "the choice is faster")
     return (
-        f"## Against all candidates\n\n{words}The fastest was {_words(best)}. Both measured again, interleaved: regret "
-        f"{ratio.value:.3f} ({tables.interval(ratio, '{:.3f}'.format)}), {verdict}."
+        f"{words}The fastest was {_words(best)}. Both measured again, interleaved: regret {ratio.value:.3f} "
+        f"({tables.interval(ratio, '{:.3f}'.format)}), {verdict}."
     )
 
 

@@ -80,7 +80,7 @@ def _coverage(c: model.Coverage | None, count: int, held_out: bool) -> str:
         return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
     source = "They are the model's own; --keep-intervals makes them from measurements."
     if c.from_held_out:
-        seen = "" if held_out else ", these among them: this does not test them"
+        seen = "" if held_out else ", these among them: this is not a test of them"
         source = f"{c.from_held_out} intervals are from held-out measurements{seen}."
     verdict = "rejected" if c.p_value < 0.05 else "not rejected"
     return (

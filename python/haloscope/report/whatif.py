@@ -37,7 +37,7 @@ def document(found: Sequence) -> dict:
 
 def markdown(found: Sequence) -> str:
     """Return variants as a table, then what a reader must know of them."""
-    axes = _differing([v.choice for v in found])
+    axes = tables.differing([v.choice for v in found], never="nodes")
     of_setting = [name for name in ("placement", "active") if len({getattr(v.setting, name) for v in found}) > 1]
     unit, factor = tables.unit(v.prediction.time_s for v in found)
     titles = {"placement": "mapping", "active": "cores per socket"}
@@ -55,10 +55,6 @@ def markdown(found: Sequence) -> str:
     text = f"{_title([v.choice for v in found])}\n\n{profile} {compared_with}\n\n{table}"
     notes = remarks([(None, v.prediction) for v in found])
     return text + "".join(f"\n\n{line}" for line in notes)
-
-
-def _differing(choices: Sequence) -> list[str]:
-    return [axis for axis in tables.axes() if axis != "nodes" and len({getattr(c, axis) for c in choices}) > 1]
 
 
 def _title(choices: Sequence) -> str:
