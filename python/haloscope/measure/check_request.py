@@ -73,9 +73,8 @@ def refuse_inputs(inputs: Sequence[Path], keep: Path | None) -> None:
         if not (path.is_file() or path.is_dir()) or not path.resolve().name:
             raise UsageError(f"--input {path} does not exist; pass a file or folder")
         if keep and keep.resolve().is_relative_to(path.resolve()):
-            raise UsageError(
-                f"--keep {keep} lies in --input {path}, which would be copied into itself; keep it elsewhere"
-            )
+            fault = f"--keep {keep} lies in --input {path}, which would be copied into itself"
+            raise UsageError(f"{fault}; keep it elsewhere")
 
 
 def prepare_folder(folder: Path) -> Path:

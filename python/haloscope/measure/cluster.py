@@ -85,8 +85,7 @@ def missing() -> str:
     absent = sorted({package for tool, package in TOOLS.items() if not shutil.which(tool)})
     if absent:
         return f"an emulated cluster needs {', '.join(absent)}; install it with the system's package manager"
-    words = ["unshare", *_as_root(), "--net", "--uts", "--ipc", "--mount", "true"]
-    tried = subprocess.run(words, check=False, capture_output=True, text=True)
+    tried = _run(["unshare", *_as_root(), "--net", "--uts", "--ipc", "--mount", "true"])
     if tried.returncode:
         reason = (tried.stderr.strip() or "no reason given").splitlines()[-1]
         return (
@@ -120,10 +119,11 @@ class Cluster:
         with self._all as stack:
             self.folder = stack.enter_context(scratch.folder(scratch.LAB))
             names = [f"node{k}" for k in range(self.link.hosts)]
-            self._write_hosts(names)
-            self._switch = self._start(
-                ["unshare", *_as_root(), "--net", "sh", "-c", SWITCH, "switch", *self._line(program)]
-            )
+            addresses = (f"{NETWORK}.{k + 1} {name}" for k, name in enumerate(names))
+            self._listing("hosts", ["127.0.0.1 localhost", *addresses])
+            self._script("shell", SHELL)
+            switch = ["sh", "-c", SWITCH, "switch", *self._line(program)]
+            self._switch = self._start(["unshare", *_as_root(), "--net", *switch])
             cores = _shares(sorted(os.sched_getaffinity(0)), self.link.hosts)
             for name, own in zip(names, cores, strict=True):
                 words = ["unshare", "--net", "--uts", "--ipc", "--mount", "sh", "-c", FIRST, "first"]
@@ -135,9 +135,8 @@ class Cluster:
             for host in self.hosts:
                 self._wait_until_up(host)
             for host in self.hosts:
-                self._script(
-                    f"enter-{host.name}", f'#!/bin/sh\nexec {shlex.join(self._entered(host, from_inside=True))} "$@"\n'
-                )
+                entry = shlex.join(self._entered(host, from_inside=True))
+                self._script(f"enter-{host.name}", f'#!/bin/sh\nexec {entry} "$@"\n')
             self._all = stack.pop_all()
         return self
 
@@ -189,11 +188,6 @@ class Cluster:
 
     # ---- how it is made
 
-    def _write_hosts(self, names: Sequence[str]) -> None:
-        lines = ["127.0.0.1 localhost", *(f"{NETWORK}.{k + 1} {name}" for k, name in enumerate(names))]
-        self._listing("hosts", lines)
-        self._script("shell", SHELL)
-
     def _line(self, program: Path) -> list[str]:
         link = self.link
         numbers = (1e9 * link.latency_s, link.bandwidth_bytes_per_s, 1e9 * link.jitter_s)
@@ -218,9 +212,8 @@ class Cluster:
         answer: str = process.stdout.readline().strip()
         if answer not in answers:
             process.kill()
-            raise UnavailableError(
-                f"cannot emulate a cluster here: {process.stderr.read().strip() or 'no reason given'}"
-            )
+            reason = process.stderr.read().strip() or "no reason given"
+            raise UnavailableError(f"cannot emulate a cluster here: {reason}")
         return answer
 
     def _of_switch(self, namespaces: Sequence[str], words: Sequence[str]) -> list[str]:
@@ -232,20 +225,8 @@ class Cluster:
     def _entered(self, host: Host, from_inside: bool = False) -> list[str]:
         """Return the words before a command that bring it to a host. from_inside: said by a process of a host."""
         user = [] if from_inside or os.geteuid() == 0 else ["--user", "--preserve-credentials"]
-        cores = ",".join(map(str, host.cores))
-        return [
-            "nsenter",
-            "--target",
-            str(host.first.pid),
-            *user,
-            "--net",
-            "--uts",
-            "--ipc",
-            "--mount",
-            "taskset",
-            "-c",
-            cores,
-        ]
+        spaces = [*user, "--net", "--uts", "--ipc", "--mount"]
+        return ["nsenter", "--target", str(host.first.pid), *spaces, "taskset", "-c", ",".join(map(str, host.cores))]
 
     def _connect(self, k: int, program: Path) -> None:
         host = self.hosts[k]
@@ -261,14 +242,9 @@ class Cluster:
 
     def _wait_until_up(self, host: Host) -> None:
         """Linux may take a second to say that an interface is up, and MPI libraries leave it out until then."""
+        words = [*self._entered(host), "ip", "-oneline", "link", "show", INTERFACE]
         for _ in range(UP_TRIES):
-            done = subprocess.run(
-                [*self._entered(host), "ip", "-oneline", "link", "show", INTERFACE],
-                check=False,
-                capture_output=True,
-                text=True,
-            )
-            if " state UP " in done.stdout:
+            if " state UP " in _run(words).stdout:
                 return
             time.sleep(0.05)
         raise HaloscopeError(f"cannot set up an emulated cluster: the network of {host.name} does not come up")
@@ -294,8 +270,12 @@ def _shares(cores: Sequence[int], hosts: int) -> list[Sequence[int]]:
     return [cores[k * each : (k + 1) * each] if each else cores for k in range(hosts)]
 
 
+def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, check=False, capture_output=True, text=True)
+
+
 def _do(words: Sequence[str]) -> None:
-    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    done = _run(words)
     if done.returncode:
         raise HaloscopeError(f"cannot set up an emulated cluster: '{shlex.join(words)}' says {done.stderr.strip()}")
 

@@ -103,15 +103,8 @@ def plan(cores: int, sizes: Sequence[str] = ()) -> space.Space:
         for schedule, strategy, depth, substeps, *split in group.choices:
             if schedule == "comm-thread" and team < 2:
                 continue
-            axes = {
-                "cells": cells,
-                "ranks": RANKS,
-                "threads": team,
-                "schedule": schedule,
-                "strategy": strategy,
-                "depth": depth,
-                "substeps": substeps,
-                "process_grid": "".join(split),
-            }
-            whole += space.expand(group.app, {name: [value] for name, value in axes.items()}, SETTINGS)
+            names = ("cells", "ranks", "threads", "schedule", "strategy", "depth", "substeps", "process_grid")
+            values = (cells, RANKS, team, schedule, strategy, depth, substeps, "".join(split))
+            axes = {name: [value] for name, value in zip(names, values, strict=True)}
+            whole += space.expand(group.app, axes, SETTINGS)
     return space.with_verification(whole, None)

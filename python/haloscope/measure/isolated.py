@@ -55,8 +55,7 @@ class Isolated:
         The record's `tuning.wall_s` is the whole cost, the start of the ranks included. Raises errors that do not
         concern this request alone: no program, no mpiexec, no space on the disk.
         """
-        known = self._done.get((launch_id, request.id))
-        if known:
+        if known := self._done.get((launch_id, request.id)):
             return known
         begin = time.monotonic()
         record = _measured(request, launch_id, self.timeout_s)
@@ -85,13 +84,11 @@ class Isolated:
 
 
 def _measured(request: Request, launch_id: str, timeout_s: float) -> dict:
-    lacking = probes.lacking(*request.strategies)
-    if lacking:
+    if lacking := probes.lacking(*request.strategies):
         return records.skipped(request, lacking, errors.UNAVAILABLE, launch_id)
     with scratch.folder() as folder:
-        job = launch.Job(
-            [request], folder / "records.jsonl", launch_id, findings=probes.for_records(), limit_s=timeout_s
-        )
+        file, findings = folder / "records.jsonl", probes.for_records()
+        job = launch.Job([request], file, launch_id, findings=findings, limit_s=timeout_s)
         outcome = launch.run(job)
         left = records.read(job.output).records  # what was measured, or how the ranks ended
     good = [r for r in left if r["id"] == request.id and r["kind"] == "measurement"]

@@ -50,16 +50,14 @@ def mpiexec(folder: Path | None = None) -> Path:
     single ranks that know nothing of each other; then what CMake found. For what is installed: of those on PATH and
     next to Python the first of the kind of its MPI. Raises UnavailableError without any.
     """
-    chosen = os.environ.get("HALOSCOPE_MPIEXEC")
-    if chosen:
-        found = shutil.which(chosen)
-        if not found:
-            raise UnavailableError(
-                f"HALOSCOPE_MPIEXEC is '{chosen}', which cannot be executed; give the path of an mpiexec"
-            )
-        return Path(found)
+    if chosen := os.environ.get("HALOSCOPE_MPIEXEC"):
+        if found := shutil.which(chosen):
+            return Path(found)
+        raise UnavailableError(
+            f"HALOSCOPE_MPIEXEC is '{chosen}', which cannot be executed; give the path of an mpiexec"
+        )
     compiler = cmake_cache("MPI_CXX_COMPILER", folder)
-    candidates = [*_beside(Path(compiler))] if compiler else []
+    candidates = _beside(Path(compiler)) if compiler else []
     candidates += [Path(p) for p in (cmake_cache("MPIEXEC_EXECUTABLE", folder), shutil.which("mpiexec")) if p]
     candidates.append(Path(sys.executable).parent / "mpiexec")  # MPICH's wheel puts it there
     candidates = [path for path in candidates if os.access(path, os.X_OK)]
@@ -244,8 +242,7 @@ class Outcome:
     @property
     def exit_code(self) -> int:
         """The ranks' exit code as one of ours; `failed` for any other."""
-        known = self.returncode in (USAGE, UNAVAILABLE)
-        return self.returncode if known else FAILED
+        return self.returncode if self.returncode in (USAGE, UNAVAILABLE) else FAILED
 
     @property
     def last_words(self) -> str:

@@ -48,8 +48,7 @@ def refuse_lacking(strategies: str) -> None:
     Strategies that a glob found are left to the campaign, which skips them.
     """
     for strategy in lists.named_strategies(strategies) if strategies else ():
-        reason = lacking(strategy)
-        if reason:
+        if reason := lacking(strategy):
             raise UnavailableError(f"{reason}; 'haloscope info' shows what works here")
 
 
@@ -90,11 +89,8 @@ def _is_doubtful(file: Path, found: dict) -> bool:
 def for_records() -> dict | None:
     """Return the part of the findings that every record keeps: failures with reasons, notes, and how many passed."""
     found = findings()
-    return (
-        {"passed": len(found["passed"]), "failed": found["failed"], "notes": found["notes"]}
-        if found["passed"]
-        else None
-    )
+    about = {"passed": len(found["passed"]), "failed": found["failed"], "notes": found["notes"]}
+    return about if found["passed"] else None
 
 
 def _cache_file(names: str) -> Path | None:
@@ -110,8 +106,7 @@ def _cache_file(names: str) -> Path | None:
 
 def _cache_folder() -> Path | None:
     """Return where findings are kept; None for a user without a home folder, as in containers."""
-    own = os.environ.get("HALOSCOPE_CACHE")  # empty: the library keeps no choices; findings have their usual place
-    if own:
+    if own := os.environ.get("HALOSCOPE_CACHE"):  # empty: the library keeps no choices; findings have their usual place
         return Path(own)
     if cache := os.environ.get("XDG_CACHE_HOME"):
         return Path(cache) / "haloscope"

@@ -17,6 +17,7 @@ from haloscope.bridge import build
 from haloscope.errors import HaloscopeError, UnavailableError, UsageError
 
 LIMIT_S = 20.0  # for a description, which computes nothing
+REMEDY = "its main() should call haloscope::rank_main"
 
 
 def use(path: Path, app: str, parameters: Mapping[str, str]) -> bridge.App:
@@ -58,13 +59,10 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
     try:
         ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
     except OSError as error:
-        raise UnavailableError(
-            f"--program {path} cannot be started: {error.strerror}; build it, or give its path"
-        ) from None
+        fault = f"--program {path} cannot be started: {error.strerror}"
+        raise UnavailableError(f"{fault}; build it, or give its path") from None
     except subprocess.TimeoutExpired:
-        raise HaloscopeError(
-            f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s; its main() should call haloscope::rank_main"
-        ) from None
+        raise HaloscopeError(f"'{' '.join(command)}' gave no answer within {LIMIT_S:g} s; {REMEDY}") from None
     if ended.returncode:
         reason = ended.stderr.strip().removeprefix("haloscope: ") or f"it ended with code {ended.returncode}"
         raise UsageError(f"--program {path}: {reason}")
@@ -72,9 +70,7 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
         found: dict = files.json_of(ended.stdout)
         return found | {"own_legality": bool(found["own_legality"])}
     except (ValueError, KeyError, TypeError):
-        raise UsageError(
-            f"--program {path} does not describe its app; its main() should call haloscope::rank_main"
-        ) from None
+        raise UsageError(f"--program {path} does not describe its app; {REMEDY}") from None
 
 
 class _Legality:
@@ -85,13 +81,8 @@ class _Legality:
 
     @functools.cached_property
     def _process(self) -> subprocess.Popen:
-        return subprocess.Popen(
-            [self._path, "--check", "-"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        words, pipe = [str(self._path), "--check", "-"], subprocess.PIPE
+        return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
 
     def reason(self, choice: bridge.Choice) -> str:
         """Return why a choice cannot run, "" when it can."""
@@ -102,6 +93,4 @@ class _Legality:
             reason: str = files.json_of(self._process.stdout.readline())
             return reason
         except (OSError, ValueError):
-            raise HaloscopeError(
-                f"{self._path} --check ended early; its main() should call haloscope::rank_main"
-            ) from None
+            raise HaloscopeError(f"{self._path} --check ended early; {REMEDY}") from None

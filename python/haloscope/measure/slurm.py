@@ -64,9 +64,8 @@ class Job:
     def script(self) -> str:
         """Return the text of the job script. Raises UsageError when the ranks do not fill the nodes evenly."""
         if self.nodes < 1 or self.ranks % self.nodes:
-            raise UsageError(
-                f"{self.name}: {self.ranks} ranks cannot be spread evenly over {self.nodes} nodes; choose a divisor"
-            )
+            fault = f"{self.ranks} ranks cannot be spread evenly over {self.nodes} nodes"
+            raise UsageError(f"{self.name}: {fault}; choose a divisor")
         if any(r.ranks != self.ranks for r in self.requests):
             raise UsageError(f"{self.name}: a job holds requests for one rank count")
         extra = [f"#SBATCH --partition={self.partition}"] * bool(self.partition)

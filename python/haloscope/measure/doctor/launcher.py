@@ -76,9 +76,8 @@ if world.rank == 0:
 def examine_mpi4py(ranks: int) -> Check:
     """Judge mpi4py where it is installed."""
     if not has_mpi4py():
-        return Check(
-            "mpi4py", NOT_HERE, "mpi4py is not installed", "only haloscope.Exchange needs it: pip install mpi4py"
-        )
+        remedy = "only haloscope.Exchange needs it: pip install mpi4py"
+        return Check("mpi4py", NOT_HERE, "mpi4py is not installed", remedy)
     return judge_mpi4py(ranks, *ask_mpi4py(ranks))
 
 
@@ -105,10 +104,9 @@ def judge_mpi4py(ranks: int, code: int | None, said: str, complaint: str) -> Che
         return Check("mpi4py", BROKEN, f"python with mpi4py {how}: {last}", remedy)
     library = _short(worlds[0]["library"])
     if worlds[0]["size"] != ranks:
-        text = f"{count_of(len(worlds), 'world')} of {count_of(worlds[0]['size'], 'rank')} instead of one of {ranks}"
-        return Check(
-            "mpi4py", BROKEN, f"{text}: mpi4py runs on {library}", f"{LAUNCHER_FIRST}; if it is in order, {remedy}"
-        )
+        found = f"{count_of(len(worlds), 'world')} of {count_of(worlds[0]['size'], 'rank')} instead of one of {ranks}"
+        text = f"{found}: mpi4py runs on {library}"
+        return Check("mpi4py", BROKEN, text, f"{LAUNCHER_FIRST}; if it is in order, {remedy}")
     if problem := worlds[0].get("problem"):
         if worlds[0].get("exit_code") == UNAVAILABLE:
             return Check("mpi4py", NOT_HERE, problem)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 
 from haloscope.bridge import build
 from haloscope.measure import answers, launch, probes
 from haloscope.measure.doctor import check, process_view
-from haloscope.measure.doctor.check import (
-    BROKEN,
-    NOT_HERE,
-    OK,
-    WARNING,
-    Check,
-    nothing_started,
-    size_of,
-    worst_of,
-)
+from haloscope.measure.doctor.check import BROKEN, NOT_HERE, OK, WARNING, Check, nothing_started, size_of, worst_of
 from haloscope.records.text import count_of
 
 ROOM_SHARE = 0.05  # of a node's memory that /dev/shm should have free: containers come with 64 MiB
@@ -40,10 +33,15 @@ def process_views(words: Sequence[str]) -> list[dict]:
 
 
 def _by_host(views: Sequence[Mapping]) -> dict[str, list[Mapping]]:
-    hosts: dict[str, list[Mapping]] = {}
+    hosts: dict[str, list[Mapping]] = defaultdict(list)
     for view in views:
-        hosts.setdefault(view["host"], []).append(view)
+        hosts[view["host"]].append(view)
     return hosts
+
+
+def _of_nodes(name: str, views: Sequence[Mapping], judge: Callable[[list[Mapping]], Check]) -> Check:
+    """Return the gravest check of all nodes. judge: of the processes of one."""
+    return worst_of([judge(members) for members in _by_host(views).values()]) if views else nothing_started(name)
 
 
 # ---- cores -----------------------------------------------------------------------------------------------------------
@@ -51,12 +49,11 @@ def _by_host(views: Sequence[Mapping]) -> dict[str, list[Mapping]]:
 
 def judge_pinning(name: str, views: Sequence[Mapping]) -> Check:
     """Judge which cores the processes of each node may use, from what they see."""
-    if not views:
-        return nothing_started(name)
-    return worst_of([_placed(name, host, members) for host, members in _by_host(views).items()])
+    return _of_nodes(name, views, functools.partial(_placed, name))
 
 
-def _placed(name: str, host: str, members: Sequence[Mapping]) -> Check:
+def _placed(name: str, members: Sequence[Mapping]) -> Check:
+    host = members[0]["host"]
     sets = [set(view["cores"]) for view in members]
     used, there = set().union(*sets), set().union(*(view["node_cores"] for view in members))
     ranks, total = count_of(len(sets), "rank"), count_of(len(there), "core")
@@ -64,9 +61,8 @@ def _placed(name: str, host: str, members: Sequence[Mapping]) -> Check:
         remedy = f"start at most {count_of(len(there), 'rank')} a node, or ask the batch system for more cores"
         return Check(name, WARNING, f"{ranks} on {total} of {host}: they take turns, and waiting is slow", remedy)
     if len(used) < len(sets):
-        return Check(
-            name, BROKEN, f"{ranks} on {count_of(len(used), 'core')} of {host}, which has {total} for them", BIND
-        )
+        text = f"{ranks} on {count_of(len(used), 'core')} of {host}, which has {total} for them"
+        return Check(name, BROKEN, text, BIND)
     if sum(map(len, sets)) > len(used):
         if all(cores == there for cores in sets):
             return Check(name, WARNING, f"{ranks} of {host} are not pinned: each may run on all {total}", BIND)
@@ -101,21 +97,18 @@ def judge_shared_memory(findings: Mapping[str, Mapping], views: Sequence[Mapping
     if wrong := [f"{line['probe']}: {line['reason']}" for line in asked if not line["ok"]]:
         remedy = "use strategies without 'shared'; ranks in containers need one /dev/shm (--ipc=host)"
         return Check(name, BROKEN, "; ".join(wrong), remedy)
-    together = max(map(len, _by_host(views).values()), default=0)
-    if together == 1:
+    if max(map(len, _by_host(views).values()), default=0) == 1:
         return Check(name, NOT_HERE, "each node has one rank: nothing is shared")
     return Check(name, OK, "ranks of a node see what the others store, by load and by flag")
 
 
 def judge_room(views: Sequence[Mapping]) -> Check:
     """Judge whether /dev/shm has room for fields."""
-    if not views:
-        return nothing_started("/dev/shm")
-    return worst_of([_room(members[0]) for members in _by_host(views).values()])
+    return _of_nodes("/dev/shm", views, _room)
 
 
-def _room(view: Mapping) -> Check:
-    room = view["shared_memory"]
+def _room(members: Sequence[Mapping]) -> Check:
+    view, room = members[0], members[0]["shared_memory"]
     if not room:
         return Check("/dev/shm", NOT_HERE, f"{view['host']} has none", "use strategies without 'shared'")
     text = f"{size_of(room['free_bytes'])} of {size_of(room['bytes'])} free on {view['host']}"
@@ -127,13 +120,11 @@ def _room(view: Mapping) -> Check:
 
 def judge_left_over(views: Sequence[Mapping]) -> Check:
     """Judge what killed jobs have left in /dev/shm."""
-    if not views:
-        return nothing_started("left-over segments")
-    return worst_of([_left_over(members[0]) for members in _by_host(views).values()])
+    return _of_nodes("left-over segments", views, _left_over)
 
 
-def _left_over(view: Mapping) -> Check:
-    left, folder = view["left_over"], process_view.SHARED_MEMORY
+def _left_over(members: Sequence[Mapping]) -> Check:
+    view, left, folder = members[0], members[0]["left_over"], process_view.SHARED_MEMORY
     if not left["count"]:
         return Check("left-over segments", OK, f"no unused segment older than a day on {view['host']}")
     text = f"{count_of(left['count'], 'segment')} of yours older than a day on {view['host']}, {size_of(left['bytes'])}"

@@ -26,9 +26,8 @@ class Runs:
 def verified_requests(ranks: int, strategy: str, device: str = "") -> list[request.Request]:
     """Return short runs with small and with large messages, each compared with `reference`."""
     split = bridge.process_grid("cubic", ranks, (ranks,) * 3)
-    of_all = bridge.Choice(
-        "laplace3d", (), ranks, strategy=strategy, device=device, process_grid="x".join(map(str, split))
-    )
+    grid = "x".join(map(str, split))
+    of_all = bridge.Choice("laplace3d", (), ranks, strategy=strategy, device=device, process_grid=grid)
     choices = [replace(of_all, cells=tuple(block * r for r in split)) for block in BLOCKS]
     return [request.Request.of(choice, steps=2, repetitions=1, warmup=0, verify=3) for choice in choices]
 
@@ -55,9 +54,8 @@ def judge_runs(name: str, runs: Runs) -> Check:
     if runs.problem or wrong:
         text = runs.problem or "; ".join(dict.fromkeys(wrong))
         return Check(name, BROKEN, text, f"'{again}' repeats it; try another strategy, or the network's settings")
-    sizes = [
-        size_of(r["counts"]["message_bytes"] / r["counts"]["messages"]) for r in measured if r["counts"]["messages"]
-    ]
+    counts = [r["counts"] for r in measured]
+    sizes = [size_of(c["message_bytes"] / c["messages"]) for c in counts if c["messages"]]
     environment = measured[0]["environment"]
     nodes = count_of(len(records.hosts_of(measured[0])), "node")
     what = f"messages of {' and '.join(sizes)}" if sizes else "no messages"
