@@ -38,3 +38,7 @@ def command(app: str, rank: int, steps: int | None, as_json: bool, **options: An
     with_program = bool(options["schedule"] or choice.device)
     document = plan.describe(choice, rank, with_program, **({"steps": steps} if steps else {}))
     terminal.echo(terminal.json_text(document) if as_json else plan.markdown(document))
+
+
+if __name__ == "__main__":
+    command()
