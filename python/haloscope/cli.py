@@ -38,11 +38,10 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import a subcommand and return it; None for an unknown name."""
-        if name in COMMANDS:
-            own: click.Command = importlib.import_module(f"haloscope.commands.{name}").command
-            return own
         found: click.Command | None = None
-        if name in guest_commands():
+        if name in COMMANDS:
+            found = importlib.import_module(f"haloscope.commands.{name}").command
+        elif name in guest_commands():
             found = guests.load(guests.COMMANDS, name)
         return found
 
@@ -50,14 +49,10 @@ class LazyGroup(click.Group):
         """List the subcommands by group."""
         width = max(map(len, self.list_commands(ctx)))
         for title, names in (GROUPS | {STUDIES: (*GROUPS[STUDIES], *guest_commands())}).items():
-            commands = {name: command for name in names if (command := self.get_command(ctx, name))}
+            commands = ((name.ljust(width), self.get_command(ctx, name)) for name in names)
+            lines = [(name, command.get_short_help_str(formatter.width)) for name, command in commands if command]
             with formatter.section(title):
-                formatter.write_dl(
-                    [
-                        (name.ljust(width), command.get_short_help_str(formatter.width))
-                        for name, command in commands.items()
-                    ]
-                )
+                formatter.write_dl(lines)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words, for commands that are given again elsewhere."""

@@ -48,16 +48,9 @@ class ChoiceOptions:
         from haloscope import bridge
 
         made = [self._option(f) for f in bridge.fields() if f.name not in self.without]
-        made.append(
-            Option(
-                ["--set", "given_set"],
-                multiple=True,
-                metavar="NAME=VALUE",
-                help="A parameter of the app; --help-all lists them.",
-            )
-        )
-        made.append(Option(["--program"], **PROGRAM))
-        return made
+        set_help = "A parameter of the app; --help-all lists them."
+        made.append(Option(["--set", "given_set"], multiple=True, metavar="NAME=VALUE", help=set_help))
+        return [*made, Option(["--program"], **PROGRAM)]
 
     def _option(self, f: Field) -> Option:
         usual = self.usual.get(f.name, _text(f.default))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -146,9 +147,10 @@ def read(path: str | Path, what: str = RECORD) -> RecordFile:
     """
     path = Path(path)
     result = RecordFile(path)
-    for number, line in _lines_of(_text_of(path)):
+    for number, line in enumerate(io.StringIO(_text_of(path), newline="\n"), start=1):
         try:
-            result.records.append(parse_line(line, what))
+            if line.strip():
+                result.records.append(parse_line(line, what))
         except ValueError as error:
             result.note_bad(number, str(error))
     return result
@@ -175,11 +177,6 @@ def read_together(paths: Sequence[str]) -> list[dict]:
     if not found:
         raise UsageError(f"no records in {', '.join(paths)}; give files that `haloscope run` wrote")
     return found
-
-
-def _lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text that are not empty, with their numbers."""
-    return ((number, line) for number, line in enumerate(io.StringIO(text, newline="\n"), start=1) if line.strip())
 
 
 def _text_of(path: Path) -> str:
@@ -263,13 +260,8 @@ def skipped(request: Requested, reason: str, exit_code: int, launch_id: str) -> 
 
 def failed(request: Requested, fault: Any, launch_id: str) -> dict:
     """Return the record of a request during which a rank failed, died or stuck; `fault` is a faults.Fault."""
-    return _about(request, "failed", launch_id) | {
-        "reason": fault.reason,
-        "rank": fault.rank,
-        "phase": fault.phase,
-        "step": fault.step,
-        "waiting_for": fault.waiting_for,
-    }
+    parts = ("reason", "rank", "phase", "step", "waiting_for")
+    return _about(request, "failed", launch_id) | {part: getattr(fault, part) for part in parts}
 
 
 def _about(request: Requested, kind: str, launch_id: str) -> dict:
@@ -320,8 +312,6 @@ class Tail:
         self._offset += len(complete)
         found = []
         for line in complete.splitlines():
-            try:
+            with contextlib.suppress(ValueError):
                 found.append(files.json_of(line.decode(errors="replace")))
-            except ValueError:
-                continue
         return found

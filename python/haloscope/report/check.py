@@ -28,7 +28,9 @@ def markdown(checked: Check) -> str:
     parts = [tables.markdown(rows, ["ranks", "time (s)", "verdict", "notes"], right=("ranks", "time (s)"))]
     failed = [run for run in checked.runs if run.failure]
     parts += [_failure(run) for run in failed]
-    parts += [_folder_hint(word) for word in _files_here(checked)] if failed else []
+    for word in _files_here(checked) if failed else ():
+        hint = f"add --input {word}, or write {{here}}/{word}"
+        parts.append(f"Each run has a folder of its own, without {word}: {hint}.")
     parts += _explanation(checked, checked.first) if checked.first else []
     well = [str(run.ranks) for run in checked.runs if not run.failure]
     if len(well) < LEAST:
@@ -58,13 +60,8 @@ def _files_here(checked: Check) -> list[str]:
     """Return the arguments that name a file in this folder, which runs do not see."""
     given = {path.resolve().name for path in checked.inputs}
     words = next(iter(checked.commands.values()))[1:]
-    return [
-        word for word in words if word and not Path(word).is_absolute() and Path(word).exists() and word not in given
-    ]
-
-
-def _folder_hint(word: str) -> str:
-    return f"Each run has a folder of its own, without {word}: add --input {word}, or write {{here}}/{word}."
+    local = (word for word in words if word and not Path(word).is_absolute() and word not in given)
+    return [word for word in local if Path(word).exists()]
 
 
 def _explanation(checked: Check, first: Run) -> list[str]:

@@ -46,14 +46,13 @@ def measured(table: Sequence[Curve]) -> list[Contention]:
     """
     found = []
     for curve in table:
+        if (alone := _alone(curve, table)) is None:
+            continue
+        single = {size: alone.samples(size, "latency_s") for size in alone.sizes("latency_s")}
         for key, pattern, at_once in _at_once(curve):
-            alone = _alone(curve, table)
-            sizes = [] if alone is None else [s for s in curve.sizes(key) if s in alone.sizes("latency_s")]
-            if alone is not None and sizes:
-                factors = {
-                    size: stats.ratio_of_launches(curve.samples(size, key), alone.samples(size, "latency_s"))
-                    for size in sizes
-                }
+            sizes = [size for size in curve.sizes(key) if size in single]
+            factors = {size: stats.ratio_of_launches(curve.samples(size, key), single[size]) for size in sizes}
+            if factors:
                 found.append(Contention(pattern, curve, at_once, factors))
     return sorted(found, key=lambda c: (c.curve.transport, c.at_once))
 

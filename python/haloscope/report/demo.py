@@ -44,9 +44,8 @@ def groups_of(found: Sequence[dict], file: Path) -> Iterator[Group]:
         base = tables.baseline(table)
         if base is None:
             grid = cell(table[0].request["cells"])
-            raise UsageError(
-                f"{grid}: the choice that speed-ups refer to was not measured; see {file}, and measure again"
-            )
+            fault = f"{grid}: the choice that speed-ups refer to was not measured"
+            raise UsageError(f"{fault}; see {file}, and measure again")
         yield table, base
 
 

@@ -100,14 +100,12 @@ def scaling(series: Mapping[str, Sequence[tuple[int, float]]], title: str, weak:
     with style():
         figure, axes = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
         for points in series.values():
-            ranks = [p[0] for p in sorted(points)]
-            first = min(points)
-            ideal = [first[1] * factor * (1 if weak else first[0] / r) for r in ranks]
-            axes.plot(ranks, ideal, color=GRID, linewidth=1, zorder=1)
+            first, places = min(points), sorted(r for r, _ in points)
+            ideal = [first[1] * factor * (1 if weak else first[0] / r) for r in places]
+            axes.plot(places, ideal, color=GRID, linewidth=1, zorder=1)
         for name, points in series.items():
-            axes.plot(
-                *zip(*[(r, s * factor) for r, s in sorted(points)], strict=True), marker="o", markersize=4, label=name
-            )
+            ranks, seconds = zip(*sorted(points), strict=True)
+            axes.plot(ranks, [s * factor for s in seconds], marker="o", markersize=4, label=name)
         axes.set_xscale("log")
         if weak:
             axes.set_ylim(0, axes.get_ylim()[1] * 1.08)
@@ -206,16 +204,9 @@ def _speedup_bars(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
         note = "base" if row is baseline else f"{gain.value:.2f}" + (" oversubscribed" if row.oversubscribed else "")
         unsure = row is baseline or row.oversubscribed or gain.low <= 1 <= gain.high
         end = 1.0 if row is baseline else gain.high
-        axes.text(
-            end + 0.02,
-            place,
-            note,
-            va="center",
-            fontsize=9,
-            color=PALE if unsure else INK,
-            fontweight="normal" if unsure else "bold",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-        )
+        look: dict[str, Any] = {"color": PALE} if unsure else {"color": INK, "fontweight": "bold"}
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+        axes.text(end + 0.02, place, note, va="center", fontsize=9, bbox=box, **look)
         labels.append(_label(row, baseline))
     axes.axvline(1, color=INK, linewidth=1)
     axes.set_yticks(range(len(ordered)), labels, fontsize=9)
@@ -232,20 +223,11 @@ def _depth_curve(axes: Axes, rows: Sequence[Row], baseline: Row) -> None:
         deep = [r for r in alike if r.request["depth"] > 1 and r.request["substeps"] == substeps]
         curve = [baseline, *sorted(deep, key=lambda r: r.request["depth"])]
         gains = [speedup(row, baseline) for row in curve[1:]]
-        values = [1.0] + [gain.value for gain in gains]
-        axes.plot(
-            [row.request["depth"] * shift for row in curve],
-            values,
-            color=colour,
-            linewidth=2,
-            marker="o",
-            markersize=5,
-            label=SUBSTEPS_WORDS[substeps],
-        )
-        for row, gain in zip(curve[1:], gains, strict=True):
-            axes.errorbar(
-                row.request["depth"] * shift, gain.value, yerr=_error(gain), color=colour, elinewidth=1, capsize=3
-            )
+        places, values = [row.request["depth"] * shift for row in curve], [1.0, *(gain.value for gain in gains)]
+        label = SUBSTEPS_WORDS[substeps]
+        axes.plot(places, values, color=colour, linewidth=2, marker="o", markersize=5, label=label)
+        for place, gain in zip(places[1:], gains, strict=True):
+            axes.errorbar(place, gain.value, yerr=_error(gain), color=colour, elinewidth=1, capsize=3)
     axes.axhline(1, color=INK, linewidth=1)
     axes.set_xscale("log", base=2)
     axes.set_xticks(depths, [str(depth) for depth in depths])

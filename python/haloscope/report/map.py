@@ -6,7 +6,7 @@ import dataclasses
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from haloscope.advice.map import Spot, techniques
 from haloscope.bridge import Choice
@@ -36,22 +36,16 @@ def title_of(choice: Choice, machine: Profile, bandwidth: str) -> str:
 
 def document(found: Mapping[str, Sequence[Spot]]) -> dict:
     """Return maps as plain data; times in seconds per time step."""
-    return {
-        "schema": "haloscope.map",
-        "schema_version": 1,
-        **{
-            name: [dataclasses.asdict(spot) | {"choice": spot.choice.to_json()} for spot in spots]
-            for name, spots in found.items()
-        },
-    }
+    document: dict = {"schema": "haloscope.map", "schema_version": 1}
+    for name, spots in found.items():
+        document[name] = [dataclasses.asdict(spot) | {"choice": spot.choice.to_json()} for spot in spots]
+    return document
 
 
 def markdown(found: Mapping[str, Sequence[Spot]], title: str) -> str:
     """Return maps as tables."""
-    parts = [f"# Map: {title}"]
-    for name, spots in found.items():
-        parts.append(f"## {name.capitalize()}\n\n{table(spots)}")
-    return "\n\n".join(parts)
+    parts = [f"## {name.capitalize()}\n\n{table(spots)}" for name, spots in found.items()]
+    return "\n\n".join([f"# Map: {title}", *parts])
 
 
 def table(spots: Sequence[Spot]) -> str:
@@ -121,10 +115,9 @@ def _cells(axes: Axes, spots: Sequence[Spot], blocks: Sequence[int], latencies: 
         x, y = latencies.index(spot.latency_s), blocks.index(spot.block)
         axes.add_patch(Rectangle((x - 0.49, y - 0.48), 0.98, 0.96, color=COLOURS[_kind(spot)]))
         words = techniques(spot.choice) or ("plain",)
-        axes.text(x, y + 0.12, "\n".join(words), ha="center", va="center", fontsize=7.5, color=INK, linespacing=1.05)
-        axes.text(
-            x, y - 0.36, f"{spot.gain:.2f}x", ha="center", va="center", fontsize=7.5, color=INK, fontweight="bold"
-        )
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5, "color": INK}
+        axes.text(x, y + 0.12, "\n".join(words), linespacing=1.05, **look)
+        axes.text(x, y - 0.36, f"{spot.gain:.2f}x", fontweight="bold", **look)
     axes.set_xlim(-0.5, len(latencies) - 0.5)
     axes.set_ylim(-0.5, len(blocks) - 0.5)
     axes.set_xticks(range(len(latencies)), [latency_text(latency) for latency in latencies])

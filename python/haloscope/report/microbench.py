@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from haloscope.records import patterns, stats
 from haloscope.records.curves import BASE, Curve
+from haloscope.records.text import count_of
 from haloscope.report import tables
 
 MESSAGE_RATE_BYTES = 8
@@ -36,10 +37,10 @@ class Group:
         if self.kind == patterns.RING:
             words = f"{self.ranks} ranks in a ring"
         else:
-            words = f"{self.ranks} ranks in {self.pairs} pair{'s' * (self.pairs > 1)}"
+            words = f"{self.ranks} ranks in {count_of(self.pairs, 'pair')}"
             words = words if 2 * self.pairs == self.ranks else f"{self.pairs} of {self.ranks // 2} pairs of ranks"
             words += f", {self.gap} apart" if 2 * self.gap != self.ranks else ""
-        return words + (f" on {self.nodes} emulated node{'s' * (self.nodes > 1)}" if self.nodes else "")
+        return words + f" on {count_of(self.nodes, 'emulated node')}" * bool(self.nodes)
 
 
 def groups_of(table: Sequence[Curve]) -> dict[Group, list[Curve]]:
@@ -64,12 +65,8 @@ def overview(group: Sequence[Curve]) -> str:
     """Return the table of a group: small messages against p2p, message rates, best bandwidths, as far as measured."""
     lines = [_overview_line(group, curve) for curve in group]
     headers = list(dict.fromkeys(header for line in lines for header in line))
-    words = ("transport", "verdict", "check")
-    return tables.markdown(
-        [[line.get(header, "") for header in headers] for line in lines],
-        headers,
-        right=[header for header in headers if header not in words],
-    )
+    rows = [[line.get(header, "") for header in headers] for line in lines]
+    return tables.markdown(rows, headers, right=[h for h in headers if h not in ("transport", "verdict", "check")])
 
 
 def _overview_line(group: Sequence[Curve], curve: Curve) -> dict[str, str]:
@@ -112,12 +109,8 @@ def _against(curve: Curve, base: Curve | None, size: int, key: str) -> dict[str,
     if base is None or size not in base.sizes(key):
         return dict.fromkeys(titles, "")
     ratio = stats.ratio_of_launches(curve.samples(size, key), base.samples(size, key))
-    words = (
-        f"{ratio.value:.2f}",
-        tables.interval(ratio, "{:.2f}".format),
-        stats.verdict_text(ratio, "slower", "faster"),
-    )
-    return dict(zip(titles, words, strict=True))
+    ends, verdict = tables.interval(ratio, "{:.2f}".format), stats.verdict_text(ratio, "slower", "faster")
+    return dict(zip(titles, (f"{ratio.value:.2f}", ends, verdict), strict=True))
 
 
 @dataclass(frozen=True)
@@ -149,22 +142,16 @@ def message_charts(group: Group, members: Sequence[Curve]) -> list[Chart]:
 def _chart(key: str, where: str, members: dict[str, Curve]) -> Chart:
     measure = patterns.MEASURES[key]
     lines = {name: {size: curve.value(size, key)[0] for size in curve.sizes(key)} for name, curve in members.items()}
-    return Chart(
-        f"{measure.words.capitalize()}, {'GB/s' if measure.moved else 'us'}: {where}",
-        f"{where}: {measure.of}",
-        "bytes",
-        "GB/s" if measure.moved else "us",
-        lines,
-    )
+    unit = "GB/s" if measure.moved else "us"
+    return Chart(f"{measure.words.capitalize()}, {unit}: {where}", f"{where}: {measure.of}", "bytes", unit, lines)
 
 
 def collective_charts(table: Sequence[Curve]) -> list[Chart]:
     """Return a chart per collective operation, a line per number of ranks."""
     found = [curve for curve in table if curve.kind == patterns.COLLECTIVE]
     keys = dict.fromkeys(key for curve in found for key in curve.measures())
-    return [
-        _chart(key, "alone", {_ranks_of(curve): curve for curve in found if key in curve.measures()}) for key in keys
-    ]
+    named = [(_ranks_of(curve), curve) for curve in found]
+    return [_chart(key, "alone", {name: curve for name, curve in named if key in curve.measures()}) for key in keys]
 
 
 def _ranks_of(curve: Curve) -> str:
@@ -196,6 +183,6 @@ def _cache_lines(cache: Sequence[Curve]) -> dict[str, dict[int, float]]:
     for curve in cache:
         threads = curve.request.get("threads", 1)
         for key in curve.measures():
-            name = f"{patterns.MEASURES[key].words}, {threads} thread{'s' * (threads > 1)}"
+            name = f"{patterns.MEASURES[key].words}, {count_of(threads, 'thread')}"
             lines[name] = {size: curve.value(size, key)[0] for size in curve.sizes(key)}
     return lines

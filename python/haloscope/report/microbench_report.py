@@ -58,10 +58,10 @@ def title(table: Sequence[Curve]) -> str:
     about = [curve.records[0]["environment"] for curve in table]
     programs = list(dict.fromkeys(e["program"] for e in about if "program" in e))
     own = next((e for e in about if "program" not in e), None)
-    words = (
-        [f"{own.get('cpu', 'CPU')}, {' '.join(own['mpi_library'].split())[:60]}; medians over launches"] if own else []
-    )
-    return "; ".join(words + programs)
+    if own:
+        mpi = " ".join(own["mpi_library"].split())[:60]
+        programs.insert(0, f"{own.get('cpu', 'CPU')}, {mpi}; medians over launches")
+    return "; ".join(programs)
 
 
 def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:

@@ -17,21 +17,8 @@ from haloscope.records.text import cell
 from haloscope.terminal import shown
 
 STATISTICS = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}  # over ranks, with their titles
-PHASES = (
-    "pack",
-    "d2h",
-    "send",
-    "wait",
-    "h2d",
-    "unpack",
-    "copy",
-    "inner",
-    "outer",
-    "compute",
-    "reduce",
-    "desync",
-    "rest",
-)
+_EXCHANGING = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy")
+PHASES = (*_EXCHANGING, "inner", "outer", "compute", "reduce", "desync", "rest")
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
 # What would not stand for itself: ends of cells, code, links, tags, entities, and a backslash where it would hide one.
 _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
@@ -142,9 +129,8 @@ def phases(table: Sequence[Row], statistic: str) -> str:
         ]
         return markdown(lines, ["row", "phase", *titles], right=("row", *titles))
     titles = [f"{phase} (us)" for phase in present]
-    lines = [
-        [place, *(number(row.phase(p, statistic) * 1e6) for p in present)] for place, row in enumerate(table, start=1)
-    ]
+    times = ([number(row.phase(p, statistic) * 1e6) for p in present] for row in table)
+    lines = [[place, *line] for place, line in enumerate(times, start=1)]
     return markdown(lines, ["row", *titles], right=("row", *titles))
 
 
@@ -190,9 +176,8 @@ def refusals(found: Iterable[Mapping]) -> list[str]:
     for record in found:
         if record["kind"] == "skipped" and record["id"] not in counted[record["reason"]]:
             counted[record["reason"]].append(record["id"])
-    return [
-        f"{len(ids)} not run ({ids[0]}{', ...' if len(ids) > 1 else ''}): {reason}" for reason, ids in counted.items()
-    ]
+    names = {reason: ids[0] + ", ..." * (len(ids) > 1) for reason, ids in counted.items()}
+    return [f"{len(ids)} not run ({names[reason]}): {reason}" for reason, ids in counted.items()]
 
 
 def networks(found: Iterable[dict]) -> list[str]:
