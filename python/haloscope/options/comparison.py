@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from haloscope.options.kinds import ANY_PATH, FiniteRange, option, options_of
+from haloscope.options.kinds import ANY_PATH, FiniteRange, of_output, option, options_of
 
 COMPARED = options_of(
     option(
@@ -59,11 +59,10 @@ RUNS = options_of(
         help="What {grid}, {px}, {py}, {pz} stand for: cubic, square, prime-factors, slabs. [cubic]",
     ),
     option("--dims", type=click.IntRange(1, 3), default=2, group="grid", help="Dimensions of {grid}. [2]"),
-    option(
+    of_output(
         "--keep",
         type=ANY_PATH,
         metavar="FOLDER",
-        group="output",
         help="Keep working folders and output here; it must not exist, or be empty.",
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from haloscope.errors import UsageError
-from haloscope.options.kinds import FileName, option, options_of
+from haloscope.options.kinds import FileName, of_output, option, options_of
 
 EXTERNAL = options_of(
     option(
@@ -42,15 +42,10 @@ EXTERNAL = options_of(
         metavar="AXIS",
         help="Also fit without each value of this axis in turn, and predict the rows that have it.",
     ),
-    option(
-        "--profiles",
-        type=FileName(stem=True),
-        group="output",
-        help="With --external: write the fitted profiles as STEM-PROGRAM.json.",
+    of_output(
+        "--profiles", type=FileName(stem=True), help="With --external: write the fitted profiles as STEM-PROGRAM.json."
     ),
-    option(
-        "--json", "as_json", is_flag=True, group="output", help="With --external: one JSON document instead of tables."
-    ),
+    of_output("--json", "as_json", is_flag=True, help="With --external: one JSON document instead of tables."),
 )
 OTHER_NAMES = {"fitted_file": "--fit", "as_json": "--json"}  # of options whose parameters are called otherwise
 

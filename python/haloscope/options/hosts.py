@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from haloscope.errors import UsageError
-from haloscope.options.kinds import Decorator, option, options_of
+from haloscope.options.kinds import Decorator, of_machine, options_of
 
 if TYPE_CHECKING:
     from haloscope.model.link import Link
@@ -21,35 +21,26 @@ def link_options(hosts: str, usual: int | None = None) -> Decorator:
 
     number = f" [{usual}]" if usual else ""
     return options_of(
-        option(
+        of_machine(
             hosts,
             "lab",
             type=click.IntRange(2, MOST_HOSTS),
             default=usual,
-            group="machine",
             help=f"An emulated cluster of so many hosts on this machine.{number}",
         ),
-        option(
+        of_machine(
             "--latency",
             default="0",
             metavar="TIME",
-            group="machine",
             help="Of its network, one way, beside that of the system: 50us, 1ms. [0]",
         ),
-        option(
+        of_machine(
             "--bandwidth",
             default="0",
             metavar="RATE",
-            group="machine",
             help="Of each host's line, each way: 1Gbit, 100MB. [what the machine carries]",
         ),
-        option(
-            "--jitter",
-            default="0",
-            metavar="TIME",
-            group="machine",
-            help="Mean of what each frame is late at random. [0]",
-        ),
+        of_machine("--jitter", default="0", metavar="TIME", help="Mean of what each frame is late at random. [0]"),
     )
 
 
@@ -83,10 +74,9 @@ def starts_ranks(function: Callable[..., int | None]) -> Callable[..., int | Non
         with where.host_list(hosts):
             return function(*arguments, **options)
 
-    of_hosts = option(
+    of_hosts = of_machine(
         "--hosts",
         metavar="A,B|FILE",
-        group="machine",
         help="Hosts of a cluster to spread the ranks over. [this machine, or those of the batch job]",
     )
     return of_hosts(link_options("--lab")(wrapped))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -84,6 +85,12 @@ class Option(click.Option):
 def option(*names: str, **attributes: Any) -> Decorator:
     """Return the decorator that adds an option; with the attributes of Option."""
     return click.option(*names, cls=Option, **attributes)
+
+
+# Each adds an option of its group.
+of_machine = functools.partial(option, group="machine")
+of_measuring = functools.partial(option, group="measuring")
+of_output = functools.partial(option, group="output")
 
 
 def options_of(*decorators: Decorator) -> Decorator:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from haloscope.options.kinds import Decorator, option, options_of
+from haloscope.options.kinds import Decorator, of_machine, option, options_of
 
 if TYPE_CHECKING:
     from haloscope.model.predict import RunSettings
@@ -49,37 +49,31 @@ VARIED = options_of(
 WEAK = option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks.")
 PLACED = options_of(
     profile(),
-    option(
+    of_machine(
         "--mapping",
         default="fill",
-        group="machine",
         metavar="RULE",
         help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
     ),
-    option("--active", type=click.IntRange(1, 100_000), group="machine", help="Most cores in use per socket. [all]"),
-    option(
+    of_machine("--active", type=click.IntRange(1, 100_000), help="Most cores in use per socket. [all]"),
+    of_machine(
         "--reductions",
         type=click.IntRange(0, 1_000_000),
         default=0,
-        group="machine",
         help="All-reduces per time step beside the app's own. [0]",
     ),
-    option(
+    of_machine(
         "--repeats",
         type=click.IntRange(0, 1_000_000),
         default=1,
-        group="machine",
         help="Executions per time step of a loop of stages. [1]",
     ),
 )
 MACHINE = options_of(
     PLACED,
     samples("machine"),
-    option(
-        "--refresh",
-        is_flag=True,
-        group="machine",
-        help="Time the pace of this machine first, in a second, and predict for that.",
+    of_machine(
+        "--refresh", is_flag=True, help="Time the pace of this machine first, in a second, and predict for that."
     ),
 )
 

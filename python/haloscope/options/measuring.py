@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from haloscope.errors import UsageError
-from haloscope.options.kinds import Decorator, FiniteRange, option, options_of
+from haloscope.options.kinds import Decorator, FiniteRange, of_measuring, option, options_of
 
 MOST = 10**9  # of steps and repetitions
 FIELDS = ("steps", "seconds", "repetitions", "warmup", "events", "timeline", "trace")  # of a request, by options' names
@@ -35,7 +35,7 @@ def _with(meaning: str, usual: str) -> str:
 
 def order_seed(name: str) -> Decorator:
     """Return the option for the seed of the order of measurements."""
-    return option(name, type=int, default=0, group="measuring", help="Seed of the random order. [0]")
+    return of_measuring(name, type=int, default=0, help="Seed of the random order. [0]")
 
 
 MEASURING = options_of(
@@ -43,36 +43,28 @@ MEASURING = options_of(
     option("--seconds", type=FiniteRange(0, min_open=True), help="Length of a repetition instead of --steps. [0.2]"),
     launches("3", default=3),
     repetitions("5", group="measuring"),
-    option(
-        "--warmup", type=click.IntRange(0, MOST), group="measuring", help="Repetitions before the measured ones. [1]"
+    of_measuring("--warmup", type=click.IntRange(0, MOST), help="Repetitions before the measured ones. [1]"),
+    of_measuring(
+        "--verify", type=click.IntRange(0, MOST), help="Steps compared with `reference`; 0 = off. [2 depth + 1]"
     ),
-    option(
-        "--verify",
-        type=click.IntRange(0, MOST),
-        group="measuring",
-        help="Steps compared with `reference`; 0 = off. [2 depth + 1]",
-    ),
-    option("--timers", type=click.Choice(["on", "off"]), group="measuring", help="Timers of single phases. [on]"),
-    option(
+    of_measuring("--timers", type=click.Choice(["on", "off"]), help="Timers of single phases. [on]"),
+    of_measuring(
         "--events",
         is_flag=True,
-        group="measuring",
         help="Count cycles, cache misses, ... in each timer, where this machine can, and sample the clock; shown by "
         "--components.",
     ),
     order_seed("--order-seed"),
-    option(
+    of_measuring(
         "--watchdog",
         type=FiniteRange(0),
         default=0.0,
-        group="measuring",
         help="Seconds without progress that end the run; 0: none do. [0]",
     ),
-    option(
+    of_measuring(
         "--inject",
         default="",
         metavar="KIND:rank=R,step=S[,seconds=X]",
-        group="measuring",
         help="Fault for tests: delay, hang, stop, kill.",
     ),
 )

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from haloscope.options.kinds import EXISTING_FILE, Decorator, FileName, option, options_of
+from haloscope.options.kinds import EXISTING_FILE, Decorator, FileName, of_output, option, options_of
 
-JSON = option("--json", "as_json", is_flag=True, group="output", help="One JSON document instead of tables.")
+JSON = of_output("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
 RESUME = option("--resume", is_flag=True, help="Skip what the record file already holds.")
 
 
@@ -30,30 +30,22 @@ def top(group: str) -> Decorator:
 
 
 DETAILS = options_of(
-    option(
+    of_output(
         "--trace",
         type=FileName(),
-        group="output",
         help="Every operation and MPI call of all ranks in the last repetition, for Perfetto or chrome://tracing "
         "(one choice).",
     ),
-    option(
-        "--timeline",
-        is_flag=True,
-        group="output",
-        help="Show each rank's seconds by phase and MPI call, and blocked seconds.",
-    ),
-    option(
+    of_output("--timeline", is_flag=True, help="Show each rank's seconds by phase and MPI call, and blocked seconds."),
+    of_output(
         "--components",
         is_flag=True,
-        group="output",
         help="Show compute, memory, boundary, exchange and collectives over ranks, and every named timer.",
     ),
-    option(
+    of_output(
         "--statistic",
         type=click.Choice(["rank0", "min", "mean", "max", "all"]),
-        group="output",
         help="Also show the phases, by this statistic over ranks.",
     ),
-    option("--baseline", metavar="ID", group="output", help="What speed-ups refer to. [bulk ordered/p2p depth 1]"),
+    of_output("--baseline", metavar="ID", help="What speed-ups refer to. [bulk ordered/p2p depth 1]"),
 )

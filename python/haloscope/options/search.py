@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from haloscope.options.kinds import FiniteRange, option, options_of
+from haloscope.options.kinds import FiniteRange, of_measuring, option, options_of
 from haloscope.options.measuring import order_seed
 
 SEARCH = options_of(
@@ -15,24 +15,17 @@ SEARCH = options_of(
         metavar="SECONDS",
         help="Time for the search. [a tenth of measuring everything, at most 60]",
     ),
-    option(
+    of_measuring(
         "--confirm",
         type=click.IntRange(0, 1000),
         default=5,
-        group="measuring",
         help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]",
     ),
-    option(
-        "--exhaustive",
-        is_flag=True,
-        group="measuring",
-        help="Measure all candidates too, and say what the choice lost.",
-    ),
-    option(
+    of_measuring("--exhaustive", is_flag=True, help="Measure all candidates too, and say what the choice lost."),
+    of_measuring(
         "--timeout",
         type=FiniteRange(0),
         default=0.0,
-        group="measuring",
         help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]",
     ),
     order_seed("--seed"),

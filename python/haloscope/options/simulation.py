@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from haloscope import outputs
-from haloscope.options.kinds import FileName, FiniteRange, option, options_of
+from haloscope.options.kinds import FileName, FiniteRange, of_machine, of_output, option, options_of
 from haloscope.options.machine import WEAK
 from haloscope.options.request import space_of
 
@@ -32,32 +32,20 @@ SIMULATED = options_of(
         help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]",
     ),
     WEAK,
-    option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, group="machine", help="Of the noise. [0]"),
-    option(
+    of_machine("--seed", type=click.IntRange(0, 2**63 - 1), default=0, help="Of the noise. [0]"),
+    of_machine(
         "--overhead",
         type=FiniteRange(0),
         default=0.0,
-        group="machine",
         help="Seconds that both ends are busy with a message, taken out of its latency. [0]",
     ),
-    option(
-        "--gap",
-        type=FiniteRange(0),
-        default=0.0,
-        group="machine",
-        help="Least seconds between two sends of a rank. [0]",
-    ),
-    option("--offload", is_flag=True, group="machine", help="Rendezvous messages travel once posted, without calls."),
+    of_machine("--gap", type=FiniteRange(0), default=0.0, help="Least seconds between two sends of a rank. [0]"),
+    of_machine("--offload", is_flag=True, help="Rendezvous messages travel once posted, without calls."),
 )
 WRITTEN = options_of(
-    option(
-        "--goal",
-        type=FileName(),
-        group="output",
-        help="Write the message schedule as GOAL, for LogGOPSim (one choice).",
-    ),
-    option("--extrap", type=FileName(), group="output", help="Write the times as Extra-P JSON Lines."),
-    option("--plot", type=FileName(stem=True), group="output", help="Draw time over ranks: STEM.svg, STEM.png."),
+    of_output("--goal", type=FileName(), help="Write the message schedule as GOAL, for LogGOPSim (one choice)."),
+    of_output("--extrap", type=FileName(), help="Write the times as Extra-P JSON Lines."),
+    of_output("--plot", type=FileName(stem=True), help="Draw time over ranks: STEM.svg, STEM.png."),
 )
 
 
