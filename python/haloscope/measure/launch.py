@@ -155,16 +155,8 @@ PARAMETERS = {"btl_tcp_if_include": "btl"}
 # Of Open MPI 4 and before, whose launcher is OpenRTE; that of 5 refuses the loop-back.
 LAUNCHERS = {"oob_tcp_if_include": "oob"}
 # Set in the jobs of batch systems, and where hydra has a file of hosts.
-ELSEWHERE = (
-    "SLURM_JOB_ID",
-    "PBS_JOBID",
-    "LSB_JOBID",
-    "PE_HOSTFILE",
-    "COBALT_JOBID",
-    "OAR_JOB_ID",
-    "FLUX_JOB_ID",
-    "HYDRA_HOST_FILE",
-)
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "COBALT_JOBID", "OAR_JOB_ID", "FLUX_JOB_ID")
+ELSEWHERE = (*_JOBS, "HYDRA_HOST_FILE")
 
 
 def _to_loopback(kind: str, path: Path) -> list[str]:

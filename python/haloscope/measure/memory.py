@@ -66,9 +66,8 @@ def refusal(request: Request, free: int) -> str:
     needed = needed_bytes(request)
     if needed <= free:
         return ""
-    fits = "x".join(
-        str(_rounded(cells * (free / needed) ** (1 / len(request.choice.cells)))) for cells in request.choice.cells
-    )
+    cells, share = request.choice.cells, (free / needed) ** (1 / len(request.choice.cells))
+    fits = "x".join(str(_rounded(n * share)) for n in cells)
     return (
         f"the fields of {request.choice.shape} cells take "
         f"{_size(needed)}{' with what verifies them' * bool(request.verify)}, "

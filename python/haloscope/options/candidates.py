@@ -5,22 +5,9 @@ from __future__ import annotations
 from haloscope.options.kinds import ANY_PATH, option, options_of
 
 # Fields of a choice that an advice decides.
-DECIDED = (
-    "strategy",
-    "stage_strategies",
-    "schedule",
-    "substeps",
-    "depth",
-    "tiles",
-    "sharing",
-    "pack",
-    "capture",
-    "barrier",
-    "device_kernel",
-    "device_block",
-    "reorder",
-    "process_grid",
-)
+_OF_SCHEDULES = ("schedule", "substeps", "depth", "tiles", "sharing", "pack", "capture", "barrier")
+_OF_PLACES = ("device_kernel", "device_block", "reorder", "process_grid")
+DECIDED = ("strategy", "stage_strategies", *_OF_SCHEDULES, *_OF_PLACES)
 DEPTHS = option(
     "--depth", "-d", default="1,2,4,8,16", metavar="LIST", help="Time steps per exchange to try. [1,2,4,8,16]"
 )

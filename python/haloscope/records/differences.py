@@ -90,7 +90,7 @@ def _is_written(path: Path) -> bool:
 
 def summarize(found: Sequence[Difference]) -> str:
     """Return how a run differs, in a few words; "equal" when it does not."""
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    more = f" and {len(found) - 1} more" * (len(found) > 1)
     return f"{found[0].where}: {found[0].what}{more}" if found else "equal"
 
 
@@ -138,19 +138,14 @@ def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
     for pattern in rules.files:
         if not any(map(_is_written, folder.glob(pattern))):
             written = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if _is_written(p))[:8]
-            raise UsageError(
-                f"on {ranks} the program wrote no file '{pattern}' into its working folder, but "
-                f"{', '.join(written) or 'none'}"
-            )
+            fault = f"on {ranks} the program wrote no file '{pattern}' into its working folder"
+            raise UsageError(f"{fault}, but {', '.join(written) or 'none'}")
     for name in rules.files_in(folder):
         path = folder / name
         if path.suffix in UNSUPPORTED:
             refuse_format(name)
-        if rules.is_array(path):
-            holds = _read_array(rules, path).size > 0
-        else:
-            holds = _has_numbers(rules, _read_text(rules, path))
-        if not holds:
+        is_array = rules.is_array(path)
+        if not (_read_array(rules, path).size if is_array else _has_numbers(rules, _read_text(rules, path))):
             raise UsageError(f"{name} on {ranks} holds no number; compare another file")
 
 
@@ -216,15 +211,9 @@ def _compare_texts(rules: Rules, where: str, base: str, other: str) -> Differenc
     if not pairs:
         return None
     (line, place, one), (_, _, two) = pairs[0]
-    sizes = [_sizes(_value(a[2]), _value(b[2])) for a, b in pairs]
-    return Difference(
-        where,
-        f"{len(pairs)} of {len(ours)} values",
-        f"line {line}, number {place}",
-        (one, two),
-        max(r for r, _ in sizes),
-        max(a for _, a in sizes),
-    )
+    relative, absolute = zip(*(_sizes(_value(a[2]), _value(b[2])) for a, b in pairs), strict=True)
+    what, first = f"{len(pairs)} of {len(ours)} values", f"line {line}, number {place}"
+    return Difference(where, what, first, (one, two), max(relative), max(absolute))
 
 
 def _numbers(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
@@ -318,16 +307,10 @@ def compare_arrays(where: str, base: np.ndarray, other: np.ndarray, tolerance: T
         size = np.abs(ours - theirs)
         relative = np.where(size == 0, 0, size / np.maximum(np.abs(ours), np.abs(theirs)))
     size, relative = (np.where(np.isfinite(s), s, np.inf) for s in (size, relative))
-    index = tuple(int(i[0]) for i in np.nonzero(differs))
-    return Difference(
-        where,
-        f"{len(size)} of {differs.size} values",
-        _place(index, _axes(base)),
-        (str(base[index]), str(other[index])),
-        float(relative.max()),
-        float(size.max()),
-        _planes(differs, size, _axes(base)),
-    )
+    index, axes = tuple(int(i[0]) for i in np.nonzero(differs)), _axes(base)
+    what, values = f"{len(size)} of {differs.size} values", (str(base[index]), str(other[index]))
+    largest = float(relative.max()), float(size.max())
+    return Difference(where, what, _place(index, axes), values, *largest, _planes(differs, size, axes))
 
 
 def _form(array: np.ndarray) -> str:

@@ -111,9 +111,8 @@ def _planes_in_words(planes: Planes, splits: Sequence[int]) -> str:
         text = f"All differences lie on {planes.axis} = {listed(named)}; {share}."
     elif len(planes.runs) <= FEW:
         named = [f"{first}..{last}" if last > first else str(first) for first, last in planes.runs]
-        text = (
-            f"All differences lie on {planes.axis} = {listed(named)}, the largest on {listed(planes.peaks)}; {share}."
-        )
+        largest = listed(planes.peaks)
+        text = f"All differences lie on {planes.axis} = {listed(named)}, the largest on {largest}; {share}."
     else:
         text = f"They lie on {planes.count} of {planes.extent} planes {planes.axis} = const; {share}."
     found = (differences.find_cuts(planes, ranks) for ranks in splits)

@@ -33,11 +33,9 @@ def code_for(c: Choice) -> str:
 
 
 def _exchange_code(c: Choice) -> str:
-    verbs = (
-        "halo.exchange(slot);"
-        if c.schedule == "bulk"
-        else "halo.start(slot);  /* interior */  halo.finish();  /* boundary */"
-    )
+    verbs = "halo.start(slot);  /* interior */  halo.finish();  /* boundary */"
+    if c.schedule == "bulk":
+        verbs = "halo.exchange(slot);"
     return f'auto halo = haloscope::make_exchange(grid, {{u}}, "{c.strategy}");\n{verbs}\n'
 
 

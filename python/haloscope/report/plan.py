@@ -75,25 +75,23 @@ def markdown(document: dict) -> str:
     for stage in document["stages"]:
         if len(document["stages"]) > 1:
             parts.append(_stage_title(stage))
+            parts.append(_table(_exchange_rows(document | stage), ["", "value"]))
         about = document | stage
-        parts += [_exchange_table(about), _message_table(about), _copy_table(about), _totals_table(about)]
-        parts.append(_program_table(about))
+        parts += [_message_table(about), _copy_table(about), _totals_table(about), _program_table(about)]
     return "\n\n".join(filter(None, parts))
 
 
 def _stage_title(stage: dict) -> str:
     sweeps, reductions = ", ".join(stage["sweeps"]), ", ".join(map(_reduction_words, stage["reductions"]))
-    words = f"Sweeps: {sweeps}." + f" Reductions: {reductions}." * bool(reductions) + _repeating(stage["repeats"])
+    words = f"Sweeps: {sweeps}." + f" Reductions: {reductions}." * bool(reductions)
+    if repeats := stage["repeats"]:
+        words += f" It repeats, with the {repeats - 1} after it." if repeats > 1 else " It repeats."
     return f"# Stage {stage['name']}, {stage['strategy']}\n\n{words}"
 
 
 def _reduction_words(reduction: dict) -> str:
     by = "" if reduction["by"] == "reduce" else f" by {reduction['by']}"
     return f"{reduction['name']} ({reduction['op']}{by})"
-
-
-def _repeating(stages: int) -> str:
-    return f" It repeats, with the {stages - 1} after it." if stages > 1 else " It repeats." * stages
 
 
 MOST_NAMED = 12  # numbers of a list that are named one by one
@@ -137,16 +135,12 @@ def _overview(document: dict) -> str:
     return _table(rows, ["", "value"])
 
 
-def _exchange_table(about: dict) -> str:
-    return _table(_exchange_rows(about), ["", "value"]) if len(about["stages"]) > 1 else ""
-
-
 def _exchange_rows(about: dict) -> list[list[str]]:
     e, dims = about["exchange"], len(about["process_grid"])
-    named = [
-        f"{q['name']} ({q['element_bytes']} bytes{'' if q['centring'] == 'cell' else ', ' + q['centring']})"
-        for q in e["quantities"]
-    ]
+    named = []
+    for q in e["quantities"]:
+        centring = "" if q["centring"] == "cell" else f", {q['centring']}"
+        named.append(f"{q['name']} ({q['element_bytes']} bytes{centring})")
     layers = [sides[0] for sides in e["widths"]] or [e["low"]]
     widths = ", ".join(dict.fromkeys(_sizes(sides[:dims]) for sides in layers))
     return [

@@ -15,6 +15,7 @@ from haloscope.measure.importers.text import Output, Sample
 from haloscope.records.curves import MICROBENCH
 
 MOST_BYTES, MOST_LINE = 64 << 20, 64 << 10  # of an output, and characters of one of its lines
+UNKNOWN = {"oversubscribed": False, "compiler": "not known", "mpi_library": "not known"}
 FORMATS = (imb, skampi, stream)  # each has NAME, HOLDS, recognise(text) and parse(text)
 
 
@@ -102,12 +103,7 @@ def _record(output: Output, name: str, digest: str, samples: list[Sample]) -> di
         "id": ",".join([MICROBENCH, name, digest, first.pattern if first.threads or first.apart else "messages", *who]),
         "launch": {"id": f"import-{digest}"},
         "request": request,
-        "environment": {
-            "oversubscribed": False,
-            "compiler": "not known",
-            "mpi_library": "not known",
-            "program": output.program,
-        },
+        "environment": UNKNOWN | {"program": output.program},
         "sizes": [{"bytes": size} | found for size, found in sorted(sizes.items())],
         "verification": {"status": output.verification},
     }
