@@ -82,7 +82,8 @@ class Campaign:
         for number, launch_id in enumerate(ids):
             order = shuffled(self.space.requests, self.seed, number)
             todo = Space([r for r in order if (launch_id, r.id) not in done])
-            jobs += [self._job(group, launch_id) for group in todo.by_ranks().values()]
+            settings = self.output, launch_id, self.watchdog_s, self.inject
+            jobs += [launch.Job(group, *settings, probes.for_records()) for group in todo.by_ranks().values()]
         return jobs
 
     def _refuse_measured_otherwise(self, held: Sequence[dict], launch_ids: set[str]) -> None:
@@ -95,9 +96,6 @@ class Campaign:
                 raise errors.UsageError(
                     f"{self.output} holds {record['id']} with {other}; resume with the same, or choose another --output"
                 )
-
-    def _job(self, requests: Sequence[Measurable], launch_id: str) -> launch.Job:
-        return launch.Job(requests, self.output, launch_id, self.watchdog_s, self.inject, probes.for_records())
 
     def _set_lacking_aside(self) -> None:
         """Requests with a strategy that fails a probe of this MPI do not run."""
@@ -158,7 +156,7 @@ def _measured_otherwise(record: Mapping, request: Measurable) -> str:
 
 
 def _existing(path: Path) -> list[dict]:
-    return records.read(path).records if path.exists() and path.is_file() else []
+    return records.read(path).records if path.is_file() else []
 
 
 def _launch_number(record: dict) -> int:

@@ -49,9 +49,8 @@ def read(given: str) -> list[str]:
     else:
         found = given.split(",")
     if not found or any(not _NAME.fullmatch(name) for name in found):
-        raise UsageError(
-            f"--hosts {shown(given)} names no hosts; give node1,node2 or a file with one name on each line"
-        )
+        remedy = "give node1,node2 or a file with one name on each line"
+        raise UsageError(f"--hosts {shown(given)} names no hosts; {remedy}")
     return list(dict.fromkeys(found))
 
 
@@ -72,4 +71,4 @@ def host_list(given: str | None) -> Iterator[None]:
 
 def ranks_on_one(ranks: int) -> int:
     """Return how many of `ranks` the first host has: blocks of equal size, the last ones may be smaller."""
-    return math.ceil(ranks / max(1, len(names())))
+    return math.ceil(ranks / count())

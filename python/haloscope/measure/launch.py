@@ -53,9 +53,8 @@ def mpiexec(folder: Path | None = None) -> Path:
     if chosen := os.environ.get("HALOSCOPE_MPIEXEC"):
         if found := shutil.which(chosen):
             return Path(found)
-        raise UnavailableError(
-            f"HALOSCOPE_MPIEXEC is '{chosen}', which cannot be executed; give the path of an mpiexec"
-        )
+        fault = f"HALOSCOPE_MPIEXEC is '{chosen}', which cannot be executed"
+        raise UnavailableError(f"{fault}; give the path of an mpiexec")
     compiler = cmake_cache("MPI_CXX_COMPILER", folder)
     candidates = _beside(Path(compiler)) if compiler else []
     candidates += [Path(p) for p in (cmake_cache("MPIEXEC_EXECUTABLE", folder), shutil.which("mpiexec")) if p]

@@ -33,9 +33,8 @@ def shapes(text: str, dims: int, option: str = "--cells") -> list[tuple[int, ...
 def _values(text: str, option: str, widths: Sequence[int]) -> list[tuple[int, ...]]:
     values = [v for item in text.split(",") for v in _range(item.strip(), option)]
     if any(len(v) not in widths for v in values):
-        raise UsageError(
-            f"{option} '{text}': write {'up to three numbers as 64x64x32' if 3 in widths else 'plain integers'}"
-        )
+        remedy = "up to three numbers as 64x64x32" if 3 in widths else "plain integers"
+        raise UsageError(f"{option} '{text}': write {remedy}")
     return values
 
 

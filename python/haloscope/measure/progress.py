@@ -7,8 +7,7 @@ import time
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeElapsedColumn
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from haloscope.terminal import shown
 
@@ -30,15 +29,10 @@ class Line:
         self._total, self._what, self._done = total, shown(what), 0
         self._begin = self._spoke = time.monotonic()
         self._console = Console(stderr=True, highlight=False)
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(30),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            _Left(self),
-        )
+        text, left = (TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[left]"))
+        columns = text, BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), left
         self._bar = Progress(*columns, console=self._console, auto_refresh=False, transient=True)
-        self._task = self._bar.add_task(self._what, total=total)
+        self._task = self._bar.add_task(self._what, total=total, left="")
 
     def __enter__(self) -> Self:
         """Begin to show the line."""
@@ -61,9 +55,9 @@ class Line:
         """Set how many are done; `text` names the last."""
         self._done = round(done)
         if self._console.is_terminal:
-            self._bar.update(
-                self._task, completed=self._done, description=f"{self._what} {shown(text, MOST_SHOWN)}", refresh=True
-            )
+            left = f"about {duration(self.left())} left" if self._done else ""
+            shown_text = f"{self._what} {shown(text, MOST_SHOWN)}"
+            self._bar.update(self._task, completed=self._done, description=shown_text, left=left, refresh=True)
         elif time.monotonic() - self._spoke > PLAIN_EVERY_S:
             self._spoke = time.monotonic()
             self._plain(f"{duration(self.left())} left")
@@ -74,12 +68,3 @@ class Line:
 
     def _plain(self, text: str) -> None:
         print(f"haloscope: {self._what} {self._done}/{self._total}, {text}", file=sys.stderr, flush=True)
-
-
-class _Left(TextColumn):
-    def __init__(self, line: Line) -> None:
-        super().__init__("")
-        self._line = line
-
-    def render(self, task: Task) -> Text:
-        return Text(f"about {duration(self._line.left())} left" if task.completed else "")

@@ -15,15 +15,15 @@ REPEATS = 3  # three runs in one job, as the thesis has them (Schroeter 2021, ch
 
 TEMPLATE = """\
 #!/bin/bash
-# {about}
-#SBATCH --job-name={name}
-#SBATCH --nodes={nodes}
-#SBATCH --ntasks={ranks}
+# {job.about}
+#SBATCH --job-name={job.name}
+#SBATCH --nodes={job.nodes}
+#SBATCH --ntasks={job.ranks}
 #SBATCH --ntasks-per-node={per_node}
 #SBATCH --cpus-per-task={threads}
 #SBATCH --exclusive
 #SBATCH --time={time}
-#SBATCH --output={name}-%j.log
+#SBATCH --output={job.name}-%j.log
 {extra}
 # Set HALOSCOPE_RANK to the program haloscope-rank of a build with this cluster's MPI.
 set -euo pipefail
@@ -31,10 +31,10 @@ set -euo pipefail
 cd "${{SLURM_SUBMIT_DIR:-.}}"
 export OMP_NUM_THREADS={threads}
 for repeat in {repeats}; do
-  srun --ntasks={ranks} --ntasks-per-node={per_node} --cpu-bind={binding} \\
-    --distribution=block:{distribution}{srun_extra} \\
-    "$HALOSCOPE_RANK" --requests {name}.requests.jsonl --output {name}.jsonl \\
-    --launch-id "launch-$repeat" --expect-ranks {ranks}
+  srun --ntasks={job.ranks} --ntasks-per-node={per_node} --cpu-bind={job.binding} \\
+    --distribution=block:{job.distribution}{srun_extra} \\
+    "$HALOSCOPE_RANK" --requests {job.name}.requests.jsonl --output {job.name}.jsonl \\
+    --launch-id "launch-$repeat" --expect-ranks {job.ranks}
 done
 """
 SUBMIT = f'#!/bin/bash\n# {outputs.SUBMITTING}\nset -e\ncd "$(dirname "$0")"\n'
@@ -71,17 +71,12 @@ class Job:
         extra = [f"#SBATCH --partition={self.partition}"] * bool(self.partition)
         extra += [f"#SBATCH --account={self.account}"] * bool(self.account)
         return TEMPLATE.format(
-            about=self.about,
-            name=self.name,
-            nodes=self.nodes,
-            ranks=self.ranks,
+            job=self,
             per_node=self.ranks // self.nodes,
             threads=max(r.threads for r in self.requests),
             time=f"{self.minutes // 60:02}:{self.minutes % 60:02}:00",
             extra="\n".join([*extra, ""]) if extra else "",
             repeats=" ".join(str(i + 1) for i in range(self.repeats)),
-            binding=self.binding,
-            distribution=self.distribution,
             srun_extra=" --overcommit" if self.oversubscribe else "",
         )
 

@@ -58,9 +58,8 @@ def refuse_mixed(options: Mapping[str, Any]) -> None:
     of_records = ("files", "profile", "program", "keep_intervals")
     if options["external"]:
         if any(options[name] for name in of_records):
-            raise UsageError(
-                "--external fits its own profile; leave out RECORDS, --profile, --program and --keep-intervals"
-            )
+            unused = "RECORDS, --profile, --program and --keep-intervals"
+            raise UsageError(f"--external fits its own profile; leave out {unused}")
         return
     others = [name for name, value in options.items() if value and name not in (*of_records, "samples", "stem")]
     if others:

@@ -82,6 +82,5 @@ def setting_of(options: Mapping) -> RunSettings:
     """Return the setting of the model from the options in PLACED."""
     from haloscope.model import predict
 
-    return predict.RunSettings(
-        options["mapping"], options["active"], reductions=options["reductions"], repeats=options["repeats"]
-    )
+    loops = {name: options[name] for name in ("reductions", "repeats")}
+    return predict.RunSettings(options["mapping"], options["active"], **loops)

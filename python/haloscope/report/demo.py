@@ -62,12 +62,9 @@ def _tables_by_grid(found: Sequence[dict]) -> list[list[Row]]:
 def section(table: Sequence[Row], base: Row) -> str:
     """Return the table of a grid under its heading."""
     where = f"{base.request['app']}, {cell(base.request['cells'])} cells, {base.request['ranks']} ranks"
-    return f"### {where}, {_checked(table)}\n\n{tables.ranking(table, base)}"
-
-
-def _checked(table: Sequence[Row]) -> str:
     passed = sum(row.verification == "passed" for row in table)
-    return f"{passed} of {len(table)} choices byte-identical to `reference`"
+    checked = f"{passed} of {len(table)} choices byte-identical to `reference`"
+    return f"### {where}, {checked}\n\n{tables.ranking(table, base)}"
 
 
 def draw(groups: Sequence[Group], found: Sequence[dict], stem: Path) -> list[Path]:

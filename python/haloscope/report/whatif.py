@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from haloscope.advice import whatif
 from haloscope.advice.whatif import Compared
-from haloscope.records.text import cell
+from haloscope.records.text import cell, count_of
 from haloscope.report import tables
 from haloscope.report.predict import remarks
 
@@ -50,11 +50,9 @@ def markdown(found: Sequence) -> str:
         rows.append([*shown, *amounts, f"{speedup:.2f}", f"{cost:.2f}"])
     headers = [*axes, *(titles[name] for name in of_setting), *numbers]
     table = tables.markdown(rows, headers, right=numbers)
-    compared_with = "Speed-up and node-hours are against the first row."
-    profile = f"Machine profile: {found[0].prediction.profile}."
-    text = f"{_title([v.choice for v in found])}\n\n{profile} {compared_with}\n\n{table}"
+    profile = f"Machine profile: {found[0].prediction.profile}. Speed-up and node-hours are against the first row."
     notes = remarks([(None, v.prediction) for v in found])
-    return text + "".join(f"\n\n{line}" for line in notes)
+    return "\n\n".join([f"{_title([v.choice for v in found])}\n\n{profile}", table, *notes])
 
 
 def _title(choices: Sequence) -> str:
@@ -63,7 +61,7 @@ def _title(choices: Sequence) -> str:
     if all(c.cells == first.cells for c in choices):
         alike.append(f"{first.shape} cells")
     if all(c.ranks == first.ranks for c in choices):
-        alike.append(f"{first.ranks} rank{'s' * (first.ranks > 1)}")
+        alike.append(count_of(first.ranks, "rank"))
     return f"# What if: {', '.join(alike)}"
 
 
@@ -90,19 +88,14 @@ def crossover_text(made: Compared) -> str:
         ratios = (b.prediction.time_s / a.prediction.time_s, b.node_s / a.node_s)
         times = (tables.number(v.prediction.time_s * factor) for v in (a, b))
         rows.append([ranks, *times, *(f"{ratio:.3f}" for ratio in ratios)])
-    choice = next(iter(made.predictions.values()))[0].choice
-    return (
-        f"# {choice.app}: {first} and {second}\n\n{tables.markdown(rows, headers, right=headers)}\n\n{_verdict(made)}"
-    )
+    app, table = next(iter(made.predictions.values()))[0].choice.app, tables.markdown(rows, headers, right=headers)
+    return f"# {app}: {first} and {second}\n\n{table}\n\n{_verdict(made)}"
 
 
 def _verdict(made: Compared) -> str:
-    most = max(made.predictions)
-    a, b = made.predictions[most]
+    low, high = made.crossing or (0, max(made.predictions))
+    a, b = made.predictions[high]
     leader = made.machines[0 if a.prediction.time_s < b.prediction.time_s else 1]
     if made.crossing is None:
-        return f"They do not change places up to {most} ranks: {leader} is ahead."
-    low, high = made.crossing
-    a, b = made.predictions[high]
-    overtaking = made.machines[0 if a.prediction.time_s < b.prediction.time_s else 1]
-    return f"They change places between {low} and {high} ranks: from there on {overtaking} is ahead."
+        return f"They do not change places up to {high} ranks: {leader} is ahead."
+    return f"They change places between {low} and {high} ranks: from there on {leader} is ahead."
