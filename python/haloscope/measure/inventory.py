@@ -61,11 +61,8 @@ def _tried(question: Callable[[], Answer]) -> tuple[Answer | None, str]:
 def _back_end(entry: dict) -> dict:
     """A back end of --device: its devices, or why it is absent."""
     names = [f"{d['name']} ({d['total_bytes'] / 2**30:.1f} GiB)" for d in entry["devices"]]
-    return {
-        "name": entry["name"],
-        "state": "no" if entry["absent"] else "yes",
-        "about": entry["absent"] or ", ".join(names) or "no device",
-    }
+    about = entry["absent"] or ", ".join(names) or "no device"
+    return {"name": entry["name"], "state": "no" if entry["absent"] else "yes", "about": about}
 
 
 def _present(one: bridge.Schedule | bridge.App) -> dict:
@@ -74,9 +71,8 @@ def _present(one: bridge.Schedule | bridge.App) -> dict:
 
 def _transport(transport: bridge.Transport, *, ranks_start: bool) -> dict:
     """A transport: its summary and options, or what this MPI does not do for it."""
-    lacking = ranks_start and probes.lacking(
-        transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}"
-    )
+    strategy = transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}"
+    lacking = ranks_start and probes.lacking(strategy)
     options = f" (options: {', '.join(transport.options)})" if transport.options else ""
     about = lacking or transport.summary + options
     state = "?" if not ranks_start else "no" if lacking else "yes"

@@ -197,9 +197,11 @@ def prepare(path: Path) -> None:
     files.refuse_additions(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            if file.tell() and _last_byte(path) != b"\n":
-                file.write(b"\n")
+        with path.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
     except OSError as error:
         raise HaloscopeError(
             f"cannot write records to {path}: {error.strerror}; choose another file with --output"
@@ -224,12 +226,6 @@ def _is_record(line: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _last_byte(path: Path) -> bytes:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1)
 
 
 def append(path: Path, records: Iterable[dict]) -> None:

@@ -27,7 +27,9 @@ def markdown(checked: Check) -> str:
     ]
     parts = [tables.markdown(rows, ["ranks", "time (s)", "verdict", "notes"], right=("ranks", "time (s)"))]
     failed = [run for run in checked.runs if run.failure]
-    parts += [_failure(run) for run in failed]
+    for run in failed:
+        lines = "\n".join(f"    {line}" for line in run.last_lines)
+        parts.append(f"{count_of(run.ranks, 'rank')}: {run.failure}. The last lines:\n\n{lines}")
     for word in _files_here(checked) if failed else ():
         hint = f"add --input {word}, or write {{here}}/{word}"
         parts.append(f"Each run has a folder of its own, without {word}: {hint}.")
@@ -49,11 +51,6 @@ def _verdict(run: Run, base: int) -> str:
     if run.failure or run.ranks == base:
         return run.failure or "base"
     return f"differs: {differences.summarize(run.differences)}" if run.differences else "equal"
-
-
-def _failure(run: Run) -> str:
-    lines = "\n".join(f"    {line}" for line in run.last_lines)
-    return f"{count_of(run.ranks, 'rank')}: {run.failure}. The last lines:\n\n{lines}"
 
 
 def _files_here(checked: Check) -> list[str]:

@@ -18,8 +18,7 @@ def code_for(c: Choice) -> str:
     layout, halo = bridge.make_layout(c), max(bridge.exchange_spec(c).low)
     cells, wraps = ", ".join(map(str, c.cells)), ", ".join(str(p).lower() for p in layout.periodic)
     memory = ", .memory = haloscope::MemoryKind::shared" if bridge.needs_shared_fields(c.strategy) else ""
-    order = f', .process_grid = "{c.process_grid}"' * bool(c.process_grid)
-    order += ", .reorder = true" * (c.reorder != "none")
+    order = f', .process_grid = "{c.process_grid}"' * bool(c.process_grid) + ", .reorder = true" * (c.reorder != "none")
     real = {"f64": "double", "f32": "float"}[c.real]
     plain = c.schedule == "bulk" and c.depth == 1 and c.threads == 1
     in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)

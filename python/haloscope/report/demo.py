@@ -30,7 +30,12 @@ def texts(found: Sequence[dict], file: Path, folder: Path) -> Iterator[str]:
         yield section(*group)
         groups.append(group)
     yield from tables.refusals(found)
-    yield ending(groups, file, draw(groups, found, folder / FIGURE))
+
+    from haloscope.report import figures  # with Matplotlib, which takes long to import
+
+    drawn = figures.demo(groups, _machine(next(r for r in found if r["kind"] == "measurement")), folder / FIGURE)
+    words = f"{conclusion.conclude(groups)}\n\n{NEXT}"
+    yield f"{words}\n\nrecords: {file}\nfigure:  {drawn[0]}, {drawn[1]}"
 
 
 def groups_of(found: Sequence[dict], file: Path) -> Iterator[Group]:
@@ -67,20 +72,7 @@ def section(table: Sequence[Row], base: Row) -> str:
     return f"### {where}, {checked}\n\n{tables.ranking(table, base)}"
 
 
-def draw(groups: Sequence[Group], found: Sequence[dict], stem: Path) -> list[Path]:
-    """Draw the figure. Returns the files written."""
-    from haloscope.report import figures
-
-    return figures.demo(groups, _machine(next(r for r in found if r["kind"] == "measurement")), stem)
-
-
 def _machine(record: dict) -> str:
     e = record["environment"]
     mpi = " ".join(e["mpi_library"].split()).replace("Version: ", "")
     return f"{e.get('cpu', 'CPU')}, {e.get('cores', '?')} cores, {mpi}, {e['compiler']}; medians over launches"
-
-
-def ending(groups: Sequence[Group], file: Path, drawn: Sequence[Path]) -> str:
-    """Return what to use here and what to do next, and the names of the files of records and figure."""
-    words = f"{conclusion.conclude(groups)}\n\n{NEXT}"
-    return f"{words}\n\nrecords: {file}\nfigure:  {drawn[0]}, {drawn[1]}"

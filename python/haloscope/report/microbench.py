@@ -49,11 +49,8 @@ def groups_of(table: Sequence[Curve]) -> dict[Group, list[Curve]]:
     for curve in table:
         if curve.kind in (patterns.PAIRS, patterns.RING):
             groups[Group.of(curve)].append(curve)
-    return {group: sorted(groups[group], key=_first_time) for group in sorted(groups, key=_place)}
-
-
-def _place(group: Group) -> tuple:
-    return group.kind != patterns.PAIRS, group.ranks, group.nodes, group.gap, group.pairs
+    ordered = sorted(groups, key=lambda g: (g.kind != patterns.PAIRS, g.ranks, g.nodes, g.gap, g.pairs))
+    return {group: sorted(groups[group], key=_first_time) for group in ordered}
 
 
 def _first_time(curve: Curve) -> float:

@@ -43,14 +43,7 @@ def sections(table: Sequence[Curve]) -> list[str]:
 
 def markdown(table: Sequence[Curve], found: Sequence[dict], file: Path) -> str:
     """Return the whole report of some records: the sections, what was refused, and the name of their file."""
-    parts = [*sections(table), *tables.refusals(found), f"records: {file}"]
-    return "\n\n".join(parts)
-
-
-def draw(table: Sequence[Curve], stem: Path) -> list[Path]:
-    """Draw the charts of some micro-benchmarks. Returns the files written, none without charts."""
-    found = charts(table)
-    return figure(found, title(table), stem) if found else []
+    return "\n\n".join([*sections(table), *tables.refusals(found), f"records: {file}"])
 
 
 def title(table: Sequence[Curve]) -> str:
@@ -64,12 +57,14 @@ def title(table: Sequence[Curve]) -> str:
     return "; ".join(programs)
 
 
-def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:
-    """Draw a panel per chart, two in a row. Returns the files written."""
+def draw(table: Sequence[Curve], stem: Path) -> list[Path]:
+    """Draw a panel per chart of some micro-benchmarks, two in a row. Returns the files written, none without charts."""
     from matplotlib import pyplot as plt
 
     from haloscope.report import figures
 
+    if not (found := charts(table)):
+        return []
     rows = (len(found) + 1) // 2
     with figures.style():
         fig, panels = plt.subplots(rows, 2, figsize=(12.5, 4.8 * rows), layout="constrained", squeeze=False)
@@ -77,7 +72,7 @@ def figure(found: Sequence[Chart], title: str, stem: Path) -> list[Path]:
             _draw(chart, axes, plt.get_cmap("tab20"))
         for axes in panels.flat[len(found) :]:
             axes.set_axis_off()
-        fig.suptitle(title, x=0.01, ha="left", fontsize=9, color=figures.PALE)
+        fig.suptitle(title(table), x=0.01, ha="left", fontsize=9, color=figures.PALE)
         return figures.save(fig, stem)
 
 

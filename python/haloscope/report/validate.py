@@ -61,13 +61,10 @@ def _figures(pairs: Sequence[model.Pair], held_out: bool) -> list[str]:
     if held:
         words = f"Not hidden by computing, in the mean over ranks; measured on {held} of {len(pairs)}.\n\n"
         parts.append("## Time of the exchange itself\n\n" + words + errors_table(pairs, exchange=True))
-    return [
-        *parts,
-        _coverage(model.coverage(pairs), len(pairs), held_out),
-        _exchange_coverage(model.coverage(pairs, exchange=True)),
-        _cases(model.cases(pairs)),
-        _each(pairs),
-    ]
+    parts.append(_coverage(model.coverage(pairs), len(pairs), held_out))
+    if c := model.coverage(pairs, exchange=True):
+        parts.append(f"Of the exchange itself: {c.inside} of {c.count} ({c.inside / c.count:.0%}).")
+    return [*parts, _cases(model.cases(pairs)), _each(pairs)]
 
 
 def errors_table(pairs: Sequence[model.Pair], exchange: bool) -> str:
@@ -90,10 +87,6 @@ def _coverage(c: model.Coverage | None, count: int, held_out: bool) -> str:
         + (f" {count - c.count} predictions have no interval." if c.count < count else "")
         + f" {source}"
     )
-
-
-def _exchange_coverage(c: model.Coverage | None) -> str:
-    return f"Of the exchange itself: {c.inside} of {c.count} ({c.inside / c.count:.0%})." if c else ""
 
 
 def _cases(found: Sequence[model.MeasuredCase]) -> str:

@@ -96,7 +96,5 @@ def _samples(table: _Table | None) -> list[Sample]:
     if table is None:
         return []
     # Two decimals are printed: a time of 0.00 us is shorter than that, and half of the last digit is the best guess.
-    return [
-        Sample(KEYS[table.name], size, max(us, 0.005) / 1e6, table.ranks, table.groups)
-        for size, us in table.slowest.items()
-    ]
+    times = {size: max(us, 0.005) / 1e6 for size, us in table.slowest.items()}
+    return [Sample(KEYS[table.name], size, seconds, table.ranks, table.groups) for size, seconds in times.items()]
