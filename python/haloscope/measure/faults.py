@@ -6,6 +6,7 @@ shows the process, the phase, the step, the configuration and the rank that it w
 
 from __future__ import annotations
 
+import contextlib
 import re
 import signal
 import struct
@@ -208,10 +209,8 @@ def still_running(board: list[Slot], program: str) -> list[psutil.Process]:
     """Return the board's processes that are alive and still run `program` (a number may have been given away since)."""
     alive = []
     for slot in board:
-        try:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
             process = psutil.Process(slot.pid)
             if slot.pid > 0 and process.name()[:15] == program[:15] and process.status() != psutil.STATUS_ZOMBIE:
                 alive.append(process)
-        except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
-            continue
     return alive

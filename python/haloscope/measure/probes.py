@@ -18,6 +18,7 @@ from haloscope import bridge, files
 from haloscope.bridge import build
 from haloscope.errors import USAGE, HaloscopeError, UnavailableError
 from haloscope.measure import answers, launch, lists
+from haloscope.records.text import count_of
 
 RANKS = (1, 2, 4)  # defects show at process grids of extent 1 and 2
 ALL_LIMIT_S = 60.0  # for all probes together; crowded ranks are slow
@@ -135,13 +136,10 @@ def _ask(names: str) -> dict:
             if name not in by_name or by_name[name]["ok"]:  # the first failure stays, of passes the last
                 by_name[name] = line | {"ranks": ranks}
     found["mpi_library"] = " ".join(answers.information()["mpi_library"].split())
-    for name, line in by_name.items():
-        if line["ok"]:
-            found["passed"].append(name)
-            if line["reason"]:
-                found["notes"][name] = line["reason"]
-        else:
-            found["failed"][name] = f"{line['reason']} ({line['ranks']} rank{'s' * (line['ranks'] > 1)})"
+    good = {name: line["reason"] for name, line in by_name.items() if line["ok"]}
+    bad = {name: line for name, line in by_name.items() if not line["ok"]}
+    found["passed"], found["notes"] = list(good), {name: reason for name, reason in good.items() if reason}
+    found["failed"] = {name: f"{line['reason']} ({count_of(line['ranks'], 'rank')})" for name, line in bad.items()}
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import shutil
 import signal
 import subprocess
@@ -79,22 +80,18 @@ def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -
         grid = bridge.process_grid(process_grid, ranks, [ranks] * dims)
         values["{grid}"] = "x".join(map(str, grid))
         values |= {f"{{p{axis}}}": str(blocks) for axis, blocks in zip("xyz", [*grid, 1, 1], strict=False)}
-    words = []
-    for word in program:
-        for name, value in values.items():
-            word = word.replace(name, value)  # noqa: PLW2901
-        words.append(word)
-    return [find_program(words[0]), *words[1:]]
+    placeholders = re.compile("|".join(map(re.escape, values)))
+    first, *others = (placeholders.sub(lambda found: values[found[0]], word) for word in program)
+    return [find_program(first), *others]
 
 
 def mpiexec_of(path: str | None) -> Path:
     """Return the mpiexec at a path, or the one that Haloscope uses. Raises UnavailableError when there is none."""
     if path is None:
         return launch.mpiexec()
-    found = shutil.which(path)
-    if not found:
-        raise UnavailableError(f"--mpiexec '{path}' cannot be executed; give the path of an mpiexec")
-    return Path(found).absolute()
+    if found := shutil.which(path):
+        return Path(found).absolute()
+    raise UnavailableError(f"--mpiexec '{path}' cannot be executed; give the path of an mpiexec")
 
 
 def find_program(word: str) -> str:
@@ -104,10 +101,9 @@ def find_program(word: str) -> str:
     """
     if Path(word).name in LAUNCHERS:
         raise UsageError(f"'{word}' starts ranks, and so does this command; write the program alone")
-    found = shutil.which(word)
-    if not found:
-        raise UsageError(f"cannot find the program '{word}', or it is not executable; give its path, as ./app")
-    return str(Path(found).absolute())
+    if found := shutil.which(word):
+        return str(Path(found).absolute())
+    raise UsageError(f"cannot find the program '{word}', or it is not executable; give its path, as ./app")
 
 
 def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s: float = math.inf) -> Ended:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from haloscope.records import patterns, stats
-from haloscope.records.rows import Launched
+from haloscope.records.rows import Launched, group_records
 
 MICROBENCH = "microbench"  # the kind of their records
 BASE = "p2p"  # what ratios refer to
@@ -93,8 +93,5 @@ class Curve(Launched):
 
 def group_curves(found: Iterable[dict]) -> list[Curve]:
     """Group micro-benchmarks by configuration, in the order in which they were first measured."""
-    groups: dict[str, list[dict]] = defaultdict(list)
-    for record in found:
-        if record["kind"] == MICROBENCH:
-            groups[record["id"]].append(record)
+    groups = group_records(found, MICROBENCH)
     return [Curve(name, group[0]["request"], group) for name, group in groups.items()]

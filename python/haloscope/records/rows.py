@@ -78,14 +78,19 @@ class Row(Launched):
         return "; ".join(words + [w for w in warnings if "oversubscribed" not in w.lower() or not self.oversubscribed])
 
 
-def group_rows(found: Iterable[dict]) -> list[Row]:
-    """Group measurements by configuration and rank them: fastest first, oversubscribed ones after all others."""
+def group_records(found: Iterable[dict], kind: str) -> dict[str, list[dict]]:
+    """Return the records of a kind by configuration, in the order in which they were first measured."""
     groups: dict[str, list[dict]] = defaultdict(list)
     for record in found:
-        if record["kind"] == "measurement":
+        if record["kind"] == kind:
             groups[record["id"]].append(record)
+    return groups
+
+
+def group_rows(found: Iterable[dict]) -> list[Row]:
+    """Group measurements by configuration and rank them: fastest first, oversubscribed ones after all others."""
     made = []
-    for name, group in groups.items():
+    for name, group in group_records(found, "measurement").items():
         launches: dict[str, list[float]] = defaultdict(list)
         for record in group:
             launches[record["launch"]["id"]] += records.step_times(record)

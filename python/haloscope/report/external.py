@@ -89,11 +89,10 @@ def _regret(cases: Sequence[model.ExternalCase]) -> str:
         rows.append([f"always {' '.join(found.constant)}", f"{found.constant_mean:.3f}", f"{found.constant_worst:.3f}"])
     headers = ["choice", "geometric mean", "worst"]
     text = f"{words}\n\n" + tables.markdown(rows, headers, right=headers[1:])
-    dear = [
-        [_name(c.pick.row), " ".join(c.pick.row.way), " ".join(c.best.row.way), f"{c.regret:.3f}"]
-        for c in cases[:10]
-        if c.regret > 1
-    ]
+    dear = []
+    for c in (case for case in cases[:10] if case.regret > 1):
+        ways = [" ".join(pair.row.way) for pair in (c.pick, c.best)]
+        dear.append([_name(c.pick.row), *ways, f"{c.regret:.3f}"])
     if dear:
         text += "\n\n" + tables.markdown(dear, ["case", "pick", "fastest", "regret"], right=["regret"])
     return text
@@ -111,11 +110,9 @@ def _largest(pairs: Sequence[model.Pair]) -> str:
 
 
 def _name(row: Measured) -> str:
-    team = f", {row.threads} threads a rank" if row.threads > 1 else ""
-    return (
-        f"{cell(list(row.cells))}, {count_of(row.nodes, 'node')}{team}, halo {row.halo}, "
-        f"{count_of(row.fields, 'field')} of {row.element_bytes} B"
-    )
+    team = f", {row.threads} threads a rank" * (row.threads > 1)
+    fields = f"{count_of(row.fields, 'field')} of {row.element_bytes} B"
+    return f"{cell(list(row.cells))}, {count_of(row.nodes, 'node')}{team}, halo {row.halo}, {fields}"
 
 
 def _folds(folds: Sequence[model.Fold]) -> str:

@@ -18,9 +18,7 @@ def document(made: list) -> dict:
     return {
         "schema": "haloscope.simulations",
         "schema_version": 1,
-        "simulations": [
-            {"id": request.id, **dataclasses.asdict(s), "choice": s.choice.to_json()} for request, s in made
-        ],
+        "simulations": [{"id": r.id, **dataclasses.asdict(s), "choice": s.choice.to_json()} for r, s in made],
     }
 
 

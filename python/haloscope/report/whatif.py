@@ -71,9 +71,7 @@ def crossover_document(made: Compared) -> dict:
         "schema": "haloscope.crossover",
         "schema_version": 1,
         "machines": made.machines,
-        "steps": [
-            {"ranks": ranks, "time_s": [v.prediction.time_s for v in pair]} for ranks, pair in made.predictions.items()
-        ],
+        "steps": [{"ranks": n, "time_s": [v.prediction.time_s for v in vs]} for n, vs in made.predictions.items()],
         "crossing": made.crossing,
     }
 
