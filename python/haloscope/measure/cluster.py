@@ -13,13 +13,14 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from haloscope import scratch
 from haloscope.bridge import build
 from haloscope.errors import HaloscopeError, UnavailableError
+from haloscope.measure import launch
 from haloscope.model.link import VARIABLE, Link
 
 TOOLS = {
@@ -182,7 +183,13 @@ class Cluster:
     def run(self, words: Sequence[str]) -> int:
         """Run a command on the first host and return its exit code. A signal ends it, and all that it has started."""
         process = subprocess.Popen(self.command(words), env=os.environ | self.environment())
-        with _passing_on(process):
+
+        def pass_on(number: int, _: object) -> None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+
+        handlers = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), pass_on)
+        with launch.handling(handlers | {signal.SIGINT: signal.SIG_IGN}):  # the terminal sends this one to both
             code = process.wait()
         return 128 - code if code < 0 else code
 
@@ -289,23 +296,6 @@ def _end(process: subprocess.Popen) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-@contextlib.contextmanager
-def _passing_on(process: subprocess.Popen) -> Iterator[None]:
-    """Have signals that would end this process end another one first."""
-
-    def pass_on(number: int, _: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(number)
-
-    before = {n: signal.signal(n, pass_on) for n in (signal.SIGTERM, signal.SIGHUP)}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def inside(words: Sequence[str], link: Link) -> int:

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -264,17 +265,20 @@ def signal_group(process: subprocess.Popen, number: int) -> None:
         os.killpg(process.pid, number)
 
 
-@contextlib.contextmanager
-def terminated_is_interrupted() -> Iterator[None]:
+def terminated_is_interrupted() -> AbstractContextManager[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C, so that ranks are not orphaned."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    in_main = threading.current_thread() is threading.main_thread()
+    return handling(dict.fromkeys((signal.SIGTERM, signal.SIGHUP), interrupt) if in_main else {})
+
+
+@contextlib.contextmanager
+def handling(handlers: Mapping[int, Any]) -> Iterator[None]:
+    """Have functions handle signals, by number, while the context lasts."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
