@@ -55,7 +55,7 @@ def axes_of(app: App, options: Mapping, lists: bool = True) -> list[dict[str, Se
     for f in bridge.fields():
         text = options.get(f.name)
         if f.name not in ("device", "schedule", "strategy") and text not in (None, ""):
-            fixed[f.name] = _values(f, str(text), app)
+            fixed[f.name] = values_of(f, str(text), app)
     if "cells" not in fixed:
         raise UsageError(f"{app.name} needs a grid size; for example --cells {'x'.join(['128'] * app.dims)}")
     places = devices.parse_devices(options.get("device") or devices.NONE)
@@ -136,7 +136,7 @@ def _check_device_options(options: Mapping, on_device: bool) -> None:
         raise UsageError(f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto")
 
 
-def _values(f: Field, text: str, app: App) -> Sequence:
+def values_of(f: Field, text: str, app: App) -> Sequence:
     """Return the values of a field in a list of options; fields are read by their names, else by their types."""
     from haloscope.measure import lists
 

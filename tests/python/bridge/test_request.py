@@ -21,7 +21,7 @@ from haloscope.commands import run as run_command
 from haloscope.measure import space
 from haloscope.measure.request import SETTINGS, Request, name_of, words_of
 from haloscope.options.kinds import GROUPS
-from haloscope.options.request import READERS, space_of
+from haloscope.options.request import space_of, values_of
 from paths import ROOT
 
 MEASURE = ROOT / "src" / "lab" / "haloscope" / "rank" / "measure" / "measure.def"
@@ -97,9 +97,12 @@ def test_a_choice_has_the_fields_and_defaults_of_the_table():
 
 
 def test_the_table_has_a_meaning_a_group_and_a_way_to_read_each_field():
+    app = bridge.find_app("laplace2d")
+    texts = {"cells": "8", "shape": "8", "integer": "1", "flag": "on", "dimensions": "x", "stage-strategies": "s=auto"}
     for field in bridge.fields():
         assert field.meaning.endswith((".", "...")) and field.group in GROUPS
-        assert field.name in ("schedule", "strategy") or {field.name, field.type} & set(READERS)
+        text = app.forms[0] if field.name == "form" else (field.words or (texts.get(field.type, "any"),))[0]
+        assert field.name in ("schedule", "strategy") or len(values_of(field, text, app)) == 1
         assert (field.type == "word") == bool(field.words) and (not field.words or field.default in field.words)
 
 
