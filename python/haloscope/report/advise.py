@@ -38,10 +38,8 @@ def _sentence(text: str) -> str:
 def nodes_assumed(best: Prediction, machine: Profile, mapping: str) -> str:
     """Say on which nodes ranks are taken to run, and of which network the profile is."""
     m, c = machine.machine, best.choice
-    ranks, nodes = (
-        count_of(c.ranks, "rank") + f" of {c.threads} threads" * (c.threads > 1),
-        count_of(best.nodes, "node"),
-    )
+    ranks = count_of(c.ranks, "rank") + f" of {c.threads} threads" * (c.threads > 1)
+    nodes = count_of(best.nodes, "node")
     split = ", which --nodes makes of the profile's" if c.nodes > 1 else f", placed by rule {mapping}"
     text = f"Nodes: {ranks} on {nodes} of {m['sockets_per_node']} x {m['cores_per_socket']} cores{split}."
     lacking = [text for text in best.outside if "which the profile lacks" in text]
