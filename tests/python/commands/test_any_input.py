@@ -199,7 +199,7 @@ def test_a_folder_is_refused_as_a_file_to_write_but_may_be_called_as_a_stem_is(n
             if not isinstance(option.type, FileName):
                 continue
             assert option.type.convert(long, option, None) == Path(long)
-            if option.metavar == "STEM":
+            if option.type.name == "stem":
                 assert option.type.convert("out", option, None) == Path("out")
             else:
                 with pytest.raises(click.BadParameter, match="'out' is a folder; give the name of a file"):
