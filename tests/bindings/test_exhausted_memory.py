@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from haloscope.measure import launch
-from test_exchange import RANKS as RANKS_FOLDER
+from paths import RANK_PROGRAMS
 from test_exchange import on_ranks
 from test_mpi_faults import CASES, JOBS, PROGRAMS, skip_without
 
@@ -170,7 +170,7 @@ def test_windows_that_no_machine_has_memory_for_are_refused_on_all_ranks():
 @pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.long)])
 def test_a_python_program_gets_an_error_about_memory_and_goes_on(step, monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", str(FAILS_ALLOCATIONS))
-    assert on_ranks(RANKS, RANKS_FOLDER / "exhausted_memory.py", "ordered/p2p", step) == ["refused"]
+    assert on_ranks(RANKS, RANK_PROGRAMS / "exhausted_memory.py", "ordered/p2p", step) == ["refused"]
 
 
 SHARED = [

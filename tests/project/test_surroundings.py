@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from haloscope.measure import launch
-from test_exchange import RANKS, on_ranks
-from test_install import CONSUMER, REPOSITORY, run
+from paths import CONSUMER, RANK_PROGRAMS, ROOT
+from test_exchange import on_ranks
+from test_install import run
 from toy import TOY
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
@@ -76,7 +77,7 @@ def run_bare(folder: Path, *words, **variables: str) -> str:
 def test_command_line_and_exchange_need_neither_a_home_nor_other_variables(tmp_path, variables):
     assert "passed" in run_bare(tmp_path, *HALOSCOPE, *RUN, **variables)
     start = (*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, "-m", "mpi4py")
-    assert run_bare(tmp_path, *start, RANKS / "random_exchanges.py", 3, 5, **variables).split() == ["right"]
+    assert run_bare(tmp_path, *start, RANK_PROGRAMS / "random_exchanges.py", 3, 5, **variables).split() == ["right"]
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare")
@@ -129,7 +130,7 @@ def test_cmake_finds_and_builds_in_folders_with_spaces(spaced, tmp_path):
 def test_the_command_line_works_with_spaces_in_all_paths(spaced, tmp_path):
     run("env", f"HALOSCOPE_BUILD={spaced}", *HALOSCOPE, *RUN[:-1], "r 1.jsonl", cwd=tmp_path, timeout=120)
     assert len((tmp_path / "r 1.jsonl").read_text().splitlines()) == 1
-    shutil.copy(RANKS / "stencil.py", tmp_path / "my app.py")
+    shutil.copy(RANK_PROGRAMS / "stencil.py", tmp_path / "my app.py")
     words = ("check", "-n", "1,2", "--file", "u.npy", "--", sys.executable, tmp_path / "my app.py", "2", "right")
     run(*HALOSCOPE, *words, cwd=tmp_path, timeout=120)
 
@@ -145,7 +146,7 @@ def test_ranks_that_share_one_core_exchange_right_halos(ranks, rounds):
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(mine)})
     try:
-        assert on_ranks(ranks, RANKS / "random_exchanges.py", ranks, rounds) == ["right"]
+        assert on_ranks(ranks, RANK_PROGRAMS / "random_exchanges.py", ranks, rounds) == ["right"]
     finally:
         os.sched_setaffinity(0, mine)
 
@@ -189,7 +190,7 @@ def settings(variables: dict[str, str]) -> list[str]:
 
 def test_a_fraction_of_a_second_is_one_in_a_locale_with_a_decimal_comma(comma):
     start = (*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable)
-    words = [*start, RANKS / "late.py", "ordered/p2p", "sleep"]
+    words = [*start, RANK_PROGRAMS / "late.py", "ordered/p2p", "sleep"]
     done = subprocess.run(
         list(map(str, words)),
         env=os.environ | comma | {"HALOSCOPE_PATIENCE": "0.5"},
@@ -205,10 +206,10 @@ def test_a_fraction_of_a_second_is_one_in_a_locale_with_a_decimal_comma(comma):
 
 def test_a_kept_choice_is_known_in_every_locale(comma, tmp_path, monkeypatch):
     monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "cache"))
-    assert on_ranks(2, RANKS / "kept_choice.py", 1024) == ["new"]
+    assert on_ranks(2, RANK_PROGRAMS / "kept_choice.py", 1024) == ["new"]
     for name, value in comma.items():
         monkeypatch.setenv(name, value)
-    assert on_ranks(2, RANKS / "kept_choice.py", 1024) == ["known"]
+    assert on_ranks(2, RANK_PROGRAMS / "kept_choice.py", 1024) == ["known"]
 
 
 @pytest.mark.long
@@ -251,9 +252,9 @@ get_property(options DIRECTORY PROPERTY COMPILE_OPTIONS)
 message(STATUS "options are '${{options}}'")
 """
 ADDED = {
-    "add_subdirectory": f'add_subdirectory("{REPOSITORY}" haloscope EXCLUDE_FROM_ALL)',
+    "add_subdirectory": f'add_subdirectory("{ROOT}" haloscope EXCLUDE_FROM_ALL)',
     "FetchContent": f"""include(FetchContent)
-FetchContent_Declare(haloscope SOURCE_DIR "{REPOSITORY}")
+FetchContent_Declare(haloscope SOURCE_DIR "{ROOT}")
 FetchContent_MakeAvailable(haloscope)""",
 }
 

@@ -9,15 +9,14 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import fuzz
 import other_mpi
 import test_sanitizers as sanitizers
+from paths import ROOT
 
-HERE = Path(__file__).resolve().parent
 SECONDS = float(os.environ.get("HALOSCOPE_FUZZ_S", "3600"))
 BATCH = 200
 PARTS = (*other_mpi.NEEDED, "haloscope_exchange")  # that read documents
@@ -33,6 +32,7 @@ def sanitized() -> dict[str, str]:
         for name in ("libasan.so", "libstdc++.so.6")
     ]
     return os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
         "HALOSCOPE_BUILD": str(sanitizers.build("asan", *PARTS)),
         "LD_PRELOAD": " ".join(runtimes),
         "ASAN_OPTIONS": "detect_leaks=0",
@@ -43,9 +43,9 @@ def sanitized() -> dict[str, str]:
 def feed(target: str, seed: int, count: int, variables: dict[str, str]) -> int:
     """Run a child over some seeds and return how many documents it took."""
     done = subprocess.run(
-        [sys.executable, HERE / "fuzz.py", target, str(seed), str(count)],
+        [sys.executable, fuzz.__file__, target, str(seed), str(count)],
         env=variables,
-        cwd=HERE.parents[1],
+        cwd=ROOT,
         check=False,
         capture_output=True,
         text=True,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from made_up_study import GUESTS
-from paths import TESTS
+import made_up_study
 
 NONE = "from importlib import metadata; metadata.entry_points = lambda **_: (); "
 SHORT = ("--steps", "2", "--repetitions", "1", "--warmup", "0", "--launches", "1", "--output", "r.jsonl")
@@ -24,12 +24,11 @@ def ended(folder: Path, *words: str, before: str = "") -> subprocess.CompletedPr
 @pytest.fixture
 def installed(tmp_path):
     """Return a folder with a distribution of a study, a subcommand and a flag, and one of a broken subcommand."""
-    source = (TESTS / "support" / "made_up_study.py").read_text()
-    (tmp_path / "made_up_study.py").write_text(source)
+    shutil.copy(made_up_study.__file__, tmp_path)
     texts = {
         "made_up": "".join(
             f"[{group}]\n" + "".join(f"{name} = {entry.value}\n" for name, entry in found.items())
-            for group, found in GUESTS.items()
+            for group, found in made_up_study.GUESTS.items()
         ),
         "broken": "[haloscope.commands]\nbroken = no_such_module:command\n",
     }
