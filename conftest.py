@@ -227,15 +227,33 @@ class Result:
 
 @pytest.fixture
 def haloscope(capsys, monkeypatch, tmp_path):
-    """Return a function that runs `haloscope WORDS...` in an empty folder and returns exit code and output."""
+    """Return a function that runs `haloscope LINE WORDS...` in an empty folder and returns exit code and output.
+
+    Spaces of the line separate its words.
+    """
     from haloscope import cli
 
     monkeypatch.chdir(tmp_path)
 
-    def run(*words) -> Result:
+    def run(line: str = "", *words) -> Result:
         capsys.readouterr()
-        code = cli.main([str(word) for word in words])
+        code = cli.main([*line.split(), *map(str, words)])
         return Result(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def measure(haloscope):
+    """Return a function that runs `haloscope run LINE WORDS...`, which must end well, and returns its records."""
+    from haloscope import records
+
+    def run(line: str, *words) -> list[dict]:
+        result = haloscope(f"run {line}", *words, "--output", "r.jsonl")
+        assert result.code == 0, result.err
+        found = records.read("r.jsonl")
+        assert not found.bad_lines
+        return found.records
 
     return run
 
@@ -268,23 +286,8 @@ def calibrated_device(tmp_path_factory) -> Path:
 
     file = tmp_path_factory.mktemp("card") / "card.json"
     apps = [name for name in ("laplace2d", "hydro3d") if name in bridge.app_names()]
-    words = (
-        "calibrate",
-        "-o",
-        str(file),
-        "--quick",
-        "--device",
-        "host",
-        "--launches",
-        "1",
-        "--sections",
-        "network,device",
-        "--ranks",
-        "2",
-        "--apps",
-        ",".join(apps),
-    )
-    assert cli.main(list(words)) == 0
+    line = f"calibrate --quick --device host --launches 1 --sections network,device --ranks 2 --apps {','.join(apps)}"
+    assert cli.main([*line.split(), "-o", str(file)]) == 0
     return file
 
 

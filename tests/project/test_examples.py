@@ -21,6 +21,7 @@ from toy import TOY
 
 TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
 ENVIRONMENT = {**os.environ, "PATH": TOOLS}
+HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
 SMALL = ("--cells", "48x40", "--steps", "6", "--repetitions", "2", "--launches", "1")
 
 
@@ -42,30 +43,20 @@ class Example:
 
     def haloscope(self, command: str, *words, code: int = 0) -> str:
         own = [] if command == "validate" else [self.app]
-        line = [sys.executable, "-m", "haloscope.cli", command, *own, "--program", self.program, *words]
-        return run(*line, cwd=self.folder, code=code)
+        return run(*HALOSCOPE, command, *own, "--program", self.program, *words, cwd=self.folder, code=code)
 
-    def measured(self, *words) -> list[dict]:
+    def measured(self, line: str) -> list[dict]:
         file = self.folder / "r.jsonl"
         file.unlink(missing_ok=True)
-        self.haloscope("run", *SMALL, *words, "--output", file)
+        self.haloscope("run", *SMALL, *line.split(), "--output", file)
         found = records.read(file)
         assert not found.bad_lines
         return [r for r in found.records if r["kind"] == "measurement"]
 
 
 def build_example(name: str, prefix: Path, place: Path) -> Example:
-    run(
-        "cmake",
-        "-S",
-        ROOT / "examples" / name,
-        "-B",
-        place,
-        "-G",
-        "Ninja",
-        f"-DCMAKE_PREFIX_PATH={prefix}",
-        "-DCMAKE_BUILD_TYPE=Release",
-    )
+    options = ("-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "-S", ROOT / "examples" / name, "-B", place, *options)
     run("cmake", "--build", place)
     return Example(name, place / name, place, run)
 
@@ -91,24 +82,8 @@ def profiles(gray_scott, wave) -> dict[str, Path]:
     found = {}
     for made in (gray_scott, wave):
         measured, profile = made.folder / "kernels.json", made.folder / "machine.json"
-        words = (
-            "-o",
-            measured,
-            "--quick",
-            "--ranks",
-            "2",
-            "--launches",
-            "1",
-            "--sections",
-            "kernels",
-            "--program",
-            made.program,
-            "--app",
-            made.app,
-            "--apps",
-            made.app,
-        )
-        run(sys.executable, "-m", "haloscope.cli", "calibrate", *words)
+        line = f"calibrate --quick --ranks 2 --launches 1 --sections kernels --app {made.app} --apps {made.app}"
+        run(*HALOSCOPE, *line.split(), "-o", measured, "--program", made.program)
         kernels = json.loads(measured.read_text())["kernels"]
         profile.write_text(json.dumps(json.loads(TOY.read_text()) | {"kernels": kernels}))
         found[made.app] = profile
@@ -159,40 +134,28 @@ def test_a_program_steps_its_own_field_alike_by_any_choice_on_any_ranks(prefix, 
 
 
 def test_two_fields_run_by_every_schedule_strategy_and_depth_like_reference(gray_scott):
-    found = gray_scott.measured(
-        "--ranks", "3", "--strategy", "ordered/*", "--schedule", "bulk,split", "--depth", "1,2", "--repetitions", "1"
-    )
+    found = gray_scott.measured("--ranks 3 --strategy ordered/* --schedule bulk,split --depth 1,2 --repetitions 1")
     assert len({(r["request"]["strategy"], r["request"].get("depth", 1)) for r in found}) > 10
     assert {r["verification"]["status"] for r in found} == {"passed"}
     assert len({r["verification"]["checksum"] for r in found if r["request"].get("depth", 1) == 2}) == 1
 
 
 def test_kernels_of_an_app_from_outside_run_by_the_best_instruction_set_with_the_bits_of_its_function(gray_scott):
-    found = gray_scott.measured("--ranks", "1,2", "--form", "vector,plain", "--repetitions", "1")
+    found = gray_scott.measured("--ranks 1,2 --form vector,plain --repetitions 1")
     best = json.loads(run(gray_scott.program, "--info"))["isas"][0]
     assert {(r["request"]["form"], r["environment"]["isa"]) for r in found} == {("vector", best), ("plain", "")}
     assert len({r["verification"]["checksum"] for r in found}) == 1
 
 
 def test_kernels_of_an_app_from_outside_run_on_devices_like_reference(gray_scott):
-    found = gray_scott.measured(
-        "--ranks", "2", "--device", "host", "--strategy", "ordered/staged", "--schedule", "bulk,streams"
-    )
+    found = gray_scott.measured("--ranks 2 --device host --strategy ordered/staged --schedule bulk,streams")
     assert len(found) == 2 and {r["verification"]["status"] for r in found} == {"passed"}
 
 
 def test_two_stages_run_by_every_schedule_each_stage_with_a_strategy_of_its_own(wave):
     found = wave.measured(
-        "--ranks",
-        "2,3",
-        "--strategy",
-        "ordered/p2p,direct:merged/p2p,ordered/shared",
-        "--schedule",
-        "bulk,split,interleaved,comm-thread",
-        "--stage-strategies",
-        "push=ordered/persistent",
-        "--threads",
-        "2",
+        "--ranks 2,3 --strategy ordered/p2p,direct:merged/p2p,ordered/shared "
+        "--schedule bulk,split,interleaved,comm-thread --stage-strategies push=ordered/persistent --threads 2"
     )
     assert {r["request"].get("schedule", "bulk") for r in found} == {"bulk", "split", "interleaved", "comm-thread"}
     assert {r["verification"]["status"] for r in found} == {"passed"}
@@ -203,7 +166,7 @@ def test_two_stages_run_by_every_schedule_each_stage_with_a_strategy_of_its_own(
 def test_the_energy_of_all_ranks_is_on_record_and_is_conserved(wave, mode):
     energies = []
     for ranks in ("1", "3"):
-        [record] = wave.measured("--ranks", ranks, "--set", f"energy={mode}")
+        [record] = wave.measured(f"--ranks {ranks} --set energy={mode}")
         assert record["counts"]["reductions"] > 0
         energies.append([sum(numbers) for numbers in record["outcome"]["reduced"]["energy"]])
     assert energies[0] == pytest.approx(energies[1])  # rounded in another order
@@ -237,34 +200,22 @@ def test_predictions_advice_and_simulations_follow_from_its_own_measured_sweeps(
 
 
 def test_measurements_can_be_held_against_predictions(example, profiles):
-    example.measured("--ranks", "2", "--strategy", "ordered/p2p,direct/p2p")
+    example.measured("--ranks 2 --strategy ordered/p2p,direct/p2p")
     text = example.haloscope("validate", "r.jsonl", "--profile", profiles[example.app])
     assert "# Predicted against measured: 2 choices" in text
 
 
 @pytest.mark.long
 def test_tune_finds_the_fastest(example, profiles):
-    words = (
-        "--cells",
-        "64x64",
-        "--ranks",
-        "2",
-        "--strategy",
-        "ordered/p2p,ordered/persistent",
-        "--depth",
-        "1",
-        "--schedule",
-        "bulk",
-        "--budget",
-        "2",
-        "--confirm",
-        "1",
+    line = (
+        "--cells 64x64 --ranks 2 --strategy ordered/p2p,ordered/persistent --depth 1 --schedule bulk --budget 2 "
+        "--confirm 1"
     )
-    assert "is the choice" in example.haloscope("tune", *words, "--profile", profiles[example.app])
+    assert "is the choice" in example.haloscope("tune", *line.split(), "--profile", profiles[example.app])
 
 
 def test_a_trace_shows_the_operations_of_every_stage(example):
-    example.measured("--ranks", "2", "--trace", "t.json", "--timeline")
+    example.measured("--ranks 2 --trace t.json --timeline")
     events = json.loads((example.folder / "t.json").read_text())
     names = {e["name"].split()[0] for e in events if e.get("ph") == "X"}
     assert {"sweep", "send", "wait"} <= names
@@ -276,7 +227,5 @@ def test_what_its_schema_forbids_is_refused_before_anything_starts(gray_scott):
     assert "parameter feed = 'nan' is not possible" in said
     said = gray_scott.haloscope("run", *SMALL, "--set", "fed=0.1", code=2)
     assert "did you mean feed" in said
-    said = run(
-        sys.executable, "-m", "haloscope.cli", "run", "gray-scot", "--program", gray_scott.program, *SMALL, code=2
-    )
+    said = run(*HALOSCOPE, "run", "gray-scot", "--program", gray_scott.program, *SMALL, code=2)
     assert "did you mean gray-scott?" in said

@@ -405,6 +405,7 @@ def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, langu
     ],
 )
 def test_a_component_that_is_not_there_says_why(prefix, tmp_path, language, components, why):
+    options = [f"-DLANGUAGE={language}", f"-DCOMPONENTS={components}", "-DPython3_EXECUTABLE=/bin/false"]
     words = [
         "cmake",
         "-S",
@@ -413,10 +414,8 @@ def test_a_component_that_is_not_there_says_why(prefix, tmp_path, language, comp
         tmp_path,
         "-G",
         "Ninja",
-        f"-DLANGUAGE={language}",
-        f"-DCOMPONENTS={components}",
         f"-DCMAKE_PREFIX_PATH={prefix}",
-        "-DPython3_EXECUTABLE=/bin/false",
+        *options,
     ]
     done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode != 0

@@ -236,18 +236,8 @@ def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, pre
     found = run(sys.executable, "-S", "-c", code, PYTHONPATH=path).split()
     assert len(found) == 3
     assert [file for file in found if not file.startswith(str(prefix))] == []
-    said = run(
-        sys.executable,
-        "-S",
-        prefix / "bin" / "haloscope",
-        "plan",
-        "laplace2d",
-        "--cells",
-        "32x32",
-        "--ranks",
-        "2",
-        PYTHONPATH=path,
-    )
+    words = ("plan", "laplace2d", "--cells", "32x32", "--ranks", "2")
+    said = run(sys.executable, "-S", prefix / "bin" / "haloscope", *words, PYTHONPATH=path)
     assert "ordered" in said
 
 

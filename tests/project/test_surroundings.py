@@ -21,22 +21,8 @@ from test_install import run
 from toy import TOY
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
-RUN = (
-    "run",
-    "laplace2d",
-    "--cells",
-    "32x32",
-    "--ranks",
-    "2",
-    "--strategy",
-    "ordered/p2p",
-    "--steps",
-    "4",
-    "--launches",
-    "1",
-    "--output",
-    "r.jsonl",
-)
+LINE = "run laplace2d --cells 32x32 --ranks 2 --strategy ordered/p2p --steps 4 --launches 1 --output r.jsonl"
+RUN = LINE.split()
 RIGHT = ["rank 0: right", "rank 1: right"]
 
 

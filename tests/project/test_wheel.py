@@ -70,16 +70,8 @@ def new_venv(place: Path, version: str) -> Path:
 
 
 def pip(programs: Path, *words) -> None:
-    run(
-        programs / "python",
-        "-m",
-        "pip",
-        *words,
-        "-q",
-        "--disable-pip-version-check",
-        cwd=programs,
-        environment=plain_environment(programs),
-    )
+    command = (programs / "python", "-m", "pip", *words, "-q", "--disable-pip-version-check")
+    run(*command, cwd=programs, environment=plain_environment(programs))
 
 
 @pytest.fixture(scope="module")
@@ -152,29 +144,10 @@ def test_command_line_and_exchange_work_from_another_folder_in_every_python(whee
     pip(programs, "install", f"{wheel}[exchange]")
     info = run(programs / "haloscope", "info", cwd=tmp_path)
     assert str(programs.parent) in info and "unknown" not in info
-    words = (
-        "run",
-        "laplace2d",
-        "--cells",
-        "32x32",
-        "--ranks",
-        "2",
-        "--steps",
-        "4",
-        "--launches",
-        "1",
-        "--strategy",
-        "ordered/p2p",
-    )
-    assert "passed" in run(programs / "haloscope", *words, "--output", "r.jsonl", cwd=tmp_path)
-    start = [
-        programs / "mpiexec" if (programs / "mpiexec").exists() else "mpiexec",
-        "-n",
-        "2",
-        programs / "python",
-        "-m",
-        "mpi4py",
-    ]
+    line = "run laplace2d --cells 32x32 --ranks 2 --steps 4 --launches 1 --strategy ordered/p2p --output r.jsonl"
+    assert "passed" in run(programs / "haloscope", *line.split(), cwd=tmp_path)
+    mpiexec = programs / "mpiexec" if (programs / "mpiexec").exists() else "mpiexec"
+    start = [mpiexec, "-n", "2", programs / "python", "-m", "mpi4py"]
     environment = plain_environment(programs) | {"LD_LIBRARY_PATH": str(programs.parent / "lib")}  # where mpi4py looks
     assert run(*start, RANDOM, 5, 20, cwd=tmp_path, environment=environment).split() == ["right"]
 
@@ -199,18 +172,8 @@ def test_another_project_finds_an_installed_wheel_by_cmake_and_pkg_config(progra
 
 
 def test_a_project_in_cplusplus_learns_where_its_library_is(programs, tmp_path):
-    words = [
-        "cmake",
-        "-S",
-        CONSUMER / "alone",
-        "-B",
-        tmp_path,
-        f"-DCMAKE_PREFIX_PATH={package_of(programs)}",
-        "-DLANGUAGE=CXX",
-        "-DCOMPONENTS=CXX",
-        "-G",
-        "Ninja",
-    ]
+    options = [f"-DCMAKE_PREFIX_PATH={package_of(programs)}", "-DLANGUAGE=CXX", "-DCOMPONENTS=CXX", "-G", "Ninja"]
+    words = ["cmake", "-S", CONSUMER / "alone", "-B", tmp_path, *options]
     tools = plain_environment(programs, Path(sys.executable).parent)
     done = subprocess.run(words, env=tools, capture_output=True, text=True, check=False)
     assert "wheels have no C++ library" in " ".join(done.stderr.split())

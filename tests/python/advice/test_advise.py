@@ -126,9 +126,7 @@ def test_the_command_prints_ranking_reasons_and_code(haloscope):
         "Not priced",
     ):
         assert text in done.out
-    plain = haloscope(
-        "advise", "laplace2d", "--cells", "64", "--ranks", "4", "--depth", "1", "--profile", TOY, "--json"
-    )
+    plain = haloscope("advise laplace2d --cells 64 --ranks 4 --depth 1 --profile", TOY, "--json")
     document = json.loads(plain.out)
     assert document["candidates"][0]["equal_to_best"] is True
 
@@ -174,21 +172,9 @@ def test_equal_predictions_are_one_group(toy):
 
 
 def test_what_is_assumed_of_nodes_is_said_before_the_answer(toy, haloscope, tmp_path):
-    def asked(data, *more):
+    def asked(data):
         (tmp_path / "m.json").write_text(json.dumps(data))
-        words = (
-            "advise",
-            "laplace2d",
-            "--cells",
-            "64",
-            "--ranks",
-            "64",
-            "--depth",
-            "1",
-            "--profile",
-            tmp_path / "m.json",
-        )
-        return haloscope(*words, *more).out
+        return haloscope("advise laplace2d --cells 64 --ranks 64 --depth 1 --profile m.json").out
 
     text = asked(toy.data)
     assert "Nodes: 64 ranks on 8 nodes of 2 x 4 cores, placed by rule fill. 8 nodes are needed" in text
@@ -224,20 +210,7 @@ def test_process_grids_that_differ_and_can_be_are_tried_each_once(toy):
 
 
 def test_advice_names_the_process_grid_where_several_are_tried(haloscope):
-    said = haloscope(
-        "advise",
-        "laplace2d",
-        "--cells",
-        "4096x64",
-        "-n",
-        "16",
-        "--process-grid",
-        "4x4,16x1",
-        "--depth",
-        "1",
-        "--profile",
-        TOY,
-    )
+    said = haloscope("advise laplace2d --cells 4096x64 -n 16 --process-grid 4x4,16x1 --depth 1 --profile", TOY)
     assert said.code == 0, said.err
     assert "process grid" in said.out and "| 16x1 " in said.out and "| 4x4 " in said.out
     picked = re.search(r"--process-grid (\w+)", said.out)[1]

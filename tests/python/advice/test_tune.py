@@ -370,28 +370,11 @@ def test_the_command_to_measure_the_choice_says_all_that_was_varied():
 def test_a_real_tuning_on_two_ranks_chooses_confirms_and_resumes(haloscope, tmp_path, monkeypatch):
     monkeypatch.setattr(model, "ROUNDS", SHORT)
     file = tmp_path / "t.jsonl"
-    words = (
-        "tune",
-        "laplace2d",
-        "--cells",
-        128,
-        "--strategy",
-        "ordered/p2p,direct/p2p,ordered/persistent",
-        "--schedule",
-        "bulk,comm-thread",
-        "--depth",
-        "1,2",
-        "--substeps",
-        "full",
-        "--profile",
-        TOY,
-        "--budget",
-        2,
-        "--confirm",
-        2,
-        "--output",
-        file,
+    line = (
+        "tune laplace2d --cells 128 --strategy ordered/p2p,direct/p2p,ordered/persistent --schedule bulk,comm-thread "
+        "--depth 1,2 --substeps full --budget 2 --confirm 2"
     )
+    words = (line, "--profile", TOY, "--output", file)
     result = haloscope(*words)
     assert result.code == 0, result.err
     for text in (

@@ -51,20 +51,8 @@ def test_the_command_refuses_with_what_to_do(haloscope, words, code, says):
 def test_a_step_of_2048_ranks_is_predicted_with_its_interval(haloscope):
     """From a calibrated profile, whose parameters have intervals; what it takes is figure `predict`."""
     profile = ROOT / "results" / "accuracy" / "machine.json.xz"
-    done = haloscope(
-        "predict",
-        "advection3d",
-        "--cells",
-        "420",
-        "--ranks",
-        "2048",
-        "--strategy",
-        "direct/p2p",
-        "--mapping",
-        "round-robin",
-        "--profile",
-        profile,
-    )
+    words = "predict advection3d --cells 420 --ranks 2048 --strategy direct/p2p --mapping round-robin --profile"
+    done = haloscope(words, profile)
     assert done.code == 0, done.err
     assert "2048 ranks" in done.out
     assert " .. " in done.out

@@ -49,22 +49,8 @@ def test_the_named_share_is_what_is_not_rest():
 @pytest.mark.ids("DB3", "DB5")
 def test_events_are_counted_in_each_timer_or_said_to_be_absent_and_the_clock_is_sampled(haloscope):
     result = haloscope(
-        "run",
-        "laplace2d",
-        "--cells",
-        "64",
-        "--ranks",
-        "2",
-        "--steps",
-        "5",
-        "--launches",
-        "1",
-        "--events",
-        "--components",
-        "--repetitions",
-        "1",
-        "--output",
-        "r.jsonl",
+        "run laplace2d --cells 64 --ranks 2 --steps 5 --launches 1 --events --components --repetitions 1 "
+        "--output r.jsonl"
     )
     assert result.code == 0, result.err
     [found] = records.read("r.jsonl").records
@@ -100,22 +86,7 @@ def test_a_table_of_timers_leaves_out_what_never_ran():
 
 
 def test_rows_without_timers_are_told_apart(haloscope):
-    result = haloscope(
-        "run",
-        "laplace2d",
-        "--cells",
-        "64",
-        "--ranks",
-        "1",
-        "--timers",
-        "off",
-        "--steps",
-        "2",
-        "--components",
-        "--launches",
-        "1",
-        "--repetitions",
-        "1",
-    )
+    run = "run laplace2d --cells 64 --ranks 1 --timers off --steps 2 --components --launches 1 --repetitions 1"
+    result = haloscope(run)
     assert result.code == 0 and "Nothing was timed" in result.out
     assert group_rows([]) == []

@@ -273,25 +273,8 @@ DEVICE_STRATEGIES = ("direct/taskqueue", "direct/staged:stream", "ordered/staged
 )
 def test_a_rank_that_was_stopped_for_a_while_has_changed_nothing(tmp_path, monkeypatch, strategy, seconds):
     monkeypatch.setenv("HALOSCOPE_PATIENCE", "1")
-    run = Run(
-        tmp_path,
-        "--cells",
-        "256",
-        "--seconds",
-        "2",
-        "--launches",
-        "1",
-        "--repetitions",
-        "1",
-        "--warmup",
-        "0",
-        "--device",
-        "host",
-        "--strategy",
-        strategy,
-        "--inject",
-        "stop:rank=1,step=30",
-    )
+    words = "--cells 256 --seconds 2 --launches 1 --repetitions 1 --warmup 0 --device host --inject stop:rank=1,step=30"
+    run = Run(tmp_path, *words.split(), "--strategy", strategy)
     rank = run.until_stopped()
     time.sleep(seconds)
     rank.send_signal(signal.SIGCONT)
@@ -336,31 +319,12 @@ def test_a_device_that_is_lost_ends_all_ranks_and_says_which_call_of_which_rank(
 
 
 @pytest.mark.ids("V15")
-def test_a_late_rank_is_waited_for_in_the_barrier_before_messages_are_sent(haloscope):
+def test_a_late_rank_is_waited_for_in_the_barrier_before_messages_are_sent(measure):
     late = 0.005
-    result = haloscope(
-        "run",
-        "laplace2d",
-        "--cells",
-        "32",
-        "--steps",
-        "10",
-        "--repetitions",
-        "2",
-        "--launches",
-        "1",
-        "--verify",
-        "0",
-        "--barrier",
-        "--inject",
-        f"delay:rank=1,step=-1,seconds={late},op=barrier",
-        "--trace",
-        "t.json",
-        "--output",
-        "r.jsonl",
+    [record] = measure(
+        "laplace2d --cells 32 --steps 10 --repetitions 2 --launches 1 --verify 0 --barrier --trace t.json "
+        f"--inject delay:rank=1,step=-1,seconds={late},op=barrier"
     )
-    assert result.code == 0, result.err
-    [record] = records.read("r.jsonl").records
     assert record["phases_s"]["desync"]["rank0"] > 0
     assert record["phases_s"]["rest"]["max"] >= 0.999 * late  # the late rank's sleep is none of its operations
     assert record["time_s"]["step"]["min"] >= 0.999 * late
@@ -377,9 +341,8 @@ def test_a_late_rank_is_waited_for_in_the_barrier_before_messages_are_sent(halos
 
 
 @pytest.mark.ids("V15")
-def test_without_the_barrier_there_is_no_desync(haloscope):
-    assert haloscope("run", "laplace2d", *SMALL, "--output", "r.jsonl").code == 0
-    [record] = records.read("r.jsonl").records
+def test_without_the_barrier_there_is_no_desync(measure):
+    [record] = measure("laplace2d", *SMALL)
     assert record["phases_s"]["desync"]["max"] == 0
 
 

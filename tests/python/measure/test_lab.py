@@ -23,6 +23,7 @@ from haloscope.options.hosts import options_without
 from test_launch import executable
 
 needs_namespaces = pytest.mark.skipif(bool(cluster.missing()), reason=cluster.missing() or "there are namespaces")
+COMMAND = (sys.executable, "-m", "haloscope.cli")
 SAY = """
 import json, os, socket, sys
 name = socket.gethostname()
@@ -208,16 +209,7 @@ def test_a_command_is_run_here_and_its_exit_code_is_that_of_the_cluster(tmp_path
 
 @needs_namespaces
 def test_nothing_is_left_when_the_command_is_killed(tmp_path):
-    words = [
-        sys.executable,
-        "-m",
-        "haloscope.cli",
-        "lab",
-        "--",
-        "sh",
-        "-c",
-        "echo $$ > number; hostname; exec sleep 60",
-    ]
+    words = [*COMMAND, "lab", "--", "sh", "-c", "echo $$ > number; hostname; exec sleep 60"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stdout.readline() == "node0\n"
         children = subprocess.run(
@@ -244,34 +236,13 @@ def wait_for_end(number: int) -> None:
 
 @needs_namespaces
 def test_a_run_in_a_cluster_is_right_and_its_records_say_that_the_network_is_emulated(haloscope, tmp_path):
-    words = [
-        sys.executable,
-        "-m",
-        "haloscope.cli",
-        "run",
-        "laplace2d",
-        "--lab",
-        "2",
-        "--latency",
-        "50us",
-        "--bandwidth",
-        "1Gbit",
-        "--cells",
-        "24",
-        "--launches",
-        "1",
-        "--steps",
-        "4",
-        "--repetitions",
-        "1",
-        "--depth",
-        "1,2",
-        "--strategy",
-        "ordered/p2p,direct/shared+p2p",
-        "--output",
-        "r.jsonl",
-    ]
-    done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    words = (
+        "run laplace2d --lab 2 --latency 50us --bandwidth 1Gbit --cells 24 --launches 1 --steps 4 --repetitions 1 "
+        "--depth 1,2 --strategy ordered/p2p,direct/shared+p2p --output r.jsonl"
+    )
+    done = subprocess.run(
+        [*COMMAND, *words.split()], check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert "emulated network of 2 hosts: latency 50 us, 1 Gbit/s" in done.stdout
     found = records.read(tmp_path / "r.jsonl").records

@@ -28,40 +28,15 @@ def executable(path: Path, text: str) -> Path:
     return path
 
 
-def read(file: Path) -> list[dict]:
-    found = records.read(file)
-    assert not found.bad_lines
-    return found.records
-
-
 def test_mpiexec_is_the_one_beside_the_compiler_of_the_build(monkeypatch):
     monkeypatch.delenv("HALOSCOPE_MPIEXEC", raising=False)
     beside = Path(launch.cmake_cache("MPI_CXX_COMPILER")).parent
     assert launch.mpiexec().parent == beside
 
 
-def test_the_choice_of_auto_is_in_the_record_and_depends_on_no_earlier_program(haloscope, tmp_path, monkeypatch):
+def test_the_choice_of_auto_is_in_the_record_and_depends_on_no_earlier_program(measure, tmp_path, monkeypatch):
     monkeypatch.setenv("HALOSCOPE_CACHE", str(tmp_path / "cache"))
-    done = haloscope(
-        "run",
-        "laplace2d",
-        "--cells",
-        "24",
-        "--ranks",
-        "2",
-        "--strategy",
-        "auto",
-        "--launches",
-        "1",
-        "--steps",
-        "1000",
-        "--repetitions",
-        "2",
-        "--output",
-        "r.jsonl",
-    )
-    assert done.code == 0, done.err
-    [record] = read(Path("r.jsonl"))
+    [record] = measure("laplace2d --cells 24 --ranks 2 --strategy auto --launches 1 --steps 1000 --repetitions 2")
     assert record["request"]["strategy"] == "ordered/auto"
     assert re.match(r"auto: chose \S+, \d+ trials of \(exchange and step\) p2p ", record["transport_report"])
     assert not list((tmp_path / "cache").glob("auto-*"))
@@ -183,7 +158,9 @@ def test_a_sweep_over_ranks_leaves_one_sound_record_per_configuration_and_launch
         "run", "laplace2d", *SMALL, "--ranks", "1,2", "--depth", "1,2", "--output", "r.jsonl", "--statistic", "all"
     )
     assert result.code == 0, result.err
-    found = read(Path("r.jsonl"))
+    file = records.read("r.jsonl")
+    assert not file.bad_lines
+    found = file.records
     assert len(found) == 8
     assert {(r["request"]["ranks"], r["request"]["depth"], r["launch"]["id"]) for r in found} == {
         (ranks, depth, f"launch-{k}") for ranks in (1, 2) for depth in (1, 2) for k in (1, 2)
@@ -241,34 +218,16 @@ def test_what_was_measured_as_asked_is_not_measured_again(haloscope, words):
     assert result.code == 0 and Path("r.jsonl").read_text() == before, result.err
 
 
-def test_without_resume_a_second_run_adds_launches(haloscope):
-    words = ("run", "laplace2d", *SMALL, "--output", "r.jsonl")
-    for _ in range(2):
-        assert haloscope(*words).code == 0
-    assert [r["launch"]["id"] for r in read(Path("r.jsonl"))] == [f"launch-{k}" for k in (1, 2, 3, 4)]
+def test_without_resume_a_second_run_adds_launches(measure):
+    measure("laplace2d", *SMALL)
+    found = measure("laplace2d", *SMALL)
+    assert [r["launch"]["id"] for r in found] == [f"launch-{k}" for k in (1, 2, 3, 4)]
 
 
 @pytest.mark.ids("V25")
-def test_counted_messages_and_bytes_are_the_plans(haloscope):
-    assert (
-        haloscope(
-            "run",
-            "laplace2d",
-            *SMALL,
-            "--ranks",
-            "2",
-            "--depth",
-            "2",
-            "--strategy",
-            "ordered/p2p,direct/p2p",
-            "--launches",
-            1,
-            "--output",
-            "r.jsonl",
-        ).code
-        == 0
-    )
-    for record in read(Path("r.jsonl")):
+def test_counted_messages_and_bytes_are_the_plans(measure):
+    words = ("--ranks", 2, "--depth", 2, "--strategy", "ordered/p2p,direct/p2p", "--launches", 1)
+    for record in measure("laplace2d", *SMALL, *words):
         asked = record["request"]
         choice = bridge.Choice(
             app="laplace2d", cells=tuple(asked["cells"]), ranks=2, strategy=asked["strategy"], depth=2
@@ -282,35 +241,12 @@ def test_counted_messages_and_bytes_are_the_plans(haloscope):
 
 @pytest.mark.ids("V6", "V7", "V12", "V25")
 @pytest.mark.parametrize(("exchange", "messages"), [("ordered", 4), ("direct:corners", 8)])
-def test_two_by_two_ranks_send_what_the_thesis_counts_packed_by_us_or_by_mpi(haloscope, exchange, messages):
+def test_two_by_two_ranks_send_what_the_thesis_counts_packed_by_us_or_by_mpi(measure, exchange, messages):
     height, length, depth = 10, 12, 2  # per rank
-    strategies = f"{exchange}/p2p,{exchange}/p2p:datatype"
-    assert (
-        haloscope(
-            "run",
-            "laplace2d",
-            "--cells",
-            f"{2 * length}x{2 * height}",
-            "--real",
-            "f32",
-            "-d",
-            depth,
-            "-i",
-            4,
-            "-n",
-            4,
-            "--strategy",
-            strategies,
-            "--repetitions",
-            1,
-            "--launches",
-            1,
-            "--output",
-            "r.jsonl",
-        ).code
-        == 0
+    found = measure(
+        f"laplace2d --cells {2 * length}x{2 * height} --real f32 -d {depth} -i 4 -n 4 --repetitions 1 --launches 1 "
+        f"--strategy {exchange}/p2p,{exchange}/p2p:datatype"
     )
-    found = read(Path("r.jsonl"))
     assert len(found) == 2 and len({r["verification"]["checksum"] for r in found}) == 1
     for record in found:
         counts, exchanges = record["counts"], 4 / depth
@@ -320,9 +256,8 @@ def test_two_by_two_ranks_send_what_the_thesis_counts_packed_by_us_or_by_mpi(hal
 
 
 @pytest.mark.ids("W7")
-def test_the_rate_counts_53_operations_per_point_whatever_the_kernel_does(haloscope):
-    assert haloscope("run", "advection3d", *SMALL, "--form", "*", "--launches", 1, "--output", "r.jsonl").code == 0
-    found = read(Path("r.jsonl"))
+def test_the_rate_counts_53_operations_per_point_whatever_the_kernel_does(measure):
+    found = measure("advection3d", *SMALL, "--form", "*", "--launches", 1)
     assert {r["request"]["form"] for r in found} == {"dense", "separable"}
     for record in found:
         assert record["counts"]["flops"] == 53 * 24**3 * 4
@@ -330,42 +265,17 @@ def test_the_rate_counts_53_operations_per_point_whatever_the_kernel_does(halosc
 
 
 @pytest.mark.ids("W21")
-def test_the_length_of_a_measurement_is_set_by_seconds_and_recorded_as_steps(haloscope):
-    """How many steps that takes is decided by a rule with a test of its own, in C++."""
-    assert (
-        haloscope(
-            "run",
-            "laplace2d",
-            "--cells",
-            "128",
-            "--depth",
-            3,
-            "--seconds",
-            "0.02",
-            "--repetitions",
-            3,
-            "--launches",
-            1,
-            "--output",
-            "r.jsonl",
-        ).code
-        == 0
-    )
-    [record] = read(Path("r.jsonl"))
+def test_the_length_of_a_measurement_is_set_by_seconds_and_recorded_as_steps(measure):
+    """A rule with a test of its own, in C++, decides the number of steps."""
+    [record] = measure("laplace2d --cells 128 --depth 3 --seconds 0.02 --repetitions 3 --launches 1")
     assert record["request"]["seconds"] == 0.02 and len(record["time_s"]["repetitions"]) == 3
     assert record["request"]["steps"] > 0 and record["request"]["steps"] % 3 == 0
     assert record["counts"]["exchanges"] == record["request"]["steps"] / 3
 
 
 @pytest.mark.ids("V14")
-def test_the_timers_of_a_phased_run_add_up_to_its_execution_with_the_rest_reported(haloscope):
-    assert (
-        haloscope(
-            "run", "laplace2d", "--cells", "256", "--steps", 40, "--barrier", "--launches", 1, "--output", "r.jsonl"
-        ).code
-        == 0
-    )
-    [record] = read(Path("r.jsonl"))
+def test_the_timers_of_a_phased_run_add_up_to_its_execution_with_the_rest_reported(measure):
+    [record] = measure("laplace2d --cells 256 --steps 40 --barrier --launches 1")
     parts = {name: spread["rank0"] for name, spread in record["phases_s"].items()}
     execution = record["time_s"]["step"]["mean"]
     assert {"pack", "send", "wait", "unpack", "compute", "desync", "rest"} <= set(parts)
@@ -375,35 +285,12 @@ def test_the_timers_of_a_phased_run_add_up_to_its_execution_with_the_rest_report
 
 
 @pytest.mark.ids("V14")
-@pytest.mark.parametrize("schedule", ["split", "comm-thread"])
-def test_all_timers_but_inner_fit_into_the_execution_of_an_overlapped_run(haloscope, schedule):
-    threads = 2 if schedule == "comm-thread" else 1
-    assert (
-        haloscope(
-            "run",
-            "laplace2d",
-            "--cells",
-            "512",
-            "--ranks",
-            1,
-            "--periodic",
-            "x",
-            "--process-grid",
-            "1x1",
-            "--threads",
-            threads,
-            "--schedule",
-            schedule,
-            "--steps",
-            40,
-            "--launches",
-            1,
-            "--output",
-            "r.jsonl",
-        ).code
-        == 0
+@pytest.mark.parametrize(("schedule", "threads"), [("split", 1), ("comm-thread", 2)])
+def test_all_timers_but_inner_fit_into_the_execution_of_an_overlapped_run(measure, schedule, threads):
+    [record] = measure(
+        "laplace2d --cells 512 --ranks 1 --periodic x --process-grid 1x1 --steps 40 --launches 1 "
+        f"--schedule {schedule} --threads {threads}"
     )
-    [record] = read(Path("r.jsonl"))
     parts = {name: spread["rank0"] for name, spread in record["phases_s"].items()}
     assert parts["inner"] > 0 and "compute" not in {name for name, s in parts.items() if s > 0}
     assert sum(s for name, s in parts.items() if name != "inner") <= record["time_s"]["step"]["mean"] * 1.001
@@ -413,7 +300,7 @@ def test_more_threads_than_cores_are_marked_and_not_ranked(haloscope):
     threads = launch.cores() + 1
     result = haloscope("run", "laplace2d", *SMALL, "--threads", f"1,{threads}", "--ranks", "1", "--output", "r.jsonl")
     assert result.code == 0
-    marked = {r["request"]["threads"]: r["environment"]["oversubscribed"] for r in read(Path("r.jsonl"))}
+    marked = {r["request"]["threads"]: r["environment"]["oversubscribed"] for r in records.read("r.jsonl").records}
     assert marked == {1: False, threads: True}
     assert [line.split("|")[1].strip() for line in result.out.splitlines() if "| bulk" in line] == ["1", "-"]
 

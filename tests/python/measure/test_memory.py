@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from haloscope import records
 from haloscope.bridge.choice import Choice
 from haloscope.measure import campaign, memory
 from haloscope.measure.request import Request
@@ -54,23 +53,8 @@ def test_a_grid_that_only_a_card_can_hold_is_refused_only_with_what_verifies_it(
     assert memory.refusal(verified, 10**9).endswith("or fewer, or --verify 0, which needs none")
 
 
-def test_the_ranks_hold_at_least_that(haloscope):
-    result = haloscope(
-        "run",
-        "laplace2d",
-        "--cells",
-        "64x48",
-        "--process-grid",
-        "2x1",
-        "--steps",
-        "1",
-        "--launches",
-        "1",
-        "--output",
-        "r.jsonl",
-    )
-    assert result.code == 0, result.err
-    [record] = records.read("r.jsonl").records
+def test_the_ranks_hold_at_least_that(measure):
+    [record] = measure("laplace2d --cells 64x48 --process-grid 2x1 --steps 1 --launches 1")
     assert record["counts"]["field_bytes"] >= memory.field_bytes(request().choice)
 
 

@@ -78,23 +78,8 @@ def test_by_default_23_sizes_from_1_byte_to_4_mebibytes_are_measured():
 @pytest.mark.ids("SG5")
 def test_pairs_and_emulated_nodes_are_requests_of_their_own(haloscope):
     result = haloscope(
-        "microbench",
-        "--transport",
-        "p2p",
-        "--ranks",
-        "2,4",
-        "--nodes",
-        "1,2",
-        "--bytes",
-        "8,64",
-        "--seconds",
-        "0.0005",
-        "--repetitions",
-        1,
-        "--launches",
-        1,
-        "--output",
-        "m.jsonl",
+        "microbench --transport p2p --ranks 2,4 --nodes 1,2 --bytes 8,64 --seconds 0.0005 --repetitions 1 "
+        "--launches 1 --output m.jsonl"
     )
     assert result.code == 0, result.err
     made = [c.request for c in group_curves(records.read("m.jsonl").records)]
@@ -140,27 +125,8 @@ def test_times_of_zero_do_not_satisfy_the_schema():
 @pytest.mark.ids("DB4")
 def test_every_pattern_is_measured_and_checked_and_shown(haloscope):
     result = haloscope(
-        "microbench",
-        "--pattern",
-        "*",
-        "--transport",
-        "p2p",
-        "--ranks",
-        "4",
-        "--gap",
-        "1",
-        "--threads",
-        "1,2",
-        "--bytes",
-        "4096,65536",
-        "--seconds",
-        "0.0001",
-        "--repetitions",
-        1,
-        "--launches",
-        1,
-        "--output",
-        "m.jsonl",
+        "microbench --pattern * --transport p2p --ranks 4 --gap 1 --threads 1,2 --bytes 4096,65536 "
+        "--seconds 0.0001 --repetitions 1 --launches 1 --output m.jsonl"
     )
     assert result.code == 0, result.err
     file = records.read("m.jsonl")

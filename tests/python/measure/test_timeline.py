@@ -19,26 +19,8 @@ ROUNDING_US = 0.05  # of a file's numbers
 
 def run(haloscope, *words, ranks: int = 2, strategy: str = "direct/p2p"):
     return haloscope(
-        "run",
-        "laplace2d",
-        "--cells",
-        "32x32",
-        "--process-grid",
-        f"{ranks}x1",
-        "--ranks",
-        ranks,
-        "--steps",
-        STEPS,
-        "--repetitions",
-        2,
-        "--launches",
-        1,
-        "--strategy",
-        strategy,
-        "--verify",
-        0,
-        "--output",
-        "r.jsonl",
+        f"run laplace2d --cells 32x32 --process-grid {ranks}x1 --ranks {ranks} --steps {STEPS} --repetitions 2 "
+        f"--launches 1 --strategy {strategy} --verify 0 --output r.jsonl",
         *words,
     )
 

@@ -18,26 +18,8 @@ def traced(
 ) -> tuple[list[list[dict]], bridge.Program]:
     """Trace a run on 2 ranks; return the events of each program execution of rank 0, in time order, and its program."""
     result = haloscope(
-        "run",
-        "advection3d",
-        "--cells",
-        "x".join(map(str, CELLS)),
-        "--process-grid",
-        "2x1x1",
-        "--steps",
-        6,
-        "--repetitions",
-        1,
-        "--launches",
-        1,
-        "--schedule",
-        schedule,
-        "--threads",
-        threads,
-        "--depth",
-        depth,
-        "--trace",
-        "t.json",
+        "run advection3d --cells 16x16x16 --process-grid 2x1x1 --steps 6 --repetitions 1 --launches 1 --trace t.json "
+        f"--schedule {schedule} --threads {threads} --depth {depth}",
         *words,
     )
     assert result.code == 0, result.err

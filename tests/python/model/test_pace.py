@@ -7,6 +7,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 
 from haloscope import bridge, records
 from haloscope.advice import tune, validate
-from haloscope.cli import main
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import pace as measuring
 from haloscope.measure.request import Request
@@ -149,17 +149,16 @@ def test_an_age_is_said_in_words():
 
 
 @pytest.fixture
-def advised(tmp_path, capsys):
-    """Return what `haloscope advise` says with a profile and further options."""
-    return lambda data, *more: _advised(tmp_path, capsys, data, more)
+def advised(haloscope):
+    """Return a function that returns the output of `haloscope advise` with a profile and further options."""
 
+    def advise(data, *more) -> str:
+        Path("machine.json").write_text(json.dumps(data))
+        done = haloscope("advise laplace2d --cells 256 --ranks 4 --depth 1 --profile machine.json", *more)
+        assert done.code == 0, done.err
+        return done.out
 
-def _advised(tmp_path, capsys, data, more) -> str:
-    file = tmp_path / "machine.json"
-    file.write_text(json.dumps(data))
-    words = ["advise", "laplace2d", "--cells", "256", "--ranks", "4", "--depth", "1", "--profile", str(file), *more]
-    assert main(words) == 0
-    return capsys.readouterr().out
+    return advise
 
 
 def test_advice_says_when_its_pace_is_stale(toy, advised):
@@ -203,25 +202,7 @@ def test_the_pace_is_measured_on_ranks_of_its_own():
     assert found["pace"]["ranks"] == 2 and found["pace"]["rounds"] > 0
 
 
-def test_every_record_of_a_launch_carries_its_pace(tmp_path):
-    output = tmp_path / "r.jsonl"
-    words = [
-        "run",
-        "laplace2d",
-        "--cells",
-        "64,96",
-        "--ranks",
-        "2",
-        "--seconds",
-        "0.1",
-        "--repetitions",
-        "3",
-        "--launches",
-        "1",
-        "--output",
-        str(output),
-    ]
-    assert main(words) == 0
-    found = records.read(output)
-    assert not found.bad_lines and len(found.records) == 2
-    assert all({"compute_s", "memory_s", "latency_s", "bandwidth_s"} <= set(r["pace"]) for r in found.records)
+def test_every_record_of_a_launch_carries_its_pace(measure):
+    found = measure("laplace2d --cells 64,96 --ranks 2 --seconds 0.1 --repetitions 3 --launches 1")
+    assert len(found) == 2
+    assert all({"compute_s", "memory_s", "latency_s", "bandwidth_s"} <= set(r["pace"]) for r in found)

@@ -78,22 +78,9 @@ def skampi_of(folder: Path) -> Path:
 
 
 COMMANDS = {
-    "the name of a profile": lambda f: (
-        "predict",
-        "laplace2d",
-        "--cells",
-        "64",
-        "-n",
-        "2",
-        "--profile",
-        profile_of(f, name=EVIL),
-    ),
+    "the name of a profile": lambda f: ("predict laplace2d --cells 64 -n 2 --profile", profile_of(f, name=EVIL)),
     "the version of a profile": lambda f: (
-        "predict",
-        "laplace2d",
-        "--cells",
-        "64",
-        "--profile",
+        "predict laplace2d --cells 64 --profile",
         profile_of(f, schema_version=EVIL),
     ),
     "a record": lambda f: ("validate", records_of(f), "--profile", TOY, "-o", f / "out"),
