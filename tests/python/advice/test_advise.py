@@ -13,7 +13,7 @@ from haloscope.advice import advise as model
 from haloscope.bridge import apps, capi
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.model import predict
-from toy import TOY, changed
+from toy import TOY, changed, kernel_row, make_uncertain
 
 SMALL = bridge.Choice(app="laplace2d", cells=(64, 64), ranks=4)
 
@@ -71,8 +71,7 @@ def test_intervals_decide_what_can_be_told_apart(toy):
     """
 
     def sure(data):
-        row = data["kernels"]["laplace2d/star/f64"]["4"][0]
-        row["interval"] = {"per_cell_s": [0.999 * row["per_cell_s"], 1.001 * row["per_cell_s"]]}
+        make_uncertain(kernel_row(data), "per_cell_s", 0.001)
 
     def unsure(data):
         for row in data["network"]["classes"]["socket"]["segments"]:
@@ -142,7 +141,7 @@ def uncertain(data):
     """Parameters with intervals, and a model that is 30 % off in what it says of exchanges."""
     data["discrepancy"] = {"compute": 0.05, "exchange": 0.3}
     for row in data["network"]["classes"]["socket"]["segments"]:
-        row["interval"] = {"latency_s": [0.9 * row["latency_s"], 1.1 * row["latency_s"]]}
+        make_uncertain(row, "latency_s", 0.1)
 
 
 @pytest.mark.parametrize("change", [lambda data: None, uncertain])

@@ -13,7 +13,7 @@ from haloscope import bridge
 from haloscope.errors import UnavailableError, UsageError
 from haloscope.fit import counts
 from haloscope.model import predict as model
-from toy import changed
+from toy import changed, kernel_row, make_uncertain
 
 DEFAULTS = model.RunSettings()
 
@@ -343,10 +343,8 @@ def test_many_ranks_are_few_classes(toy, ranks, grid, strategy):
 
 def uncertain(data):
     """Give the kernel's cost per cell 10 % and the latency 50 % to either side."""
-    row = data["kernels"]["laplace2d/star/f64"]["4"][0]
-    row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
-    row = data["network"]["classes"]["socket"]["segments"][0]
-    row["interval"] = {"latency_s": [0.5 * row["latency_s"], 1.5 * row["latency_s"]]}
+    make_uncertain(kernel_row(data), "per_cell_s", 0.1)
+    make_uncertain(data["network"]["classes"]["socket"]["segments"][0], "latency_s", 0.5)
 
 
 def test_the_interval_follows_from_those_of_the_parameters(toy):
