@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ from haloscope.advice import validate as model
 from haloscope.measure.request import Request
 from haloscope.model import predict, profile
 from haloscope.records.regret import mean_regret
-from toy import TOY, changed
+from test_records import measurement, spread, write
+from toy import TOY, changed, kernel_row, make_uncertain
 
 CHOICES = (
     {"strategy": "ordered/p2p"},
@@ -35,45 +35,17 @@ def record(
 ) -> dict:
     """A record of three equal repetitions, `seconds` per step; exchange: seconds in its phases, on average."""
     c = bridge.Choice("laplace2d", cells, ranks=4, **choice)
-    request = {
-        "app": "laplace2d",
-        "cells": list(cells),
-        "periodic": [True, True],
-        "ranks": 4,
-        "process_grid": [2, 2],
-        "threads": c.threads,
-        "strategy": c.strategy,
-        "schedule": c.schedule,
-        "depth": c.depth,
-        "substeps": c.substeps,
-        "steps": 10,
-        "repetitions": 3,
-        "tiles": 8,
-        "form": "star",
-        "real": "f64",
-        "timers": True,
-    }
-    phases = (
-        {}
-        if exchange is None
-        else {
-            name: dict.fromkeys(("rank0", "min", "median", "mean", "max"), part)
-            for name, part in (("pack", exchange / 4), ("wait", exchange * 3 / 4), ("compute", 1.0))
-        }
+    fields = {name: getattr(c, name) for name in ("threads", "strategy", "schedule", "depth", "substeps")}
+    fields |= {"tiles": 8, "form": "star", "real": "f64", "timers": True}
+    made = measurement(
+        Request.of(c).id, launch, [10 * seconds] * 3, cells=list(cells), ranks=4, process_grid=[2, 2], **fields
     )
-    return {
-        "schema": "haloscope.record",
-        "schema_version": 2,
-        "kind": "measurement",
-        "id": Request.of(c).id,
-        "launch": {"id": launch},
-        "request": request,
-        "phases_s": phases,
-        "verification": {"status": status},
-        "environment": {"oversubscribed": crowded, "compiler": "GNU", "mpi_library": "none", "cpu": "toy"},
-        "time_s": {"repetitions": [10 * seconds] * 3, "step": dict.fromkeys(("min", "median", "mean", "max"), seconds)},
-        "counts": {"messages": 4, "message_bytes": 64, "exchanges": 10},
-    }
+    parts = {} if exchange is None else {"pack": exchange / 4, "wait": exchange * 3 / 4, "compute": 1.0}
+    made["phases_s"] = {name: spread(part) for name, part in parts.items()}
+    made["verification"]["status"] = status
+    made["environment"] |= {"oversubscribed": crowded, "mpi_library": "none", "cpu": "toy"}
+    made["time_s"]["step"] = spread(seconds)
+    return made
 
 
 def times(toy, factors) -> list[dict]:
@@ -194,15 +166,8 @@ def test_nothing_is_dropped_silently(toy):
         assert words in text
 
 
-def uncertain(toy) -> profile.Profile:
-    data = copy.deepcopy(toy.data)
-    row = data["kernels"]["laplace2d/star/f64"]["4"][0]
-    row["interval"] = {"per_cell_s": [0.9 * row["per_cell_s"], 1.1 * row["per_cell_s"]]}
-    return profile.checked(data)
-
-
 def test_coverage_counts_measurements_inside_and_tests_the_share(toy):
-    wide = uncertain(toy)
+    wide = changed(toy, lambda data: make_uncertain(kernel_row(data), "per_cell_s", 0.1))
     inside = model.coverage(model.validate(times(toy, (1.0, 1.01, 0.99)), wide).pairs)
     assert (inside.inside, inside.count) == (3, 3) and inside.p_value > 0.05
     outside = model.coverage(model.validate(times(toy, (2.0, 3.0, 0.5)), wide).pairs)
@@ -253,14 +218,9 @@ def test_records_of_another_machine_are_warned_about(toy):
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
-def write(path: Path, found, rest="") -> Path:
-    path.write_text("".join(json.dumps(r) + "\n" for r in found) + rest)
-    return path
-
-
 def test_the_command_reports_and_draws(haloscope, tmp_path, toy):
     found = [record(t.time_s, exchange=t.exchange_s, **c) for c in CHOICES for t in [predicted(toy, **c)]]
-    file = write(tmp_path / "r.jsonl", found, rest='{"cut of')
+    file = write(tmp_path / "r.jsonl", *found, '{"cut of')
     result = haloscope("validate", file, "--profile", TOY, "-o", tmp_path / "out" / "v")
     assert result.code == 0
     assert "line 6" in result.err
@@ -282,13 +242,13 @@ def test_the_command_reports_and_draws(haloscope, tmp_path, toy):
 
 
 def test_launches_of_the_same_name_in_two_files_are_two_launches(tmp_path):
-    files = [str(write(tmp_path / f"{n}.jsonl", [record(n * 1e-3)])) for n in (1, 2)]
+    files = [str(write(tmp_path / f"{n}.jsonl", record(n * 1e-3))) for n in (1, 2)]
     [pair] = model.validate(records.read_together(files), profile.load(TOY), samples=0).pairs
     assert sorted(len(v) for v in pair.row.launches.values()) == [3, 3]
 
 
 def test_records_that_cannot_be_predicted_still_end_well(haloscope, tmp_path):
-    file = write(tmp_path / "r.jsonl", [record(1e-3, strategy="ordered/rma-pscw")])
+    file = write(tmp_path / "r.jsonl", record(1e-3, strategy="ordered/rma-pscw"))
     result = haloscope("validate", file, "--profile", TOY, "-o", "v")
     assert result.code == 0 and "## Not compared" in result.out and "rma-pscw" in result.out
     assert not Path("v.svg").exists()

@@ -4,7 +4,6 @@ them.
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -17,6 +16,7 @@ from haloscope import bridge
 from haloscope.advice import validate
 from haloscope.errors import UsageError
 from haloscope.model import held_out, predict, profile
+from test_records import write
 from test_validate import record
 from toy import TOY, changed
 
@@ -109,10 +109,8 @@ def files(tmp_path):
     (tmp_path / "machine.json").write_text(TOY.read_text())
 
     def measured(count: int):
-        toy = profile.load(TOY)
-        lines = cases(toy, np.linspace(1, 1.3, count))
-        (tmp_path / "r.jsonl").write_text("".join(json.dumps(r) + "\n" for r in lines))
-        return str(tmp_path / "machine.json"), str(tmp_path / "r.jsonl")
+        records = write(tmp_path / "r.jsonl", *cases(profile.load(TOY), np.linspace(1, 1.3, count)))
+        return tmp_path / "machine.json", records
 
     return measured
 
