@@ -82,15 +82,19 @@ def fitted(toy, found) -> dict:
     return data
 
 
+def check_predictions(data: dict, machine: profile.Profile, choices, rel: float, key: str = "time_s") -> None:
+    """Assert that a fitted profile predicts the times of a machine."""
+    made = profile.Profile(data)
+    for c in choices:
+        found, expected = (getattr(predict.predict(c, p, samples=0), key) for p in (made, machine))
+        assert found == pytest.approx(expected, rel=rel)
+
+
 def test_what_the_program_and_plain_messages_cost_in_a_step_is_found(toy, machine):
     data = fitted(toy, records(machine, bulk()))
     assert data["steps"]["per_operation_s"] == pytest.approx(STEPS["per_operation_s"], rel=0.05)
     assert data["steps"]["waiting_share"] == pytest.approx(STEPS["waiting_share"], rel=0.05)
-    made = profile.Profile(data)
-    for c in bulk():
-        assert predict.predict(c, made, samples=0).time_s == pytest.approx(
-            predict.predict(c, machine, samples=0).time_s, rel=0.03
-        )
+    check_predictions(data, machine, bulk(), rel=0.03)
     assert max(data["discrepancy"].values()) < 0.03
 
 
@@ -106,11 +110,7 @@ def test_how_long_a_slower_rank_stays_so_is_found_from_sweeps_that_last_longer(t
 def test_what_whole_steps_save_is_found_as_the_model_takes_it(toy, machine):
     """Messages under way together save a shorter flight once. Taken off once for each, this is 14 % off."""
     quicker = changed(machine, lambda d: d["transports"].update(p2p={"per_message_s": -3e-7}))
-    made = profile.Profile(fitted(toy, records(quicker, bulk())))
-    for c in bulk():
-        assert predict.predict(c, made, samples=0).exchange_s == pytest.approx(
-            predict.predict(c, quicker, samples=0).exchange_s, rel=0.08
-        )
+    check_predictions(fitted(toy, records(quicker, bulk())), quicker, bulk(), rel=0.08, key="exchange_s")
 
 
 def test_a_transport_that_puts_fields_into_shared_memory_is_compared_with_plain_messages_too(toy, machine):
@@ -171,11 +171,7 @@ def test_a_transport_whose_ranks_copy_messages_themselves_is_told_from_one_that_
     choices = [*bulk(), *bulk("persistent")]
     data = fitted(node, records(machine, choices))
     assert data["transports"]["persistent"]["copied"] == how
-    made = profile.Profile(data)
-    for c in bulk("persistent"):
-        assert predict.predict(c, made, samples=0).exchange_s == pytest.approx(
-            predict.predict(c, machine, samples=0).exchange_s, rel=0.05
-        )
+    check_predictions(data, machine, bulk("persistent"), rel=0.05, key="exchange_s")
 
 
 def test_blocks_between_the_limits_of_the_cache_wait_longer(toy, machine):
@@ -223,22 +219,14 @@ def test_core_time_that_messages_between_nodes_take_from_sweeps_is_found(toy, ma
     data = fitted(cluster, records(interrupted, [*bulk(), *bulk("persistent")]))
     for name, value in costs.items():
         assert data["transports"]["p2p"][name] == pytest.approx(value, rel=0.05)
-    made = profile.Profile(data)
-    for c in bulk():
-        assert predict.predict(c, made, samples=0).time_s == pytest.approx(
-            predict.predict(c, interrupted, samples=0).time_s, rel=0.03
-        )
+    check_predictions(data, interrupted, bulk(), rel=0.03)
 
 
 def test_a_transport_is_told_by_the_same_blocks_with_plain_messages(toy, machine):
     data = fitted(toy, records(machine, [*bulk(), *bulk("persistent")]))
     found = data["transports"]["persistent"]
     assert found["per_touched_byte_s"] == pytest.approx(SLOW["per_touched_byte_s"], rel=0.05)
-    made = profile.Profile(data)
-    for c in bulk("persistent"):
-        assert predict.predict(c, made, samples=0).time_s == pytest.approx(
-            predict.predict(c, machine, samples=0).time_s, rel=0.03
-        )
+    check_predictions(data, machine, bulk("persistent"), rel=0.03)
 
 
 def test_a_transport_like_plain_messages_has_their_cost(toy, machine):
