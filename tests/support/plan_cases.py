@@ -177,6 +177,12 @@ def mirror_edges(plan: bridge.Plan, field: dict) -> None:
                 field[c.quantity, to] = (*point, negated ^ c.negate)
 
 
+def program_of(choice: bridge.Choice, rank: int = 0) -> bridge.Program:
+    """Return the program of a rank for the first stage of a choice."""
+    plan = bridge.make_plan(bridge.make_layout(choice), rank, bridge.exchange_spec(choice))
+    return bridge.make_program(choice.schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice))
+
+
 def without_ranks(plan: bridge.Plan) -> bridge.Plan:
     """The plan with every rank number taken out."""
     messages = tuple(dataclasses.replace(m, peer=-1) for m in plan.messages)

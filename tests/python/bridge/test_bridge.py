@@ -12,6 +12,7 @@ from haloscope import bridge
 from haloscope.bridge import build, capi
 from haloscope.bridge.json_values import decoded, encoded
 from haloscope.errors import UsageError
+from plan_cases import program_of
 from toy import TOY
 
 
@@ -169,8 +170,7 @@ def test_a_step_survives_the_way_to_python_and_back():
             choice = next(choice for choice in choices if not bridge.illegal(choice))
             step = bridge.step_of(choice)
             assert decoded(bridge.Step, json.loads(encoded(step))) == step
-            plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
-            assert bridge.make_program(choice.schedule, step, plan, bridge.schedule_options(choice)).ops
+            assert program_of(choice).ops
 
 
 @pytest.mark.parametrize("stage", [-1, 1])

@@ -14,24 +14,15 @@ from haloscope.errors import UnavailableError
 from haloscope.measure import devices, lists
 from haloscope.records.rows import group_rows
 from haloscope.report import tables
+from plan_cases import program_of
 
 QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--output", "r.jsonl")
 
 
 @pytest.fixture
-def measured(haloscope):
-    """Return a function that runs `haloscope run WORDS...` on devices of the host, all well, and returns its
-    records.
-    """
-
-    def run(*words) -> list[dict]:
-        result = haloscope("run", *words, "--device", "host", *QUICK)
-        assert result.code == 0, result.err
-        file = records.read("r.jsonl")
-        assert not file.bad_lines
-        return file.records
-
-    return run
+def measured(measure):
+    """Return a function that measures `haloscope run LINE` on devices of the host and returns its records."""
+    return lambda line: measure(f"{line} --device host", *QUICK)
 
 
 def passed(found: list[dict]) -> bool:
@@ -60,16 +51,9 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
 ):
     slow_streams(5)
     schedules = ("bulk", "streams", "faces", "faces-overlap")
+    rank_counts = ",".join(map(str, ranks))
     found = measured(
-        app,
-        "--cells",
-        cells,
-        "--ranks",
-        ",".join(map(str, ranks)),
-        "--schedule",
-        ",".join(schedules),
-        "--strategy",
-        strategies,
+        f"{app} --cells {cells} --ranks {rank_counts} --schedule {','.join(schedules)} --strategy {strategies}"
     )
     assert passed(found)
     plain = bridge.Choice(app=app, cells=tuple(map(int, cells.split("x"))), device="host")
@@ -87,9 +71,7 @@ def test_every_schedule_and_strategy_gives_the_bytes_of_the_reference_under_dela
 @pytest.mark.parametrize("schedule", ["bulk", "streams", "resident"])
 def test_a_program_launched_as_a_graph_gives_the_same_bytes(measured, slow_streams, schedule):
     slow_streams(20)
-    found = measured(
-        "laplace2d", "--cells", "15x13", "--ranks", 1, "--schedule", schedule, "--depth", "1,3", "--capture", "off,on"
-    )
+    found = measured(f"laplace2d --cells 15x13 --ranks 1 --schedule {schedule} --depth 1,3 --capture off,on")
     assert passed(found)
     assert len({(r["request"]["depth"], r["verification"]["checksum"]) for r in found}) == 2
     assert sorted((r["request"]["depth"], r["request"]["capture"]) for r in found) == [
@@ -106,7 +88,7 @@ def test_a_program_launched_as_a_graph_gives_the_same_bytes(measured, slow_strea
 @pytest.mark.parametrize(("app", "cells"), [("laplace2d", "13x11"), ("advection3d", "9x8x7")])
 def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, slow_streams, app, cells):
     slow_streams(50)
-    [found] = measured(app, "--cells", cells, "--ranks", 1, "--schedule", "resident")
+    [found] = measured(f"{app} --cells {cells} --ranks 1 --schedule resident")
     assert passed([found])
     assert all(found["counts"][name] == 0 for name in ("exchanges", "messages", "copied_bytes"))
     idle = {name for name, spread in found["phases_s"].items() if spread["max"] == 0}
@@ -114,11 +96,7 @@ def test_a_resident_run_launches_a_sweep_per_step_and_nothing_else(measured, slo
     choice = bridge.Choice(
         app=app, cells=tuple(found["request"]["cells"]), schedule="resident", device="host", strategy="ordered/staged"
     )
-    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
-    assert [
-        op.kind
-        for op in bridge.make_program("resident", bridge.step_of(choice), plan, bridge.schedule_options(choice)).ops
-    ] == ["sweep"]
+    assert [op.kind for op in program_of(choice).ops] == ["sweep"]
 
 
 @pytest.mark.ids("W15")
@@ -127,12 +105,7 @@ def test_halos_cross_between_device_and_host_at_most_six_times_each_way(schedule
     choice = bridge.Choice(
         app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host", strategy="ordered/staged"
     )
-    layout = bridge.make_layout(choice)
-    plan = bridge.make_plan(layout, 0, bridge.exchange_spec(choice))
-    kinds = [
-        op.kind
-        for op in bridge.make_program(schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice)).ops
-    ]
+    kinds = [op.kind for op in program_of(choice).ops]
     assert kinds.count("d2h") == kinds.count("h2d") == 3  # both faces of a dimension at once
 
 
@@ -143,8 +116,7 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
         app="advection3d", cells=(12, 12, 12), ranks=8, schedule=schedule, device="host", strategy="direct/staged"
     )
     assert bridge.illegal(choice) == ""
-    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
-    program = bridge.make_program(schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice))
+    program = program_of(choice)
     kinds = [op.kind for op in program.ops]
     assert kinds.count("d2h") == kinds.count("h2d") == 1 and "unpack" not in kinds
     assert [s.part for s in program.sweeps].count("outer") == 3
@@ -159,19 +131,7 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
 def test_deep_halos_of_all_substeps_and_schedules_give_the_same_bytes(measured, slow_streams, app, cells):
     slow_streams(5)
     found = measured(
-        app,
-        "--cells",
-        cells,
-        "--ranks",
-        "1,2",
-        "--schedule",
-        "bulk,streams,resident",
-        "--depth",
-        3,
-        "--substeps",
-        "*",
-        "--pack",
-        "first,beside",
+        f"{app} --cells {cells} --ranks 1,2 --schedule bulk,streams,resident --depth 3 --substeps * --pack first,beside"
     )
     assert passed(found)
     good = [r["request"] for r in found if r["kind"] == "measurement"]
@@ -188,7 +148,7 @@ def test_deep_halos_of_all_substeps_and_schedules_give_the_same_bytes(measured, 
 
 @pytest.mark.ids("V24")
 def test_every_kernel_gives_the_same_bytes_in_both_precisions(measured):
-    found = measured("laplace2d", "--cells", "29x23", "--device-kernel", "naive,stream,shared", "--real", "*")
+    found = measured("laplace2d --cells 29x23 --device-kernel naive,stream,shared --real *")
     assert passed(found) and len(found) == 6
     assert {r["request"]["device_kernel"] for r in found} == {"naive", "stream", "shared"}
     assert len({(r["request"]["real"], r["verification"]["checksum"]) for r in found}) == 2
@@ -197,17 +157,7 @@ def test_every_kernel_gives_the_same_bytes_in_both_precisions(measured):
 @pytest.mark.ids("V24")
 def test_kernels_in_three_dimensions_take_blocks_of_other_shapes(measured):
     found = measured(
-        "advection3d",
-        "--cells",
-        "14x10x9",
-        "--ranks",
-        2,
-        "--form",
-        "*",
-        "--device-kernel",
-        "naive,shared",
-        "--device-block",
-        "8x4x3,32x8",
+        "advection3d --cells 14x10x9 --ranks 2 --form * --device-kernel naive,shared --device-block 8x4x3,32x8"
     )
     assert passed(found) and len(found) == 8
     assert {r["request"]["device_block"] for r in found} == {"8x4x3", "32x8"}
@@ -218,11 +168,9 @@ def test_kernels_in_three_dimensions_take_blocks_of_other_shapes(measured):
 # ---- a block of the device in a box of the CPU -----------------------------------------------------------------------
 
 
-def boxed(schedule: str, thickness: int, ranks: int = 8) -> bridge.Choice:
+def boxed(schedule: str, thickness: int) -> bridge.Choice:
     """A choice of blocks of 12^3 cells a rank."""
-    return bridge.Choice(
-        app="advection3d", cells=(24, 24, 24), ranks=ranks, schedule=schedule, device="host", walls=thickness
-    )
+    return bridge.Choice("advection3d", (24, 24, 24), ranks=8, schedule=schedule, device="host", walls=thickness)
 
 
 @pytest.mark.ids("W17", "W18")
@@ -230,17 +178,8 @@ def boxed(schedule: str, thickness: int, ranks: int = 8) -> bridge.Choice:
 def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(measured, slow_streams, app, cells):
     slow_streams(20)
     found = measured(
-        app,
-        "--cells",
-        cells,
-        "--ranks",
-        "1,2",
-        "--schedule",
-        "box,box-overlap",
-        "--walls",
-        "1,2,3",
-        "--strategy",
-        "ordered/p2p,direct/persistent",
+        f"{app} --cells {cells} --ranks 1,2 --schedule box,box-overlap --walls 1,2,3 "
+        "--strategy ordered/p2p,direct/persistent"
     )
     assert passed(found) and len(found) == 2 * 2 * 3 * 2
     assert {r["request"]["walls"] for r in found} == {1, 2, 3}
@@ -252,9 +191,7 @@ def test_a_block_in_a_box_of_any_thickness_gives_the_same_bytes_under_delays(mea
 @pytest.mark.parametrize("schedule", ["box", "box-overlap"])
 @pytest.mark.parametrize("thickness", [1, 2, 3])
 def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickness):
-    choice = boxed(schedule, thickness)
-    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
-    program = bridge.make_program(schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice))
+    program = program_of(boxed(schedule, thickness))
     on_cpu = [op.lane in ("main", "comm") for op in program.ops]
     swept = {
         cpu: sum(
@@ -270,9 +207,7 @@ def test_the_cpu_computes_the_cells_of_the_walls_and_no_others(schedule, thickne
 
 @pytest.mark.ids("W18")
 def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
-    choice = boxed("box-overlap", 1)
-    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
-    ops = bridge.make_program("box-overlap", bridge.step_of(choice), plan, bridge.schedule_options(choice)).ops
+    ops = program_of(boxed("box-overlap", 1)).ops
     todo = [i for i, op in enumerate(ops) if op.kind == "sweep" and op.lane != "main"]
     assert {ops[i].lane for i in todo} == {"sweep_stream", "halo_stream"}
     needed: set[int] = set()
@@ -336,7 +271,7 @@ def test_a_grid_too_large_for_the_device_is_refused_with_both_numbers_and_the_re
 
 
 def test_a_record_says_which_device_and_how_long_its_parts_took(measured):
-    [found] = measured("laplace2d", "--cells", "32", "--ranks", 2, "--schedule", "streams", "--barrier")
+    [found] = measured("laplace2d --cells 32 --ranks 2 --schedule streams --barrier")
     assert found["request"]["device"] == "host" and found["request"]["strategy"] == "ordered/staged"
     assert found["request"]["device_kernel"] == "stream" and found["request"]["pack"] == "first"
     assert found["environment"]["device"]["multiprocessors"] >= 1 and "walls" not in found["request"]

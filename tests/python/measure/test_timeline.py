@@ -10,6 +10,7 @@ import pytest
 
 from haloscope import bridge, records
 from haloscope.report import timeline
+from plan_cases import program_of
 from test_records import measurement
 
 DELAY_S = 0.02
@@ -127,10 +128,8 @@ def test_the_trace_has_one_named_process_per_rank_with_operations_steps_and_mpi_
     assert sorted(names) == [0, 1, 2] and all(name.startswith(f"rank {pid} on ") for pid, name in names.items())
     assert all("clock" in e["args"]["labels"] for e in events if e["name"] == "process_labels")
     choice = bridge.Choice(app="laplace2d", cells=(32, 32), ranks=3, process_grid="3x1", strategy="direct/p2p")
-    layout = bridge.make_layout(choice)
     for rank in names:
-        plan = bridge.make_plan(layout, rank, bridge.exchange_spec(choice))
-        program = bridge.make_program("bulk", bridge.step_of(choice), plan, bridge.schedule_options(choice))
+        program = program_of(choice, rank)
         mine = [e for e in events if e["ph"] == "X" and e["pid"] == rank]
         operations = [e for e in mine if "op" in e["args"]]
         steps = sorted({e["args"]["step"] for e in operations})

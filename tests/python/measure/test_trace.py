@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from haloscope import bridge
+from plan_cases import program_of
 from test_timeline import clock_tolerance_us
 
 CELLS = (16, 16, 16)
@@ -30,10 +31,7 @@ def traced(
     for event in sorted(events, key=lambda e: e["ts"]):
         executions.setdefault(event["args"]["step"], []).append(event)
     choice = bridge.Choice(cells=CELLS, ranks=2, process_grid="2x1x1", schedule=schedule, threads=threads, depth=depth)
-    plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
-    return list(executions.values()), bridge.make_program(
-        schedule, bridge.step_of(choice), plan, bridge.schedule_options(choice)
-    )
+    return list(executions.values()), program_of(choice)
 
 
 def part(event: dict, program: bridge.Program) -> str:
