@@ -9,7 +9,6 @@ import json
 import numpy as np
 import pytest
 
-from haloscope import cli
 from haloscope.errors import UsageError
 from haloscope.fit import external_fit as fits
 from haloscope.fit import external_judge, external_table, ghexbench
@@ -256,56 +255,39 @@ def test_conditions_choose_rows_and_misspellings_are_told(made):
 # ---- the command ----
 
 
-def run(capsys, *arguments: object) -> tuple[int, str, str]:
-    code = cli.main(["validate", *map(str, arguments)])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_one_file_is_fitted_and_the_rest_of_another_predicted(made, tmp_path, capsys):
+def test_one_file_is_fitted_and_the_rest_of_another_predicted(made, tmp_path, haloscope):
     lines = made.read_text().splitlines()
     part = tmp_path / "part.csv"
     part.write_text("\n".join([lines[0], *(line for line in lines[1:] if line.startswith("1x1x1"))]) + "\n")
-    code, out, _ = run(
-        capsys,
-        "--external",
-        part,
-        "--holdout",
-        "halo=2",
-        "--json",
-        "--profiles",
-        tmp_path / "fitted",
-        "-o",
-        tmp_path / "told",
-    )
-    assert code == 0
-    told = json.loads(out)
+    done = haloscope("validate --holdout halo=2 --json --profiles fitted -o told --external", part)
+    assert done.code == 0
+    told = json.loads(done.out)
     assert len(told["exchanges"]) == 24
     assert {e["halo"] for e in told["exchanges"]} == {"2"}
     assert told["errors"][0]["median"] < 0.1
     assert told["regret"]["mean"] >= 1
-    assert (
-        (tmp_path / "told.md")
-        .read_text()
-        .startswith("<!-- Written by haloscope validate -->\n\n# Predicted against measured")
-    )
+    head = "<!-- Written by haloscope validate -->\n\n# Predicted against measured"
+    assert (tmp_path / "told.md").read_text().startswith(head)
     [path] = tmp_path.glob("fitted-*.json")
     assert profiles.load(path).data["memory"]["cache_bytes"] > 0
-    code, out, _ = run(capsys, "--external", made, "--fit", part)
-    assert code == 0
-    assert "48 others are predicted" in out
-    assert "nothing" not in out.partition("## Not predicted")[0]
+    done = haloscope("validate", "--external", made, "--fit", part)
+    assert done.code == 0
+    assert "48 others are predicted" in done.out
+    assert "nothing" not in done.out.partition("## Not predicted")[0]
 
 
-def test_options_that_do_not_go_together_are_refused_before_anything_is_read(capsys):
-    for arguments, complaint in (
-        (("--external", "x.csv", "--profile", "toy"), "leave out RECORDS, --profile"),
-        (("--external", "x.csv", "--fit", "y.csv", "--fit-on", "nodes=1"), "give one of them"),
-        (("--external", "x.csv", "--cross", "node"), "did you mean nodes"),
-        (("--fit", "x.csv", "records.jsonl", "--profile", "toy"), "--fit belongs to --external"),
-        (("records.jsonl",), "--profile"),
-        ((), "give record files, or --external FILE"),
-    ):
-        code, _, err = run(capsys, *arguments)
-        assert code == 2
-        assert complaint in err
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("--external x.csv --profile toy", "leave out RECORDS, --profile"),
+        ("--external x.csv --fit y.csv --fit-on nodes=1", "give one of them"),
+        ("--external x.csv --cross node", "did you mean nodes"),
+        ("--fit x.csv records.jsonl --profile toy", "--fit belongs to --external"),
+        ("records.jsonl", "--profile"),
+        ("", "give record files, or --external FILE"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_before_anything_is_read(haloscope, words, complaint):
+    done = haloscope(f"validate {words}")
+    assert done.code == 2
+    assert complaint in done.err
