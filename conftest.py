@@ -5,8 +5,6 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
-import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -271,11 +269,10 @@ def toy():
 def prefix(tmp_path_factory) -> Path:
     """Return an installed tree made from the build under test, which is all that another project knows."""
     from haloscope.bridge import build
+    from programs import run
 
     place = tmp_path_factory.mktemp("prefix")
-    tools = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
-    words = [shutil.which("cmake", path=tools) or "cmake", "--install", build.library().parent, "--prefix", place]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    run("cmake", "--install", build.library().parent, "--prefix", place)
     return place
 
 

@@ -11,7 +11,7 @@ import pytest
 from bench import __main__ as bench
 from haloscope import errors
 from haloscope.records.rows import Row
-from test_launch import executable
+from programs import executable
 
 
 def case(**changes) -> dict:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from haloscope import records
 from haloscope.bridge import build
 from haloscope.measure import answers, launch
 from paths import ROOT
+from programs import executable, run
 
 sys.path.insert(0, str(ROOT / "bench"))  # where gpu.py finds its parts too
 
@@ -202,22 +204,22 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def has_left_a_process(results: Path) -> bool:
-    mark = f"{gpu_run.MARK}={results}".encode()
-    return any(mark in read_or_nothing(file) for file in Path("/proc").glob("[0-9]*/environ"))
+def is_running(mark: str) -> bool:
+    """Whether a process has `NAME=VALUE` in its environment."""
+    return any(mark.encode() in read_or_nothing(file) for file in Path("/proc").glob("[0-9]*/environ"))
 
 
 def test_a_run_that_is_asked_to_end_leaves_no_process_behind(tmp_path):
     code = kill_when(command("--output", tmp_path), tmp_path / "kernels.jsonl", 3, signal.SIGTERM)
     assert code == 143
-    assert not has_left_a_process(tmp_path)
+    assert not is_running(f"{gpu_run.MARK}={tmp_path}")
 
 
 def test_a_run_that_is_asked_to_end_while_a_process_starts_ends_it(tmp_path):
     python, *words = command("--output", tmp_path)
     done = ended([python, "-c", ENDED_AT_A_START, *words])
     assert done.returncode == 143, done.stderr
-    assert not has_left_a_process(tmp_path)
+    assert not is_running(f"{gpu_run.MARK}={tmp_path}")
 
 
 def read_or_nothing(path: Path) -> bytes:
@@ -258,8 +260,7 @@ def test_what_others_say_between_lines_of_json_is_left_out():
 )
 def test_only_an_older_driver_makes_it_build_again(driver, said, builds, tmp_path, monkeypatch):
     for program in ["nvcc"] + ["nvidia-smi"] * driver:
-        (tmp_path / program).write_text("#!/bin/sh\n")
-        (tmp_path / program).chmod(0o755)
+        executable(tmp_path / program, "")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert gpu_build.is_too_old(said) == builds
 
@@ -268,8 +269,7 @@ def test_a_program_is_ended_with_all_that_it_started(tmp_path):
     begin = time.monotonic()
     ended = gpu_run.run(["sh", "-c", "setsid sleep 1000 & sleep 1000 & echo started; wait"], 0.3, {}, tmp_path)
     assert ended.code is None and "started" in ended.reason() and time.monotonic() - begin < 20
-    mark = f"{gpu_run.MARK}={tmp_path}".encode()
-    assert not [f for f in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(f)]
+    assert not is_running(f"{gpu_run.MARK}={tmp_path}")
 
 
 def test_a_refusal_is_not_a_wrong_result():
@@ -302,12 +302,7 @@ def tools(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
-    def make(name: str, script: str) -> Path:
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
-        return folder / name
-
-    return make
+    return lambda name, script: executable(folder / name, script)
 
 
 def share_device(kernels: str | Path, folder: Path) -> gpu_ranks.SharedDevice:
@@ -345,8 +340,7 @@ def test_a_daemon_that_hangs_or_fails_costs_its_patience_only_and_leaves_nothing
     assert bool(shared.environment) == ("setsid" in starts)
     shared.end()
     assert "MPS: " in (tmp_path / "log").read_text()
-    mark = f"CUDA_MPS_PIPE_DIRECTORY={seen.read_text().strip()}".encode()
-    assert not [f for f in Path("/proc").glob("[0-9]*/environ") if mark in read_or_nothing(f)]
+    assert not is_running(f"CUDA_MPS_PIPE_DIRECTORY={seen.read_text().strip()}")
     control.write_text("#!/nowhere\n")
     assert not share_device("/bin/true", tmp_path).environment
 
@@ -392,13 +386,18 @@ def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, sa
     assert ("faults of memory" in found.get("error", "")) == (code in (77, 79))
 
 
+@contextlib.contextmanager
+def session_in(folder: Path) -> Iterator[gpu.Session]:
+    """A session on a card, with its results in a folder."""
+    asked = argparse.Namespace(device="cuda", small=False, retry=False)
+    with contextlib.ExitStack() as stack:
+        yield gpu.Session(asked, folder, gpu_run.Log(folder / "log"), gpu_run.Deadline(100), stack)
+
+
 @pytest.mark.parametrize(("code", "outcome"), [(0, "good"), (3, "refused"), (1, "failed"), (139, "failed")])
 def test_tests_that_were_carried_along_run_once(code, outcome, tools, tmp_path):
     test = tools("test_device", f"echo ran >> {tmp_path}/ran; exit {code}")
-    asked = argparse.Namespace(device="cuda", small=False, retry=False)
-    log, deadline = gpu_run.Log(tmp_path / "log"), gpu_run.Deadline(100)
-    with contextlib.ExitStack() as stack:
-        session = gpu.Session(asked, tmp_path, log, deadline, stack)
+    with session_in(tmp_path) as session:
         session.programs = gpu_ranks.Programs(Path("/bin/true"), None, "mpiexec", tests=test)
         session.tests()
         session.tests()
@@ -408,9 +407,7 @@ def test_tests_that_were_carried_along_run_once(code, outcome, tools, tmp_path):
 
 def test_the_state_of_the_card_is_kept_for_each_stage(tools, tmp_path):
     tools("nvidia-smi", f"echo '{', '.join(str(n) for n in range(len(gpu.CARD)))}'")
-    asked = argparse.Namespace(device="cuda", small=False, retry=False)
-    with contextlib.ExitStack() as stack:
-        session = gpu.Session(asked, tmp_path, gpu_run.Log(tmp_path / "log"), gpu_run.Deadline(100), stack)
+    with session_in(tmp_path) as session:
         session.look_at_the_card("smoke")
     (line,) = lines_of(tmp_path, "checks")
     assert line["case"] == "card before smoke" and line["state"]["driver_version"] == "1"
@@ -518,10 +515,8 @@ def test_every_request_is_possible_and_has_an_id_of_its_own(ranks):
         lines = [gpu_cases.line(request, ranks, "host") for request in requests]
         assert len({line["id"] for line in lines}) == len({json.dumps(line["request"]) for line in lines}) == len(lines)
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        done = subprocess.run(
-            [build.rank_program(), "--check", "-"], input=text, capture_output=True, text=True, check=True
-        )
-        assert [json.loads(answer) for answer in done.stdout.splitlines()] == [""] * len(lines)
+        found = run(build.rank_program(), "--check", "-", input=text).splitlines()
+        assert [json.loads(answer) for answer in found] == [""] * len(lines)
 
 
 # ---- its kernels -----------------------------------------------------------------------------------------------------

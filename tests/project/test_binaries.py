@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -14,6 +13,7 @@ import elf
 from haloscope.bridge import build
 from haloscope.measure import launch
 from paths import ROOT
+from programs import run
 
 BUILD = build.library().parent
 WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]
@@ -50,9 +50,8 @@ def test_run_paths_of_what_is_installed_have_no_empty_relative_or_writable_entry
 
 def test_a_library_in_the_current_folder_is_not_loaded(tmp_path):
     """With the name of one that programs need, and nothing in it."""
-    subprocess.run(["g++", "-shared", "-x", "c++", "/dev/null", "-o", tmp_path / "libgomp.so.1"], check=True)
-    done = subprocess.run([build.rank_program(), "--help"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run("g++", "-shared", "-x", "c++", "/dev/null", "-o", tmp_path / "libgomp.so.1")
+    run(build.rank_program(), "--help", cwd=tmp_path)
 
 
 def test_what_is_installed_names_no_folder_of_the_build(prefix):
@@ -68,10 +67,7 @@ def test_what_is_installed_names_no_folder_of_the_build(prefix):
 def built_by(*targets: str) -> set[str]:
     """Return the names of all files that Ninja makes or reads for some targets."""
     ninja = Path(sys.executable).parent / "ninja"  # set-up's: ninja 1.11 leaves out what other rules make
-    said = subprocess.run(
-        [ninja, "-C", BUILD, "-t", "inputs", *targets], check=True, capture_output=True, text=True
-    ).stdout
-    return {Path(line).name for line in said.splitlines()}
+    return {Path(line).name for line in run(ninja, "-C", BUILD, "-t", "inputs", *targets).splitlines()}
 
 
 @pytest.mark.skipif(not (BUILD / "build.ninja").exists(), reason="not a build by Ninja")
@@ -80,8 +76,7 @@ def test_all_that_is_installed_is_built_by_make_demo_and_of_a_wheel_by_its_targe
     target = re.search(r"^programs:.*\n.*--target (\S+) --", makefile, re.MULTILINE)[1]
     assert {path.name for path in binaries(prefix)} <= built_by(target)
     for component in WHEEL["install"]["components"]:
-        words = ["--install", BUILD, "--prefix", tmp_path, "--component", component]
-        subprocess.run([Path(sys.executable).parent / "cmake", *words], check=True, stdout=subprocess.DEVNULL)
+        run("cmake", "--install", BUILD, "--prefix", tmp_path, "--component", component)
     found = {path.name for path in binaries(tmp_path)}
     assert {"haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so", "libhaloscope_exchange.so"} <= found
     assert found <= built_by(*WHEEL["build"]["targets"])
@@ -106,11 +101,8 @@ def test_licences_of_what_is_compiled_in_are_installed(prefix):
 @pytest.mark.parametrize("name", ["haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so"])
 def test_what_is_not_timed_is_hardened(prefix, name):
     (file,) = [path for path in elf.files_of(prefix) if path.name == name]
-    said = subprocess.run(["readelf", "-dlW", file], check=True, capture_output=True, text=True).stdout
+    said = run("readelf", "-dlW", file)
     assert "GNU_RELRO" in said and re.search(r"BIND_NOW|FLAGS_1.*NOW", said)
     assert not re.search(r"GNU_STACK.*RWE", said)
     if name == "libhaloscope_bridge.so" and BUILD.name == "release":
-        symbols = subprocess.run(
-            ["readelf", "--dyn-syms", "-W", file], check=True, capture_output=True, text=True
-        ).stdout
-        assert "__stack_chk_fail" in symbols
+        assert "__stack_chk_fail" in run("readelf", "--dyn-syms", "-W", file)

@@ -13,6 +13,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import cards
 
+from test_bench_gpu import sweep_line
+
 PAGES = ("README.md", "docs/understand/measured/gpu.md", "studies/coverage.md")
 
 
@@ -23,20 +25,8 @@ def device(name: str, imitated: bool = False) -> dict:
 
 def kernel(share: float) -> dict:
     """A sweep that takes 1/share of its copy's time."""
-    return {
-        "figure": "gpu-sweep",
-        "case": "sweep",
-        "app": "laplace2d",
-        "form": "star",
-        "real": "f32",
-        "variant": "stream",
-        "levels": 1,
-        "block": [128, 1, 128],
-        "seconds": [1.0],
-        "copy_seconds": [share],
-        "gb_per_s": 4000 * share,
-        "copy_gb_per_s": 4000.0,
-    }
+    rates = {"gb_per_s": 4000 * share, "copy_gb_per_s": 4000.0}
+    return sweep_line("laplace2d", "star", share) | {"case": "sweep", "block": [128, 1, 128]} | rates
 
 
 def checked(schedule: str, status: str = "passed") -> dict:

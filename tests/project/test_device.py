@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -15,11 +14,11 @@ import pytest
 
 import cuda_code
 from paths import ROOT
+from programs import TOOLS, ended
 
 SOURCES = ROOT / "src" / "library" / "haloscope" / "device"
 VENV = ROOT / ".venv" / "bin"
 BUILD = Path(os.environ["HALOSCOPE_BUILD"])
-TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])  # where set-up puts what the system does not have
 CUDA_ARCHITECTURES = (pytest.param("sm_80", marks=pytest.mark.long), "sm_90")
 HIP_ARCHITECTURE = "gfx90a"
 # Of each variant, by forms and types: two of two forms and one of two more.
@@ -77,9 +76,7 @@ def nvcc() -> str:
 
 def run(*words) -> str:
     """Run a compiler or CMake, which must succeed; everything it said."""
-    done = subprocess.run(
-        list(map(str, words)), cwd=ROOT, env={**os.environ, "PATH": TOOLS}, capture_output=True, text=True, check=False
-    )
+    done = ended(*words, cwd=ROOT)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     return done.stdout + done.stderr
 
@@ -182,30 +179,11 @@ def test_a_kernel_that_got_worse_is_told_from_one_that_did_not():
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
-    flags = [
-        "-std=c++20",
-        "-O3",
-        "-ffp-contract=off",
-        "-Iinclude",
-        "-Isrc/library",
-        "-Isrc/lab",
-        "-Istudies",
-        "-Wall",
-        "-Werror",
-        "-Rpass-analysis=kernel-resource-usage",
-    ]
+    flags = ["-std=c++20", "-O3", "-ffp-contract=off", "-Wall", "-Werror", "-Rpass-analysis=kernel-resource-usage"]
+    flags += [f"-I{folder}" for folder in ("include", "src/library", "src/lab", "studies")]
     hipcc = compiler("hipcc", "install package hipcc (Debian)")
-    said = run(
-        hipcc,
-        f"--offload-arch={HIP_ARCHITECTURE}",
-        *flags,
-        "-x",
-        "hip",
-        "-c",
-        BUILD / "hip_code" / "hip.hip",
-        "-o",
-        tmp_path / "hip.o",
-    )
+    files = ("-x", "hip", "-c", BUILD / "hip_code" / "hip.hip", "-o", tmp_path / "hip.o")
+    said = run(hipcc, f"--offload-arch={HIP_ARCHITECTURE}", *flags, *files)
     compiled = re.findall(r"remark: Function Name: (\w+)", said)
     assert variants(compiled) == SWEEPS
     # Scalar registers may be spilled: to vector registers, not to memory. Threads of passes keep what they need of

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,19 +15,11 @@ import pytest
 import haloscope as package
 from haloscope import records
 from paths import ROOT
+from programs import run
 from toy import TOY
 
-TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
-ENVIRONMENT = {**os.environ, "PATH": TOOLS}
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
 SMALL = ("--cells", "48x40", "--steps", "6", "--repetitions", "2", "--launches", "1")
-
-
-def run(*words, code: int = 0, **more) -> str:
-    command = [shutil.which(str(words[0]), path=TOOLS) or str(words[0]), *map(str, words[1:])]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, **more)
-    assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done.stdout if code == 0 else done.stderr
 
 
 @dataclass
@@ -227,5 +217,5 @@ def test_what_its_schema_forbids_is_refused_before_anything_starts(gray_scott):
     assert "parameter feed = 'nan' is not possible" in said
     said = gray_scott.haloscope("run", *SMALL, "--set", "fed=0.1", code=2)
     assert "did you mean feed" in said
-    said = run(*HALOSCOPE, "run", "gray-scot", "--program", gray_scott.program, *SMALL, code=2)
-    assert "did you mean gray-scott?" in said
+    refusal = run(*HALOSCOPE, "run", "gray-scot", "--program", gray_scott.program, *SMALL, code=2)
+    assert "did you mean gray-scott?" in refusal

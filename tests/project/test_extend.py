@@ -20,6 +20,7 @@ import pytest
 from haloscope.bridge import build
 from haloscope.measure import launch
 from paths import ROOT
+from programs import run
 from toy import TOY
 
 PAGES = ROOT / "docs" / "extend"
@@ -67,15 +68,7 @@ def apply(page: str, tree: Path) -> None:
 
 def haloscope_of(*folders: Path, words: tuple, code: int = 0) -> str:
     """Run the command with the packages of some folders; return its output, or its error where it ends with a code."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", COMMAND, ":".join(map(str, folders)), *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
+    return run(sys.executable, "-P", "-c", COMMAND, ":".join(map(str, folders)), *words, code=code, timeout=120)
 
 
 def install(page: str, folder: Path, name: str) -> None:
@@ -146,16 +139,13 @@ def test_the_sources_that_a_page_changes_compile(page, tmp_path):
     for path in compiled:
         folders = ("include", "src/library", "src/model", generated)
         words = ["-std=c++20", "-fsyntax-only", "-Wall", "-Werror", *(f"-I{folder}" for folder in folders), path]
-        done = subprocess.run(["g++", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        run("g++", *words, cwd=tmp_path)
 
 
 def test_the_kind_of_request_of_the_page_compiles(tmp_path):
     program = tmp_path / "barriers.cpp"
     program.write_text(new_files("request-kind.md")[program.name])
-    words = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", program]
-    done = subprocess.run(["mpicxx", *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run("mpicxx", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", program)
 
 
 def shown(page: str) -> list[str]:
@@ -202,8 +192,8 @@ BINDING = ROOT / "examples" / "binding"
 
 def started(ranks: int, *words) -> str:
     """Run a Python program on some ranks; return its output."""
-    command = [*launch.launcher_words(launch.mpiexec(), ranks, 1), *build.python("-m", "mpi4py"), *map(str, words)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    start = launch.launcher_words(launch.mpiexec(), ranks, 1)
+    return run(*start, *build.python("-m", "mpi4py"), *words, timeout=60)
 
 
 def test_the_binding_of_the_page_prints_the_digits_of_the_other_languages():
@@ -231,7 +221,4 @@ def test_the_structs_of_the_binding_lie_as_in_c(tmp_path, monkeypatch):
             lines.append(f'_Static_assert(offsetof({name}, {member}) == {offset}, "{name}.{member}");')
     (tmp_path / "layout.c").write_text("\n".join(lines))
     folders = (ROOT / "include", build.rank_program().parent / "generated")
-    mpicc = shutil.which("mpicc") or str(Path(sys.executable).with_name("mpicc"))
-    words = [mpicc, "-fsyntax-only", *(f"-I{folder}" for folder in folders), tmp_path / "layout.c"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run("mpicc", "-fsyntax-only", *(f"-I{folder}" for folder in folders), tmp_path / "layout.c")

@@ -16,19 +16,11 @@ import pytest
 from haloscope.bridge import build
 from long_run import LONG
 from paths import CONSUMER, ROOT
+from programs import ended, run
 
 HEAT = ROOT / "examples" / "heat"
-TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
+needs_fortran = pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
 PLANNED = f"6 messages, {8 * 2 * (32 * 32 + 34 * 32 + 34 * 34)} bytes"  # blocks of 32 cubed, a halo of one layer
-ENVIRONMENT = {**os.environ, "PATH": TOOLS}
-
-
-def run(*words, **more) -> str:
-    """Run a command to its end; its output is the message when it fails."""
-    command = [shutil.which(str(words[0]), path=TOOLS) or words[0], *words[1:]]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, **more)
-    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +38,41 @@ def test_another_project_plans_without_mpi(consumer):
     assert "libmpi" not in libraries
 
 
-def test_another_project_exchanges_halos(consumer):
-    lines = run("mpiexec", "-n", "2", consumer / "example", timeout=60).splitlines()
-    assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+def check_program(program: Path, ranks: int, *words) -> None:
+    """Run a program on some ranks, each of which must find all right."""
+    lines = run("mpiexec", "-n", ranks, program, *words, timeout=60).splitlines()
+    assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
 
 
-def test_another_project_exchanges_halos_through_the_c_interface(consumer):
+THREADS = pytest.param(("threads",), marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize(
+    ("program", "rank_counts"),
+    [
+        ("example", (2,)),
+        ("exchange_c", (3,)),
+        ("exchange_f", (1, 2, 3)),  # arrays of any bounds, types and widths
+        ("wrong_arrays_f", (1, 2, 3)),  # pairs of types of equal size; no memory; what one rank passes fails on all
+        ("copies_f", (1, 2, 3)),  # each copy rebinds arrays of all; what one has freed is refused in all calls
+        # -fdefault-integer-8 and -fdefault-real-8, plain and strict; numbers and types that do not fit are refused
+        *((f"default_kinds_f{kinds}", (1, 2, 3)) for kinds in ("", "_i8", "_r8", "_i8r8")),
+    ],
+)
+def test_another_project_exchanges_halos_in_every_language(consumer, program, rank_counts):
     """A wrong request is a status and a text; the program goes on."""
-    lines = run("mpiexec", "-n", "3", consumer / "exchange_c", timeout=60).splitlines()
-    assert sorted(lines) == [f"rank {rank}: right" for rank in range(3)]
+    if "_f" in program and not shutil.which("gfortran"):
+        pytest.skip("no Fortran compiler")
+    for ranks in rank_counts:
+        check_program(consumer / program, ranks)
+
+
+@pytest.mark.parametrize("words", [(), THREADS], ids=["one thread", "threads"])
+@pytest.mark.parametrize("program", ["misuse_c", pytest.param("misuse_f", marks=needs_fortran)])
+def test_misuse_in_c_and_fortran_is_refused_by_name(consumer, program, words):
+    """Arrays that share memory, communicators of graphs and of two groups, a second thread, calls after MPI's end."""
+    for ranks in (1, 2, 3):
+        check_program(consumer / program, ranks, *words)
 
 
 @pytest.mark.skipif(not shutil.which("pkg-config"), reason="no pkg-config")
@@ -62,64 +80,30 @@ def test_pkg_config_says_how_to_compile_a_program_in_c(prefix, tmp_path):
     (description,) = prefix.rglob("haloscope.pc")
     words = run("env", f"PKG_CONFIG_PATH={description.parent}", "pkg-config", "--cflags", "--libs", "haloscope").split()
     run("mpicc", "-std=c99", CONSUMER / "exchange.c", *words, "-o", tmp_path / "exchange")
-    lines = run("mpiexec", "-n", "2", tmp_path / "exchange", timeout=60).splitlines()
-    assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+    check_program(tmp_path / "exchange", 2)
 
 
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
-def test_another_project_exchanges_halos_through_the_fortran_module(consumer):
-    """Arrays of any bounds, types and widths; a wrong request is a status and a text."""
-    for ranks in (1, 2, 3):
-        lines = run("mpiexec", "-n", str(ranks), consumer / "exchange_f", timeout=60).splitlines()
-        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
-
-
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
-def test_arrays_of_fortran_that_cannot_be_exchanged_are_refused_by_name(consumer):
-    """Every pair of types that have as many bytes; arrays without memory; what one rank passes fails on all."""
-    for ranks in (1, 2, 3):
-        lines = run("mpiexec", "-n", str(ranks), consumer / "wrong_arrays_f", timeout=60).splitlines()
-        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
-
-
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
-def test_copies_of_grids_and_exchanges_of_fortran_are_the_same_ones(consumer):
-    """Each rebinds arrays of all; what was freed by one is a status and a text in every call, on all ranks."""
-    for ranks in (1, 2, 3):
-        lines = run("mpiexec", "-n", str(ranks), consumer / "copies_f", timeout=60).splitlines()
-        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
-
-
-@pytest.mark.parametrize(
-    "threads", [[], pytest.param(["threads"], marks=pytest.mark.long)], ids=["one thread", "threads"]
-)
-@pytest.mark.parametrize("language", ["c", "f"])
-def test_misuse_in_c_and_fortran_is_refused_by_name(consumer, language, threads):
-    """Arrays that share memory, communicators of graphs and of two groups, a second thread, calls after MPI's end."""
-    if language == "f" and not shutil.which("gfortran"):
-        pytest.skip("no Fortran compiler")
-    for ranks in (1, 2, 3):
-        lines = run("mpiexec", "-n", str(ranks), consumer / f"misuse_{language}", *threads, timeout=60).splitlines()
-        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
-
-
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@needs_fortran
 @pytest.mark.parametrize("call", ["free", "progress", "report", "open", "grid", "create"])
-def test_a_failure_that_a_fortran_program_does_not_ask_for_ends_it(consumer, call):
-    command = [shutil.which("mpiexec", path=TOOLS), "-n", "2", consumer / "copies_f", call]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
+def test_a_failure_that_a_fortran_program_does_not_handle_ends_it(consumer, call):
+    assert "was freed before" in error_of("mpiexec", "-n", 2, consumer / "copies_f", call)
+
+
+def error_of(*words) -> str:
+    """Return the error of a command that must fail."""
+    done = ended(*words, timeout=60)
     assert done.returncode != 0
-    assert "was freed before" in done.stderr
+    return done.stderr
 
 
 def compile_fortran(prefix: Path, place: Path, source: str) -> subprocess.CompletedProcess[str]:
     """Have the compiler look at a source that uses the installed module."""
     (place / "source.f90").write_text(source)
     words = ["gfortran", "-fsyntax-only", "-Wall", "-Wextra", f"-I{prefix / 'include' / 'haloscope' / 'fortran'}"]
-    return subprocess.run([*words, "source.f90"], cwd=place, capture_output=True, text=True, check=False)
+    return ended(*words, "source.f90", cwd=place)
 
 
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@needs_fortran
 @pytest.mark.parametrize("procedure", ["add", "add_slot", "rebind"])
 def test_the_compiler_takes_only_arrays_of_fortran_that_can_be_written_to(prefix, tmp_path, procedure):
     """Expressions, results, constants, intent(in), sections by a vector: each bad line by itself must not compile."""
@@ -134,18 +118,7 @@ def test_the_compiler_takes_only_arrays_of_fortran_that_can_be_written_to(prefix
         assert f"{line}\n" in done.stderr and "INTENT" in done.stderr, done.stderr
 
 
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
-@pytest.mark.parametrize("kinds", ["", "_i8", "_r8", "_i8r8"])
-def test_one_fortran_module_serves_codes_of_any_default_kinds(consumer, kinds):
-    """-fdefault-integer-8 and -fdefault-real-8, as plain as strict; numbers and types that do not fit are refused by
-    name.
-    """
-    for ranks in (1, 2, 3):
-        lines = run("mpiexec", "-n", str(ranks), consumer / f"default_kinds_f{kinds}", timeout=60).splitlines()
-        assert sorted(line.strip() for line in lines) == [f"rank {rank}: right" for rank in range(ranks)]
-
-
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@needs_fortran
 @pytest.mark.parametrize("kinds", ["", "_i8"])
 @pytest.mark.parametrize(
     ("mistake", "text"),
@@ -155,10 +128,7 @@ def test_one_fortran_module_serves_codes_of_any_default_kinds(consumer, kinds):
     ],
 )
 def test_results_without_a_fitting_place_end_a_fortran_program(consumer, kinds, mistake, text):
-    command = [shutil.which("mpiexec", path=TOOLS), "-n", "2", consumer / f"default_kinds_f{kinds}", mistake]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode != 0
-    assert text in done.stderr
+    assert text in error_of("mpiexec", "-n", 2, consumer / f"default_kinds_f{kinds}", mistake)
 
 
 def optional_numbers(module: str, procedure: str) -> list[str]:
@@ -181,7 +151,7 @@ def test_codes_of_any_default_kinds_pass_every_argument_of_the_fortran_module():
             assert any(re.search(rf"\b{argument}=", call) for call in calls), (name, argument)
 
 
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@needs_fortran
 @pytest.mark.parametrize(
     ("ranks", "kinds"),
     [
@@ -199,7 +169,7 @@ def test_random_sections_of_fortran_get_right_halos_and_nothing_else_changes(con
 
 
 def heat(*words) -> str:
-    return run("mpiexec", "-n", *map(str, words), timeout=60)
+    return run("mpiexec", "-n", *words, timeout=60)
 
 
 def test_heat_is_the_same_in_every_language_and_on_any_number_of_ranks(prefix, tmp_path):
@@ -248,7 +218,7 @@ end module
 """
 
 
-@pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")
+@needs_fortran
 def test_the_example_in_fortran_compiles_beside_a_module_of_mpi(prefix, tmp_path):
     """One with the names that the example uses: the MPI at hand may have none. With real ones:
     test_fortran_modules.py.
@@ -267,9 +237,8 @@ def test_python_works_on_an_installed_tree(prefix):
         "from haloscope import bridge; from haloscope.bridge import build; "
         "print(build.library(), build.header('bridge.h'), len(bridge.strategy_names()))"
     )
-    environment = {**ENVIRONMENT, "HALOSCOPE_BUILD": str(prefix)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    library, header, count = done.stdout.split()
+    environment = os.environ | {"HALOSCOPE_BUILD": str(prefix)}
+    library, header, count = run(sys.executable, "-c", code, env=environment).split()
     assert library.startswith(str(prefix))
     assert header.startswith(str(prefix))
     assert int(count) > 1
@@ -367,16 +336,16 @@ def test_a_project_before_cplusplus_20_gets_one_clear_line(prefix, tmp_path):
         source.write_text(f'#include "haloscope/{header.name}"\n')
         for standard in ("c++14", "c++17"):
             words = ["g++", f"-std={standard}", "-fsyntax-only", *header_words(prefix), source]
-            said = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False).stderr
-            errors = [line for line in said.splitlines() if "error:" in line]
-            assert "C++20" in errors[0] and "haloscope/exchange.h" in errors[0], said
+            text = ended(*words).stderr
+            errors = [line for line in text.splitlines() if "error:" in line]
+            assert "C++20" in errors[0] and "haloscope/exchange.h" in errors[0], text
             assert [line for line in errors[1:] if "nothing more is compiled" not in line] == []
 
 
 LANGUAGES = [
     "C",
     "CXX",
-    pytest.param("Fortran", marks=pytest.mark.skipif(not shutil.which("gfortran"), reason="no Fortran compiler")),
+    pytest.param("Fortran", marks=needs_fortran),
 ]
 
 
@@ -392,8 +361,7 @@ def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, langu
     if language == "Fortran":
         assert run(tmp_path / "alone").startswith("2 MPI is not running")
     else:
-        lines = run("mpiexec", "-n", "2", tmp_path / "alone", timeout=60).splitlines()
-        assert sorted(lines) == ["rank 0: right", "rank 1: right"]
+        check_program(tmp_path / "alone", 2)
 
 
 @pytest.mark.parametrize(
@@ -405,21 +373,10 @@ def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, langu
     ],
 )
 def test_a_component_that_is_not_there_says_why(prefix, tmp_path, language, components, why):
-    options = [f"-DLANGUAGE={language}", f"-DCOMPONENTS={components}", "-DPython3_EXECUTABLE=/bin/false"]
-    words = [
-        "cmake",
-        "-S",
-        CONSUMER / "alone",
-        "-B",
-        tmp_path,
-        "-G",
-        "Ninja",
-        f"-DCMAKE_PREFIX_PATH={prefix}",
-        *options,
-    ]
-    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    assert why in " ".join(done.stderr.split())
+    options = (f"-DLANGUAGE={language}", f"-DCOMPONENTS={components}", f"-DCMAKE_PREFIX_PATH={prefix}")
+    python = "-DPython3_EXECUTABLE=/bin/false"
+    error = error_of("cmake", "-S", CONSUMER / "alone", "-B", tmp_path, "-G", "Ninja", *options, python)
+    assert why in " ".join(error.split())
 
 
 def test_the_component_for_python_is_found_where_the_package_is(prefix, tmp_path):

@@ -10,7 +10,6 @@ import importlib.util
 import itertools
 import os
 import re
-import subprocess
 import sys
 import sysconfig
 import tomllib
@@ -20,6 +19,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from paths import ROOT
+from programs import ended, executable
 
 RECIPE = ROOT / "packaging" / "spack" / "spack_repo" / "haloscope" / "packages" / "haloscope" / "package.py"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -188,13 +188,7 @@ def test_the_recipe_needs_what_the_python_package_needs(recipe):
 
 def run(*words, **environment) -> str:
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        list(map(str, words)),
-        env={**os.environ, "PATH": tools, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(*words, env={**os.environ, "PATH": tools, **environment})
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr
 
@@ -298,8 +292,7 @@ def test_pip_takes_the_mpi_of_the_machine_or_the_wheel_of_mpich_where_there_is_n
         assert mpi_wheel.dynamic_metadata(settings, {}) == {"dependencies": expected}
 
     require(["mpich==1"])
-    (tmp_path / "bin" / "mpicxx").write_text("#!/bin/sh\n")
-    (tmp_path / "bin" / "mpicxx").chmod(0o755)
+    executable(tmp_path / "bin" / "mpicxx", "")
     if not site:  # what pip has installed for the build
         (tmp_path / "lib" / "python3.12" / "site-packages" / "mpich-1.dist-info").mkdir(parents=True)
     require(wheel)

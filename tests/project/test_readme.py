@@ -1,17 +1,12 @@
 """What the README shows is what happens: its example compiles and conserves what it averages."""
 
-import os
 import re
-import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 from haloscope.bridge import build
 from haloscope.measure import launch
 from paths import ROOT
-
-TOOLS = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
+from programs import run
 
 PROGRAM = """#include <cmath>
 #include <cstdio>
@@ -42,29 +37,13 @@ def test_example_compiles_and_its_halos_are_right(tmp_path):
     (example,) = blocks("cpp")
     assert len(example.splitlines()) <= 12
     (tmp_path / "example.cpp").write_text(PROGRAM % example)
-    libraries = build.rank_program().parent
-    subprocess.run(
-        [
-            shutil.which("mpicxx", path=TOOLS),
-            "-std=c++20",
-            "-O1",
-            "-fopenmp",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            f"-I{ROOT / 'include'}",
-            f"-I{libraries / 'generated'}",
-            tmp_path / "example.cpp",
-            libraries / "libhaloscope.a",
-            libraries / "libhaloscope_core.a",
-            "-o",
-            tmp_path / "example",
-        ],
-        check=True,
-    )
+    built = build.rank_program().parent
+    flags = ("-std=c++20", "-O1", "-fopenmp", "-Wall", "-Wextra", "-Werror")
+    folders = (f"-I{ROOT / 'include'}", f"-I{built / 'generated'}")
+    libraries = (built / "libhaloscope.a", built / "libhaloscope_core.a")
+    run("mpicxx", *flags, *folders, tmp_path / "example.cpp", *libraries, "-o", tmp_path / "example")
     words = [*launch.launcher_words(launch.mpiexec(), 2, 1), tmp_path / "example"]
-    out = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
-    assert out.strip() == "sum 2.000000000000 moved 1"
+    assert run(*words, timeout=60).strip() == "sum 2.000000000000 moved 1"
 
 
 def test_python_example_fills_halos(tmp_path):
@@ -73,4 +52,4 @@ def test_python_example_fills_halos(tmp_path):
     program = tmp_path / "example.py"
     program.write_text(f"import haloscope\nfrom mpi4py import MPI\n\n{example}\nassert (u == 1).all()\n")
     words = [*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable, "-m", "mpi4py", program]
-    subprocess.run(words, check=True, timeout=60)
+    run(*words, timeout=60)

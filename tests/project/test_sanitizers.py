@@ -14,9 +14,9 @@ from bench import gpu_cases
 from haloscope.measure import launch
 from long_run import LONG
 from paths import ROOT
+from programs import TOOLS, ended
 
 VENV = ROOT / ".venv" / "bin"
-TOOLS = os.pathsep.join([os.environ["PATH"], str(VENV)])
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -27,13 +27,8 @@ NO_HOOKS = {"UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_TLS": "^cma"}
 
 def expect_race(program: list, name: str, **environment: str) -> None:
     """Run a test that races on purpose, which ThreadSanitizer must report."""
-    done = subprocess.run(
-        [*program, f"--gtest_filter={name}"],
-        env={**os.environ, **environment, "HALOSCOPE_RUN_THE_RACE": "1"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    variables = os.environ | environment | {"HALOSCOPE_RUN_THE_RACE": "1"}
+    done = ended(*program, f"--gtest_filter={name}", env=variables)
     assert "data race" in done.stderr, f"ThreadSanitizer did not see {name}, a race put in on purpose"
 
 
@@ -53,14 +48,8 @@ def build(preset: str, *targets: str) -> Path:
 
 def run(command: list, **environment: str) -> str:
     """Run a test program; its output, which must not hold a sanitizer's report."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        env={**os.environ, "PATH": TOOLS, "HALOSCOPE_LONG": "0", **environment},  # samples: all takes hours
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=3000,
-    )
+    variables = os.environ | {"PATH": TOOLS, "HALOSCOPE_LONG": "0"} | environment  # samples: all takes hours
+    done = ended(*command, env=variables, timeout=3000)
     output = done.stdout + done.stderr
     assert "Sanitizer" not in output and "runtime error" not in output, output[-4000:]
     assert done.returncode == 0, output[-4000:]

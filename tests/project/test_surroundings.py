@@ -16,8 +16,8 @@ import pytest
 
 from haloscope.measure import launch
 from paths import CONSUMER, RANK_PROGRAMS, ROOT
+from programs import ended, run
 from test_exchange import on_ranks
-from test_install import run
 from toy import TOY
 
 HALOSCOPE = (sys.executable, "-m", "haloscope.cli")
@@ -41,16 +41,7 @@ UNKNOWN_USER = ("unshare", "-U", "--map-user=12345", "--map-group=12345")
 def run_bare(folder: Path, *words, **variables: str) -> str:
     """Run a command in a folder with hardly a variable and no standard input; it must complain of nothing."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | {"LC_ALL": "C"} | variables
-    done = subprocess.run(
-        list(map(str, words)),
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ended(*words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, timeout=120)
     said = (done.stdout + done.stderr).lower()
     assert done.returncode == 0, said
     assert not [word for word in ("traceback", "permission denied", "read-only") if word in said], said
@@ -177,14 +168,7 @@ def settings(variables: dict[str, str]) -> list[str]:
 def test_a_fraction_of_a_second_is_one_in_a_locale_with_a_decimal_comma(comma):
     start = (*launch.launcher_words(launch.mpiexec(), 2, 1), sys.executable)
     words = [*start, RANK_PROGRAMS / "late.py", "ordered/p2p", "sleep"]
-    done = subprocess.run(
-        list(map(str, words)),
-        env=os.environ | comma | {"HALOSCOPE_PATIENCE": "0.5"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ended(*words, env=os.environ | comma | {"HALOSCOPE_PATIENCE": "0.5"}, timeout=120)
     assert done.stdout.count("right") == 2, done.stderr
     assert "not a number" not in done.stderr
     assert "rank 1 has not answered in exchange 3 of heat" in done.stderr

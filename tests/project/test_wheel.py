@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import elf
+import programs as programs_of_tests
 from haloscope.measure import launch
 from paths import CONSUMER, RANK_PROGRAMS, ROOT
 
@@ -37,16 +38,7 @@ def plain_environment(*folders: Path) -> dict[str, str]:
 
 
 def run(*words, cwd: Path, environment: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        list(map(str, words)),
-        cwd=cwd,
-        env=environment or plain_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{words}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
-    return done.stdout
+    return programs_of_tests.run(*words, cwd=cwd, env=environment or plain_environment())
 
 
 def interpreter(version: str) -> str:
@@ -173,9 +165,8 @@ def test_another_project_finds_an_installed_wheel_by_cmake_and_pkg_config(progra
 
 def test_a_project_in_cplusplus_learns_where_its_library_is(programs, tmp_path):
     options = [f"-DCMAKE_PREFIX_PATH={package_of(programs)}", "-DLANGUAGE=CXX", "-DCOMPONENTS=CXX", "-G", "Ninja"]
-    words = ["cmake", "-S", CONSUMER / "alone", "-B", tmp_path, *options]
     tools = plain_environment(programs, Path(sys.executable).parent)
-    done = subprocess.run(words, env=tools, capture_output=True, text=True, check=False)
+    done = programs_of_tests.ended("cmake", "-S", CONSUMER / "alone", "-B", tmp_path, *options, env=tools)
     assert "wheels have no C++ library" in " ".join(done.stderr.split())
 
 
@@ -241,9 +232,7 @@ def test_a_wheel_for_mpich_beside_an_mpi4py_on_open_mpi_names_both(programs, ope
     code = "from mpi4py import MPI; import haloscope; haloscope.Grid(MPI.COMM_WORLD, (8, 8))"
     environment = openmpi.environment.copy()
     environment.pop("HALOSCOPE_BUILD", None)
-    done = subprocess.run(
-        [programs / "python", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    done = programs_of_tests.ended(programs / "python", "-c", code, cwd=tmp_path, env=environment)
     last = done.stderr.strip().splitlines()[-1]
     assert re.search(r"mpi4py .* runs on Open MPI 4\.1\.\d, but this Haloscope was built for MPICH", last), done.stderr
     assert "HALOSCOPE_MPI_ABI" in last

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+from programs import run
 
 
 def files_of(folder: Path) -> Iterator[Path]:
@@ -19,8 +20,7 @@ def files_of(folder: Path) -> Iterator[Path]:
 
 def run_path(file: Path) -> list[str]:
     """Return the entries of a binary's run path."""
-    said = subprocess.run(["readelf", "-dW", file], check=True, capture_output=True, text=True).stdout
-    found = re.search(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", said)
+    found = re.search(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", run("readelf", "-dW", file))
     return found[1].split(":") if found else []
 
 

@@ -23,6 +23,7 @@ from haloscope.measure.request import SETTINGS, Request, name_of, words_of
 from haloscope.options.kinds import GROUPS
 from haloscope.options.request import space_of, values_of
 from paths import ROOT
+from programs import ended, run
 
 MEASURE = ROOT / "src" / "lab" / "haloscope" / "rank" / "measure" / "measure.def"
 TEXTS = {"isa": ("avx2", "baseline"), "device_kernel": ("naive", "shared"), "device": ("host", "cuda")}
@@ -83,6 +84,17 @@ def choices(draw) -> bridge.Choice:
     return bridge.Choice(app=app.name, cells=cells, **changes, set=draw(parameters(app)))
 
 
+def asked_of(*words, stdin=subprocess.DEVNULL) -> subprocess.CompletedProcess:
+    """What the program answers within a bounded address space, so that an endless file cannot fill the machine's
+    memory.
+    """
+
+    def bounded():
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    return ended(build.rank_program(), *words, stdin=stdin, timeout=100, preexec_fn=bounded)
+
+
 # ---- one table of fields ---------------------------------------------------------------------------------------------
 
 
@@ -127,21 +139,13 @@ def test_a_request_has_the_fields_and_defaults_of_the_rank_program():
     ],
 )
 def test_the_rank_program_refuses_values_that_its_records_could_not_hold(option, value):
-    done = subprocess.run(
-        [build.rank_program(), option, value, "laplace2d", "--cells", "8x8"],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = asked_of(option, value, "laplace2d", "--cells", "8x8")
     assert done.returncode == 2 and option in done.stderr and not done.stdout
 
 
 def test_a_field_that_nobody_has_is_refused_by_the_rank_program_with_the_nearest_one():
     asked = {"kind": "measurement", "id": "a", "request": {"app": "laplace2d", "cells": [8, 8], "dept": 2}}
-    done = subprocess.run(
-        [build.rank_program(), "--request", json.dumps(asked)], check=False, capture_output=True, text=True
-    )
+    done = asked_of("--request", json.dumps(asked))
     assert done.returncode == 2, done.stdout + done.stderr
     assert "unknown field of a choice 'dept'; did you mean depth" in done.stdout + done.stderr
 
@@ -254,30 +258,8 @@ def test_values_of_parameters_are_words_as_a_command_line_writes_them(value, tex
     ],
 )
 def test_a_program_says_of_a_whole_request_whether_it_can_run(request_json, said):
-    asked = json.dumps({"request": request_json})
-    command = [build.rank_program(), "--check", "-"]
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
-    answer = json.loads(done.stdout)
+    answer = json.loads(run(build.rank_program(), "--check", "-", input=json.dumps({"request": request_json})))
     assert said in answer and (answer == "") == (said == "")
-
-
-def asked_of(*words, stdin=subprocess.DEVNULL) -> subprocess.CompletedProcess:
-    """What the program answers within a bounded address space, so that an endless file cannot fill the machine's
-    memory.
-    """
-
-    def bounded():
-        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-
-    return subprocess.run(
-        [build.rank_program(), *map(str, words)],
-        stdin=stdin,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        preexec_fn=bounded,
-    )
 
 
 @pytest.mark.parametrize("option", ["--requests", "--check"])

@@ -12,27 +12,24 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
-import psutil
 import pytest
 
 from haloscope import patience
 from haloscope.records import differences
 from haloscope.records.differences import Tolerance, compare_arrays, find_cuts
 from paths import RANK_PROGRAMS, ROOT
+from programs import executable, has_ended
 
 STENCIL = RANK_PROGRAMS / "stencil.py"
-ALONE = '#!/bin/sh\n[ "$1" = --version ] && exit\nshift 2\nexec "$@"\n'  # an mpiexec that starts the program once
+ALONE = '[ "$1" = --version ] && exit\nshift 2\nexec "$@"'  # an mpiexec that starts the program once
 
 
 @pytest.fixture
 def check(haloscope, tmp_path):
     """Return a function that runs `haloscope check WORDS...` with an mpiexec that starts one process."""
-    alone = tmp_path / "mpiexec"
-    alone.write_text(ALONE)
-    alone.chmod(0o755)
+    alone = executable(tmp_path / "mpiexec", ALONE)
     return lambda *words: haloscope("check", "--mpiexec", alone, *words)
 
 
@@ -77,10 +74,7 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(haloscope, check
     assert result.code == 1
     assert "2 ranks: not done after 0.2 s, so it was ended" in result.out
     started = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    deadline = time.monotonic() + 5  # they are killed; the system may take a moment to forget them
-    while any(map(is_alive, started)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    left = [pid for pid in started if is_alive(pid)]
+    left = [pid for pid in started if not has_ended(pid, 5)]
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left and len(started) == 3 * (2 if ranks == 1 else 3)
@@ -119,13 +113,6 @@ def test_no_run_of_a_users_program_is_ended_by_default(check, monkeypatch):
     )
     assert check("-n", "1,2", *shell("echo 1")).code == 0
     assert limits == [math.inf, math.inf]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 # ---- what is printed -------------------------------------------------------------------------------------------------

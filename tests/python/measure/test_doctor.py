@@ -26,7 +26,7 @@ from haloscope.measure.doctor import (
     runs,
 )
 from paths import ROOT
-from test_launch import executable
+from programs import executable
 
 PAGE = ROOT / "docs" / "use" / "doctor.md"
 FOREIGN = (

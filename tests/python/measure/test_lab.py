@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from haloscope.errors import UnavailableError, UsageError
 from haloscope.measure import cluster, hosts, launch
 from haloscope.model import link
 from haloscope.options.hosts import options_without
-from test_launch import executable
+from programs import executable, has_ended, run
 
 needs_namespaces = pytest.mark.skipif(bool(cluster.missing()), reason=cluster.missing() or "there are namespaces")
 COMMAND = (sys.executable, "-m", "haloscope.cli")
@@ -163,8 +162,8 @@ def test_more_ranks_than_hosts_come_in_blocks(monkeypatch):
         for name, value in made.environment().items():
             monkeypatch.setenv(name, value)
         words = [*launch.launcher_words(launch.mpiexec(), 5, 1), "sh", "-c", "echo $PMI_RANK $(hostname)"]
-        done = subprocess.run(made.command(words), check=True, capture_output=True, text=True, timeout=60)
-    assert sorted(done.stdout.split("\n"))[1:] == ["0 node0", "1 node0", "2 node1", "3 node1", "4 node2"]
+        output = run(*made.command(words), timeout=60)
+    assert sorted(output.split("\n"))[1:] == ["0 node0", "1 node0", "2 node1", "3 node1", "4 node2"]
 
 
 def round_trip(size: int, given: link.Link) -> float:
@@ -183,11 +182,9 @@ def round_trip(size: int, given: link.Link) -> float:
             made.command([sys.executable, "-c", server], host=1), stdout=subprocess.PIPE, text=True
         )
         assert other.stdout.readline() == "up\n"
-        done = subprocess.run(
-            made.command([sys.executable, "-c", client]), check=True, capture_output=True, text=True, timeout=60
-        )
+        seconds = run(*made.command([sys.executable, "-c", client]), timeout=60)
         other.wait(timeout=10)
-    return float(done.stdout)
+    return float(seconds)
 
 
 @needs_namespaces
@@ -212,26 +209,12 @@ def test_nothing_is_left_when_the_command_is_killed(tmp_path):
     words = [*COMMAND, "lab", "--", "sh", "-c", "echo $$ > number; hostname; exec sleep 60"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stdout.readline() == "node0\n"
-        children = subprocess.run(
-            ["ps", "-o", "pid=", "--ppid", str(process.pid)], check=True, capture_output=True, text=True
-        )
+        children = run("ps", "-o", "pid=", "--ppid", process.pid)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        for number in {(tmp_path / "number").read_text(), *children.stdout.split()}:
-            wait_for_end(int(number))
+        for number in {(tmp_path / "number").read_text(), *children.split()}:
+            assert has_ended(int(number), 10), number
     assert str(process.pid) in {path.name.split("-")[3] for path in scratch.sweep(scratch.LAB)}
-
-
-def wait_for_end(number: int) -> None:
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except OSError:
-            return
-        if state == "Z":
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"process {number} is still there")
 
 
 @needs_namespaces
@@ -240,11 +223,8 @@ def test_a_run_in_a_cluster_is_right_and_its_records_say_that_the_network_is_emu
         "run laplace2d --lab 2 --latency 50us --bandwidth 1Gbit --cells 24 --launches 1 --steps 4 --repetitions 1 "
         "--depth 1,2 --strategy ordered/p2p,direct/shared+p2p --output r.jsonl"
     )
-    done = subprocess.run(
-        [*COMMAND, *words.split()], check=False, capture_output=True, text=True, cwd=tmp_path, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert "emulated network of 2 hosts: latency 50 us, 1 Gbit/s" in done.stdout
+    output = run(*COMMAND, *words.split(), cwd=tmp_path, timeout=120)
+    assert "emulated network of 2 hosts: latency 50 us, 1 Gbit/s" in output
     found = records.read(tmp_path / "r.jsonl").records
     assert len(found) == 4
     for record in found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -17,15 +16,10 @@ from haloscope import bridge, records
 from haloscope.errors import UnavailableError
 from haloscope.measure import campaign, launch
 from haloscope.measure.request import Request
+from programs import executable
 from test_records import measurement, write
 
 SMALL = ("--cells", "24", "--launches", "2", "--steps", "4", "--repetitions", "2")
-
-
-def executable(path: Path, text: str) -> Path:
-    path.write_text("#!/bin/sh\n" + text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
 
 
 def test_mpiexec_is_the_one_beside_the_compiler_of_the_build(monkeypatch):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ from haloscope import bridge, records
 from haloscope.bridge import build
 from haloscope.errors import UnavailableError
 from haloscope.measure import answers, launch, probes
-from test_launch import SMALL, executable
+from programs import executable, run
+from test_launch import SMALL
 
 FORMS = ("blocking", "nonblocking", "persistent")
 
@@ -149,15 +149,7 @@ def test_the_probe_of_huge_pages_finds_none_in_a_process_that_may_have_none():
     def forbid():
         ctypes.CDLL(None).prctl(disable_thp, 1, 0, 0, 0)
 
-    said = subprocess.run(
-        [build.rank_program(), "--probe", "huge-pages"],
-        check=True,
-        capture_output=True,
-        text=True,
-        preexec_fn=forbid,
-        timeout=60,
-    ).stdout
-    found = json.loads(said)
+    found = json.loads(run(build.rank_program(), "--probe", "huge-pages", preexec_fn=forbid, timeout=60))
     assert not found["ok"] and found["reason"].startswith("0 of 64 MiB")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from haloscope.errors import HaloscopeError, UsageError
 from haloscope.measure import slurm, space
+from programs import ended, executable
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -64,8 +65,7 @@ def test_written_scripts_are_valid_shell_and_repeat_each_run_with_its_own_launch
     for script in ("golden-2x4.sbatch", "submit.sh"):
         assert subprocess.run(["bash", "-n", tmp_path / script], check=False).returncode == 0
     said = tmp_path / "said"
-    (tmp_path / "srun").write_text(f'#!/bin/sh\necho "$@" >> {said}\n')
-    (tmp_path / "srun").chmod(0o755)
+    executable(tmp_path / "srun", f'echo "$@" >> {said}')
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HALOSCOPE_RANK": "/opt/haloscope-rank"}
     subprocess.run(["bash", "golden-2x4.sbatch"], cwd=tmp_path, env=environment, check=True)
     lines = said.read_text().splitlines()
@@ -77,9 +77,7 @@ def test_written_scripts_are_valid_shell_and_repeat_each_run_with_its_own_launch
 def test_without_the_program_s_path_a_job_ends_with_what_to_set(tmp_path):
     slurm.write([job()], tmp_path)
     environment = {k: v for k, v in os.environ.items() if k != "HALOSCOPE_RANK"}
-    result = subprocess.run(
-        ["bash", "golden-2x4.sbatch"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    result = ended("bash", "golden-2x4.sbatch", cwd=tmp_path, env=environment)
     assert result.returncode != 0 and "HALOSCOPE_RANK" in result.stderr
 
 

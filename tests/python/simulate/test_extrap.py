@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from haloscope.cli import main
 from paths import ROOT
+from programs import ended, run
 from toy import TOY
 
 pytestmark = pytest.mark.long
@@ -45,23 +45,14 @@ def read():
     stamp = FOLDER / f".has-{PACKAGES[0]}"
     if not stamp.exists():
         words = ["-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--upgrade"]
-        done = subprocess.run(
-            [sys.executable, *words, "--target", str(FOLDER), *PACKAGES], check=False, capture_output=True, text=True
-        )
+        done = ended(sys.executable, *words, "--target", FOLDER, *PACKAGES)
         if done.returncode:
             pytest.skip(f"Extra-P is not to be had here: {(done.stderr.strip().splitlines() or ['nothing'])[-1]}")
         stamp.touch()
 
     def read_file(file: Path) -> dict:
-        done = subprocess.run(
-            [sys.executable, "-c", READER, str(file)],
-            check=False,
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(FOLDER)},
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
-        return json.loads(done.stdout.splitlines()[-1])
+        output = run(sys.executable, "-c", READER, file, env=os.environ | {"PYTHONPATH": str(FOLDER)})
+        return json.loads(output.splitlines()[-1])
 
     return read_file
 
