@@ -221,6 +221,7 @@ def of_file(name: str) -> Callable[[Random], None]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "file.json"
             file.write_bytes(make(random))
+            file.chmod(0o600)
             read(file)
 
     return fuzz

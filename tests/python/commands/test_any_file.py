@@ -4,12 +4,10 @@ program.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import io
 import json
 import lzma
-import re
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -38,9 +36,9 @@ from test_external import COLUMNS, ROW
 from test_files import FOUND
 from test_importers import OUTPUTS
 from test_records import measurement
+from test_terminal import STEERS
 from toy import TOY
 
-STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 GRID = ("laplace2d", "--cells", "64", "-n", "2")
 PRICED = ("--profile", TOY)
 CSV = "\n".join(
@@ -152,16 +150,13 @@ def test_any_file_gets_an_answer(name, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_files_that_are_changed_are_good_before(name, tmp_path, monkeypatch, capsys):
-    class Unchanged(Random):
-        """Chance that changes nothing."""
-
     make, words = COMMANDS[name]
     monkeypatch.chdir(tmp_path)
     for function in ("changed", "damaged"):
         for module in ("mutate", __name__):
             monkeypatch.setattr(f"{module}.{function}", lambda random, value: value, raising=False)
     file = tmp_path / "file.json"
-    file.write_bytes(make(Unchanged(1)))
+    file.write_bytes(make(Random(1)))
     capsys.readouterr()
     code = cli.main([str(word) for word in words(file)])
     said = capsys.readouterr()
@@ -248,14 +243,3 @@ READERS: dict[str, tuple[Callable[[Random], bytes], Callable[[Path], object]]] =
     ),
     "cache": (lambda random: document_of(random, FOUND), lambda f: files.kept(f, probes._is_whole)),
 } | guest_cases("FILES_OF_READERS")
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_any_file_is_read_or_refused_in_words(name, tmp_path):
-    make, read = READERS[name]
-    for seed in range(100 if not LONG else 5000):
-        file = tmp_path / "file.json"
-        file.write_bytes(make(Random(seed)))
-        file.chmod(0o600)
-        with contextlib.suppress(HaloscopeError):
-            read(file)

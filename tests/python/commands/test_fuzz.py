@@ -6,7 +6,6 @@ The long form takes HALOSCOPE_FUZZ_S seconds in all (an hour by default), on a b
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 
@@ -15,7 +14,9 @@ import pytest
 import fuzz
 import other_mpi
 import test_sanitizers as sanitizers
+from long_run import LONG
 from paths import ROOT
+from programs import ended, run
 
 SECONDS = float(os.environ.get("HALOSCOPE_FUZZ_S", "3600"))
 BATCH = 200
@@ -27,10 +28,7 @@ def sanitized() -> dict[str, str]:
     """Variables of a child that uses the library with sanitizers, whose interceptors ask for the C++ library's
     functions.
     """
-    runtimes = [
-        subprocess.run(["c++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
-        for name in ("libasan.so", "libstdc++.so.6")
-    ]
+    runtimes = [run("c++", f"-print-file-name={name}").strip() for name in ("libasan.so", "libstdc++.so.6")]
     return os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path),
         "HALOSCOPE_BUILD": str(sanitizers.build("asan", *PARTS)),
@@ -42,14 +40,7 @@ def sanitized() -> dict[str, str]:
 
 def feed(target: str, seed: int, count: int, variables: dict[str, str]) -> int:
     """Run a child over some seeds and return how many documents it took."""
-    done = subprocess.run(
-        [sys.executable, fuzz.__file__, target, str(seed), str(count)],
-        env=variables,
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = ended(sys.executable, fuzz.__file__, target, seed, count, env=variables, cwd=ROOT)
     last = (done.stdout.split() or ["none"])[-1]
     assert done.returncode == 0, f"fuzz.py {target} {last} 1: ended with {done.returncode}\n{done.stderr[-3000:]}"
     return int(last)
@@ -57,7 +48,8 @@ def feed(target: str, seed: int, count: int, variables: dict[str, str]) -> int:
 
 @pytest.mark.parametrize("target", fuzz.TARGETS)
 def test_some_wrong_documents_are_answered(target, capfd):
-    assert fuzz.main(target, 1, 25) == 0
+    files = target in fuzz.READERS
+    assert fuzz.main(target, 0, (5000 if LONG else 100) if files else 25) == 0
 
 
 @pytest.mark.long
