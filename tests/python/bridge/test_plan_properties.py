@@ -171,8 +171,4 @@ def test_bytes_follow_the_closed_formula_of_the_2017_study(case, h, fields):
 def test_every_cell_has_one_owner(case):
     layout = case.layout
     owned = [cell for rank in range(layout.size) for cell in layout.owned(rank).cells()]
-    assert sorted(owned) == sorted(bridge.Box((0, 0, 0), _three(case.cells)).cells())
-
-
-def _three(cells):
-    return (*cells, 1, 1)[:3]
+    assert sorted(owned) == sorted(bridge.Box((0, 0, 0), (*case.cells, 1, 1)[:3]).cells())

@@ -21,7 +21,7 @@ from test_terminal import STEERS
 from toy import TOY
 
 EVIL = "\x1b[2J\u202e\ud800<b>&$\\frac{$" + "M" * 100_000
-PLAIN = {"schedule": "bulk", "strategy": "ordered/p2p", "depth": 1}
+PLAIN = {"schedule": "bulk", "strategy": "ordered/p2p", "depth": 1}  # without which a figure has no base
 OWN_TEXTS = ("validate", "map")  # commands whose figures have no text of a record
 LONG_LINE = terminal.MOST_SHOWN + 100  # characters: a text of others, cut, after words of our own
 
@@ -56,11 +56,6 @@ def rewritten(value: object, places: set[tuple], path: tuple = ()) -> object:
     return EVIL + value if isinstance(value, str) and path in places else value  # ids stay different
 
 
-def is_plain(record: dict) -> bool:
-    """Whether others are compared with this configuration, without which there is no figure."""
-    return PLAIN.items() <= record["request"].items()
-
-
 def free_texts(found: list[dict]) -> list[set[tuple]]:
     """The paths of texts that may be anything: each of a request alone, since it may decide what is drawn; the others
     together.
@@ -83,7 +78,8 @@ def test_any_text_of_a_record_is_a_short_text_in_a_figure(command, haloscope, tm
     for places in free_texts(good):
         for file in tmp_path.iterdir():
             file.unlink()
-        write(tmp_path / "r.jsonl", *(r if is_plain(r) else rewritten(r, places) for r in good))
+        found = [r if PLAIN.items() <= r["request"].items() else rewritten(r, places) for r in good]
+        write(tmp_path / "r.jsonl", *found)
         with time_limit(), warnings.catch_warnings():
             warnings.simplefilter("error")
             result = haloscope(*words)
