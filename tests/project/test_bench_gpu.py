@@ -205,7 +205,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def is_running(mark: str) -> bool:
-    """Whether a process has `NAME=VALUE` in its environment."""
+    """Return whether a process has `NAME=VALUE` in its environment."""
     return any(mark.encode() in read_or_nothing(file) for file in Path("/proc").glob("[0-9]*/environ"))
 
 

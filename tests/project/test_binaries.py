@@ -101,8 +101,8 @@ def test_licences_of_what_is_compiled_in_are_installed(prefix):
 @pytest.mark.parametrize("name", ["haloscope-rank", "haloscope-delay-line", "libhaloscope_bridge.so"])
 def test_what_is_not_timed_is_hardened(prefix, name):
     (file,) = [path for path in elf.files_of(prefix) if path.name == name]
-    said = run("readelf", "-dlW", file)
-    assert "GNU_RELRO" in said and re.search(r"BIND_NOW|FLAGS_1.*NOW", said)
-    assert not re.search(r"GNU_STACK.*RWE", said)
+    output = run("readelf", "-dlW", file)
+    assert "GNU_RELRO" in output and re.search(r"BIND_NOW|FLAGS_1.*NOW", output)
+    assert not re.search(r"GNU_STACK.*RWE", output)
     if name == "libhaloscope_bridge.so" and BUILD.name == "release":
         assert "__stack_chk_fail" in run("readelf", "--dyn-syms", "-W", file)

@@ -183,13 +183,13 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
     flags += [f"-I{folder}" for folder in ("include", "src/library", "src/lab", "studies")]
     hipcc = compiler("hipcc", "install package hipcc (Debian)")
     files = ("-x", "hip", "-c", BUILD / "hip_code" / "hip.hip", "-o", tmp_path / "hip.o")
-    said = run(hipcc, f"--offload-arch={HIP_ARCHITECTURE}", *flags, *files)
-    compiled = re.findall(r"remark: Function Name: (\w+)", said)
+    output = run(hipcc, f"--offload-arch={HIP_ARCHITECTURE}", *flags, *files)
+    compiled = re.findall(r"remark: Function Name: (\w+)", output)
     assert variants(compiled) == SWEEPS
     # Scalar registers may be spilled: to vector registers, not to memory. Threads of passes keep what they need of
     # neighbours in memory: this compiler does not see that it is of constant size.
     for what in ("ScratchSize [bytes/lane]", "VGPRs Spill"):
-        numbers = re.findall(rf"remark:\s+{re.escape(what)}: (\d+)", said)
+        numbers = re.findall(rf"remark:\s+{re.escape(what)}: (\d+)", output)
         assert len(numbers) == len(compiled), f"the compiler does not tell {what}"
         kept = {name: number for name, number in zip(compiled, numbers, strict=True) if number != "0"}
         assert [name for name in kept if "PassBlocks" not in name] == [], f"{what}: {kept}"

@@ -231,8 +231,8 @@ def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, pre
     assert len(found) == 3
     assert [file for file in found if not file.startswith(str(prefix))] == []
     words = ("plan", "laplace2d", "--cells", "32x32", "--ranks", "2")
-    said = run(sys.executable, "-S", prefix / "bin" / "haloscope", *words, PYTHONPATH=path)
-    assert "ordered" in said
+    output = run(sys.executable, "-S", prefix / "bin" / "haloscope", *words, PYTHONPATH=path)
+    assert "ordered" in output
 
 
 # ---- what set-up installs --------------------------------------------------------------------------------------------

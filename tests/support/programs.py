@@ -36,7 +36,7 @@ def run(*words, code: int = 0, **more) -> str:
 
 
 def has_ended(pid: int, limit_s: float) -> bool:
-    """Whether a process ends within some seconds: the system may take a moment to forget one that was killed."""
+    """Return whether a process ends within some seconds: the system may take a moment to forget one that was killed."""
     try:
         process = psutil.Process(pid)
         end = time.monotonic() + limit_s

@@ -85,9 +85,7 @@ def choices(draw) -> bridge.Choice:
 
 
 def asked_of(*words, stdin=subprocess.DEVNULL) -> subprocess.CompletedProcess:
-    """What the program answers within a bounded address space, so that an endless file cannot fill the machine's
-    memory.
-    """
+    """Run the program in a bounded address space, so that an endless file cannot fill the machine's memory."""
 
     def bounded():
         resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))

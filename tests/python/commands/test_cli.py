@@ -93,7 +93,7 @@ def test_without_words_the_help_is_shown(haloscope):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "complaint"),
     [
         ("rnu", "unknown command 'rnu'; did you mean run"),
         ("run laplace2d --dept 3", "unknown option '--dept'; did you mean --depth"),
@@ -127,10 +127,10 @@ def test_without_words_the_help_is_shown(haloscope):
         ("compare one.jsonl", "Missing argument 'B'"),
     ],
 )
-def test_bad_words_give_one_line_with_what_is_wrong_and_code_2(haloscope, line, said):
+def test_bad_words_give_one_line_with_what_is_wrong_and_code_2(haloscope, line, complaint):
     result = haloscope(line)
     assert result.code == 2
-    assert said in result.err
+    assert complaint in result.err
     assert result.err.count("\n") == 1 and result.err.startswith("haloscope: ")
 
 

@@ -131,7 +131,7 @@ def test_one_kernel_per_pair_of_faces_reads_and_writes_messages(schedule, first)
 def test_deep_halos_of_all_substeps_and_schedules_give_the_same_bytes(measured, slow_streams, app, cells):
     slow_streams(5)
     found = measured(
-        f"{app} --cells {cells} --ranks 1,2 --schedule bulk,streams,resident --depth 3 --substeps * --pack first,beside"
+        f"{app} --cells {cells} --ranks 1,2 --schedule bulk,streams,resident --depth 3 --substeps * --pack *"
     )
     assert passed(found)
     good = [r["request"] for r in found if r["kind"] == "measurement"]

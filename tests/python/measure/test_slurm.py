@@ -64,11 +64,11 @@ def test_written_scripts_are_valid_shell_and_repeat_each_run_with_its_own_launch
     assert sorted(f.name for f in files) == ["golden-2x4.requests.jsonl", "golden-2x4.sbatch", "submit.sh"]
     for script in ("golden-2x4.sbatch", "submit.sh"):
         assert subprocess.run(["bash", "-n", tmp_path / script], check=False).returncode == 0
-    said = tmp_path / "said"
-    executable(tmp_path / "srun", f'echo "$@" >> {said}')
+    calls = tmp_path / "calls"
+    executable(tmp_path / "srun", f'echo "$@" >> {calls}')
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HALOSCOPE_RANK": "/opt/haloscope-rank"}
     subprocess.run(["bash", "golden-2x4.sbatch"], cwd=tmp_path, env=environment, check=True)
-    lines = said.read_text().splitlines()
+    lines = calls.read_text().splitlines()
     assert [line.split("--launch-id ")[1].split()[0] for line in lines] == ["launch-1", "launch-2", "launch-3"]
     assert all("--cpu-bind=cores" in line and "--ntasks-per-node=4" in line for line in lines)
     assert all("/opt/haloscope-rank --requests golden-2x4.requests.jsonl" in line for line in lines)
