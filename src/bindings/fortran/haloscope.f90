@@ -140,6 +140,29 @@ module haloscope
     procedure :: take_flag, take_flags
   end interface
 
+  abstract interface
+    integer(c_int32_t) function call_on_handle(handle) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int32_t) function call_on_slot(exchange, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function call_on_stream(exchange, slot, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, stream
+      integer(c_int32_t), value :: slot
+    end function
+  end interface
+
+  procedure(call_on_handle), bind(c) :: hs_grid_free, hs_exchange_finish, hs_exchange_free
+  procedure(call_on_slot), bind(c) :: hs_exchange_start, hs_exchange_run, hs_exchange_start_accumulate, &
+    hs_exchange_accumulate, hs_exchange_check_clean
+  procedure(call_on_stream), bind(c) :: hs_exchange_start_on, hs_exchange_run_on, hs_exchange_start_accumulate_on, &
+    hs_exchange_accumulate_on, hs_exchange_check_clean_on
+
   interface
     subroutine hs_grid_init(options) bind(c)
       import :: hs_grid_options
@@ -161,10 +184,6 @@ module haloscope
       type(c_ptr), value :: grid
       integer(c_int32_t), value :: status
       character(kind=c_char), intent(in) :: text(*)
-    end function
-    integer(c_int32_t) function hs_grid_free(grid) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: grid
     end function
     integer(c_int32_t) function hs_fortran_field(array, dims, low, high, centring, first, field, extent, text, size) bind(c)
       import :: c_int32_t, c_int64_t, c_ptr, c_char, hs_field
@@ -204,38 +223,14 @@ module haloscope
       type(hs_exchange_options), intent(in) :: options
       type(c_ptr), intent(out) :: exchange
     end function
-    integer(c_int32_t) function hs_exchange_start(exchange, slot) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      integer(c_int32_t), value :: slot
-    end function
-    integer(c_int32_t) function hs_exchange_start_on(exchange, slot, stream) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange, stream
-      integer(c_int32_t), value :: slot
-    end function
     integer(c_int32_t) function hs_exchange_finish_on(exchange, stream) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange, stream
-    end function
-    integer(c_int32_t) function hs_exchange_run_on(exchange, slot, stream) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange, stream
-      integer(c_int32_t), value :: slot
     end function
     integer(c_int32_t) function hs_exchange_progress(exchange, done) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
       integer(c_int32_t), intent(out) :: done
-    end function
-    integer(c_int32_t) function hs_exchange_finish(exchange) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-    end function
-    integer(c_int32_t) function hs_exchange_run(exchange, slot) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      integer(c_int32_t), value :: slot
     end function
     integer(c_int32_t) function hs_exchange_rebind(exchange, slot, first) bind(c)
       import :: c_int32_t, c_ptr
@@ -249,26 +244,6 @@ module haloscope
       integer(c_int32_t), value :: slot
       type(c_ptr), intent(inout) :: first(*)
     end function
-    integer(c_int32_t) function hs_exchange_start_accumulate(exchange, slot) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      integer(c_int32_t), value :: slot
-    end function
-    integer(c_int32_t) function hs_exchange_accumulate(exchange, slot) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      integer(c_int32_t), value :: slot
-    end function
-    integer(c_int32_t) function hs_exchange_start_accumulate_on(exchange, slot, stream) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange, stream
-      integer(c_int32_t), value :: slot
-    end function
-    integer(c_int32_t) function hs_exchange_accumulate_on(exchange, slot, stream) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange, stream
-      integer(c_int32_t), value :: slot
-    end function
     integer(c_int32_t) function hs_exchange_changed(exchange, slot, fresh) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
@@ -279,20 +254,10 @@ module haloscope
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: depth, slot
     end function
-    integer(c_int32_t) function hs_exchange_check_clean(exchange, slot) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      integer(c_int32_t), value :: slot
-    end function
     integer(c_int32_t) function hs_exchange_changed_on(exchange, slot, fresh, stream) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange, stream
       integer(c_int32_t), value :: slot, fresh
-    end function
-    integer(c_int32_t) function hs_exchange_check_clean_on(exchange, slot, stream) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange, stream
-      integer(c_int32_t), value :: slot
     end function
     integer(c_int32_t) function hs_exchange_report(exchange, text) bind(c)
       import :: c_int32_t, c_ptr
@@ -304,10 +269,6 @@ module haloscope
       type(c_ptr), value :: exchange
       integer(c_int32_t), value :: call, status
       character(kind=c_char), intent(in) :: text(*)
-    end function
-    integer(c_int32_t) function hs_exchange_free(exchange) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
     end function
     subroutine hs_exhausted_memory(purpose, bytes, text, size) bind(c)
       import :: c_int32_t, c_int64_t, c_char
@@ -825,13 +786,7 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int32_t) :: number
-    if (.not. found_slot(this, slot, number, stat, errmsg)) return
-    if (present(stream)) then
-      call conclude(hs_exchange_start_on(this%handle, number, stream), stat, errmsg)
-    else
-      call conclude(hs_exchange_start(this%handle, number), stat, errmsg)
-    end if
+    call run_on_slot(this, hs_exchange_start, hs_exchange_start_on, slot, stat, errmsg, stream)
   end subroutine
 
   !> Advances messages. True when everything has arrived, and where the call has failed, so that loops end. Does not
@@ -872,13 +827,7 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int32_t) :: number
-    if (.not. found_slot(this, slot, number, stat, errmsg)) return
-    if (present(stream)) then
-      call conclude(hs_exchange_run_on(this%handle, number, stream), stat, errmsg)
-    else
-      call conclude(hs_exchange_run(this%handle, number), stat, errmsg)
-    end if
+    call run_on_slot(this, hs_exchange_run, hs_exchange_run_on, slot, stat, errmsg, stream)
   end subroutine
 
   !> Binds another address of one array: for codes that swap pointers or allocate anew.
@@ -927,6 +876,26 @@ contains
       this%bound(which)%moved_to = first
     end if
     call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Makes a call on a slot, or the call `on` on a slot and a stream, where one is passed. Other arguments: see
+  !! found_slot().
+  subroutine run_on_slot(this, plain, on, slot, stat, errmsg, stream, call)
+    class(halo_exchange), intent(inout) :: this
+    procedure(call_on_slot) :: plain
+    procedure(call_on_stream) :: on
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr), intent(in), optional :: stream
+    integer(c_int32_t), intent(in), optional :: call
+    integer(c_int32_t) :: number
+    if (.not. found_slot(this, slot, number, stat, errmsg, call)) return
+    if (present(stream)) then
+      call conclude(on(this%handle, number, stream), stat, errmsg)
+    else
+      call conclude(plain(this%handle, number), stat, errmsg)
+    end if
   end subroutine
 
   !> True if the exchange is open and has a slot; if not, the request is refused.
@@ -1007,13 +976,8 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int32_t) :: number
-    if (.not. found_slot(this, slot, number, stat, errmsg, call_accumulate)) return
-    if (present(stream)) then
-      call conclude(hs_exchange_start_accumulate_on(this%handle, number, stream), stat, errmsg)
-    else
-      call conclude(hs_exchange_start_accumulate(this%handle, number), stat, errmsg)
-    end if
+    call run_on_slot(this, hs_exchange_start_accumulate, hs_exchange_start_accumulate_on, slot, stat, errmsg, stream, &
+                     call_accumulate)
   end subroutine
 
   !> Runs start_accumulate() and finish().
@@ -1025,13 +989,7 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int32_t) :: number
-    if (.not. found_slot(this, slot, number, stat, errmsg, call_accumulate)) return
-    if (present(stream)) then
-      call conclude(hs_exchange_accumulate_on(this%handle, number, stream), stat, errmsg)
-    else
-      call conclude(hs_exchange_accumulate(this%handle, number), stat, errmsg)
-    end if
+    call run_on_slot(this, hs_exchange_accumulate, hs_exchange_accumulate_on, slot, stat, errmsg, stream, call_accumulate)
   end subroutine
 
   !> Records that the own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.
@@ -1090,13 +1048,7 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     class(*), intent(in), optional :: slot
-    integer(c_int32_t) :: number
-    if (.not. found_slot(this, slot, number, stat, errmsg, call_check_clean)) return
-    if (present(stream)) then
-      call conclude(hs_exchange_check_clean_on(this%handle, number, stream), stat, errmsg)
-    else
-      call conclude(hs_exchange_check_clean(this%handle, number), stat, errmsg)
-    end if
+    call run_on_slot(this, hs_exchange_check_clean, hs_exchange_check_clean_on, slot, stat, errmsg, stream, call_check_clean)
   end subroutine
 
   !> One line with the strategy that moves the halos, the messages of this rank and the choices of auto; '' where the
