@@ -3,7 +3,6 @@
 #include <new>
 
 #include "bindings/c/border.hpp"
-#include "haloscope/core/text.hpp"
 
 namespace haloscope::c {
 

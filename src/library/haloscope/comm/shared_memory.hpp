@@ -3,9 +3,7 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "haloscope/comm/handles.hpp"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "haloscope/extend/plan.hpp"
 #include "haloscope/pack/block_copy.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <set>
 
 #include "haloscope/comm/library_comm.hpp"

@@ -1,11 +1,8 @@
 #include "haloscope/transport/composite.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "haloscope/comm/library_comm.hpp"
-#include "haloscope/error.hpp"
-#include "haloscope/extend/candidate.hpp"
 #include "haloscope/transport/shared/shared_link.hpp"
 
 namespace haloscope {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/transport.hpp"

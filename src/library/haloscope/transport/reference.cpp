@@ -10,7 +10,6 @@
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
 
 namespace haloscope {

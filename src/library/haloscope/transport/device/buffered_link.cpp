@@ -11,7 +11,6 @@
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/strategy.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 

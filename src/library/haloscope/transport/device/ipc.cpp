@@ -13,8 +13,6 @@
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
-#include "haloscope/strategy.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 

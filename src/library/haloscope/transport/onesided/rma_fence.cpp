@@ -7,7 +7,6 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/settle.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/onesided/window.hpp"
 
 namespace haloscope {

@@ -4,7 +4,6 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/onesided/rma_passive.hpp"
 
 namespace haloscope {

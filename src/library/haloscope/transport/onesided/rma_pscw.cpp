@@ -7,7 +7,6 @@
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/onesided/window.hpp"
 
 namespace haloscope {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"

@@ -1,13 +1,9 @@
 // Transport `shared`: loads and stores between the ranks of a node, with the modes of option words.
-
 #include "haloscope/core/names.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
-#include "haloscope/strategy.hpp"
 #include "haloscope/transport/shared/shared_link.hpp"
 
 namespace haloscope {
-namespace {}  // namespace
 
 std::unique_ptr<Link> open_shared(const LinkContext& context, const std::vector<std::string>& words) {
   SharedMode mode = SharedMode::push;

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <new>
 
 #include "haloscope/comm/mpi_call.hpp"
@@ -10,7 +9,6 @@
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
-#include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/strategy.hpp"
 

@@ -12,10 +12,8 @@
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/strategy.hpp"
 #include "haloscope/transport/twosided/datatype.hpp"
 
 namespace haloscope {

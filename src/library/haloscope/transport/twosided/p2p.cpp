@@ -1,7 +1,6 @@
 // Point-to-point messages, started anew in every exchange.
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/open_locally.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 

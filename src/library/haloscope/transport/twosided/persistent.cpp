@@ -3,7 +3,6 @@
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/transport.hpp"
-#include "haloscope/extend/transport_traits.hpp"
 #include "haloscope/transport/open_locally.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
 
