@@ -83,9 +83,7 @@ void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
              : split == Split::cartesian ? cartesian_layout(comm, spec_of(options), three_of(options.axes))
                                          : even_layout(comm, options, sites);
   });
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  *grid = keep(new hs_grid{comm, *layout, rank, nodes});
+  *grid = keep(new hs_grid{comm, *layout, rank_in(comm), nodes});
 }
 
 /// The layout of a grid. @throws UsageError for a rank that it does not have.

@@ -5,8 +5,10 @@
 
 #include <fstream>
 
+#include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -60,11 +62,7 @@ bool more_ranks_than_cores(MPI_Comm comm, int threads) {
   if (mpi_traits.simulated) return false;  // every simulated rank computes as if it were alone
   BriefComm node;
   CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, node.address()));
-  int ranks = 0;
-  CHECK_MPI(MPI_Comm_size(node.get(), &ranks));
-  int shared = ranks * threads > cores_of_node();
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &shared, 1, MPI_INT, MPI_MAX, comm));
-  return shared != 0;
+  return anywhere(ranks_in(node.get()) * threads > cores_of_node(), comm);
 }
 
 }  // namespace haloscope

@@ -5,6 +5,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/together.hpp"
 #include "haloscope/comm/until_complete.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -23,8 +24,7 @@ std::vector<int> numbers_of_all(MPI_Comm comm, int size, int mine) {
 }  // namespace
 
 std::vector<std::vector<std::int64_t>> lists_of_all(MPI_Comm comm, const std::vector<std::int64_t>& mine) {
-  int size = 0;
-  CHECK_MPI(MPI_Comm_size(comm, &size));
+  const int size = ranks_in(comm);
   const std::vector<int> counts = numbers_of_all(comm, size, static_cast<int>(mine.size()));
   std::vector<int> starts(counts);
   std::exclusive_scan(counts.begin(), counts.end(), starts.begin(), 0);

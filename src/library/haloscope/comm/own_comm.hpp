@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include "haloscope/comm/handles.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -15,14 +16,13 @@ class OwnComm {
     CHECK_MPI(MPI_Comm_set_errhandler(get(), MPI_ERRORS_RETURN));
   }
   MPI_Comm get() const { return comm_.get(); }
-  int rank() const { return (REQUIRE_MPI(MPI_Comm_rank(get(), &number_)), number_); }
-  int size() const { return (REQUIRE_MPI(MPI_Comm_size(get(), &number_)), number_); }
+  int rank() const { return rank_in(get()); }
+  int size() const { return ranks_in(get()); }
   /// Gives it up, so that it is never freed: other ranks may never make that call.
   void leave() { static_cast<void>(comm_.release()); }
 
  private:
   OwnedComm comm_;
-  mutable int number_ = 0;
 };
 
 }  // namespace haloscope

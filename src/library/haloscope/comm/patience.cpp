@@ -20,6 +20,7 @@
 #include "haloscope/comm/running.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 namespace {
@@ -103,10 +104,8 @@ class Overseer {
 const std::string& reporter() {
   static const std::string name = []() -> std::string {
     try {
-      int rank = 0;
       const ErrorsReturned returned(MPI_COMM_WORLD);
-      CHECK_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-      return "rank " + std::to_string(rank);
+      return "rank " + std::to_string(rank_in(MPI_COMM_WORLD));
     } catch (const MpiError& error) {  // destructors call this too
       end_job(error.what());
     }

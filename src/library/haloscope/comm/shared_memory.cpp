@@ -16,6 +16,7 @@
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 namespace {
@@ -214,8 +215,7 @@ bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
   for (const ByteRange& range : pages)
     for (std::size_t at : {range.begin, range.end}) mine.push_back(static_cast<std::int64_t>(at));
   const auto lists = lists_of_all(node.comm(), mine);
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(node.comm(), &rank));
+  const int rank = rank_in(node.comm());
   bool shown = true;
   for (int r = 0; r < node.size(); ++r) {
     const auto& list = lists[static_cast<std::size_t>(r)];
@@ -241,9 +241,7 @@ bool show_pages(const Node& node, Window& window, const PageRanges& pages) {
 void cap_shared_memory(std::int64_t bytes) { most_bytes = bytes; }
 
 Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
-  int rank = 0, size = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  CHECK_MPI(MPI_Comm_size(comm, &size));
+  const int rank = rank_in(comm), size = ranks_in(comm);
   if (!nodes.empty() && static_cast<int>(nodes.size()) != size)
     throw UsageError("nodes are given for " + std::to_string(nodes.size()) + " ranks, but there are " +
                      std::to_string(size) + "; give one node number per rank");
@@ -267,11 +265,7 @@ Node::Node(MPI_Comm comm, const std::vector<int>& nodes) : everyone_(comm) {
         "the ranks of a node together");
 }
 
-int Node::size() const {
-  int ranks = 0;
-  CHECK_MPI(MPI_Comm_size(comm(), &ranks));
-  return ranks;
-}
+int Node::size() const { return ranks_in(comm()); }
 
 Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<ByteRange>& reached) {
   const PageRanges all{{0, round_up(bytes, small_page)}};

@@ -173,12 +173,9 @@ void check_topology(MPI_Comm comm, const Layout& layout, const std::string& rule
 Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
   BriefComm machine;
   CHECK_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, machine.address()));
-  std::array<int, 2> own{0, socket_of_process()};
-  int size = 1;
-  CHECK_MPI(MPI_Comm_size(comm, &size));
-  CHECK_MPI(MPI_Comm_rank(comm, &own[0]));
+  std::array<int, 2> own{rank_in(comm), socket_of_process()};
   CHECK_MPI(MPI_Bcast(own.data(), 1, MPI_INT, 0, machine.get()));  // the first rank of a machine identifies it
-  std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
+  std::vector<std::array<int, 2>> all(static_cast<std::size_t>(ranks_in(comm)));
   CHECK_MPI(MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm));
   Sites sites{nodes, {}};
   for (const auto& [node, socket] : all) {
@@ -190,9 +187,7 @@ Sites find_sites(MPI_Comm comm, const std::vector<int>& nodes) {
 
 /// Collective.
 std::vector<Box> gather_boxes(MPI_Comm comm, const Box& own) {
-  int size = 1;
-  CHECK_MPI(MPI_Comm_size(comm, &size));
-  std::vector<Box> all(static_cast<std::size_t>(size));
+  std::vector<Box> all(static_cast<std::size_t>(ranks_in(comm)));
   static_assert(sizeof(Box) == 6 * sizeof(std::int64_t));
   CHECK_MPI(MPI_Allgather(&own, 6, MPI_INT64_T, all.data(), 6, MPI_INT64_T, comm));
   return all;

@@ -5,6 +5,7 @@
 #include "haloscope/comm/window_memory.hpp"
 #include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/core/combine.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/reduce/keys.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -21,16 +22,13 @@ class Accumulate final : public PipelineReducer {
       : comm_(context.comm),
         op_(context.op),
         numbers_(context.numbers),
+        last_(ranks_in(comm_) - 1),
+        slots_(2 * ranks_in(comm_)),
         empty_(static_cast<std::size_t>(context.numbers), identity_of(context.op)),
         keys_(empty_) {
     to_keys(op_, empty_);
     require_windows_apart(comm_);
-    int rank = 0, size = 1;
-    CHECK_MPI(MPI_Comm_rank(comm_, &rank));
-    CHECK_MPI(MPI_Comm_size(comm_, &size));
-    last_ = size - 1;
-    slots_ = 2 * size;
-    const int all = slots_ * numbers_;
+    const int rank = rank_in(comm_), all = slots_ * numbers_;
     double* memory = nullptr;
     const std::size_t bytes = rank == last_ ? static_cast<std::size_t>(all) * sizeof(double) : 0;
     require_window_memory(comm_, bytes);
@@ -70,10 +68,9 @@ class Accumulate final : public PipelineReducer {
  private:
   MPI_Comm comm_;
   ReduceOp op_;
-  int numbers_;
+  int numbers_, last_, slots_;
   std::vector<double> empty_, keys_;  // in the form of to_keys()
   OwnedWin window_;
-  int last_ = 0, slots_ = 2;
   std::int64_t contributed_ = 0, collected_ = 0;
 };
 

@@ -2,7 +2,7 @@
 // which becomes the bottleneck.
 #include <algorithm>
 
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/reduce/mail.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -11,11 +11,10 @@ namespace {
 
 class AllToLast final : public PipelineReducer {
  public:
-  explicit AllToLast(const PipelineContext& context) : context_(context), mine_(context.numbers), other_(mine_) {
-    CHECK_MPI(MPI_Comm_rank(context.comm, &rank_));
-    CHECK_MPI(MPI_Comm_size(context.comm, &size_));
+  explicit AllToLast(const PipelineContext& context)
+      : context_(context), size_(ranks_in(context.comm)), mine_(context.numbers), other_(mine_) {
     // A rank is at most 2 (P - 1) steps ahead of the last one.
-    if (rank_ + 1 < size_)
+    if (rank_in(context.comm) + 1 < size_)
       last_ = std::make_unique<Outbox>(context.comm, size_ - 1, 0, 2 * size_, context.yield, context.numbers);
   }
   void contribute(std::span<const double> mine) override {
@@ -35,7 +34,7 @@ class AllToLast final : public PipelineReducer {
 
  private:
   PipelineContext context_;
-  int rank_ = 0, size_ = 1;
+  int size_;
   std::unique_ptr<Outbox> last_;
   std::vector<double> mine_, other_;
 };

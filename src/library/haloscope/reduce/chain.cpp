@@ -2,7 +2,7 @@
 // rank.
 #include <algorithm>
 
-#include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/reduce/mail.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
@@ -11,10 +11,9 @@ namespace {
 
 class Chain final : public PipelineReducer {
  public:
-  explicit Chain(const PipelineContext& context) : context_(context), result_(context.numbers), before_(result_) {
-    CHECK_MPI(MPI_Comm_rank(context.comm, &rank_));
-    CHECK_MPI(MPI_Comm_size(context.comm, &size_));
-    if (rank_ + 1 < size_)  // it is 2 behind at most
+  explicit Chain(const PipelineContext& context)
+      : context_(context), rank_(rank_in(context.comm)), result_(context.numbers), before_(result_) {
+    if (rank_ + 1 < ranks_in(context.comm))  // it is 2 behind at most
       next_ = std::make_unique<Outbox>(context.comm, rank_ + 1, 0, 4, context.yield, context.numbers);
   }
   void contribute(std::span<const double> mine) override {
@@ -32,7 +31,7 @@ class Chain final : public PipelineReducer {
 
  private:
   PipelineContext context_;
-  int rank_ = 0, size_ = 1;
+  int rank_;
   std::unique_ptr<Outbox> next_;
   std::vector<double> result_, before_;
 };

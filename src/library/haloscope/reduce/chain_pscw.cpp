@@ -7,6 +7,7 @@
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/window_memory.hpp"
 #include "haloscope/comm/windows_apart.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/reduce/reducer.hpp"
 
 namespace haloscope {
@@ -17,11 +18,14 @@ namespace {
 class ChainPscw final : public PipelineReducer {
  public:
   explicit ChainPscw(const PipelineContext& context)
-      : yield_(context.yield), op_(context.op), numbers_(context.numbers), result_(context.numbers) {
+      : yield_(context.yield),
+        rank_(rank_in(context.comm)),
+        size_(ranks_in(context.comm)),
+        op_(context.op),
+        numbers_(context.numbers),
+        result_(context.numbers) {
     MPI_Comm comm = context.comm;
     require_windows_apart(comm);
-    CHECK_MPI(MPI_Comm_rank(comm, &rank_));
-    CHECK_MPI(MPI_Comm_size(comm, &size_));
     if (has_before()) before_ = group_of(comm, std::array{rank_ - 1});
     if (has_next()) next_ = group_of(comm, std::array{rank_ + 1});
     OwnedInfo info;
@@ -78,7 +82,7 @@ class ChainPscw final : public PipelineReducer {
   }
 
   bool yield_;
-  int rank_ = 0, size_ = 1, turn_ = 0;
+  int rank_, size_, turn_ = 0;
   OwnedGroup before_, next_;
   std::array<Place, 2> places_;
   ReduceOp op_;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -61,11 +62,10 @@ Gatherer::Gatherer(const Reduction& reduction, MPI_Comm comm)
       type_(reduction.type),
       comm_(comm),
       each_(reduction.numbers / reduction.collectives) {
-  int ranks = 1;
-  CHECK_MPI(MPI_Comm_size(comm, &ranks));
+  const auto ranks = static_cast<std::size_t>(ranks_in(comm));
   mine_.resize(static_cast<std::size_t>(each_) * bytes_of(type_));
-  all_.resize(mine_.size() * static_cast<std::size_t>(ranks));
-  lengths_.resize(static_cast<std::size_t>(ranks));
+  all_.resize(mine_.size() * ranks);
+  lengths_.resize(ranks);
   places_.resize(lengths_.size());
 }
 

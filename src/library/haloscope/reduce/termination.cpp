@@ -1,6 +1,7 @@
 #include "haloscope/reduce/termination.hpp"
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -8,9 +9,8 @@ namespace {
 constexpr int answer_tag = 1, announcement_tag = 2;
 }
 
-Termination::Termination(MPI_Comm comm, std::int64_t limit, bool yield) : comm_(comm), yield_(yield), limit_(limit) {
-  CHECK_MPI(MPI_Comm_rank(comm, &rank_));
-  CHECK_MPI(MPI_Comm_size(comm, &size_));
+Termination::Termination(MPI_Comm comm, std::int64_t limit, bool yield)
+    : comm_(comm), yield_(yield), rank_(rank_in(comm)), size_(ranks_in(comm)), limit_(limit) {
   if (last() && !first()) answer_ = std::make_unique<Outbox>(comm, 0, answer_tag, margin() + 2, yield);
   if (!first()) CHECK_MPI(MPI_Irecv(&announcement_, 1, MPI_DOUBLE, 0, announcement_tag, comm, &incoming_request_));
 }

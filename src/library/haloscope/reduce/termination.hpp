@@ -38,7 +38,7 @@ class Termination {
 
   MPI_Comm comm_;
   bool yield_;
-  int rank_ = 0, size_ = 1;
+  int rank_, size_;
   std::int64_t limit_, answers_ = 0;
   bool enough_ = false;
   std::unique_ptr<Outbox> answer_;  // last rank

@@ -8,6 +8,7 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/strategy.hpp"
 #include "haloscope/transport/cached_choice.hpp"
 #include "haloscope/transport/composite.hpp"
@@ -107,9 +108,7 @@ Opened open_candidates(const LinkContext& context, const std::vector<std::string
 
 /// Returns the choice of an earlier program among `names` for this exchange: rank 0's file counts. Collective.
 std::optional<CachedChoice> kept_choice(MPI_Comm comm, const ChoiceFile& file, const std::vector<std::string>& names) {
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  const CachedChoice mine = (rank == 0 ? file.read() : std::nullopt).value_or(CachedChoice{});
+  const CachedChoice mine = (rank_in(comm) == 0 ? file.read() : std::nullopt).value_or(CachedChoice{});
   const CachedChoice kept{text_of_rank(comm, 0, mine.chosen), text_of_rank(comm, 0, mine.second),
                           text_of_rank(comm, 0, mine.since)};
   if (!has(names, kept.chosen) || !has(names, kept.second) || kept.chosen == kept.second) return {};
@@ -133,9 +132,7 @@ std::optional<Opened> open_kept(const LinkContext& context, const CachedChoice& 
 /// Returns the function for a choice at the end: rank 0 caches a new one, and removes one that was not confirmed.
 std::function<void(int, int)> keeper(MPI_Comm comm, const ChoiceFile& file, const std::vector<Trial>& candidates,
                                      bool kept) {
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  if (rank != 0) return {};
+  if (rank_in(comm) != 0) return {};
   if (kept) return [file](int chosen, int) { chosen == 0 ? void() : file.remove(); };
   std::vector<std::string> names;
   for (const Trial& candidate : candidates) names.push_back(candidate.name);

@@ -76,17 +76,17 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
       tags_(context.tags),
       options_(options),
       yield_(context.yield),
+      rank_(rank_in(comm_)),
+      messages_(static_cast<int>(context.plan->messages.size())),
+      slots_(static_cast<int>(context.views->front().size())),
       plan_(context.plan),
-      views_(context.views) {
+      views_(context.views),
+      ports_(std::make_unique<Port[]>(static_cast<std::size_t>(messages_))) {
   if (mpi_traits.simulated)
     throw UnavailableError(
         "one-sided transports query a window's memory model, and SMPI then ends the program; use p2p or persistent, "
         "or a build on a real MPI");
   require_windows_apart(comm_);
-  CHECK_MPI(MPI_Comm_rank(comm_, &rank_));
-  messages_ = static_cast<int>(plan_->messages.size());
-  slots_ = static_cast<int>(views_->front().size());
-  ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_));
   place_origins(context);
 }
 

@@ -150,7 +150,7 @@ class WindowLink : public Link {
   RmaOptions options_;
   bool yield_;
   bool unified_ = true, all_unified_ = true;
-  int rank_ = 0, messages_ = 0, slots_ = 0;
+  int rank_, messages_, slots_;
   const Plan* plan_;    // of the context, while the link is being opened
   const Views* views_;  // likewise
   Memory buffers_;

@@ -71,11 +71,10 @@ struct Round {
 /// rank has to keep step with them. Each slot has its own graph, so that exchanges of several slots may begin and end
 /// in any order.
 OwnedComm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
   BriefComm members;
   OwnedComm graph;
-  CHECK_MPI(MPI_Comm_split(comm, in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0, rank, members.address()));
+  const int colour = in.ids.empty() && out.ids.empty() ? MPI_UNDEFINED : 0;
+  CHECK_MPI(MPI_Comm_split(comm, colour, rank_in(comm), members.address()));
   if (!members) return graph;
   const OwnedGroup all = group_of(comm), some = group_of(members.get());
   const auto from = ranks_in(some, all, in.peers()), to = ranks_in(some, all, out.peers());
