@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/long_wait.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/device/device.hpp"
@@ -201,28 +202,21 @@ bool takes_device_memory(const device::Backend& backend) {
   return false;
 }
 
-/// Returns true if `here` is true on all ranks. Collective.
-bool everywhere(MPI_Comm comm, bool here) {
-  int all = here;
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_LAND, comm));
-  return all != 0;
-}
-
 }  // namespace
 
 std::unique_ptr<Link> open_auto_device(const LinkContext& context, const std::vector<std::string>& words) {
   need_device(context, "auto-device");
   const device::Backend& backend = *device::place_of(context.views->front().front().origin).backend;
   std::vector<std::string> names{"staged", "ipc"}, left_out;
-  if (everywhere(context.comm, takes_device_memory(backend)))
-    names.emplace_back("aware");
-  else
+  if (anywhere(!takes_device_memory(backend), context.comm))
     left_out.emplace_back("aware (this MPI does not report support for device memory)");
-  if (everywhere(context.comm, context.device->info().loads_early))
-    names.emplace_back("taskqueue");
   else
+    names.emplace_back("aware");
+  if (anywhere(!context.device->info().loads_early, context.comm))
     left_out.emplace_back(
         "taskqueue (kernels are loaded when they are first launched, not with CUDA_MODULE_LOADING=EAGER)");
+  else
+    names.emplace_back("taskqueue");
   // Losers stay open until the end: freeing memory of a device may wait for kernels, which may wait for messages.
   RaceEntry entry = open_race(context, names, left_out, words, [](const std::string&) { return false; });
   return std::make_unique<AutoDeviceLink>(context, std::move(entry));

@@ -9,9 +9,9 @@
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/set_up_messages.hpp"
-#include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/transport.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/twosided/message_link.hpp"
@@ -88,13 +88,12 @@ class IpcLink final : public DeviceLink {
  private:
   static void check_reach(const LinkContext& context) {
     const Node& node = node_of(context.comm, context.nodes);
-    int far = -1, farthest = -1;
-    for (const Message& message : context.plan->messages)
-      if (node.local(message.peer) < 0) far = message.peer;
-    CHECK_MPI(MPI_Allreduce(&far, &farthest, 1, MPI_INT, MPI_MAX, context.comm));
-    if (farthest >= 0)
-      throw UnavailableError("transport 'ipc' does not reach from node to node, and rank " + std::to_string(farthest) +
-                             " is a neighbour on another one; use staged");
+    agree(context.comm, [&] {
+      for (const Message& message : context.plan->messages)
+        if (node.local(message.peer) < 0)
+          throw UnavailableError("transport 'ipc' does not reach from node to node, and rank " +
+                                 std::to_string(message.peer) + " is a neighbour on another one; use staged");
+    });
   }
 
   /// Refuses an exchange that fills only one side: it has no messages back, which show that a buffer may be written
@@ -102,7 +101,10 @@ class IpcLink final : public DeviceLink {
   void check_both_ways(const Plan& plan) const {
     std::set<std::pair<int, int>> out, in;  // rounds and peers
     for (const Message& message : plan.messages) (message.out ? out : in).insert({message.round, message.peer});
-    agree(out == in ? "" : "an exchange that sends to a neighbour and receives nothing from it in the same round");
+    agree_here([&] {
+      if (out != in)
+        throw UsageError("an exchange that sends to a neighbour and receives nothing from it in the same round");
+    });
   }
 
   /// Returns the offsets of received messages in this rank's buffer, by id; -1 for sent ones.
@@ -142,14 +144,10 @@ class IpcLink final : public DeviceLink {
       device::MemoryHandle memory;
       std::int64_t offset = 0, half = 0;
     };
-    std::string trouble;
     device::MemoryHandle handle;
-    try {
+    agree_here([&] {
       if (buffers_.size() > 0) handle = device_.share(buffers_.data());
-    } catch (const Error& error) {
-      trouble = error.what();
-    }
-    agree(trouble);
+    });
     SetUpMessages<Place> places(static_cast<std::size_t>(messages_));
     for (int id = 0; id < messages_; ++id) {
       const Message& m = plan.messages[id];
@@ -158,26 +156,24 @@ class IpcLink final : public DeviceLink {
     }
     places.complete();
     std::vector<Target> targets(static_cast<std::size_t>(messages_));
-    try {
+    agree_here([&] {
       for (int id = 0; id < messages_; ++id)
         if (const Message& m = plan.messages[id]; m.out)
           targets[id] = {mapped_->of(m.peer, places[id].memory) + places[id].offset, places[id].half};
-    } catch (const Error& error) {
-      trouble = error.what();
-    }
-    agree(trouble);
+    });
     return targets;
   }
 
-  /// Refuses the transport on all ranks if one rank cannot use it. Collective.
-  void agree(const std::string& trouble) const {
-    int rank = 0, troubled = trouble.empty() ? -1 : 0, first = -1;
-    CHECK_MPI(MPI_Comm_rank(comm_, &rank));
-    if (troubled == 0) troubled = rank;
-    CHECK_MPI(MPI_Allreduce(&troubled, &first, 1, MPI_INT, MPI_MAX, comm_));
-    if (first < 0) return;
-    throw UnavailableError("transport 'ipc' cannot be used here: rank " + std::to_string(first) + " reports " +
-                           text_of_rank(comm_, first, trouble) + "; use staged");
+  /// Runs local work. Where it fails on one rank, all refuse the transport. Collective.
+  template <class Work>
+  void agree_here(const Work& work) const {
+    agree(comm_, [&] {
+      try {
+        work();
+      } catch (const Error& error) {
+        throw UnavailableError(std::string("transport 'ipc' cannot be used here: ") + error.what() + "; use staged");
+      }
+    });
   }
 
   /// Uses the turn of the first message: all messages of a set have had equally many turns.

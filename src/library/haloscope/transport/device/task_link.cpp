@@ -14,6 +14,7 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/device/task_rounds.hpp"
 
@@ -277,8 +278,7 @@ class TaskLink final : public DeviceLink {
     }
   }
 
-  // ---- failures ---------------------------------------------------------------------------------------------------
-  // -----------------------------------------------------------------------------------------------------
+  // ---- failures -----------------------------------------------------------------------------------------------------
 
   /// Checks the device, after a while without progress: a device that has failed packs no more, and the check costs a
   /// call of the driver.
@@ -394,12 +394,12 @@ int blocks_for(const LinkContext& context) {
   const int sharing = load_of(node_of(context.comm), context.device->info().id).ranks;
   context.device->use();
   const int possible = context.device->kernels().exchange.resident();
-  int fits = possible >= sharing, all_fit = 1;
-  CHECK_MPI(MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, context.comm));
-  if (!all_fit)
-    throw UnavailableError("transport 'taskqueue' needs a block for each rank of a device, all concurrently: here " +
-                           std::to_string(sharing) + ", and " + std::to_string(possible) +
-                           " are possible; use fewer ranks per device, or staged");
+  agree(context.comm, [&] {
+    if (possible < sharing)
+      throw UnavailableError("transport 'taskqueue' needs a block for each rank of a device, all concurrently: here " +
+                             std::to_string(sharing) + ", and " + std::to_string(possible) +
+                             " are possible; use fewer ranks per device, or staged");
+  });
   return std::max(1, possible / sharing / share_of_blocks);
 }
 
