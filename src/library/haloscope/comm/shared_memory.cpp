@@ -14,6 +14,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/patience.hpp"
+#include "haloscope/comm/window_memory.hpp"
 #include "haloscope/core/out_of_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
@@ -126,13 +127,6 @@ int next_number(MPI_Comm comm) {
   }
 }
 
-bool unified(MPI_Win window) {
-  int* model = nullptr;
-  int found = 0;
-  CHECK_MPI(MPI_Win_get_attr(window, MPI_WIN_MODEL, &model, &found));
-  return found && *model == MPI_WIN_UNIFIED;
-}
-
 /// Returns the bytes from `base` to the next page. Open MPI 4.1 returns windows that start anywhere.
 std::int64_t to_page(const void* base) {
   return static_cast<std::int64_t>((small_page - reinterpret_cast<std::uintptr_t>(base) % small_page) % small_page);
@@ -187,7 +181,7 @@ std::shared_ptr<Window> open_window(const Node& node, const std::shared_ptr<cons
   CHECK_MPI(MPI_Win_allocate_shared(static_cast<MPI_Aint>(window->shared + small_page), 1, info.get(), node.comm(),
                                     &base, &window->handle));
   CHECK_MPI(MPI_Win_set_errhandler(window->handle, MPI_ERRORS_RETURN));
-  if (anywhere(!unified(window->handle), node.everyone()))
+  if (anywhere(!is_unified(window->handle), node.everyone()))
     throw UnavailableError(
         "this MPI library's shared windows are of the separate memory model, in which plain loads and "
         "stores between ranks do not work; use a strategy without shared memory");

@@ -3,7 +3,6 @@
 
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/window_memory.hpp"
-#include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/core/combine.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/reduce/keys.hpp"

@@ -6,7 +6,6 @@
 
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/window_memory.hpp"
-#include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/reduce/reducer.hpp"
 

@@ -10,7 +10,6 @@
 #include "haloscope/comm/set_up_messages.hpp"
 #include "haloscope/comm/together.hpp"
 #include "haloscope/comm/window_memory.hpp"
-#include "haloscope/comm/windows_apart.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
@@ -63,13 +62,6 @@ void Window::unlock_all() const {
 }
 
 int Window::rank_of(MPI_Comm comm, int rank) const { return rank_in(group_of(comm_), group_of(comm), rank); }
-
-bool Window::unified() const {
-  int* model = nullptr;
-  int known = 0;
-  CHECK_MPI(MPI_Win_get_attr(handle_, MPI_WIN_MODEL, static_cast<void*>(&model), &known));
-  return known && *model == MPI_WIN_UNIFIED;
-}
 
 WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
     : comm_(context.comm),
@@ -179,7 +171,7 @@ void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own
     const Window& window = windows_.back();
     if (in_turn) meet_before(window.comm());  // all ranks have opened its memory
     if (in_turn && static_cast<int>(w) == own) end_turn();
-    all_unified_ = all_unified_ && window.unified();
+    all_unified_ = all_unified_ && is_unified(window.handle());
     std::byte* base = window.data();
     std::size_t at =
         round_up(reinterpret_cast<std::uintptr_t>(base), cache_line) - reinterpret_cast<std::uintptr_t>(base);

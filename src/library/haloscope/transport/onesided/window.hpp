@@ -51,7 +51,6 @@ class Window {
   MPI_Comm comm() const { return comm_; }
   int rank_of(MPI_Comm comm, int rank) const;  ///< in this window's communicator, of `rank` of `comm`
   std::byte* data() const { return data_; }
-  bool unified() const;  ///< MPI's memory model for it is "unified"
   /// Opens an epoch to all ranks, which ends with the window unless unlock_all() has ended it before.
   void lock_all(int assertion) const;
   void unlock_all() const;
