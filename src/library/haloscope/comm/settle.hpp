@@ -49,11 +49,4 @@ inline void meet(MPI_Comm comm, bool yield) {
   settle(request, yield);
 }
 
-/// Waits at a barrier before a collective call that waits inside MPI, where waits are watched: all ranks have then
-/// arrived, or it throws.
-/// Collective.
-inline void meet_if_watched(MPI_Comm comm, bool yield) {
-  if (waits_are_watched()) meet(comm, yield);
-}
-
 }  // namespace haloscope

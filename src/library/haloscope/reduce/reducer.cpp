@@ -86,7 +86,7 @@ void Reducer::start() {
   }
   const Waiting waiting;
   if (gatherer_) {
-    meet_if_watched(comm_, yield_);
+    if (waits_are_watched()) meet(comm_, yield_);  // gathers wait inside MPI
     gatherer_->gather(started_);
   } else {
     reduce();

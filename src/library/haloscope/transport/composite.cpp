@@ -47,7 +47,7 @@ class CompositeLink final : public Link {
     split(in);
     for (Spin spin(yield_);; spin.again()) {
       const bool far = far_collective_ || far_->test(scratch_.far, slot);
-      const bool near = shared_->waits_by_polling() ? near_->test(scratch_.near, slot) : true;
+      const bool near = near_->arrives_in_wait() || near_->test(scratch_.near, slot);
       if (near && far && (!far_collective_ || shared_->all_sent())) break;
     }
     near_->wait(scratch_.near, slot);

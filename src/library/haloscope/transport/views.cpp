@@ -21,6 +21,15 @@ std::array<int, 3> dims_by_stride(const SlotView& view) {
 
 namespace {
 
+/// Returns the box in which contributions of one direction arrive, in separate coordinates; one point where none
+/// arrive.
+Box landing_box(const Plan& plan, int q) {
+  for (const Message& message : plan.messages)
+    for (const Region& region : message.regions)
+      if (region.quantity == q) return region.box;
+  return {{0, 0, 0}, {1, 1, 1}};
+}
+
 /// Returns true if different points have different bytes: each dimension steps over the whole extent of the closer
 /// ones.
 bool points_are_apart(const SlotView& view, const Box& points) {
@@ -77,13 +86,6 @@ bool is_same_array_in_turn(const FieldPoints& a, const FieldPoints& b) {
 void require_memory(const SlotView& view, const std::string& name) {
   if (view.origin == nullptr)
     throw UsageError("field '" + name + "' has a null pointer; pass the address of its first owned point");
-}
-
-Box landing_box(const Plan& plan, int q) {
-  for (const Message& message : plan.messages)
-    for (const Region& region : message.regions)
-      if (region.quantity == q) return region.box;
-  return {{0, 0, 0}, {1, 1, 1}};
 }
 
 Box points_moved(const Plan& plan, int q) {

@@ -15,10 +15,6 @@ namespace haloscope {
 /// nothing.
 Box points_moved(const Plan& plan, int q);
 
-/// Returns the box in which contributions of one direction arrive, in separate coordinates; one point where none
-/// arrive.
-Box landing_box(const Plan& plan, int q);
-
 /// Returns the dimensions of a view, starting with the one whose points lie closest to each other.
 std::array<int, 3> dims_by_stride(const SlotView& view);
 

@@ -50,8 +50,6 @@ class SharedLink : public Link {
   bool follows() const override { return mode_ == SharedMode::packed; }
   void follow(int slot, SlotOffsets moved) override;
 
-  /// Returns true if test() can succeed before wait() has been called.
-  bool waits_by_polling() const { return mode_ != SharedMode::fence; }
   /// False while a started message has not been stored because the neighbour's halo is not free yet.
   bool all_sent();
 
