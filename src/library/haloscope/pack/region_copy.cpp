@@ -109,17 +109,16 @@ CopyList by_field(std::vector<FieldBlock> blocks) {
   return CopyList(std::move(copies));
 }
 
-/// Makes the copies between the regions of a message and consecutive places of its buffer. `direct` returns the two
-/// ends in the order from, to.
-template <class Direct>
-CopyList through_buffer(const Views& views, int slot, const Message& message, const std::byte* buffer, Direct direct) {
+/// Makes the copies between the regions of a message and consecutive places of its buffer.
+CopyList through_buffer(const Views& views, int slot, const Message& message, const std::byte* buffer, bool gathers) {
   std::vector<FieldBlock> blocks;
   for (const Region& region : message.regions) {
     const SlotView& view = views[region.quantity][slot];
     const Index extent = extent_of(region.box);
     const std::int64_t element = view.element_bytes();
-    const auto [from, to] = direct(end_at(view, region.box, region.quantity), end_in(buffer, extent, element));
-    each_block(from, to, extent, element, [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
+    const End field = end_at(view, region.box, region.quantity), packed = end_in(buffer, extent, element);
+    each_block(gathers ? field : packed, gathers ? packed : field, extent, element,
+               [&](const BlockCopy& copy) { blocks.emplace_back(region.quantity, copy); });
     buffer += region.box.volume() * element;
   }
   return by_field(std::move(blocks));
@@ -154,15 +153,15 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
 }
 
 CopyList make_pack(const Views& views, int slot, const Message& message, std::byte* buffer) {
-  return through_buffer(views, slot, message, buffer, [](const End& field, const End& packed) {
-    return std::pair{field, packed};
-  });
+  return through_buffer(views, slot, message, buffer, true);
 }
 
 CopyList make_unpack(const Views& views, int slot, const Message& message, const std::byte* buffer) {
-  return through_buffer(views, slot, message, buffer, [](const End& field, const End& packed) {
-    return std::pair{packed, field};
-  });
+  return through_buffer(views, slot, message, buffer, false);
+}
+
+CopyList make_packing(const Views& views, int slot, const Message& message, std::byte* buffer) {
+  return through_buffer(views, slot, message, buffer, message.out);
 }
 
 CopyList make_transfer(const Views& from, const Message& out, const Views& to, const Message& in, int slot) {

@@ -25,6 +25,8 @@ CopyList make_copies(const Views& views, int slot, std::span<const Copy> copies)
 /// in region order).
 CopyList make_pack(const Views& views, int slot, const Message& message, std::byte* buffer);
 CopyList make_unpack(const Views& views, int slot, const Message& message, const std::byte* buffer);
+/// The same for this rank's end of a message: packs one that it sends, unpacks one that it receives.
+CopyList make_packing(const Views& views, int slot, const Message& message, std::byte* buffer);
 
 /// Makes the copies of all regions of a message directly from the fields they are sent from into the halos they are
 /// received in: `out` and `in` are the two ends of one message.

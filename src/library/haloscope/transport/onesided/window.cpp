@@ -106,7 +106,7 @@ void WindowLink::place_origins(const LinkContext& context) {
       p.data[slot] = contiguous_span(*views_, slot, m);
       if (p.data[slot] != nullptr) continue;
       p.data[slot] = buffer;
-      p.packing[slot] = p.out ? make_pack(*views_, slot, m, buffer) : make_unpack(*views_, slot, m, buffer);
+      p.packing[slot] = make_packing(*views_, slot, m, buffer);
     }
     buffer += p.origin ? whole_lines(m.bytes) : 0;
   }
@@ -207,7 +207,7 @@ void WindowLink::place_segments() {
     for (int slot = 0; slot < slots_; ++slot) {
       const Message& m = plan_->messages[static_cast<std::size_t>(id)];
       p.data[slot] = segment;
-      p.packing[slot] = p.out ? make_pack(*views_, slot, m, segment) : make_unpack(*views_, slot, m, segment);
+      p.packing[slot] = make_packing(*views_, slot, m, segment);
     }
   }
 }

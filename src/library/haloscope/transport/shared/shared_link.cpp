@@ -188,7 +188,7 @@ void SharedLink::connect(const LinkContext& context, const Node& node, const Con
       for (int b = 0; packed && b < 2; ++b) {
         std::byte* buffer = message.out ? peer_control + peer_map.buffers[there] : control_.data() + map.buffers[here];
         buffer += b * ControlMap::buffer_bytes(message);
-        p.copies[b] = message.out ? make_pack(own, slot, message, buffer) : make_unpack(own, slot, message, buffer);
+        p.copies[b] = make_packing(own, slot, message, buffer);
       }
       if (message.out && (mode_ == SharedMode::push || mode_ == SharedMode::fence))
         p.copies[0] = make_transfer(own, message, others, peer_message, slot);

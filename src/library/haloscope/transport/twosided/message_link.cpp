@@ -64,7 +64,7 @@ void MessageLink::place(const LinkContext& context, const MessagePlaces& placeme
       p.type = byte_type(message.bytes);
       if (p.data != nullptr) continue;
       p.data = buffer;
-      p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
+      p.packing = make_packing(views, slot, message, buffer);
       buffer += whole_lines(message.bytes);
     }
 }
@@ -84,7 +84,7 @@ void MessageLink::follow(int slot, SlotOffsets moved) {
     } else if (p.data = contiguous_span(views, slot, message); p.data == nullptr) {
       std::byte* buffer = late_buffers_.emplace_back(whole_lines(message.bytes)).data();
       p.data = buffer;
-      p.packing = p.out ? make_pack(views, slot, message, buffer) : make_unpack(views, slot, message, buffer);
+      p.packing = make_packing(views, slot, message, buffer);
     }
     renew(p);
   }

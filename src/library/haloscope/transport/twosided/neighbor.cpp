@@ -187,8 +187,7 @@ class NeighborLink final : public Link {
       std::byte* at = buffer.data() + side.offsets[entry++];
       for (int id : ids) {
         const Message& m = context.plan->messages[id];
-        packing_[slot * where_.size() + id] =
-            m.out ? make_pack(*context.views, slot, m, at) : make_unpack(*context.views, slot, m, at);
+        packing_[slot * where_.size() + id] = make_packing(*context.views, slot, m, at);
         at += m.bytes;
       }
     }

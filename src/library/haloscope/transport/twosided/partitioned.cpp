@@ -143,8 +143,7 @@ class PartitionedLink final : public Link {
     else
       CHECK_MPI(MPI_Precv_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request));
     for (const Message& part : parts) {
-      p.packing.push_back(message.out ? make_pack(*context.views, slot, part, at)
-                                      : make_unpack(*context.views, slot, part, at));
+      p.packing.push_back(make_packing(*context.views, slot, part, at));
       at += room;
     }
   }
