@@ -14,83 +14,14 @@ constexpr std::int64_t longest_short_row = line;  // beyond it, the loop of memc
 
 std::int64_t lines_of(std::int64_t bytes) { return (bytes + line - 1) / line; }
 
-/// The addresses that one side of a copy accesses in step 0 (a row or a plane), and their distances from step to
-/// step.
-struct Track {
-  std::intptr_t begin = 0, end = 0;
-  std::int64_t step = 0;   // between the steps that are reordered
-  std::int64_t outer = 0;  // between repetitions of all steps
-};
-
-struct Reach {
-  std::int64_t steps = 1, outer = 1;
-};
-
-Track hull(const Track& t, const Reach& reach) {
-  const std::int64_t moves[2] = {t.step * (reach.steps - 1), t.outer * (reach.outer - 1)};
-  Track all = t;
-  for (std::int64_t move : moves) (move < 0 ? all.begin : all.end) += move;
-  return all;
-}
-
-bool meet(const Track& a, const Track& b) { return a.begin < b.end && b.begin < a.end; }
-
-/// Returns true if `a` in some step accesses bytes that `b` accesses in an earlier step of the same repetition. False
-/// positives are possible, false negatives are not.
-bool crosses(const Track& a, const Track& b, const Reach& reach) {
-  if (reach.steps == 1 || !meet(hull(a, reach), hull(b, reach))) return false;
-  if (a.step != b.step || (reach.outer > 1 && a.outer != b.outer)) return true;
-  for (std::int64_t d = 1; d < reach.steps; ++d) {
-    const Track later{a.begin + d * a.step, a.end + d * a.step, 0, 0};
-    if (meet(later, b)) return true;
-  }
-  return false;
-}
-
-Track plane_track(const std::byte* at, std::int64_t row, std::int64_t plane, const BlockCopy& c) {
-  const auto begin = reinterpret_cast<std::intptr_t>(at);
-  Track t = hull({begin, begin + c.row_bytes, row, 0}, {c.rows, 1});
-  t.step = plane;
-  t.outer = 0;
-  return t;
-}
-
-Track row_track(const std::byte* at, std::int64_t row, std::int64_t plane, const BlockCopy& c) {
-  const auto begin = reinterpret_cast<std::intptr_t>(at);
-  return {begin, begin + c.row_bytes, row, plane};
-}
-
-/// Returns true if running `first` and `second` together, step by step, has the same result as running them
-/// sequentially.
-template <class MakeTrack>
-bool interleave(const BlockCopy& first, const BlockCopy& second, const Reach& reach, MakeTrack track) {
-  const Track from1 = track(first.from, first.from_row, first.from_plane, first);
-  const Track to1 = track(first.to, first.to_row, first.to_plane, first);
-  const Track from2 = track(second.from, second.from_row, second.from_plane, second);
-  const Track to2 = track(second.to, second.to_row, second.to_plane, second);
-  return !crosses(to1, from2, reach) && !crosses(from1, to2, reach) && !crosses(to1, to2, reach);
-}
-
 bool plane_by_plane(const BlockCopy& first, const BlockCopy& second) {
-  return first.planes == second.planes && interleave(first, second, {first.planes, 1}, plane_track);
-}
-
-/// Returns true if the bytes that two copies read, or write, interleave, as in copies of one field. Only then do they
-/// share cache lines.
-bool same_field(const BlockCopy& a, const BlockCopy& b) {
-  const auto read = [](const BlockCopy& c) {
-    return hull(plane_track(c.from, c.from_row, c.from_plane, c), {c.planes, 1});
-  };
-  const auto written = [](const BlockCopy& c) {
-    return hull(plane_track(c.to, c.to_row, c.to_plane, c), {c.planes, 1});
-  };
-  return meet(read(a), read(b)) || meet(written(a), written(b));
+  return first.planes == second.planes && !depend_on_earlier_planes(first, second);
 }
 
 bool row_by_row(const BlockCopy& first, const BlockCopy& second) {
   const auto plain = [](const BlockCopy& c) { return c.negated == 0 && c.store == Store::replace; };
   return first.rows == second.rows && first.row_bytes == second.row_bytes && plain(first) && plain(second) &&
-         interleave(first, second, {first.rows, first.planes}, row_track);
+         !depend_on_earlier_rows(first, second);
 }
 
 /// Merges contiguous rows into one row and contiguous planes into one plane; a dimension of extent 1 gets strides

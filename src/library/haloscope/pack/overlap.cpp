@@ -30,38 +30,66 @@ std::intptr_t end_byte(const Side& s) {
          std::max<std::int64_t>(0, s.plane * (s.planes - 1));
 }
 
+/// Returns the side with each plane as one row, gaps included.
+Side whole_planes(Side s) {
+  const std::int64_t reach = s.row * (s.rows - 1);
+  return {s.at + std::min<std::int64_t>(0, reach), s.bytes + std::abs(reach), 1, 0, s.planes, s.plane};
+}
+
+bool interleave(const Side& a, const Side& b) { return first_byte(a) < end_byte(b) && first_byte(b) < end_byte(a); }
+
+/// The planes and rows of two sides that are compared.
+enum class Pairs { all, different_planes, earlier_planes, earlier_rows };
+
+/// Returns true if a plane is compared with the one `distance` planes before it.
+bool are_compared(Pairs pairs, std::int64_t distance) {
+  if (pairs == Pairs::all) return true;
+  if (pairs == Pairs::different_planes) return distance != 0;
+  return pairs == Pairs::earlier_planes ? distance > 0 : distance == 0;
+}
+
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }  // b > 0
 
 /// Returns true if rows of `a` and `b` overlap when the first row of `a` begins `apart` bytes after the first row of
 /// `b`; rows of both are `row` bytes apart.
-bool rows_meet(const Side& a, const Side& b, std::int64_t row, std::int64_t apart) {
+/// @param first  least distance of rows that are compared, a's row minus b's row.
+bool rows_meet(const Side& a, const Side& b, std::int64_t row, std::int64_t apart, std::int64_t first) {
   if (row == 0) return -a.bytes < apart && apart < b.bytes;
-  std::int64_t before = b.rows - 1, after = a.rows - 1;  // a's row minus b's row: from -before to after
-  if (row < 0) std::swap(before, after);
+  std::int64_t last = a.rows - 1;
+  if (row < 0) first = -std::exchange(last, -first);
   const std::int64_t step = std::abs(row);
-  const std::int64_t reaching =
-      std::max(-before, floor_divide(-a.bytes - apart, step) + 1);  // the first that ends in b
-  return reaching <= after && apart + reaching * step < b.bytes;
+  const std::int64_t reaching = std::max(first, floor_divide(-a.bytes - apart, step) + 1);  // the first that ends in b
+  return reaching <= last && apart + reaching * step < b.bytes;
 }
 
-bool meet(const Side& a, const Side& b, bool same_plane_too) {
-  if (first_byte(a) >= end_byte(b) || first_byte(b) >= end_byte(a)) return false;
+bool meet(Side a, Side b, Pairs pairs) {
+  if (pairs == Pairs::earlier_planes) a = whole_planes(a), b = whole_planes(b);
+  if (!interleave(a, b)) return false;
   if (a.planes > 1 && b.planes > 1 && a.plane != b.plane) return true;
   if (a.rows > 1 && b.rows > 1 && a.row != b.row) return true;
   const std::int64_t plane = a.planes > 1 ? a.plane : b.plane, row = a.rows > 1 ? a.row : b.row;
+  const std::int64_t first_row = pairs == Pairs::earlier_rows ? 1 : 1 - b.rows;
   for (std::int64_t p = -(b.planes - 1); p < a.planes; ++p)  // plane of a minus plane of b
-    if ((p != 0 || same_plane_too) && rows_meet(a, b, row, a.at - b.at + p * plane)) return true;
+    if (are_compared(pairs, p) && rows_meet(a, b, row, a.at - b.at + p * plane, first_row)) return true;
   return false;
 }
 
-bool clash(const BlockCopy& a, const BlockCopy& b, bool same_plane_too) {
-  return meet(written_by(a), read_by(b), same_plane_too) || meet(read_by(a), written_by(b), same_plane_too) ||
-         meet(written_by(a), written_by(b), same_plane_too);
+bool clash(const BlockCopy& a, const BlockCopy& b, Pairs pairs) {
+  return meet(written_by(a), read_by(b), pairs) || meet(read_by(a), written_by(b), pairs) ||
+         meet(written_by(a), written_by(b), pairs);
 }
 
 }  // namespace
 
-bool depend(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, true); }
-bool depend_across_planes(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, false); }
+bool depend(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, Pairs::all); }
+bool depend_across_planes(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, Pairs::different_planes); }
+bool depend_on_earlier_planes(const BlockCopy& a, const BlockCopy& b) { return clash(a, b, Pairs::earlier_planes); }
+bool depend_on_earlier_rows(const BlockCopy& a, const BlockCopy& b) {
+  return a.rows > 1 && clash(a, b, Pairs::earlier_rows);
+}
+
+bool same_field(const BlockCopy& a, const BlockCopy& b) {
+  return interleave(read_by(a), read_by(b)) || interleave(written_by(a), written_by(b));
+}
 
 }  // namespace haloscope

@@ -13,4 +13,15 @@ bool depend(const BlockCopy& a, const BlockCopy& b);
 /// The same, only between different planes of the two.
 bool depend_across_planes(const BlockCopy& a, const BlockCopy& b);
 
+/// The same, only between planes of `a` and earlier planes of `b`. Where false, the two may run together, plane by
+/// plane, in place of sequentially.
+bool depend_on_earlier_planes(const BlockCopy& a, const BlockCopy& b);
+
+/// The same for rows in one plane.
+bool depend_on_earlier_rows(const BlockCopy& a, const BlockCopy& b);
+
+/// Returns true if the bytes that two copies read, or write, interleave, as in copies of one field. Only then do they
+/// share cache lines.
+bool same_field(const BlockCopy& a, const BlockCopy& b);
+
 }  // namespace haloscope
