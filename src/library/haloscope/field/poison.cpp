@@ -5,20 +5,27 @@
 namespace haloscope {
 namespace {
 
-/// The poison of one type of number: `pattern`, with the side in its last four bits. `kept` are the bits that
+/// Returns the poison of a type of number: `pattern`, with the side in its last four bits. `kept` are the bits that
 /// arithmetic preserves and that identify it; a NaN becomes quiet, and may change its sign.
-template <class Bits>
-struct Poison {
-  Bits pattern, kept;
-};
-constexpr std::uint64_t side_bits = 0xF;
-constexpr Poison<std::uint64_t> of_f64{0x7FF4'4841'4C4F'0000, 0x7FF7'FFFF'FFFF'FFF0};
-constexpr Poison<std::uint32_t> of_f32{0x7FA1'0C00, 0x7FBF'FFF0};
-constexpr Poison<std::uint64_t> of_i64{0xDBDB'DBDB'DBDB'DBD0, 0xFFFF'FFFF'FFFF'FFF0};
-constexpr Poison<std::uint32_t> of_i32{0xDBDB'DBD0, 0xFFFF'FFF0};
-constexpr Poison<std::uint16_t> of_i16{0xDBD0, 0xFFF0};
-constexpr Poison<std::uint8_t> of_i8{0xD0, 0xF0};
-constexpr int of_bytes = 0xDB;
+constexpr PoisonBits poison_of(Summand type) {
+  switch (type) {
+    case Summand::f64:
+      return {8, 0x7FF4'4841'4C4F'0000, 0x7FF7'FFFF'FFFF'FFF0};
+    case Summand::f32:
+      return {4, 0x7FA1'0C00, 0x7FBF'FFF0};
+    case Summand::i64:
+      return {8, 0xDBDB'DBDB'DBDB'DBD0, 0xFFFF'FFFF'FFFF'FFF0};
+    case Summand::i32:
+      return {4, 0xDBDB'DBD0, 0xFFFF'FFF0};
+    case Summand::i16:
+      return {2, 0xDBD0, 0xFFF0};
+    case Summand::i8:
+      return {1, 0xD0, 0xF0};
+    case Summand::none:
+      break;
+  }
+  return {0, 0xDB, 0};
+}
 
 std::uint64_t number_of(const Side& side) { return static_cast<std::uint64_t>(1 + 2 * side.dimension + side.high); }
 Side side_of_number(std::uint64_t number) { return {static_cast<int>((number - 1) / 2), (number - 1) % 2 != 0}; }
@@ -49,16 +56,11 @@ std::optional<Leak> find(const SlotView& view, const Box& box, const PoisonBits&
     for (std::int64_t b = 0; b < view.element_bytes(); b += static_cast<std::int64_t>(sizeof(Bits))) {
       Bits value;
       std::memcpy(&value, at + b, sizeof value);
-      if (bits.is_in(value)) leak = Leak{p, side_of_number(value & side_bits)};
+      if (bits.is_in(value)) leak = Leak{p, side_of_number(value & 0xF)};
     }
     return !leak;
   });
   return leak;
-}
-
-template <class Bits>
-PoisonBits bits_of(const Poison<Bits>& poison) {
-  return {sizeof(Bits), poison.pattern, poison.kept};
 }
 
 }  // namespace
@@ -93,42 +95,23 @@ Side side_of(const Box& box, const Box& owned) {
 }
 
 void poison(const SlotView& view, const Quantity& quantity, const Box& box, const Side& from) {
-  const auto number = number_of(from);
-  const auto with_side = [&](auto kind) { return static_cast<decltype(kind.pattern)>(kind.pattern | number); };
-  switch (summand_of(quantity)) {
-    case Summand::f64:
-      return fill(view, box, with_side(of_f64));
-    case Summand::f32:
-      return fill(view, box, with_side(of_f32));
-    case Summand::i64:
-      return fill(view, box, with_side(of_i64));
-    case Summand::i32:
-      return fill(view, box, with_side(of_i32));
-    case Summand::i16:
-      return fill(view, box, with_side(of_i16));
-    case Summand::i8:
-      return fill(view, box, with_side(of_i8));
-    case Summand::none:
-      return fill(view, box, static_cast<std::uint8_t>(of_bytes));
+  const PoisonBits bits = poison_of(summand_of(quantity));
+  const std::uint64_t value = bits.pattern | (bits.bytes > 0 ? number_of(from) : 0);
+  switch (bits.bytes) {
+    case 8:
+      return fill(view, box, value);
+    case 4:
+      return fill(view, box, static_cast<std::uint32_t>(value));
+    case 2:
+      return fill(view, box, static_cast<std::uint16_t>(value));
+    default:
+      return fill(view, box, static_cast<std::uint8_t>(value));
   }
 }
 
 PoisonBits poison_bits(const Quantity& quantity) {
-  switch (summand_of(quantity)) {
-    case Summand::f64:
-      return bits_of(of_f64);
-    case Summand::f32:
-      return bits_of(of_f32);
-    case Summand::i64:
-      return bits_of(of_i64);
-    case Summand::i32:
-      return bits_of(of_i32);
-    case Summand::i16:
-    case Summand::i8:
-    case Summand::none:
-      return {};
-  }
-  return {};
+  const PoisonBits bits = poison_of(summand_of(quantity));
+  return bits.bytes >= 4 ? bits : PoisonBits{};
 }
 
 std::optional<Leak> find_poison(const SlotView& view, const Quantity& quantity, const Box& box) {
