@@ -53,7 +53,7 @@ struct CommHandle {
   using Handle = MPI_Comm;
   static Handle none() { return MPI_COMM_NULL; }
   static void free(Handle& handle) {
-    const EndOfAll end("a communicator");
+    const WaitInsideMpi end("the end of a communicator");
     REQUIRE_MPI(MPI_Comm_free(&handle));
   }
 };
@@ -89,7 +89,7 @@ struct WinHandle {
   static Handle none() { return MPI_WIN_NULL; }
   static void free(Handle& handle) {
     if (std::uncaught_exceptions() > 0) return;
-    const EndOfAll end("a window");
+    const WaitInsideMpi end("the end of a window");
     REQUIRE_MPI(MPI_Win_free(&handle));
   }
 };

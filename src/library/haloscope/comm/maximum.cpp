@@ -7,13 +7,6 @@
 #include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
-namespace {
-
-class UnendedMaximum final : public ReportedWait {
-  std::string describe() const override { return "other ranks have not come to the end of a choice of transports"; }
-};
-
-}  // namespace
 
 Maximum::Maximum(MPI_Comm comm, std::vector<int> ranks, int tag, std::size_t most)
     : comm_(comm), ranks_(std::move(ranks)), tag_(tag) {
@@ -23,7 +16,7 @@ Maximum::Maximum(MPI_Comm comm, std::vector<int> ranks, int tag, std::size_t mos
 }
 
 Maximum::~Maximum() {
-  const UnendedMaximum waiting;
+  const WaitForRanks waiting("the end of a choice of transports");
   for (Spin spin(true); !test();) spin.again();
 }
 

@@ -79,16 +79,24 @@ class Overseen {
   WatchedWait* wait_;  // null: the wait is not checked
 };
 
-/// The wait for other ranks in collective calls of MPI that free an object; it is reported, see Overseen.
-class EndOfAll final : public ReportedWait {
+/// The wait until other ranks have come to a place of the program.
+class WaitForRanks : public ReportedWait {
  public:
-  /// @param what  object that ends: "a window"; a literal.
-  explicit EndOfAll(const char* what) : what_(what), overseen_(*this) {}
+  /// @param place  "the end of a window"; a literal.
+  explicit WaitForRanks(const char* place) : place_(place) {}
 
  private:
-  std::string describe() const override { return std::string("other ranks have not come to the end of ") + what_; }
+  std::string describe() const final { return std::string("other ranks have not come to ") + place_; }
 
-  const char* what_;
+  const char* place_;
+};
+
+/// The same for a wait that may last inside a call of MPI, see Overseen.
+class WaitInsideMpi final : public WaitForRanks {
+ public:
+  explicit WaitInsideMpi(const char* place) : WaitForRanks(place), overseen_(*this) {}
+
+ private:
   Overseen overseen_;
 };
 

@@ -62,7 +62,7 @@ Window::~Window() {
   if (handle == MPI_WIN_NULL || mpi_is_over()) return;
   if (std::uncaught_exceptions() > exceptions && !Collective::runs()) return;  // other ranks may never come
   require_company(comm->get());
-  const EndOfAll end("memory that ranks share");
+  const WaitInsideMpi end("the end of memory that ranks share");
   REQUIRE_MPI(MPI_Win_free(&handle));
 }
 

@@ -41,7 +41,7 @@ class Accumulate final : public PipelineReducer {
     CHECK_MPI(MPI_Win_lock_all(0, window_.get()));
   }
   ~Accumulate() override {
-    const EndOfAll end("a pipeline");
+    const WaitInsideMpi end("the end of a pipeline");
     REQUIRE_MPI(MPI_Win_unlock_all(window_.get()));
     require_company(comm_);
   }

@@ -15,6 +15,8 @@ namespace haloscope {
 #include "haloscope/reduce/reducers.def"
 #undef REDUCER
 
+constexpr const char* in_reduction = "a reduction of the step";
+
 std::size_t Partials::add(const Reduction& reduction) {
   const std::size_t first = ops_.size();
   ops_.insert(ops_.end(), static_cast<std::size_t>(reduction.numbers), reduction.op);
@@ -44,21 +46,6 @@ void Partials::take(std::size_t first, std::span<double> into) {
   }
 }
 
-namespace {
-
-/// The wait for all ranks in a reduction, which may last inside a call of MPI.
-class Waiting final : public ReportedWait {
- public:
-  Waiting() : overseen_(*this) {}
-
- private:
-  std::string describe() const override { return "other ranks have not come to a reduction of the step"; }
-
-  Overseen overseen_;
-};
-
-}  // namespace
-
 Reducer::Reducer(const Reduction& reduction, Partials& partials, MPI_Comm comm, bool yield)
     : op_(reduction.op),
       mode_(reduction.mode),
@@ -84,7 +71,7 @@ void Reducer::start() {
                                  mpi_op(op_), comm_, &request_));
     return;
   }
-  const Waiting waiting;
+  const WaitInsideMpi waiting(in_reduction);
   if (gatherer_) {
     if (waits_are_watched()) meet(comm_, yield_);  // gathers wait inside MPI
     gatherer_->gather(started_);
@@ -97,24 +84,21 @@ void Reducer::start() {
 
 void Reducer::reduce() {
   const auto count = static_cast<int>(started_.size()), each = count / collectives_;
-  for (int first = 0; first < count; first += each)
-    reduce_now({started_.data() + first, static_cast<std::size_t>(each)});
+  for (int first = 0; first < count; first += each) {
+    double* const numbers = started_.data() + first;
+    if (waits_are_watched()) {
+      MPI_Request request;
+      REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, numbers, each, mpi_type(op_), mpi_op(op_), comm_, &request));
+      settle(request, yield_);
+    } else {
+      REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, numbers, each, mpi_type(op_), mpi_op(op_), comm_));
+    }
+  }
   from_keys(op_, started_);
 }
 
-void Reducer::reduce_now(std::span<double> numbers) {
-  const auto count = static_cast<int>(numbers.size());
-  if (!waits_are_watched()) {
-    REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, numbers.data(), count, mpi_type(op_), mpi_op(op_), comm_));
-    return;
-  }
-  MPI_Request request;
-  REQUIRE_MPI(MPI_Iallreduce(MPI_IN_PLACE, numbers.data(), count, mpi_type(op_), mpi_op(op_), comm_, &request));
-  settle(request, yield_);
-}
-
 void Reducer::settle_started() {
-  const Waiting waiting;
+  const WaitInsideMpi waiting(in_reduction);
   settle(request_, yield_);
   gatherer_ ? gatherer_->finish(started_) : from_keys(op_, started_);
 }

@@ -70,9 +70,8 @@ class Reducer {
   void set(std::span<const double> numbers);
 
  private:
+  /// Reduces the numbers now: where waits are watched by nonblocking calls, in which MPI may add in another order.
   void reduce();
-  /// Reduces the numbers now: where waits are watched by a nonblocking call, in which MPI may add in another order.
-  void reduce_now(std::span<double> numbers);
   void settle_started();
 
   ReduceOp op_;

@@ -38,7 +38,7 @@ Window::Window(MPI_Comm comm, OwnedComm own, std::size_t bytes, const Hints& hin
 
 Window::~Window() {
   if (handle_ != MPI_WIN_NULL) {
-    const EndOfAll end("a window");
+    const WaitInsideMpi end("the end of a window");
     unlock_all();
     require_company(comm_);
     REQUIRE_MPI(MPI_Win_free(&handle_));
