@@ -41,12 +41,4 @@ HugePages try_huge_pages() {
   return {huge_bytes({field.data(), field.size()}), field.size()};
 }
 
-std::string huge_page_setting() {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string line;
-  std::getline(file, line);
-  const auto begin = line.find('['), end = line.find(']');
-  return begin == std::string::npos || end == std::string::npos ? "" : line.substr(begin + 1, end - begin - 1);
-}
-
 }  // namespace haloscope

@@ -1,4 +1,4 @@
-// Huge pages under fields: the share that the system provides, and its setting.
+// Huge pages under fields: the share that the system provides.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,5 @@ struct HugePages {
 
 /// Writes every page of a field of 64 MiB and reads the number of huge pages from the system. Local.
 HugePages try_huge_pages();
-
-/// Returns the system's setting of transparent huge pages: "always", "madvise", "never"; "" where this kernel has
-/// none. Local.
-std::string huge_page_setting();
 
 }  // namespace haloscope

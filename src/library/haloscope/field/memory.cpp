@@ -76,13 +76,20 @@ void move_to_huge_pages(std::span<std::byte> bytes) {
   constexpr int MADV_COLLAPSE = 25;
 #endif
   static const bool allowed = [] {
-    std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-    std::string setting;
-    return std::getline(file, setting) && setting.find("[never]") == std::string::npos;
+    const std::string setting = huge_page_setting();
+    return !setting.empty() && setting != "never";
   }();
   const auto first = round_up(reinterpret_cast<std::uintptr_t>(bytes.data()), huge_page);
   const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / huge_page * huge_page;
   if (allowed && first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_COLLAPSE);  // optional
+}
+
+std::string huge_page_setting() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  std::getline(file, line);
+  const auto begin = line.find('['), end = line.find(']');
+  return begin == std::string::npos || end == std::string::npos ? "" : line.substr(begin + 1, end - begin - 1);
 }
 
 void free_pages(std::span<std::byte> bytes) {

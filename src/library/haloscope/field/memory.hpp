@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "haloscope/box.hpp"
@@ -60,6 +61,9 @@ void free_pages(std::span<std::byte> bytes);
 /// Moves some bytes of private memory, also of a caller, to huge pages, where the system provides them on request
 /// (Linux 6.1 or newer). Contents and addresses stay; the system copies them once.
 void move_to_huge_pages(std::span<std::byte> bytes);
+/// Returns the system's setting of transparent huge pages: "always", "madvise", "never"; "" where this kernel has
+/// none.
+std::string huge_page_setting();
 /// Returns the number of some bytes that are resident, by whole pages; 0 where the system does not report it.
 std::int64_t resident_bytes(std::span<const std::byte> bytes);
 

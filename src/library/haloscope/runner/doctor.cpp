@@ -15,6 +15,7 @@
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
 #include "haloscope/extend/topology.hpp"
+#include "haloscope/field/memory.hpp"
 
 namespace haloscope {
 namespace {
