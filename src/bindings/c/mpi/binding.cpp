@@ -24,15 +24,6 @@ void agree_in_binding(MPI_Comm comm, const char* what, hs_status status, const c
   });
 }
 
-/// Collective.
-void gather(MPI_Comm comm, const char* what, const int64_t* mine, int32_t count, int64_t* all) {
-  require_communicator(comm);
-  collectively(comm, &needed(what, "what"), [&] {
-    meet_before(comm);
-    CHECK_MPI(MPI_Allgather(mine, count, MPI_INT64_T, all, count, MPI_INT64_T, comm));
-  });
-}
-
 }  // namespace
 }  // namespace haloscope::c
 
@@ -62,7 +53,14 @@ hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* reaso
 }
 
 hs_status hs_gather_f(int comm, const char* what, const int64_t* mine, int32_t count, int64_t* all) {
-  return guarded([&] { gather(from_fortran(comm), what, mine, count, all); });
+  return guarded([&] {
+    const MPI_Comm on = from_fortran(comm);
+    require_communicator(on);
+    collectively(on, &needed(what, "what"), [&] {
+      meet_before(on);
+      CHECK_MPI(MPI_Allgather(mine, count, MPI_INT64_T, all, count, MPI_INT64_T, on));
+    });
+  });
 }
 
 hs_status hs_end_job(const char* reason) {

@@ -64,12 +64,6 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}});
 }
 
-void create(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
-            hs_exchange** exchange) {
-  require_communicator(grid.comm);
-  collectively(grid.comm, "an exchange", [&] { make(grid, fields, count, given, exchange); });
-}
-
 }  // namespace
 }  // namespace haloscope::c
 
@@ -82,7 +76,11 @@ void hs_exchange_init(hs_exchange_options* options) {
 
 hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_t count,
                              const hs_exchange_options* options, hs_exchange** exchange) {
-  return guarded([&] { create(needed(grid, "grid"), fields, count, options, exchange); });
+  return guarded([&] {
+    const hs_grid& on = needed(grid, "grid");
+    require_communicator(on.comm);
+    collectively(on.comm, "an exchange", [&] { make(on, fields, count, options, exchange); });
+  });
 }
 
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot) {
