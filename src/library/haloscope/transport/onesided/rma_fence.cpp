@@ -119,7 +119,7 @@ class FenceLink final : public WindowLink {
 }  // namespace
 
 std::unique_ptr<Link> open_rma_fence(const LinkContext& context, const std::vector<std::string>& words) {
-  return std::make_unique<FenceLink>(context, RmaOptions::parse("rma-fence", words));
+  return std::make_unique<FenceLink>(context, RmaOptions::parse(words));
 }
 
 }  // namespace haloscope

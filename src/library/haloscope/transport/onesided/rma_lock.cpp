@@ -43,7 +43,7 @@ class LockLink final : public PassiveLink {
 }  // namespace
 
 std::unique_ptr<Link> open_rma_lock(const LinkContext& context, const std::vector<std::string>& words) {
-  return std::make_unique<LockLink>(context, RmaOptions::parse("rma-lock", words));
+  return std::make_unique<LockLink>(context, RmaOptions::parse(words));
 }
 
 }  // namespace haloscope

@@ -42,7 +42,7 @@ class LockAllLink final : public PassiveLink {
 }  // namespace
 
 std::unique_ptr<Link> open_rma_lockall(const LinkContext& context, const std::vector<std::string>& words) {
-  return std::make_unique<LockAllLink>(context, RmaOptions::parse("rma-lockall", words));
+  return std::make_unique<LockAllLink>(context, RmaOptions::parse(words));
 }
 
 }  // namespace haloscope

@@ -1,6 +1,5 @@
 #include "haloscope/transport/onesided/rma_passive.hpp"
 
-
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/comm/set_up_messages.hpp"

@@ -133,7 +133,7 @@ class PscwLink final : public WindowLink {
 }  // namespace
 
 std::unique_ptr<Link> open_rma_pscw(const LinkContext& context, const std::vector<std::string>& words) {
-  return std::make_unique<PscwLink>(context, RmaOptions::parse("rma-pscw", words));
+  return std::make_unique<PscwLink>(context, RmaOptions::parse(words));
 }
 
 }  // namespace haloscope

@@ -14,12 +14,10 @@
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/strategy.hpp"
 
 namespace haloscope {
 
-RmaOptions RmaOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
-  check_options(transport, given);
+RmaOptions RmaOptions::parse(const std::vector<std::string>& given) {
   return {.get = has(given, "get") || has(given, "rget"),
           .per_message = has(given, "per-message"),
           .split = has(given, "split"),

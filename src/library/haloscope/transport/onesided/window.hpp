@@ -31,8 +31,7 @@ struct RmaOptions {
   bool plain = false;        ///< no info keys, no assertions
   bool separate = false;     ///< locks: precautions of the separate memory model even if MPI reports the unified one
 
-  /// @throws UsageError as check_options() does.
-  static RmaOptions parse(const std::string& transport, const std::vector<std::string>& given);
+  static RmaOptions parse(const std::vector<std::string>& given);
 };
 
 /// Info keys. Every key must be true: MPI may rely on it.

@@ -10,12 +10,10 @@
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
 #include "haloscope/pack/region_copy.hpp"
-#include "haloscope/strategy.hpp"
 
 namespace haloscope {
 
-MessageOptions MessageOptions::parse(const std::string& transport, const std::vector<std::string>& given) {
-  check_options(transport, given);
+MessageOptions MessageOptions::parse(const std::vector<std::string>& given) {
   return {.blocking = has(given, "blocking"), .testany = has(given, "testany"), .datatype = has(given, "datatype")};
 }
 

@@ -33,7 +33,7 @@ std::unique_ptr<Link> open_placed_messages(const LinkContext& context, const Mes
 }
 
 std::unique_ptr<Link> open_p2p(const LinkContext& context, const std::vector<std::string>& words) {
-  return open_locally<P2pLink>(context, MessageOptions::parse("p2p", words));
+  return open_locally<P2pLink>(context, MessageOptions::parse(words));
 }
 
 }  // namespace haloscope

@@ -46,7 +46,7 @@ class PersistentLink final : public MessageLink {
 }  // namespace
 
 std::unique_ptr<Link> open_persistent(const LinkContext& context, const std::vector<std::string>& words) {
-  const MessageOptions options = MessageOptions::parse("persistent", words);
+  const MessageOptions options = MessageOptions::parse(words);
   if (mpi_traits.simulated && options.datatype)
     throw UnavailableError(
         "option datatype of transport persistent: SMPI gathers the data when a request is made, not when it is "
