@@ -4,6 +4,7 @@
 #include <array>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/names.hpp"
@@ -125,7 +126,7 @@ Json timeline_of(MPI_Comm comm, BlocksFlow& flow, const ClockMap& clock) {
                     {"begin_s", e.begin_s - offset},
                     {"end_s", e.end_s - offset}});
   Json all = Json::array();
-  for_each_text(OwnComm(comm), mine.dump(), [&](int rank, const std::string& text) {
+  for_each_text(duplicate(comm).get(), mine.dump(), [&](int rank, const std::string& text) {
     for (Json& event : Json::parse(text)) {
       event["rank"] = rank;
       all.push_back(event);
@@ -202,7 +203,7 @@ Json run_blocks(Session& s, const BlocksRequest& r) {
   const auto flow = make_flow(context);
   Json record{{"id", r.id}, {"kind", "blocks"}, {"request", described(r, s.size)}, {"environment", s.environment}};
   record["environment"]["device"] = device_json(r.device, *device);
-  for_each_text(OwnComm(s.comm), device->info().id,
+  for_each_text(duplicate(s.comm).get(), device->info().id,
                 [&](int, const std::string& id) { record["environment"]["device"]["of_ranks"].push_back(id); });
   const bool logged = flow->log().on();
   const ClockPoint first = logged ? clock.read() : ClockPoint{};

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/maximum.hpp"
-#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/transport/link_tags.hpp"
 #include "pmpi_counter.hpp"
@@ -236,9 +236,9 @@ MPI_Errhandler handler_of(MPI_Comm comm) {
   return handler;
 }
 
-TEST(OwnComms, ReturnErrorsWhereThatOfTheProgramEndsTheJob) {
+TEST(Duplicates, ReturnErrorsWhereThatOfTheProgramEndsTheJob) {
   ASSERT_EQ(handler_of(MPI_COMM_WORLD), MPI_ERRORS_ARE_FATAL);
-  const OwnComm own(MPI_COMM_WORLD);
+  const OwnedComm own = duplicate(MPI_COMM_WORLD);
   EXPECT_EQ(handler_of(own.get()), MPI_ERRORS_RETURN);
 }
 

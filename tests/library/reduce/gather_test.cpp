@@ -3,7 +3,7 @@
 #include <bit>
 #include <random>
 
-#include "haloscope/comm/own_comm.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/reduce/reducer.hpp"
 #include "pmpi_counter.hpp"
 #include "step_rig.hpp"
@@ -156,7 +156,7 @@ TEST(Reductions, OfAPipelineKeepANumberThatIsNone) {
     for (ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min})
       for (int place = 0; place < world_size(); ++place) {
         SCOPED_TRACE(scheme + " " + to_word(op) + " of rank " + std::to_string(place));
-        OwnComm comm(MPI_COMM_WORLD);
+        const OwnedComm comm = duplicate(MPI_COMM_WORLD);
         const auto reducer = open_pipeline_reducer(scheme, {comm.get(), op, 2, true});
         const std::array mine{1.0 + own_rank(), place == own_rank() ? std::nan("") : 1.0};
         reducer->contribute(mine);

@@ -102,6 +102,15 @@ using OwnedRequest = Owned<RequestHandle>;
 using OwnedType = Owned<TypeHandle>;
 using OwnedWin = Owned<WinHandle>;
 
+/// Duplicates a communicator, for collective calls in time steps and messages that must match no others. The duplicate
+/// returns errors. Collective, and so is freeing it.
+inline OwnedComm duplicate(MPI_Comm comm) {
+  OwnedComm made;
+  CHECK_MPI(MPI_Comm_dup(comm, made.address()));
+  CHECK_MPI(MPI_Comm_set_errhandler(made.get(), MPI_ERRORS_RETURN));
+  return made;
+}
+
 /// Returns the group of a communicator. Local.
 inline OwnedGroup group_of(MPI_Comm comm) {
   OwnedGroup group;

@@ -70,7 +70,7 @@ int first_fit(const std::vector<unsigned char>& used, int count, int limit) {
 }  // namespace
 
 LibraryComm::LibraryComm(MPI_Comm users)
-    : comm_(users), most_blocks_(std::min(tag_limit(comm_.get()) / block, most_blocks)) {}
+    : comm_(duplicate(users)), most_blocks_(std::min(tag_limit(comm_.get()) / block, most_blocks)) {}
 
 LibraryComm::~LibraryComm() {
   if (mpi_is_over()) return;

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 
 namespace haloscope {
@@ -70,7 +69,7 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
   friend class TagRange;
   explicit LibraryComm(MPI_Comm users);
 
-  OwnComm comm_;
+  OwnedComm comm_;
   std::map<std::vector<int>, std::unique_ptr<Node>> nodes_;
   std::map<int, bool> crowded_;      // by threads
   std::vector<unsigned char> used_;  // by block of tags

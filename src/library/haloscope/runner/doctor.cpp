@@ -9,8 +9,8 @@
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/gather.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/huge_pages.hpp"
-#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
@@ -148,9 +148,9 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
 std::vector<Diagnosis> doctor(MPI_Comm comm) {
   require_communicator(comm);
   std::vector<Diagnosis> checks;
-  const OwnComm own = collectively(comm, "a report of the doctor", [&] {
+  const OwnedComm own = collectively(comm, "a report of the doctor", [&] {
     checks.reserve(4);
-    return OwnComm(comm);
+    return duplicate(comm);
   });
   const auto examine = [&](const char* name, const std::function<Diagnosis(MPI_Comm)>& check) {
     checks.push_back(collectively(own.get(), "a report of the doctor", [&] {

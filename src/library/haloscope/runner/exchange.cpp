@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "haloscope/comm/own_comm.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/comm/shared_failure.hpp"
 #include "haloscope/device/device.hpp"
@@ -37,8 +37,8 @@ struct Exchange::State {
   bool moved = false;                                  // fields have moved since the last start
   bool broken = false;  // the last rebind() was refused: links may still move the old arrays
   std::unique_ptr<Guard> guard;
-  std::unique_ptr<OwnComm> guard_comm;  // check_clean() is collective, and threads may check exchanges concurrently
-  std::optional<Sequence> sequence;     // of a guarded exchange
+  OwnedComm guard_comm;              // check_clean() is collective, and threads may check exchanges concurrently
+  std::optional<Sequence> sequence;  // of a guarded exchange
   int exceptions = std::uncaught_exceptions();  // in flight when it was opened
   std::shared_ptr<std::atomic<bool>> own_busy = std::make_shared<std::atomic<bool>>(false);  // free() holds it longer
   std::atomic<bool>& busy = busy_mark(*own_busy);
@@ -61,8 +61,8 @@ struct Exchange::State {
     current = forward.get();
     if (!guarded) return;
     guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
-    guard_comm = std::make_unique<OwnComm>(forward->comm());
-    sequence.emplace(guard_comm->get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
+    guard_comm = duplicate(forward->comm());
+    sequence.emplace(guard_comm.get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
   }
   /// Does not wait for messages after neighbours have made another exchange, or during stack unwinding.
   ~State() {
@@ -73,7 +73,7 @@ struct Exchange::State {
   void leave() {
     for (PreparedExchange* one : {forward.get(), reverse.get()})
       if (one != nullptr) one->leave();
-    static_cast<void>(guard_comm.release());
+    guard_comm.release();
     note_kept();
   }
   /// Opens the transpose of the request, without additions of the strategy. Collective the first time. For the
@@ -179,7 +179,7 @@ struct Exchange::State {
     require_same_place(place, spec.quantities, first);
   }
   /// Returns the communicator on which the ranks make a collective call.
-  MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm->get() : forward->comm(); }
+  MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm.get() : forward->comm(); }
   bool is_collective(Shared call) const {
     if (call == Shared::accumulate) return !reverse;
     return call == Shared::check_clean ? guard != nullptr : !follows();

@@ -50,7 +50,7 @@ BoundStage::BoundStage(const StageContext& context, int number)
   for (const Reduction& reduction : stage().reductions) {
     auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];
     if (!partials) partials = std::make_unique<Partials>(c.choice.threads);
-    const MPI_Comm own = reduce_comms_.emplace_back(context_.comm).get();
+    const MPI_Comm own = reduce_comms_.emplace_back(duplicate(context_.comm)).get();
     Reduction mine = reduction;
     if (size == 1) mine.mode = ReduceMode::blocking;
     reducers_.push_back(std::make_unique<Reducer>(mine, *partials, own, context_.options.yield));
@@ -100,7 +100,7 @@ BoundStage::~BoundStage() {
   link_.reset();
   if (!abandoned) return;  // else other ranks may never answer
   for (auto& reducer : reducers_) static_cast<void>(reducer.release());
-  for (OwnComm& comm : reduce_comms_) comm.leave();
+  for (OwnedComm& comm : reduce_comms_) comm.release();
 }
 
 BoundStage::Bound& BoundStage::bound(const Key& key) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "haloscope/comm/own_comm.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/field/memory.hpp"
 #include "haloscope/reduce/reducer.hpp"
@@ -160,7 +160,7 @@ class BoundStage {
   std::vector<std::vector<std::vector<SlotView>>> out_;  // ... and for writing
   std::unique_ptr<LinkTags> tags_;
   std::unique_ptr<Link> link_;
-  std::vector<OwnComm> reduce_comms_;
+  std::vector<OwnedComm> reduce_comms_;
   std::vector<std::unique_ptr<Partials>> partials_;  // by sweep of the stage; null: it gathers no numbers
   std::vector<std::unique_ptr<Reducer>> reducers_;
   void (*contribute_)(void*, int) = nullptr;

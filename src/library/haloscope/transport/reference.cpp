@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/comm/own_comm.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/transport.hpp"
@@ -100,7 +100,7 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
 class ReferenceLink final : public Link {
  public:
   explicit ReferenceLink(const LinkContext& context)
-      : own_(context.comm), comm_(own_.get()), plan_(*context.plan), views_(*context.views) {
+      : own_(duplicate(context.comm)), comm_(own_.get()), plan_(*context.plan), views_(*context.views) {
     Points sources;  // of this rank's ghosts, in coordinates of their owners
     agree(comm_, [&] { list_ghosts(*context.layout, sources); });
     ask(sources);
@@ -178,7 +178,7 @@ class ReferenceLink final : public Link {
                             asked_.list.data(), asked_.counts.data(), asked_.starts.data(), point.type(), comm_));
   }
 
-  OwnComm own_;  // wait() is collective, and several exchanges may be in flight
+  OwnedComm own_;  // wait() is collective, and several exchanges may be in flight
   MPI_Comm comm_;
   Plan plan_;
   Views views_;

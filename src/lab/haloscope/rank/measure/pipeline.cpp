@@ -6,12 +6,12 @@
 namespace haloscope {
 
 Pipeline::Pipeline(Run& run) : run_(run), stage_(run.stage(0)), counted_(run.stage(0)) {
-  for (int n = 0; n < 3; ++n) comms_.emplace_back(run.comm_.get());
+  for (int n = 0; n < 3; ++n) comms_.push_back(duplicate(run.comm_.get()));
 }
 
 Pipeline::~Pipeline() {
   if (std::uncaught_exceptions() > run_.exceptions_)  // other ranks may never answer
-    for (OwnComm& comm : comms_) comm.leave();
+    for (OwnedComm& comm : comms_) comm.release();
 }
 
 void Pipeline::open() { stage_.run(run_.loop_->at.slot, run_.loop_->at.time, Series::opening); }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "haloscope/comm/own_comm.hpp"
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "haloscope/reduce/termination.hpp"
 #include "haloscope/stepper/counted_series.hpp"
@@ -35,7 +35,7 @@ class Pipeline {
   BoundStage& stage_;
   CountedSeries counted_;
   std::vector<double> mine_;
-  std::vector<OwnComm> comms_;
+  std::vector<OwnedComm> comms_;
   PipelineReducer* reducer_ = nullptr;
 };
 

@@ -7,30 +7,30 @@
 #include <string>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/comm/own_comm.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
 /// Hands the texts of all ranks to `take` on rank 0, in rank order, one at a time.
 template <class Take>
-void for_each_text(const OwnComm& comm, const std::string& mine, Take take) {
+void for_each_text(MPI_Comm comm, const std::string& mine, Take take) {
   constexpr int tag = 2;
   if (mine.size() > std::numeric_limits<int>::max())
     throw Error(Exit::failed,
                 "a text of " + std::to_string(mine.size()) + " bytes is too long for a message; record fewer events");
-  if (comm.rank() != 0) {
-    REQUIRE_MPI(MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, tag, comm.get()));
+  if (rank_in(comm) != 0) {
+    REQUIRE_MPI(MPI_Send(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, 0, tag, comm));
     return;
   }
   take(0, mine);
-  for (int r = 1; r < comm.size(); ++r) {
+  for (int r = 1; r < ranks_in(comm); ++r) {
     MPI_Status status;
-    REQUIRE_MPI(MPI_Probe(r, tag, comm.get(), &status));
+    REQUIRE_MPI(MPI_Probe(r, tag, comm, &status));
     int length = 0;
     REQUIRE_MPI(MPI_Get_count(&status, MPI_CHAR, &length));
     std::string text(static_cast<std::size_t>(length), '\0');
-    REQUIRE_MPI(MPI_Recv(text.data(), length, MPI_CHAR, r, tag, comm.get(), MPI_STATUS_IGNORE));
+    REQUIRE_MPI(MPI_Recv(text.data(), length, MPI_CHAR, r, tag, comm, MPI_STATUS_IGNORE));
     take(r, text);
   }
 }

@@ -4,10 +4,12 @@
 #include <limits>
 #include <optional>
 
+#include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/file.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/watch/texts.hpp"
 
 namespace haloscope {
@@ -77,10 +79,10 @@ std::vector<TimelineEvent> events_of(const MpiClock& clock) {
 }
 
 ClockOffset clock_offset(MPI_Comm comm, int trips) {
-  const OwnComm own(comm);
-  const int rank = own.rank();
+  const OwnedComm own = duplicate(comm);
+  const int rank = rank_in(own.get());
   ClockOffset offset;
-  for (int r = 1; r < own.size(); ++r) {
+  for (int r = 1; r < ranks_in(own.get()); ++r) {
     if (rank != 0 && rank != r) continue;
     double shortest = std::numeric_limits<double>::max();
     for (int trip = 0; trip < trips; ++trip) {
@@ -105,14 +107,14 @@ ClockOffset clock_offset(MPI_Comm comm, int trips) {
 
 void write_trace(MPI_Comm comm, const std::string& file, const std::vector<TimelineEvent>& mine) {
   const ClockOffset clock = clock_offset(comm);
-  const OwnComm own(comm);
+  const OwnedComm own = duplicate(comm);
   double origin = std::numeric_limits<double>::max();
   for (const TimelineEvent& e : mine) origin = std::min(origin, e.begin_s - clock.seconds);
   REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &origin, 1, MPI_DOUBLE, MPI_MIN, own.get()));
   std::optional<Draft> draft;
-  if (own.rank() == 0) draft.emplace(file);
-  for_each_text(own, trace_text(own.rank(), mine, clock, origin), [&](int rank, std::string text) {
-    if (rank == own.size() - 1) text.erase(text.size() - 2, 1);  // no comma after the last event
+  if (rank_in(own.get()) == 0) draft.emplace(file);
+  for_each_text(own.get(), trace_text(rank_in(own.get()), mine, clock, origin), [&](int rank, std::string text) {
+    if (rank == ranks_in(own.get()) - 1) text.erase(text.size() - 2, 1);  // no comma after the last event
     draft->text() << (rank == 0 ? "[\n" : "") << text;
   });
   if (draft) draft->text() << "]\n";
@@ -133,13 +135,10 @@ void RankTimes::add(const Runner& runner) {
 }
 
 Json timeline_json(MPI_Comm comm, const RankTimes& mine) {
-  const OwnComm own(comm);
-  Json entry{{"rank", own.rank()},
-             {"host", processor()},
-             {"measured_s", mine.measured_s},
-             {"phases_s", mine.phases_s},
-             {"operations_s", mine.operations_s},
-             {"mpi", Json::array()}};
+  const OwnedComm own = duplicate(comm);
+  Json entry{{"rank", rank_in(own.get())},        {"host", processor()},
+             {"measured_s", mine.measured_s},     {"phases_s", mine.phases_s},
+             {"operations_s", mine.operations_s}, {"mpi", Json::array()}};
   for (const MpiCall& call : mine.mpi)
     entry["mpi"].push_back({{"call", call.name},
                             {"role", to_string(call.role)},
@@ -147,7 +146,7 @@ Json timeline_json(MPI_Comm comm, const RankTimes& mine) {
                             {"calls", call.calls},
                             {"seconds", call.seconds}});
   Json all = Json::array();
-  for_each_text(own, entry.dump(), [&](int, const std::string& text) { all.push_back(Json::parse(text)); });
+  for_each_text(own.get(), entry.dump(), [&](int, const std::string& text) { all.push_back(Json::parse(text)); });
   return {{"ranks", all}};
 }
 
