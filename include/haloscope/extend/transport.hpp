@@ -167,8 +167,9 @@ struct Transport {
 };
 
 /// Opens a transport by its name. Collective over `context.comm`.
-/// @throws UsageError as check_options() does and, on all ranks, where the views of any rank do not fit its plan;
-///         UnavailableError when this MPI lacks a feature that it needs.
+/// @throws UsageError as check_options() does, for a transport of devices where the fields are in host memory and, on
+///         all ranks, where the views of any rank do not fit its plan; UnavailableError when this MPI lacks a feature
+///         that it needs.
 std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext& context,
                                      const std::vector<std::string>& options);
 /// Registers a transport, for strategies too. `*traits` must live until the program ends.

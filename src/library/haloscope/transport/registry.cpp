@@ -29,6 +29,8 @@ std::unique_ptr<Link> open_transport(const std::string& name, const LinkContext&
                                      const std::vector<std::string>& options) {
   check_options(name, options);
   agree(context.comm, [&] { check_views(*context.plan, *context.views, context.device != nullptr); });
+  if (find_traits(name).device && context.device == nullptr)
+    throw UsageError("transport '" + name + "' moves fields of a device, and these are in host memory; use p2p");
   for (const Transport& transport : known_transports())
     if (transport.traits->name == name) return transport.open(context, options);
   throw UsageError("transport '" + name + "' has traits but no function to open it; register it with add_transport()");

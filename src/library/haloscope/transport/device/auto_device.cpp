@@ -12,7 +12,6 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/transport/automatic.hpp"
-#include "haloscope/transport/device/message_pieces.hpp"
 
 namespace haloscope {
 namespace {
@@ -205,7 +204,6 @@ bool takes_device_memory(const device::Backend& backend) {
 }  // namespace
 
 std::unique_ptr<Link> open_auto_device(const LinkContext& context, const std::vector<std::string>& words) {
-  need_device(context, "auto-device");
   const device::Backend& backend = *device::place_of(context.views->front().front().origin).backend;
   std::vector<std::string> names{"staged", "ipc"}, left_out;
   if (anywhere(!takes_device_memory(backend), context.comm))

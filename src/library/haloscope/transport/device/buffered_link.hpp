@@ -14,8 +14,8 @@ struct BufferedOptions {
   bool words = false;                          ///< see DeviceLink::tells_by_words()
 };
 
-/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where words
-/// are requested and the device of any rank does not support them.
+/// Collective. @throws UnavailableError, on all ranks, where words are requested and the device of any rank does not
+/// support them.
 std::unique_ptr<Link> open_buffered(const LinkContext& context, const BufferedOptions& options);
 
 }  // namespace haloscope

@@ -5,11 +5,6 @@
 
 namespace haloscope {
 
-void need_device(const LinkContext& context, const std::string& transport) {
-  if (context.device == nullptr)
-    throw UsageError("transport '" + transport + "' moves fields of a device, and these are in host memory; use p2p");
-}
-
 std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int slot, std::byte* buffer) {
   const Message& message = context.plan->messages[id];
   std::vector<BlockCopy> copies;

@@ -11,9 +11,6 @@
 
 namespace haloscope {
 
-/// Checks for a device. @throws UsageError if the fields of a device transport are in host memory.
-void need_device(const LinkContext& context, const std::string& transport);
-
 /// Returns the copies between a message's regions and its buffer, in the order of the buffer; none where the regions
 /// lie in the buffer.
 std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int slot, std::byte* buffer);

@@ -15,7 +15,6 @@
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
-#include "haloscope/transport/device/message_pieces.hpp"
 #include "haloscope/transport/device/task_rounds.hpp"
 
 namespace haloscope {
@@ -406,7 +405,6 @@ int blocks_for(const LinkContext& context) {
 }  // namespace
 
 std::unique_ptr<Link> open_task_link(const LinkContext& context, const TaskOptions& options) {
-  need_device(context, "taskqueue");
   return std::make_unique<TaskLink>(context, options, blocks_for(context));
 }
 

@@ -14,8 +14,8 @@ struct TaskOptions {
   int parts = 1;        ///< maximum parts of a message; each is sent separately
 };
 
-/// Collective. @throws UsageError where the fields are not a device's; UnavailableError, on all ranks, where a device
-/// cannot run one block of the kernel for each of its ranks.
+/// Collective. @throws UnavailableError, on all ranks, where a device cannot run one block of the kernel for each of
+/// its ranks.
 std::unique_ptr<Link> open_task_link(const LinkContext& context, const TaskOptions& options);
 
 }  // namespace haloscope
