@@ -43,16 +43,17 @@ class PartitionedLink final : public Link {
   /// @param partitions  number of partitions of each message, equal on all ranks.
   /// @param late  the control thread makes all partitions ready, in send().
   PartitionedLink(const LinkContext& context, int partitions, bool late)
-      : PartitionedLink(context, context.views->front().size(), partitions, late) {
-    const std::size_t slots = context.views->front().size();
-    for (std::size_t slot = 0; slot < slots; ++slot)
+      : partitions_(partitions),
+        late_(late),
+        yield_(context.yield),
+        messages_(context.plan->messages.size()),
+        ports_(context.views->front().size() * messages_) {
+    for (std::size_t slot = 0; slot < context.views->front().size(); ++slot)
       for (std::size_t id = 0; id < messages_; ++id)
         if (context.moves(static_cast<int>(id))) prepare(context, static_cast<int>(id), static_cast<int>(slot));
   }
   ~PartitionedLink() override {
     for (Port& p : ports_) settle(p);
-    for (Port& p : ports_)
-      if (p.request != MPI_REQUEST_NULL) REQUIRE_MPI(MPI_Request_free(&p.request));
   }
   bool closes_alone() const override { return true; }
 
@@ -65,7 +66,7 @@ class PartitionedLink final : public Link {
       if (!late_) start(p);
       each_partition(share, [&](int partition) {
         p.packing[partition].run();
-        if (!late_) REQUIRE_MPI(MPI_Pready(partition, p.request));
+        if (!late_) REQUIRE_MPI(MPI_Pready(partition, p.request.get()));
       });
     }
   }
@@ -74,7 +75,7 @@ class PartitionedLink final : public Link {
       Port& p = port(id, slot);
       if (!late_) continue;
       start(p);
-      REQUIRE_MPI(MPI_Pready_range(0, partitions_ - 1, p.request));
+      REQUIRE_MPI(MPI_Pready_range(0, partitions_ - 1, p.request.get()));
     }
   }
   bool test(Ids in, int slot) override { return test_all(in, slot); }
@@ -104,20 +105,11 @@ class PartitionedLink final : public Link {
   }
 
  private:
-  /// Makes an object without requests, so that a later exception runs the destructor, which frees the requests made
-  /// so far.
-  PartitionedLink(const LinkContext& context, std::size_t slots, int partitions, bool late)
-      : partitions_(partitions),
-        late_(late),
-        yield_(context.yield),
-        messages_(context.plan->messages.size()),
-        ports_(slots * messages_) {}
-
   enum class State { idle, starting, started };
   /// One message in one slot.
   struct Port {
     int peer = 0;
-    MPI_Request request = MPI_REQUEST_NULL;
+    OwnedRequest request;
     std::vector<CopyList> packing;  // by partition: gathers (out) or scatters (in)
     std::atomic<State> state = State::idle;
   };
@@ -139,9 +131,11 @@ class PartitionedLink final : public Link {
     std::byte* at = buffers_.emplace_back(static_cast<std::size_t>(room * partitions_)).data();
     const int peer = message.peer, tag = context.tags.of(message.tag, 0, slot);
     if (message.out)
-      CHECK_MPI(MPI_Psend_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request));
+      CHECK_MPI(
+          MPI_Psend_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, p.request.address()));
     else
-      CHECK_MPI(MPI_Precv_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, &p.request));
+      CHECK_MPI(
+          MPI_Precv_init(at, partitions_, room, MPI_BYTE, peer, tag, context.comm, MPI_INFO_NULL, p.request.address()));
     for (const Message& part : parts) {
       p.packing.push_back(make_packing(*context.views, slot, part, at));
       at += room;
@@ -152,7 +146,7 @@ class PartitionedLink final : public Link {
   static void start(Port& p) {
     State expected = State::idle;
     if (p.state.compare_exchange_strong(expected, State::starting, std::memory_order_acq_rel)) {
-      REQUIRE_MPI(MPI_Start(&p.request));
+      REQUIRE_MPI(MPI_Start(p.request.address()));
       p.state.store(State::started, std::memory_order_release);
     }
     while (p.state.load(std::memory_order_acquire) == State::starting) sched_yield();
@@ -167,7 +161,7 @@ class PartitionedLink final : public Link {
   static bool test_port(Port& p) {
     if (p.state.load(std::memory_order_relaxed) == State::idle) return true;
     int done = 0;
-    REQUIRE_MPI(MPI_Test(&p.request, &done, MPI_STATUS_IGNORE));
+    REQUIRE_MPI(MPI_Test(p.request.address(), &done, MPI_STATUS_IGNORE));
     if (done) p.state.store(State::idle, std::memory_order_relaxed);
     return done;
   }
