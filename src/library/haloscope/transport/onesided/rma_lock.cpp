@@ -11,9 +11,7 @@ namespace {
 
 class LockLink final : public PassiveLink {
  public:
-  LockLink(const LinkContext& context, const RmaOptions& options) : PassiveLink(context, options) {
-    open(*context.layout);
-  }
+  LockLink(const LinkContext& context, const RmaOptions& options) : PassiveLink(context, options) { open(); }
   ~LockLink() override { close(); }
 
  private:

@@ -11,7 +11,7 @@ class LockAllLink final : public PassiveLink {
  public:
   LockAllLink(const LinkContext& context, const RmaOptions& options)
       : PassiveLink(context, options), requests_(static_cast<std::size_t>(messages()), MPI_REQUEST_NULL) {
-    open(*context.layout);
+    open();
   }
   ~LockAllLink() override { close(); }
   bool must_be_awaited() const override { return options().rget; }  // a get into the fields cannot be cancelled

@@ -122,10 +122,10 @@ PassiveLink::PassiveLink(const LinkContext& context, const RmaOptions& options)
   active_.reserve(stages_.size());
 }
 
-void PassiveLink::open(const Layout& layout) {
+void PassiveLink::open() {
   const Hints hints{{"accumulate_ordering", "none"}};
   if (options().per_message)
-    make_message_windows(layout, hints);
+    make_message_windows(hints);
   else
     make_common_windows(1, hints, [](int) { return 0; });
   for (const Window& window : windows()) enlist(window);

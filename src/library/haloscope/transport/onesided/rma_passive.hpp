@@ -37,7 +37,7 @@ class PassiveLink : public WindowLink {
   PassiveLink(const LinkContext& context, const RmaOptions& options);
   /// Makes windows and signals. Derived classes call it in their constructors, and close() first in their
   /// destructors: it ends messages in flight and the signals.
-  void open(const Layout& layout);
+  void open();
   void close();
 
   virtual void enlist(const Window& window) = 0;  ///< a new window, before its first use

@@ -18,7 +18,7 @@ class PscwLink final : public WindowLink {
       : WindowLink(context, options), epoch_of_(static_cast<std::size_t>(messages()), -1) {
     const Hints hints{{"no_locks", "true"}};
     if (options.per_message)
-      make_message_windows(*context.layout, hints);
+      make_message_windows(hints);
     else
       make_common_windows(context.plan->rounds, hints, [&](int id) { return port(id).round; });
     for (int id = 0; id < messages(); ++id)

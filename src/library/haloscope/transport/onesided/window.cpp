@@ -62,34 +62,30 @@ void Window::unlock_all() const {
 int Window::rank_of(MPI_Comm comm, int rank) const { return rank_in(group_of(comm_), group_of(comm), rank); }
 
 WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
-    : comm_(context.comm),
-      tags_(context.tags),
+    : context_(context),
       options_(options),
-      yield_(context.yield),
-      rank_(rank_in(comm_)),
+      rank_(rank_in(comm())),
       messages_(static_cast<int>(context.plan->messages.size())),
       slots_(static_cast<int>(context.views->front().size())),
-      plan_(context.plan),
-      views_(context.views),
       ports_(std::make_unique<Port[]>(static_cast<std::size_t>(messages_))) {
   if (mpi_traits.simulated)
     throw UnavailableError(
         "one-sided transports query a window's memory model, and SMPI then ends the program; use p2p or persistent, "
         "or a build on a real MPI");
-  require_windows_apart(comm_);
-  place_origins(context);
+  require_windows_apart(comm());
+  place_origins();
 }
 
 /// Places the origin's end of each transfer: in place where the regions are one gapless span, else in a buffer for
 /// all slots.
-void WindowLink::place_origins(const LinkContext& context) {
+void WindowLink::place_origins() {
   std::size_t needed = 0;
-  for (const Message& m : plan_->messages) needed += m.out != options_.get ? whole_lines(m.bytes) : 0;
+  for (const Message& m : context_.plan->messages) needed += m.out != options_.get ? whole_lines(m.bytes) : 0;
   buffers_ = Memory(needed, "message buffers");
   std::byte* buffer = buffers_.data();
   for (int id = 0; id < messages_; ++id) {
-    const Message& m = plan_->messages[static_cast<std::size_t>(id)];
-    if (!context.moves(id)) continue;
+    const Message& m = context_.plan->messages[static_cast<std::size_t>(id)];
+    if (!context_.moves(id)) continue;
     Port& p = ports_[id];
     p.peer = m.peer;
     p.tag = m.tag;
@@ -101,31 +97,32 @@ void WindowLink::place_origins(const LinkContext& context) {
     p.data.resize(static_cast<std::size_t>(slots_));
     p.packing.resize(static_cast<std::size_t>(slots_));
     for (int slot = 0; slot < slots_ && p.origin; ++slot) {
-      p.data[slot] = contiguous_span(*views_, slot, m);
+      p.data[slot] = contiguous_span(*context_.views, slot, m);
       if (p.data[slot] != nullptr) continue;
       p.data[slot] = buffer;
-      p.packing[slot] = make_packing(*views_, slot, m, buffer);
+      p.packing[slot] = make_packing(*context_.views, slot, m, buffer);
     }
     buffer += p.origin ? whole_lines(m.bytes) : 0;
   }
 }
 
 std::vector<int> WindowLink::numbers_in_round() const {
-  std::vector<int> numbers(static_cast<std::size_t>(messages_), 0), next(static_cast<std::size_t>(plan_->rounds), 0);
+  std::vector<int> numbers(static_cast<std::size_t>(messages_)), next(static_cast<std::size_t>(context_.plan->rounds));
   for (int id = 0; id < messages_; ++id)
     if (moves(id) && !ports_[id].origin) numbers[id] = next[ports_[id].round]++;
   return numbers;
 }
 
 int WindowLink::largest(int count) const {
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, comm_));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, comm()));
   return count;
 }
 
 /// Numbers windows by messages. The offset from sender to receiver in the process grid, together with the tag, names
 /// a message at both ends: names are unique per sender and per receiver. All names of all ranks, in order, are
 /// numbered.
-void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) {
+void WindowLink::make_message_windows(const Hints& hints) {
+  const Layout& layout = *context_.layout;
   const auto name = [&](const Port& p) {
     const auto from = layout.coords(p.out ? rank_ : p.peer), to = layout.coords(p.out ? p.peer : rank_);
     std::int64_t way = 0;
@@ -137,7 +134,7 @@ void WindowLink::make_message_windows(const Layout& layout, const Hints& hints) 
   for (int id = 0; id < messages_; ++id)
     if (moves(id) && !ports_[id].origin) mine.push_back(name(ports_[id]));
   std::vector<std::int64_t> all;
-  for (const auto& list : lists_of_all(comm_, mine)) all.insert(all.end(), list.begin(), list.end());
+  for (const auto& list : lists_of_all(comm(), mine)) all.insert(all.end(), list.begin(), list.end());
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   make_common_windows(static_cast<int>(all.size()), hints,
@@ -153,7 +150,7 @@ std::size_t WindowLink::bytes_of(const Exposed& exposed) const {
 void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own) {
   std::size_t all_bytes = 0;
   for (const Exposed& one : exposed) all_bytes += bytes_of(one);
-  require_window_memory(comm_, all_bytes);
+  require_window_memory(comm(), all_bytes);
   if (options_.plain) hints.clear();
   windows_.reserve(exposed.size());
   const bool in_turn = own >= 0 && windows_collide();
@@ -189,12 +186,12 @@ void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own
 void WindowLink::await_turn() const {
   if (rank_ == 0) return;
   MPI_Request request;
-  CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, rank_ - 1, tags_.reduction(), comm_, &request));
+  CHECK_MPI(MPI_Irecv(nullptr, 0, MPI_BYTE, rank_ - 1, tags().reduction(), comm(), &request));
   meet_in(request);
 }
 
 void WindowLink::end_turn() const {
-  if (rank_ + 1 < ranks_in(comm_)) CHECK_MPI(MPI_Send(nullptr, 0, MPI_BYTE, rank_ + 1, tags_.reduction(), comm_));
+  if (rank_ + 1 < ranks_in(comm())) CHECK_MPI(MPI_Send(nullptr, 0, MPI_BYTE, rank_ + 1, tags().reduction(), comm()));
 }
 
 void WindowLink::place_segments() {
@@ -203,9 +200,9 @@ void WindowLink::place_segments() {
     if (!moves(id) || p.origin) continue;
     std::byte* segment = windows_[static_cast<std::size_t>(p.window)].data() + p.at;
     for (int slot = 0; slot < slots_; ++slot) {
-      const Message& m = plan_->messages[static_cast<std::size_t>(id)];
+      const Message& m = context_.plan->messages[static_cast<std::size_t>(id)];
       p.data[slot] = segment;
-      p.packing[slot] = make_packing(*views_, slot, m, segment);
+      p.packing[slot] = make_packing(*context_.views, slot, m, segment);
     }
   }
 }
@@ -215,8 +212,8 @@ void WindowLink::tell_origins(int own) {
   for (int id = 0; id < messages_; ++id) {
     const Port& p = ports_[id];
     if (!moves(id)) continue;
-    const int tag = tags_.opening(p.tag);
-    p.origin ? places.receive(id, p.peer, tag, comm_) : places.send(id, {p.window, p.at}, p.peer, tag, comm_);
+    const int tag = tags().opening(p.tag);
+    p.origin ? places.receive(id, p.peer, tag, comm()) : places.send(id, {p.window, p.at}, p.peer, tag, comm());
   }
   places.complete();
   for (int id = 0; id < messages_; ++id) {
@@ -224,7 +221,7 @@ void WindowLink::tell_origins(int own) {
     if (!moves(id) || !p.origin) continue;
     p.window = own >= 0 ? own : static_cast<int>(places[id][0]);
     p.at = static_cast<MPI_Aint>(places[id][1]);
-    p.target = windows_[static_cast<std::size_t>(p.window)].rank_of(comm_, p.peer);
+    p.target = windows_[static_cast<std::size_t>(p.window)].rank_of(comm(), p.peer);
   }
 }
 

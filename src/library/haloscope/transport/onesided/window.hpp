@@ -108,7 +108,7 @@ class WindowLink : public Link {
   void make_common_windows(int count, const Hints& hints, Place place);
   /// Makes a window per message. No rank exposes two messages in one of them, or accesses two: MPICH 5.0.2 counts
   /// announced exposures instead of distinguishing their owners, so MPI_Win_start for one of two would hang.
-  void make_message_windows(const Layout& layout, const Hints& hints);
+  void make_message_windows(const Hints& hints);
   /// Returns the number of each message among the messages that this rank exposes in the same round.
   std::vector<int> numbers_in_round() const;
 
@@ -124,10 +124,10 @@ class WindowLink : public Link {
   int slots() const { return slots_; }
   bool moves(int id) const { return ports_[id].bytes > 0; }
   const std::vector<Window>& windows() const { return windows_; }
-  MPI_Comm comm() const { return comm_; }
-  const MessageTags& tags() const { return tags_; }
+  MPI_Comm comm() const { return context_.comm; }
+  const MessageTags& tags() const { return context_.tags; }
   int rank() const { return rank_; }
-  bool yield() const { return yield_; }
+  bool yield() const { return context_.yield; }
   const RmaOptions& options() const { return options_; }
   /// Returns the assertion of a synchronisation call; none with option `plain`.
   int assertion(int modes) const { return options_.plain ? 0 : modes; }
@@ -136,21 +136,17 @@ class WindowLink : public Link {
 
  private:
   std::size_t bytes_of(const Exposed& exposed) const;
-  void place_origins(const LinkContext& context);
+  void place_origins();
   void place_segments();
   void await_turn() const;
   void end_turn() const;
   void tell_origins(int own);
   int largest(int count) const;
 
-  MPI_Comm comm_;
-  MessageTags tags_;
+  LinkContext context_;  // its plan, layout and views only while the link is being opened
   RmaOptions options_;
-  bool yield_;
   bool unified_ = true, all_unified_ = true;
   int rank_, messages_, slots_;
-  const Plan* plan_;    // of the context, while the link is being opened
-  const Views* views_;  // likewise
   Memory buffers_;
   std::unique_ptr<Port[]> ports_;
   std::vector<Window> windows_;
@@ -159,7 +155,7 @@ class WindowLink : public Link {
 template <class Place>
 void WindowLink::make_common_windows(int count, const Hints& hints, Place place) {
   std::vector<Exposed> exposed(static_cast<std::size_t>(largest(count)));
-  for (Exposed& one : exposed) one.comm = comm_;
+  for (Exposed& one : exposed) one.comm = comm();
   for (int id = 0; id < messages_; ++id)
     if (moves(id) && !ports_[id].origin) exposed[static_cast<std::size_t>(place(id))].ids.push_back(id);
   make_windows(std::move(exposed), hints);
