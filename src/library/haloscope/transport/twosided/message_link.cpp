@@ -18,35 +18,34 @@ MessageOptions MessageOptions::parse(const std::vector<std::string>& given) {
 }
 
 MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement)
-    : context_(context), comm_(context.comm), options_(options), yield_(context.yield) {
+    : context_(context), options_(options), placed_(placement != nullptr) {
   messages_ = static_cast<int>(context.plan->messages.size());
   slots_ = static_cast<int>(context.views->front().size());
   ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_) * slots_);
   scratch_.requests.resize(messages_);
   scratch_.owners.resize(messages_);
   scratch_.finished.resize(messages_);
-  place(context, placement);
+  place(placement);
 }
 
 /// Decides the place of each message: in place, described by a datatype, or in a separate buffer per slot.
-void MessageLink::place(const LinkContext& context, const MessagePlaces& placement) {
-  placed_ = placement != nullptr;
-  const Views& views = *context.views;
+void MessageLink::place(const MessagePlaces& placement) {
+  const Views& views = *context_.views;
   const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
   std::size_t needed = 0;
   for (int slot = 0; slot < slots_ && !options_.datatype && !placement; ++slot)
     for (int id = 0; id < messages_; ++id)
-      if (const Message& message = context.plan->messages[id]; context.moves(id) && !in_place(message, slot))
+      if (const Message& message = context_.plan->messages[id]; context_.moves(id) && !in_place(message, slot))
         needed += whole_lines(message.bytes);
   buffers_ = Memory(needed, "message buffers");
   std::byte* buffer = buffers_.data();
   for (int slot = 0; slot < slots_; ++slot)
     for (int id = 0; id < messages_; ++id) {
-      if (!context.moves(id)) continue;
-      const Message& message = context.plan->messages[id];
+      if (!context_.moves(id)) continue;
+      const Message& message = context_.plan->messages[id];
       Port& p = port(id, slot);
       p.peer = message.peer;
-      p.tag = context.tags.of(message.tag, 0, slot);
+      p.tag = context_.tags.of(message.tag, 0, slot);
       p.out = message.out;
       if (placement) {
         p.data = placement(id, slot);
@@ -56,7 +55,7 @@ void MessageLink::place(const LinkContext& context, const MessagePlaces& placeme
       p.data = in_place(message, slot);
       if (p.data == nullptr && options_.datatype) {
         p.data = MPI_BOTTOM;
-        p.type = region_type(views, slot, *context.plan, message);
+        p.type = region_type(views, slot, *context_.plan, message);
         continue;
       }
       p.type = byte_type(message.bytes);
@@ -167,7 +166,7 @@ void MessageLink::settle(Ids ids, int slot) {
   for (int polls = 0;; ++polls) {
     const bool each = options_.testany || polls > patience;
     if (each ? poll_each(ids, slot) : poll_all(ids, slot)) return;
-    if (yield_ || polls > patience) sched_yield();
+    if (context_.yield || polls > patience) sched_yield();
     if (polls > patience + polls_a_look) {
       polls = patience;
       look_at_wait();
@@ -229,7 +228,7 @@ void MessageLink::abandon() try {
       auto* const elsewhere = new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)];  // not freed
       if (elsewhere == nullptr) continue;
       const MessageType type = byte_type(bytes);
-      REQUIRE_MPI(MPI_Irecv(elsewhere, type.count(), type.type(), p.peer, p.tag, comm_, &p.request));
+      REQUIRE_MPI(MPI_Irecv(elsewhere, type.count(), type.type(), p.peer, p.tag, comm(), &p.request));
     }
 } catch (const std::exception&) {  // MPI fails: the remaining messages arrive in the fields
 }

@@ -78,12 +78,12 @@ class MessageLink : public Link {
   const Port& port(int id, int slot) const { return ports_[static_cast<std::size_t>(slot) * messages_ + id]; }
   int messages() const { return messages_; }
   int slots() const { return slots_; }
-  MPI_Comm comm() const { return comm_; }
+  MPI_Comm comm() const { return context_.comm; }
   const MessageOptions& options() const { return options_; }
 
  private:
   bool cancel(Port& port, double deadline_s);
-  void place(const LinkContext& context, const MessagePlaces& placement);
+  void place(const MessagePlaces& placement);
   int gather(Ids ids, int slot);
   bool poll_all(Ids ids, int slot);
   bool poll_each(Ids ids, int slot);
@@ -91,10 +91,8 @@ class MessageLink : public Link {
   void arrived(Port& port, MPI_Request request);
 
   LinkContext context_;
-  MPI_Comm comm_;
   MessageOptions options_;
-  bool yield_;
-  bool placed_ = false;  // places are the caller's, not in fields
+  bool placed_;  // places are the caller's, not in fields
   int messages_ = 0, slots_ = 0;
   Memory buffers_;
   std::vector<Memory> late_buffers_;  // of messages that were in place until fields moved apart
