@@ -16,7 +16,8 @@ Maximum::Maximum(MPI_Comm comm, std::vector<int> ranks, int tag, std::size_t mos
 }
 
 Maximum::~Maximum() {
-  const WaitForRanks waiting("the end of a choice of transports");
+  const DescribedWait waiting(
+      [] { return std::string("other ranks have not come to the end of a choice of transports"); });
   for (Spin spin(true); !test();) spin.again();
 }
 

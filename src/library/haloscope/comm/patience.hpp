@@ -79,24 +79,28 @@ class Overseen {
   WatchedWait* wait_;  // null: the wait is not checked
 };
 
-/// The wait until other ranks have come to a place of the program.
-class WaitForRanks : public ReportedWait {
+/// A reported wait that a function describes.
+template <class Describe>
+class DescribedWait final : public ReportedWait {
  public:
-  /// @param place  "the end of a window"; a literal.
-  explicit WaitForRanks(const char* place) : place_(place) {}
+  explicit DescribedWait(Describe missing) : missing_(std::move(missing)) {}
 
  private:
-  std::string describe() const final { return std::string("other ranks have not come to ") + place_; }
+  std::string describe() const override { return missing_(); }
 
-  const char* place_;
+  Describe missing_;
 };
 
-/// The same for a wait that may last inside a call of MPI, see Overseen.
-class WaitInsideMpi final : public WaitForRanks {
+/// The wait until other ranks have come to a place of the program, which may last inside a call of MPI, see Overseen.
+class WaitInsideMpi final : public ReportedWait {
  public:
-  explicit WaitInsideMpi(const char* place) : WaitForRanks(place), overseen_(*this) {}
+  /// @param place  "the end of a window"; a literal.
+  explicit WaitInsideMpi(const char* place) : place_(place), overseen_(*this) {}
 
  private:
+  std::string describe() const override { return std::string("other ranks have not come to ") + place_; }
+
+  const char* place_;
   Overseen overseen_;
 };
 

@@ -8,24 +8,17 @@
 #include "haloscope/core/making.hpp"
 
 namespace haloscope {
-namespace {
-
-class WaitForOthers final : public ReportedWait {
-  std::string describe() const override {
-    const char* const what = Making::current();
-    return std::string("other ranks have not come to ") +
-           (what != nullptr ? std::string("the call that makes ") + what : "a collective call");
-  }
-};
-
-}  // namespace
 
 void meet_in(MPI_Request& request) {
   if (mpi_traits.simulated) {  // a poll costs simulated time
     CHECK_MPI(MPI_Wait(&request, MPI_STATUS_IGNORE));
     return;
   }
-  const WaitForOthers waiting;
+  const DescribedWait waiting([] {
+    const char* const what = Making::current();
+    return std::string("other ranks have not come to ") +
+           (what != nullptr ? std::string("the call that makes ") + what : "a collective call");
+  });
   Spin spin(true);  // ranks may share cores
   for (int done = 0;; spin.again()) {
     CHECK_MPI(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
