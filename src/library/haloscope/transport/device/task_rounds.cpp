@@ -15,14 +15,12 @@ using device::Space;
 
 static_assert(device::most_parts <= MessageTags::parts);
 
-constexpr std::int64_t line_bytes = 128;  // of a GPU; parts are whole lines, except the last
-
-/// Returns the beginnings of the parts of a message, and its end: at most as many parts as lines. Both ends cut it
-/// equally.
+/// Returns the beginnings of the parts of a message, and its end: at most as many parts as lines of a device. Parts are
+/// whole lines, except the last. Both ends cut it equally.
 std::vector<std::int64_t> cut_message(std::int64_t bytes, int parts) {
-  const std::int64_t lines = (bytes + line_bytes - 1) / line_bytes, count = std::min<std::int64_t>(parts, lines);
+  const std::int64_t lines = (bytes + device_line - 1) / device_line, count = std::min<std::int64_t>(parts, lines);
   std::vector<std::int64_t> begins;
-  for (std::int64_t part = 0; part < count; ++part) begins.push_back(lines * part / count * line_bytes);
+  for (std::int64_t part = 0; part < count; ++part) begins.push_back(lines * part / count * device_line);
   begins.push_back(bytes);
   return begins;
 }
@@ -52,7 +50,7 @@ void TaskRounds::place_messages(const LinkContext& context) {
   for (std::size_t slot = 0; slot < context.views->front().size(); ++slot)
     for (const Message& message : context.plan->messages) {
       begins_.push_back(bytes);
-      bytes += round_up(static_cast<std::size_t>(message.bytes), line_bytes);
+      bytes += round_up(static_cast<std::size_t>(message.bytes), device_line);
     }
   host_ = Buffer(device_, Space::mapped, bytes);
   if (options_.copied) packed_ = Buffer(device_, Space::device, bytes);
