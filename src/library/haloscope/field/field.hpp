@@ -36,9 +36,6 @@ class Storage {
   const Views& views() const { return views_; }
   /// Returns all bytes of one slot, halos and padding included, from its first to its last allocated point.
   std::span<std::byte> bytes(int quantity, int slot) const;
-  /// Returns the bytes of all slots of all quantities.
-  std::int64_t size() const { return arrangement_.size(); }
-
   /// Returns all bytes, guards included.
   std::span<std::byte> all() const { return {memory_.data(), arrangement_.bytes()}; }
 
