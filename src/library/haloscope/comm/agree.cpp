@@ -50,11 +50,6 @@ int first_failed(MPI_Comm comm, bool failed) {
   return static_cast<int>(least[0]);
 }
 
-Outcome outcome_of_rank(MPI_Comm comm, int rank, Outcome outcome) {
-  CHECK_MPI(MPI_Bcast(&outcome, sizeof outcome, MPI_BYTE, rank, comm));
-  return outcome;
-}
-
 }  // namespace
 
 void fail(Exit exit, const std::string& message) {
@@ -67,7 +62,8 @@ void agree_on(MPI_Comm comm, void (*work)(const void* context), const void* cont
   const Outcome mine = outcome_of(work, context);
   const int first = first_failed(comm, mine.exit != Exit::ok);
   if (first == ranks_in(comm)) return;
-  const Outcome theirs = outcome_of_rank(comm, first, mine);
+  Outcome theirs = mine;
+  CHECK_MPI(MPI_Bcast(&theirs, sizeof theirs, MPI_BYTE, first, comm));
   if (mine.exit != Exit::ok) fail(mine.exit, mine.text.data());
   fail(theirs.exit, "rank " + std::to_string(first) + ": " + theirs.text.data());
 }

@@ -79,7 +79,7 @@ void Gatherer::gather(std::span<double> numbers) {
       gather_lists();
     else
       REQUIRE_MPI(MPI_Allgather(mine_.data(), each_, type, all_.data(), each_, type, comm_));
-    unpack(part);
+    finish(part);
   }
 }
 
@@ -104,7 +104,7 @@ void Gatherer::pack(std::span<const double> numbers) {
   });
 }
 
-void Gatherer::unpack(std::span<double> numbers) const {
+void Gatherer::finish(std::span<double> numbers) const {
   std::fill(numbers.begin(), numbers.end(), identity_of(op_));
   with_type(type_, [&]<class T>() {
     const std::byte* from = all_.data();

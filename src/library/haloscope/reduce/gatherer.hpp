@@ -22,13 +22,11 @@ class Gatherer {
   void gather(std::span<double> numbers);
   /// Begins a reduction of one call. Collective.
   void start(std::span<const double> numbers, MPI_Request* request);
-  /// Finishes the reduction of start(), once its request is complete.
-  void finish(std::span<double> numbers) const { unpack(numbers); }
+  /// Combines the gathered numbers, once the request of start() is complete.
+  void finish(std::span<double> numbers) const;
 
  private:
   void pack(std::span<const double> numbers);
-  /// Combines the gathered numbers.
-  void unpack(std::span<double> numbers) const;
   void gather_lists();
 
   ReduceOp op_;

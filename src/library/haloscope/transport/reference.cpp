@@ -100,9 +100,9 @@ void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
 class ReferenceLink final : public Link {
  public:
   explicit ReferenceLink(const LinkContext& context)
-      : own_(duplicate(context.comm)), comm_(own_.get()), plan_(*context.plan), views_(*context.views) {
+      : comm_(duplicate(context.comm)), plan_(*context.plan), views_(*context.views) {
     Points sources;  // of this rank's ghosts, in coordinates of their owners
-    agree(comm_, [&] { list_ghosts(*context.layout, sources); });
+    agree(comm_.get(), [&] { list_ghosts(*context.layout, sources); });
     ask(sources);
   }
 
@@ -115,7 +115,8 @@ class ReferenceLink final : public Link {
   void wait(Ids, int slot) override {
     transfer(asked_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(value, point, n); });
     REQUIRE_MPI(MPI_Alltoallv(asked_.values.data(), asked_.bytes.data(), asked_.offsets.data(), MPI_BYTE,
-                              wanted_.values.data(), wanted_.bytes.data(), wanted_.offsets.data(), MPI_BYTE, comm_));
+                              wanted_.values.data(), wanted_.bytes.data(), wanted_.offsets.data(), MPI_BYTE,
+                              comm_.get()));
     transfer(wanted_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(point, value, n); });
     filled_ = true;
   }
@@ -168,18 +169,17 @@ class ReferenceLink final : public Link {
     const std::size_t size = sources.counts.size();
     std::vector<std::array<int, 2>> asks(size), asked(size);  // points and bytes, by rank
     for (std::size_t r = 0; r < size; ++r) asks[r] = {sources.counts[r], sources.bytes[r]};
-    CHECK_MPI(MPI_Alltoall(asks.data(), 2, MPI_INT, asked.data(), 2, MPI_INT, comm_));
-    agree(comm_, [&] {
+    CHECK_MPI(MPI_Alltoall(asks.data(), 2, MPI_INT, asked.data(), 2, MPI_INT, comm_.get()));
+    agree(comm_.get(), [&] {
       for (const auto [points, bytes] : asked) asked_.add(points, bytes);
       asked_.allocate();
     });
     const MessageType point = record_type(sizeof(Point));
     CHECK_MPI(MPI_Alltoallv(sources.list.data(), sources.counts.data(), sources.starts.data(), point.type(),
-                            asked_.list.data(), asked_.counts.data(), asked_.starts.data(), point.type(), comm_));
+                            asked_.list.data(), asked_.counts.data(), asked_.starts.data(), point.type(), comm_.get()));
   }
 
-  OwnedComm own_;  // wait() is collective, and several exchanges may be in flight
-  MPI_Comm comm_;
+  OwnedComm comm_;  // wait() is collective, and several exchanges may be in flight
   Plan plan_;
   Views views_;
   Points wanted_, asked_;

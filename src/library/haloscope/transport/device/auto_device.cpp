@@ -44,7 +44,10 @@ class DeviceTimes final : public LateTimes {
         stamps->push_back({device_.event(), false});  // the first round has the most
     }
     first_ = 0;
-    if (std::exchange(moved_, true)) take_origin();
+    if (std::exchange(moved_, true)) {
+      origin_s_ += device_.seconds(*origin_, *next_origin_);
+      std::swap(origin_, next_origin_);
+    }
     stream_->record(*next_origin_);
   }
   bool learn(double since, double* begins, double* ends) override {
@@ -70,10 +73,6 @@ class DeviceTimes final : public LateTimes {
     Stamp& one = stamps[static_cast<std::size_t>(place)];
     if (std::exchange(one.set, true)) return;
     stream.record(*one.event);
-  }
-  void take_origin() {
-    origin_s_ += device_.seconds(*origin_, *next_origin_);
-    std::swap(origin_, next_origin_);
   }
   void take(const std::vector<Stamp>& stamps, std::int64_t place, double since, double* into) const {
     const Stamp& one = stamps[static_cast<std::size_t>(place)];

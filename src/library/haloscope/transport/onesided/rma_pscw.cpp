@@ -39,7 +39,7 @@ class PscwLink final : public WindowLink {
   }
 
   /// Get: beginning an access may block until the owner has packed, so only wait() does it.
-  bool test(Ids in, int) override { return options().get ? none_pending(in) : poll(in); }
+  bool test(Ids in, int) override { return options().get ? waiting_for(in, 0) < 0 : poll(in); }
   void wait(Ids in, int) override {
     for_each_epoch(in, [&](Epoch& e) { options().get ? fetch(e) : await(e); });
   }
@@ -92,7 +92,6 @@ class PscwLink final : public WindowLink {
   void settled(const Epoch& e) {
     for (int id : e.ids) port(id).pending.store(false, std::memory_order_relaxed);
   }
-  bool none_pending(Ids ids) const { return waiting_for(ids, 0) < 0; }
 
   void expose(Epoch& e) {
     REQUIRE_MPI(MPI_Win_post(e.group.get(), assertion(options().get ? MPI_MODE_NOPUT : MPI_MODE_NOSTORE), window(e)));

@@ -113,11 +113,6 @@ std::vector<int> WindowLink::numbers_in_round() const {
   return numbers;
 }
 
-int WindowLink::largest(int count) const {
-  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, comm()));
-  return count;
-}
-
 /// Numbers windows by messages. The offset from sender to receiver in the process grid, together with the tag, names
 /// a message at both ends: names are unique per sender and per receiver. All names of all ranks, in order, are
 /// numbered.

@@ -141,7 +141,6 @@ class WindowLink : public Link {
   void await_turn() const;
   void end_turn() const;
   void tell_origins(int own);
-  int largest(int count) const;
 
   LinkContext context_;  // its plan, layout and views only while the link is being opened
   RmaOptions options_;
@@ -154,7 +153,8 @@ class WindowLink : public Link {
 
 template <class Place>
 void WindowLink::make_common_windows(int count, const Hints& hints, Place place) {
-  std::vector<Exposed> exposed(static_cast<std::size_t>(largest(count)));
+  CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT, MPI_MAX, comm()));
+  std::vector<Exposed> exposed(static_cast<std::size_t>(count));
   for (Exposed& one : exposed) one.comm = comm();
   for (int id = 0; id < messages_; ++id)
     if (moves(id) && !ports_[id].origin) exposed[static_cast<std::size_t>(place(id))].ids.push_back(id);

@@ -109,7 +109,11 @@ class NeighborLink final : public Link {
   void send(Ids out, int slot) override {
     each_round(out, slot, [this](Round& r) { begin(r); });
   }
-  bool test(Ids in, int slot) override { return test_all(in, slot); }
+  bool test(Ids in, int slot) override {
+    bool all = true;
+    each_round(in, slot, [&](Round& r) { all &= test_round(r); });
+    return all;
+  }
   void wait(Ids in, int slot) override {
     each_round(in, slot, [this](Round& r) { finish(r); });
   }
@@ -119,10 +123,8 @@ class NeighborLink final : public Link {
     for (int id : ids) lines += list(id, slot).lines();
     return lines;
   }
-  bool test_complete(Ids out, int slot) override { return test_all(out, slot); }
-  void complete(Ids out, int slot) override {
-    each_round(out, slot, [this](Round& r) { finish(r); });
-  }
+  bool test_complete(Ids out, int slot) override { return test(out, slot); }
+  void complete(Ids out, int slot) override { wait(out, slot); }
   Blocks blocks() const override { return options_.form == Form::blocking ? Blocks::always : Blocks::never; }
   bool arrives_in_wait() const override { return options_.form == Form::blocking; }
   bool must_be_awaited() const override { return true; }  // collective calls cannot be cancelled
@@ -221,11 +223,6 @@ class NeighborLink final : public Link {
     REQUIRE_MPI(MPI_Test(r.request.address(), &done, MPI_STATUS_IGNORE));
     if (done) r.pending.store(false, std::memory_order_relaxed);
     return done;
-  }
-  bool test_all(Ids ids, int slot) const {
-    bool all = true;
-    each_round(ids, slot, [&](Round& r) { all &= test_round(r); });
-    return all;
   }
 
   void finish(Round& r) const {

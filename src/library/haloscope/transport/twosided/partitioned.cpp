@@ -78,7 +78,9 @@ class PartitionedLink final : public Link {
       REQUIRE_MPI(MPI_Pready_range(0, partitions_ - 1, p.request.get()));
     }
   }
-  bool test(Ids in, int slot) override { return test_all(in, slot); }
+  bool test(Ids in, int slot) override {
+    return std::all_of(in.begin(), in.end(), [&](int id) { return test_port(port(id, slot)); });
+  }
   void wait(Ids in, int slot) override {
     for (int id : in) settle(port(id, slot));
   }
@@ -94,10 +96,8 @@ class PartitionedLink final : public Link {
       for (const CopyList& list : port(id, slot).packing) lines += list.lines();
     return lines;
   }
-  bool test_complete(Ids out, int slot) override { return test_all(out, slot); }
-  void complete(Ids out, int slot) override {
-    for (int id : out) settle(port(id, slot));
-  }
+  bool test_complete(Ids out, int slot) override { return test(out, slot); }
+  void complete(Ids out, int slot) override { wait(out, slot); }
   int waiting_for(Ids in, int slot) const override {
     for (int id : in)
       if (const Port& p = port(id, slot); p.state.load(std::memory_order_relaxed) != State::idle) return p.peer;
@@ -164,9 +164,6 @@ class PartitionedLink final : public Link {
     REQUIRE_MPI(MPI_Test(p.request.address(), &done, MPI_STATUS_IGNORE));
     if (done) p.state.store(State::idle, std::memory_order_relaxed);
     return done;
-  }
-  bool test_all(Ids ids, int slot) {
-    return std::all_of(ids.begin(), ids.end(), [&](int id) { return test_port(port(id, slot)); });
   }
   void settle(Port& p) const {
     Spin spin(yield_);
