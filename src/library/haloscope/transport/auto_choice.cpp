@@ -92,7 +92,7 @@ unsigned draw_seed(MPI_Comm comm) {
 
 AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates, AutoOptions options, LateTimes* late)
     : candidates_(std::move(candidates)),
-      race_(static_cast<int>(candidates_.size()), options.limits, draw_seed(context.comm)),
+      rounds_(static_cast<int>(candidates_.size()), options.limits, draw_seed(context.comm)),
       options_(std::move(options)),
       late_(late),
       yield_(context.yield),
@@ -114,9 +114,9 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
 
   turn_ = slot_count_ + timed_exchanges;
   gap_ = static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
-  times_.resize(2 * turn_ * race_.order().size() + 1);  // for the first round, which is the longest
+  times_.resize(2 * turn_ * rounds_.order().size() + 1);  // for the first round, which is the longest
   trying_ = candidates_.size() > 1 && messages_ > 0;
-  start_heat(0);
+  start_round(0);
   std::vector<int> ranks = component(context, trying_);
   if (trying_) last_.emplace(context.comm, std::move(ranks), context.tags.reduction(), times_.size());
   if (options_.keep) Keepers::all().add(this);
@@ -130,7 +130,7 @@ AutoChoice::~AutoChoice() {
 }
 
 void AutoChoice::keep() const noexcept try {
-  if (options_.keep && switched_at_ >= 0) options_.keep(leader_, race_.second());
+  if (options_.keep && switched_at_ >= 0) options_.keep(leader_, rounds_.second());
 } catch (const std::exception&) {  // memory is exhausted: the choice is not cached
 }
 
@@ -143,40 +143,40 @@ void AutoChoice::begin(int slot) {
   s.number = next_++;
   if (s.number == deadline()) deadline_slot_ = slot;
   if (s.number > deadline() && slot == deadline_slot_ && switched_at_ < 0) go_on(s.number);
-  const std::int64_t place = s.number - round_;
+  const std::int64_t place = s.number - first_;
   s.mover.store(mover_at(place), std::memory_order_relaxed);
   if (place <= trials_) begins()[place] = time();
 }
 
 /// Begins, after a round, the use of the winner or the next round with this exchange.
 void AutoChoice::go_on(std::int64_t number) {
-  leader_ = race_.leader();
-  if (race_.over())
+  leader_ = rounds_.leader();
+  if (rounds_.over())
     switched_at_ = number;
   else
-    start_heat(number);
+    start_round(number);
 }
 
-void AutoChoice::start_heat(std::int64_t number) {
-  round_ = number;
-  trials_ = turn_ * static_cast<std::int64_t>(race_.order().size());
+void AutoChoice::start_round(std::int64_t number) {
+  first_ = number;
+  trials_ = turn_ * static_cast<std::int64_t>(rounds_.order().size());
   tried_ += trials_;
   deadline_slot_ = -1;
   reducing_ = decided_ = false;
   std::fill_n(ends(), trials_,
               incoming_ > 0 ? never : 0);  // the last rank counts, which is never one that receives nothing
-  if (late_ && trying_) late_->begin_heat(trials_);
+  if (late_ && trying_) late_->begin_round(trials_);
 }
 
 /// Returns the candidate that moves an exchange of this round.
 const Trial* AutoChoice::mover_at(std::int64_t place) {
-  const int candidate = place < trials_ ? race_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
+  const int candidate = place < trials_ ? rounds_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
   return &candidates_[static_cast<std::size_t>(candidate)];
 }
 
 void AutoChoice::started(Ids ids, int slot) {
   slots_[slot].to_start -= static_cast<std::int64_t>(ids.size());
-  tend();
+  progress();
 }
 
 bool AutoChoice::unpacked(Ids in, int slot) {
@@ -190,18 +190,18 @@ void AutoChoice::end(int slot) {
 }
 
 std::int64_t AutoChoice::place(int slot) const {
-  const std::int64_t at = slots_[slot].number - round_;
+  const std::int64_t at = slots_[slot].number - first_;
   return at <= trials_ ? at : -1;
 }
 
 bool AutoChoice::may_end(int slot) {
   if (!trying_) return true;
-  tend();
+  progress();
   return decided_ || slots_[slot].number != deadline();
 }
 
 /// Progresses the decision; never waits. Called on the thread that may call MPI.
-void AutoChoice::tend() {
+void AutoChoice::progress() {
   if (next_ <= trials()) return;
   if (!reducing_) {
     if (late_ && !late_->learn(clock_began_, begins(), ends())) return;
@@ -221,14 +221,14 @@ void AutoChoice::reduce() {
   reducing_ = true;
 }
 
-/// Passes the times of this round to the race.
+/// Passes the times of this round to the trials.
 void AutoChoice::judge() {
   const double *const begins = last_->result().data(), *const ends = begins + trials_ + 1;
   for (std::int64_t turn = 0; turn * turn_ < trials_; ++turn)
     for (std::int64_t place = turn * turn_ + slot_count_; place < (turn + 1) * turn_; ++place)
-      race_.add(race_.order()[static_cast<std::size_t>(turn)], ends[place] - begins[place],
-                begins[place + 1] - begins[place]);
-  race_.judge();
+      rounds_.add(rounds_.order()[static_cast<std::size_t>(turn)], ends[place] - begins[place],
+                  begins[place + 1] - begins[place]);
+  rounds_.judge();
 }
 
 void AutoChoice::retire() {
@@ -252,8 +252,8 @@ std::string AutoChoice::report() const {
   std::vector<std::string> tried;
   for (int c = 0; c < static_cast<int>(candidates_.size()); ++c) {
     tried.push_back(candidates_[static_cast<std::size_t>(c)].name);
-    if (over && race_.exchange(c) < never)
-      tried.back().append(" ").append(microseconds(race_.exchange(c), race_.step(c)));
+    if (over && rounds_.exchange(c) < never)
+      tried.back().append(" ").append(microseconds(rounds_.exchange(c), rounds_.step(c)));
   }
   std::string text = "auto: ";
   text += over ? "chose " + leader : leader + " until it has decided";

@@ -43,7 +43,7 @@ class LateTimes {
  public:
   virtual ~LateTimes() = default;
   /// Begins a round of `trials` trials; discards the times of the previous one.
-  virtual void begin_heat(std::int64_t trials) = 0;
+  virtual void begin_round(std::int64_t trials) = 0;
   /// Overwrites the host's times by the times of the trials, and by the begin of the exchange after them. Never
   /// waits.
   /// @param since  origin of the times, in seconds of this process's clock. @return false: the device has not done
@@ -132,9 +132,9 @@ class AutoChoice {
   double time() const { return options_.clock() - clock_began_; }
 
   /// Returns the number of the first exchange after the trials of this round.
-  std::int64_t trials() const { return round_ + trials_; }
+  std::int64_t trials() const { return first_ + trials_; }
   /// Returns the deadline of this round: the exchange that does not end before the next round or the winner is known.
-  std::int64_t deadline() const { return round_ + trials_ + gap_; }
+  std::int64_t deadline() const { return first_ + trials_ + gap_; }
   /// Returns the position of the chosen candidate; -1 as long as it is not in use.
   int chosen() const { return switched_at_ >= 0 ? leader_ : -1; }
   /// Passes the choice to AutoOptions::keep, if it is in use. Local, no MPI.
@@ -154,14 +154,14 @@ class AutoChoice {
   double* ends() { return times_.data() + trials_ + 1; }
   const Trial* mover_at(std::int64_t place);
   void go_on(std::int64_t number);
-  void start_heat(std::int64_t number);
+  void start_round(std::int64_t number);
   void reduce();
   void judge();
-  void tend();
+  void progress();
   void retire();
 
   std::vector<Trial> candidates_;
-  TrialRounds race_;
+  TrialRounds rounds_;
   AutoOptions options_;
   LateTimes* late_;
   bool yield_;
@@ -177,7 +177,7 @@ class AutoChoice {
   std::int64_t next_ = 0;                    // number of the next exchange
   std::int64_t switched_at_ = -1;            // from this exchange on the winner moves exchanges
   int leader_ = 0;                           // of the earlier rounds; in the end the winner
-  std::int64_t round_ = 0;                   // number of the first exchange of this round
+  std::int64_t first_ = 0;                   // number of the first exchange of this round
   std::int64_t turn_ = 0, trials_ = 0;       // exchanges of a turn, and trials of this round
   std::int64_t gap_ = 0;                     // from the end of the trials to the deadline
   std::int64_t tried_ = 0;                   // trials of all rounds

@@ -143,9 +143,9 @@ std::function<void(int, int)> keeper(MPI_Comm comm, const ChoiceFile& file, cons
 
 }  // namespace
 
-RaceEntry open_race(const LinkContext& context, const std::vector<std::string>& names,
-                    std::vector<std::string> left_out, const std::vector<std::string>& words,
-                    bool (*closes_alone)(const std::string&)) {
+TrialSetup open_trials(const LinkContext& context, const std::vector<std::string>& names,
+                       std::vector<std::string> left_out, const std::vector<std::string>& words,
+                       bool (*closes_alone)(const std::string&)) {
   AutoOptions options{.limits = has(words, "quick") ? quick : usual};
   std::optional<ChoiceFile> file;
   std::optional<Opened> opened;
@@ -165,9 +165,9 @@ RaceEntry open_race(const LinkContext& context, const std::vector<std::string>& 
 
 /// Losers in shared memory stay open: freeing a window is collective.
 std::unique_ptr<Link> open_automatic(const LinkContext& context, const std::vector<std::string>& words) {
-  RaceEntry entry = open_race(context, candidate_names(context), {}, words,
-                              [](const std::string& name) { return name.rfind("shared", 0) != 0; });
-  return std::make_unique<AutoLink>(context, std::move(entry.candidates), std::move(entry.options));
+  TrialSetup setup = open_trials(context, candidate_names(context), {}, words,
+                                 [](const std::string& name) { return name.rfind("shared", 0) != 0; });
+  return std::make_unique<AutoLink>(context, std::move(setup.candidates), std::move(setup.options));
 }
 
 }  // namespace haloscope

@@ -49,7 +49,7 @@ class AutoLink final : public Link {
 };
 
 /// The input of AutoChoice: the candidates that could be opened here, or the two that an earlier program has cached.
-struct RaceEntry {
+struct TrialSetup {
   std::vector<Trial> candidates;
   AutoOptions options;
 };
@@ -59,8 +59,8 @@ struct RaceEntry {
 /// @param closes_alone  of a candidate by its name, see Trial. @throws as the first candidate, where none can be
 ///         opened.
 /// Collective.
-RaceEntry open_race(const LinkContext& context, const std::vector<std::string>& names,
-                    std::vector<std::string> left_out, const std::vector<std::string>& words,
-                    bool (*closes_alone)(const std::string& name));
+TrialSetup open_trials(const LinkContext& context, const std::vector<std::string>& names,
+                       std::vector<std::string> left_out, const std::vector<std::string>& words,
+                       bool (*closes_alone)(const std::string& name));
 
 }  // namespace haloscope

@@ -103,7 +103,7 @@ class ReferenceLink final : public Link {
       : comm_(duplicate(context.comm)), plan_(*context.plan), views_(*context.views) {
     Points sources;  // of this rank's ghosts, in coordinates of their owners
     agree(comm_.get(), [&] { list_ghosts(*context.layout, sources); });
-    ask(sources);
+    request(sources);
   }
 
   void post(Ids, int) override { filled_ = false; }
@@ -113,8 +113,8 @@ class ReferenceLink final : public Link {
 
   /// Makes the whole exchange, own-neighbour halos included. Collective: every rank calls it once per exchange.
   void wait(Ids, int slot) override {
-    transfer(asked_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(value, point, n); });
-    REQUIRE_MPI(MPI_Alltoallv(asked_.values.data(), asked_.bytes.data(), asked_.offsets.data(), MPI_BYTE,
+    transfer(requested_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(value, point, n); });
+    REQUIRE_MPI(MPI_Alltoallv(requested_.values.data(), requested_.bytes.data(), requested_.offsets.data(), MPI_BYTE,
                               wanted_.values.data(), wanted_.bytes.data(), wanted_.offsets.data(), MPI_BYTE,
                               comm_.get()));
     transfer(wanted_, slot, [](std::byte* value, std::byte* point, std::size_t n) { std::memcpy(point, value, n); });
@@ -165,24 +165,25 @@ class ReferenceLink final : public Link {
 
   /// Sends the requests of this rank to the owners, and receives the requests to it. Points have a byte or more each,
   /// so that counts of points fit where counts of bytes do. Collective.
-  void ask(const Points& sources) {
+  void request(const Points& sources) {
     const std::size_t size = sources.counts.size();
-    std::vector<std::array<int, 2>> asks(size), asked(size);  // points and bytes, by rank
-    for (std::size_t r = 0; r < size; ++r) asks[r] = {sources.counts[r], sources.bytes[r]};
-    CHECK_MPI(MPI_Alltoall(asks.data(), 2, MPI_INT, asked.data(), 2, MPI_INT, comm_.get()));
+    std::vector<std::array<int, 2>> mine(size), theirs(size);  // points and bytes, by rank
+    for (std::size_t r = 0; r < size; ++r) mine[r] = {sources.counts[r], sources.bytes[r]};
+    CHECK_MPI(MPI_Alltoall(mine.data(), 2, MPI_INT, theirs.data(), 2, MPI_INT, comm_.get()));
     agree(comm_.get(), [&] {
-      for (const auto [points, bytes] : asked) asked_.add(points, bytes);
-      asked_.allocate();
+      for (const auto [points, bytes] : theirs) requested_.add(points, bytes);
+      requested_.allocate();
     });
     const MessageType point = record_type(sizeof(Point));
     CHECK_MPI(MPI_Alltoallv(sources.list.data(), sources.counts.data(), sources.starts.data(), point.type(),
-                            asked_.list.data(), asked_.counts.data(), asked_.starts.data(), point.type(), comm_.get()));
+                            requested_.list.data(), requested_.counts.data(), requested_.starts.data(), point.type(),
+                            comm_.get()));
   }
 
   OwnedComm comm_;  // wait() is collective, and several exchanges may be in flight
   Plan plan_;
   Views views_;
-  Points wanted_, asked_;
+  Points wanted_, requested_;
   bool filled_ = false;
 };
 

@@ -12,9 +12,9 @@ constexpr double deviations = 2;
 }  // namespace
 
 TrialRounds::TrialRounds(int candidates, TrialLimits limits, unsigned seed)
-    : limits_(limits), random_(seed + 1), entrants_(static_cast<std::size_t>(candidates)) {
+    : limits_(limits), random_(seed + 1), candidates_(static_cast<std::size_t>(candidates)) {
   const auto most = static_cast<std::size_t>(limits.turns) * limits.rounds * timed_exchanges;
-  for (TimedCandidate& e : entrants_) {
+  for (TimedCandidate& e : candidates_) {
     e.exchanges.reserve(most);
     e.steps.reserve(most);
     e.exchange = e.step = {never, never, never};
@@ -24,14 +24,14 @@ TrialRounds::TrialRounds(int candidates, TrialLimits limits, unsigned seed)
 }
 
 void TrialRounds::add(int candidate, double exchange, double step) {
-  TimedCandidate& e = entrants_[static_cast<std::size_t>(candidate)];
+  TimedCandidate& e = candidates_[static_cast<std::size_t>(candidate)];
   e.exchanges.push_back(exchange);
   e.steps.push_back(step);
 }
 
 void TrialRounds::judge() {
-  for (TimedCandidate& e : entrants_)
-    if (e.racing) {
+  for (TimedCandidate& e : candidates_)
+    if (e.remains) {
       e.exchange = interval(e.exchanges);
       e.step = interval(e.steps);
     }
@@ -39,14 +39,14 @@ void TrialRounds::judge() {
   drop_long_exchanges();
   const TimedCandidate& best = shortest(&TimedCandidate::exchange);
   const auto as_fast = [&](const TimedCandidate& e) {
-    return e.racing && e.exchange.middle <= (1 + tolerance) * best.exchange.middle;
+    return e.remains && e.exchange.middle <= (1 + tolerance) * best.exchange.middle;
   };
-  leader_ = static_cast<int>(std::find_if(entrants_.begin(), entrants_.end(), as_fast) - entrants_.begin());
+  leader_ = static_cast<int>(std::find_if(candidates_.begin(), candidates_.end(), as_fast) - candidates_.begin());
   const auto settled = [&](const TimedCandidate& e) {
-    return !e.racing || &e == &best || is_faster(best, e, 1 + tolerance);
+    return !e.remains || &e == &best || is_faster(best, e, 1 + tolerance);
   };
   order_.clear();
-  if (++round_ < limits_.rounds && !std::all_of(entrants_.begin(), entrants_.end(), settled)) draw_order();
+  if (++round_ < limits_.rounds && !std::all_of(candidates_.begin(), candidates_.end(), settled)) draw_order();
 }
 
 /// Returns the median of some times, and the interval between the order statistics that enclose it. Sorts them.
@@ -67,25 +67,25 @@ bool TrialRounds::is_faster(const TimedCandidate& a, const TimedCandidate& b, do
 
 void TrialRounds::drop_long_steps() {
   const Interval best = shortest(&TimedCandidate::step).step;
-  for (TimedCandidate& e : entrants_) e.racing = e.racing && (e.step.low <= (1 + tolerance) * best.high);
+  for (TimedCandidate& e : candidates_) e.remains = e.remains && (e.step.low <= (1 + tolerance) * best.high);
 }
 
 void TrialRounds::drop_long_exchanges() {
   const TimedCandidate& best = shortest(&TimedCandidate::exchange);
-  for (TimedCandidate& e : entrants_) e.racing = e.racing && (&e == &best || !is_faster(best, e, 1 - tolerance));
+  for (TimedCandidate& e : candidates_) e.remains = e.remains && (&e == &best || !is_faster(best, e, 1 - tolerance));
 }
 
 /// Returns the candidate with the shortest median among the remaining ones.
 const TrialRounds::TimedCandidate& TrialRounds::shortest(Interval TimedCandidate::*time) const {
   const TimedCandidate* best = nullptr;
-  for (const TimedCandidate& e : entrants_)
-    if (e.racing && (best == nullptr || (e.*time).middle < (best->*time).middle)) best = &e;
+  for (const TimedCandidate& e : candidates_)
+    if (e.remains && (best == nullptr || (e.*time).middle < (best->*time).middle)) best = &e;
   return *best;
 }
 
 int TrialRounds::second() const {
   int best = -1;
-  for (int c = 0; c < static_cast<int>(entrants_.size()); ++c)
+  for (int c = 0; c < static_cast<int>(candidates_.size()); ++c)
     if (c != leader_ && (best < 0 || exchange(c) < exchange(best))) best = c;
   return best;
 }
@@ -93,8 +93,8 @@ int TrialRounds::second() const {
 void TrialRounds::draw_order() {
   for (int turn = 0; turn < limits_.turns; ++turn) {
     const auto first = static_cast<std::ptrdiff_t>(order_.size());
-    for (int c = 0; c < static_cast<int>(entrants_.size()); ++c)
-      if (entrants_[static_cast<std::size_t>(c)].racing) order_.push_back(c);
+    for (int c = 0; c < static_cast<int>(candidates_.size()); ++c)
+      if (candidates_[static_cast<std::size_t>(c)].remains) order_.push_back(c);
     std::shuffle(order_.begin() + first, order_.end(), random_);
   }
 }

@@ -54,8 +54,8 @@ class TrialRounds {
   /// Returns the one of the others whose median exchange is shortest; -1 where none is left.
   int second() const;
   /// Returns a median, in seconds; infinite where most of a candidate's exchanges never ended, or none was made.
-  double exchange(int candidate) const { return entrants_[static_cast<std::size_t>(candidate)].exchange.middle; }
-  double step(int candidate) const { return entrants_[static_cast<std::size_t>(candidate)].step.middle; }
+  double exchange(int candidate) const { return candidates_[static_cast<std::size_t>(candidate)].exchange.middle; }
+  double step(int candidate) const { return candidates_[static_cast<std::size_t>(candidate)].step.middle; }
 
  private:
   /// A median and its interval.
@@ -63,7 +63,7 @@ class TrialRounds {
     double low, middle, high;
   };
   struct TimedCandidate {
-    bool racing = true;
+    bool remains = true;
     std::vector<double> exchanges{}, steps{};
     Interval exchange{}, step{};
   };
@@ -76,7 +76,7 @@ class TrialRounds {
 
   TrialLimits limits_;
   std::minstd_rand random_;
-  std::vector<TimedCandidate> entrants_;
+  std::vector<TimedCandidate> candidates_;
   std::vector<int> order_;
   int round_ = 0, leader_ = 0;
 };

@@ -36,7 +36,7 @@ class DeviceTimes final : public LateTimes {
   void end(device::Stream& stream, std::int64_t place) { stamp(ends_, stream, place); }
 
   /// Begins a round and moves the origin, since a time is a float of milliseconds since the origin.
-  void begin_heat(std::int64_t trials) override {
+  void begin_round(std::int64_t trials) override {
     trials_ = trials;
     for (auto* stamps : {&begins_, &ends_}) {
       for (Stamp& one : *stamps) one.set = false;
@@ -91,10 +91,10 @@ class DeviceTimes final : public LateTimes {
 
 class AutoDeviceLink final : public DeviceLink {
  public:
-  AutoDeviceLink(const LinkContext& context, RaceEntry entry)
+  AutoDeviceLink(const LinkContext& context, TrialSetup setup)
       : comm_(context.comm),
         times_(*context.device, context.plan->messages_out() > 0),
-        choice_(context, std::move(entry.candidates), std::move(entry.options), &times_),
+        choice_(context, std::move(setup.candidates), std::move(setup.options), &times_),
         slots_(context.views->front().size()) {
     for (Slot& slot : slots_)
       for (int round = 0; round <= context.plan->rounds; ++round)
@@ -111,7 +111,7 @@ class AutoDeviceLink final : public DeviceLink {
     if (choice_.mover(slot).sends_early)
       choice_.link(slot).send(out, slot);
     else
-      s.packed[s.asked++].out = out;
+      s.packed[s.requested++].out = out;
     send_packed(slot);
     if (choice_.trying()) choice_.started(out, slot);
   }
@@ -146,7 +146,7 @@ class AutoDeviceLink final : public DeviceLink {
     link(slot).to_host(stream, out, slot);
     if (choice_.mover(slot).sends_early) return;
     Slot& s = slots_[static_cast<std::size_t>(slot)];
-    if (s.sent == s.given) s.given = s.asked = s.sent = 0;
+    if (s.sent == s.given) s.given = s.requested = s.sent = 0;
     stream.record(*s.packed[s.given++].event);
   }
   void to_device(device::Stream& stream, Ids in, int slot) override { link(slot).to_device(stream, in, slot); }
@@ -165,13 +165,13 @@ class AutoDeviceLink final : public DeviceLink {
   };
   struct Slot {
     std::vector<Packed> packed;  ///< in the order of the exchange
-    std::size_t given = 0, asked = 0, sent = 0;
+    std::size_t given = 0, requested = 0, sent = 0;
   };
 
   DeviceLink& link(int slot) const { return static_cast<DeviceLink&>(choice_.link(slot)); }
   bool all_sent(int slot) const {
     const Slot& s = slots_[static_cast<std::size_t>(slot)];
-    return s.sent == s.asked;
+    return s.sent == s.requested;
   }
   /// Returns the missing event of a wait for messages.
   std::string describe(Ids ids, int slot) const {
@@ -181,7 +181,7 @@ class AutoDeviceLink final : public DeviceLink {
   /// Sends packed messages; never waits.
   void send_packed(int slot) {
     Slot& s = slots_[static_cast<std::size_t>(slot)];
-    for (; s.sent < s.asked && s.packed[s.sent].event->reached(); ++s.sent)
+    for (; s.sent < s.requested && s.packed[s.sent].event->reached(); ++s.sent)
       choice_.link(slot).send(s.packed[s.sent].out, slot);
   }
 
@@ -195,8 +195,8 @@ class AutoDeviceLink final : public DeviceLink {
 bool takes_device_memory(const device::Backend& backend) {
   if (backend.on_cpu) return true;
   for (const std::string& of : {backend.name, std::string(backend.name == "hip" ? "rocm" : backend.name)})
-    if (const auto ask = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, ("MPIX_Query_" + of + "_support").c_str())))
-      if (ask() != 0) return true;
+    if (const auto query = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, ("MPIX_Query_" + of + "_support").c_str())))
+      if (query() != 0) return true;
   return false;
 }
 
@@ -215,8 +215,8 @@ std::unique_ptr<Link> open_auto_device(const LinkContext& context, const std::ve
   else
     names.emplace_back("taskqueue");
   // Losers stay open until the end: freeing memory of a device may wait for kernels, which may wait for messages.
-  RaceEntry entry = open_race(context, names, left_out, words, [](const std::string&) { return false; });
-  return std::make_unique<AutoDeviceLink>(context, std::move(entry));
+  TrialSetup setup = open_trials(context, names, left_out, words, [](const std::string&) { return false; });
+  return std::make_unique<AutoDeviceLink>(context, std::move(setup));
 }
 
 }  // namespace haloscope

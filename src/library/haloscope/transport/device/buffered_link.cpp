@@ -86,12 +86,12 @@ class BufferedLink final : public DeviceLink {
   void send(Ids out, int slot) override { mpi_->send(out, slot); }
   bool test(Ids in, int slot) override {
     if (!mpi_->test(in, slot)) return false;
-    say_arrived(in, slot);
+    note_arrived(in, slot);
     return true;
   }
   void wait(Ids in, int slot) override {
     mpi_->wait(in, slot);
-    say_arrived(in, slot);
+    note_arrived(in, slot);
   }
   bool test_complete(Ids out, int slot) override { return mpi_->test_complete(out, slot); }
   void complete(Ids out, int slot) override { mpi_->complete(out, slot); }
@@ -162,7 +162,7 @@ class BufferedLink final : public DeviceLink {
                              "; use staged");
     words_.emplace(device_, std::max<std::size_t>(1, places_.size()));
   }
-  void say_arrived(Ids in, int slot) {
+  void note_arrived(Ids in, int slot) {
     if (words_)
       for (int id : in) words_->write(index(id, slot));
   }

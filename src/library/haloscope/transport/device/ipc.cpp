@@ -61,24 +61,24 @@ class IpcLink final : public DeviceLink {
       return context.plan->messages[id].out ? targets[id].begin + half * targets[id].half
                                             : buffers_.data() + at[id] + half * half_;
     });
-    told_ = open_placed_messages(context, [](int, int) { return nullptr; });
+    notices_ = open_placed_messages(context, [](int, int) { return nullptr; });
   }
   /// Collective: first all ranks stop writing to memory that will be freed, then all unmap it.
   ~IpcLink() override {
-    told_.reset();
+    notices_.reset();
     require_company(comm_);
     REQUIRE_MPI(MPI_Barrier(comm_));
     mapped_.reset();
     REQUIRE_MPI(MPI_Barrier(comm_));
   }
 
-  void post(Ids in, int slot) override { told_->post(in, slot); }
-  void send(Ids out, int slot) override { told_->send(out, slot); }
-  bool test(Ids in, int slot) override { return told_->test(in, slot); }
-  void wait(Ids in, int slot) override { told_->wait(in, slot); }
-  bool test_complete(Ids out, int slot) override { return told_->test_complete(out, slot); }
-  void complete(Ids out, int slot) override { told_->complete(out, slot); }
-  int waiting_for(Ids in, int slot) const override { return told_->waiting_for(in, slot); }
+  void post(Ids in, int slot) override { notices_->post(in, slot); }
+  void send(Ids out, int slot) override { notices_->send(out, slot); }
+  bool test(Ids in, int slot) override { return notices_->test(in, slot); }
+  void wait(Ids in, int slot) override { notices_->wait(in, slot); }
+  bool test_complete(Ids out, int slot) override { return notices_->test_complete(out, slot); }
+  void complete(Ids out, int slot) override { notices_->complete(out, slot); }
+  int waiting_for(Ids in, int slot) const override { return notices_->waiting_for(in, slot); }
 
   void pack_on(device::Stream& stream, Ids out, int slot) override { move_on(stream, out, slot); }
   void unpack_on(device::Stream& stream, Ids in, int slot) override { move_on(stream, in, slot); }
@@ -193,7 +193,7 @@ class IpcLink final : public DeviceLink {
   Buffer buffers_;
   std::unique_ptr<Mapped> mapped_;
   std::optional<MessagePieces> pieces_;
-  std::unique_ptr<Link> told_;
+  std::unique_ptr<Link> notices_;
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ class TaskLink final : public DeviceLink {
   /// Completes messages in flight, unless there was a failure.
   ~TaskLink() override {
     device::call_even_if_lost([this] {
-      while (std::uncaught_exceptions() == 0 && in_flight()) tend();
+      while (std::uncaught_exceptions() == 0 && in_flight()) progress();
     });
     memory_.stop();
     device::call_even_if_lost([this] { ended_->wait(); });
@@ -113,10 +113,10 @@ class TaskLink final : public DeviceLink {
       std::fill(round.known.begin(), round.known.end(), 0);
       count(round.out, slot);
     });
-    tend();
+    progress();
   }
   bool test(Ids in, int slot) override {
-    tend();
+    progress();
     return waiting_for(in, slot) < 0;
   }
   void wait(Ids in, int slot) override {
@@ -187,7 +187,7 @@ class TaskLink final : public DeviceLink {
   /// Counts all parts of a direction, which are in flight from now on.
   void count(const Traffic& traffic, int slot) {
     for (const TaskPart& part : traffic.side->parts) ++left_[place(part.id, slot)];
-    asked_s_ = now_s();
+    checked_s_ = now_s();
   }
 
   bool in_flight() const {
@@ -197,7 +197,7 @@ class TaskLink final : public DeviceLink {
   // ---- the event loop: tasks of the kernel first, then messages -----------------------------------------------------
 
   /// Progresses all work that is ready; never waits.
-  void tend() {
+  void progress() {
     check_works();
     bool moved = false;
     for (std::size_t i = 0; i < rounds_.size(); ++i) {
@@ -284,8 +284,8 @@ class TaskLink final : public DeviceLink {
   void watch(bool moved) {
     constexpr double while_s = 1e-3;
     const double now = now_s();
-    if (!moved && now - asked_s_ < while_s) return;
-    asked_s_ = now;
+    if (!moved && now - checked_s_ < while_s) return;
+    checked_s_ = now;
     if (!moved && in_flight() && kernels_ended() && lacks_tasks()) fail("its kernel has ended before it packed all");
   }
 
@@ -385,7 +385,7 @@ class TaskLink final : public DeviceLink {
   std::unique_ptr<device::Stream> copies_;             // null: parts are packed in host memory
   std::string failure_;                                // empty: no failure
   bool abandoned_ = false;
-  double asked_s_ = 0;  // time of the last check of the device
+  double checked_s_ = 0;  // time of the last check of the device
 };
 
 /// Returns the blocks that a kernel may have where ranks share devices. Collective; all ranks throw the same.

@@ -174,7 +174,7 @@ void WindowLink::make_windows(std::vector<Exposed> exposed, Hints hints, int own
   }
   unified_ = all_unified_ && !options_.separate;
   place_segments();
-  tell_origins(own);
+  send_places(own);
 }
 
 /// Waits for the ranks before this one: ranks make their windows sequentially.
@@ -202,7 +202,7 @@ void WindowLink::place_segments() {
   }
 }
 
-void WindowLink::tell_origins(int own) {
+void WindowLink::send_places(int own) {
   SetUpMessages<std::array<std::int64_t, 2>> places(static_cast<std::size_t>(messages_));
   for (int id = 0; id < messages_; ++id) {
     const Port& p = ports_[id];

@@ -140,7 +140,7 @@ class WindowLink : public Link {
   void place_segments();
   void await_turn() const;
   void end_turn() const;
-  void tell_origins(int own);
+  void send_places(int own);
 
   LinkContext context_;  // its plan, layout and views only while the link is being opened
   RmaOptions options_;
