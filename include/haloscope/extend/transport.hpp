@@ -155,6 +155,8 @@ struct LinkContext {
   bool remembers = false;
   MessageTags tags;  ///< of this link alone among the links in use on `comm`
   bool moves(int id) const { return !mine || (*mine)[static_cast<std::size_t>(id)]; }
+  int messages() const { return static_cast<int>(plan->messages.size()); }  ///< of the plan, moved or not
+  int slots() const { return static_cast<int>(views->front().size()); }     ///< of each field
 };
 
 /// A kind of link.

@@ -98,13 +98,12 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
       yield_(context.yield),
       closes_alone_(candidates_.size() == 1 && candidates_.front().link->closes_alone()),
       clock_began_(common_moment(context.comm, options_.clock)) {
-  const auto& messages = context.plan->messages;
-  for (std::size_t id = 0; id < messages.size(); ++id) {
-    if (!context.moves(static_cast<int>(id))) continue;
+  for (int id = 0; id < context.messages(); ++id) {
+    if (!context.moves(id)) continue;
     ++messages_;
-    incoming_ += !messages[id].out;
+    incoming_ += !context.plan->messages[static_cast<std::size_t>(id)].out;
   }
-  slot_count_ = static_cast<int>(context.views->front().size());
+  slot_count_ = context.slots();
   slots_ = std::make_unique<Slot[]>(slot_count_);
   for (const Trial& candidate : candidates_) {
     follows_ = follows_ && candidate.link->follows();

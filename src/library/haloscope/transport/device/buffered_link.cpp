@@ -53,13 +53,13 @@ class MessageWords {
 class BufferedLink final : public DeviceLink {
  public:
   BufferedLink(const LinkContext& context, const BufferedOptions& options)
-      : device_(*context.device), messages_(static_cast<int>(context.plan->messages.size())) {
+      : device_(*context.device), messages_(context.messages()) {
     agree(context.comm, [&] {
       lay_out(context, options.host);
       if (options.words) open_words();
     });
     pieces_.emplace(context, 1, [&](int, int slot, int id) { return place(id, slot); });
-    for (int slot = 0; slot < slots(context); ++slot) arrived_.push_back(device_.event(false));
+    for (int slot = 0; slot < context.slots(); ++slot) arrived_.push_back(device_.event(false));
     std::byte* const base = host_.size() > 0 ? host_.data() : buffers_.data();
     mpi_ = open_placed_messages(context, [&](int id, int slot) { return base + span_of(id, slot).begin; });
   }
@@ -127,7 +127,6 @@ class BufferedLink final : public DeviceLink {
   bool is_on_host(Ids out, int slot) const override { return out.empty() || words_->written(index(out.front(), slot)); }
 
  private:
-  static int slots(const LinkContext& context) { return static_cast<int>(context.views->front().size()); }
   std::size_t index(int id, int slot) const { return static_cast<std::size_t>(slot) * messages_ + id; }
   ByteRange& span_of(int id, int slot) { return spans_[index(id, slot)]; }
   /// Returns the bytes of a set, whose ids and buffers are consecutive.
@@ -137,9 +136,9 @@ class BufferedLink final : public DeviceLink {
   }
 
   void lay_out(const LinkContext& context, Space host) {
-    spans_.resize(static_cast<std::size_t>(messages_) * slots(context));
+    spans_.resize(static_cast<std::size_t>(messages_) * context.slots());
     std::size_t at = 0;
-    for (int slot = 0; slot < slots(context); ++slot)
+    for (int slot = 0; slot < context.slots(); ++slot)
       for (int id = 0; id < messages_; ++id) {
         const auto bytes = whole_lines(context.plan->messages[id].bytes);
         span_of(id, slot) = {at, at + bytes};
@@ -148,7 +147,7 @@ class BufferedLink final : public DeviceLink {
     buffers_ = Buffer(device_, Space::device, at);
     if (host != Space::device) host_ = Buffer(device_, host, at);
     const bool in_place = context.plan->spec.reverse && host != Space::device;
-    for (int slot = 0; slot < slots(context); ++slot)
+    for (int slot = 0; slot < context.slots(); ++slot)
       for (int id = 0; id < messages_; ++id) {
         const Message& message = context.plan->messages[id];
         places_.push_back(in_place && !message.out ? contiguous_span(*context.views, slot, message)

@@ -50,7 +50,7 @@ class IpcLink final : public DeviceLink {
       : device_(*context.device),
         comm_(context.comm),
         tags_(context.tags),
-        messages_(static_cast<int>(context.plan->messages.size())),
+        messages_(context.messages()),
         turns_(messages_, 0),
         mapped_(std::make_unique<Mapped>(device_)) {
     check_reach(context);

@@ -20,9 +20,7 @@ std::vector<BlockCopy> message_copies(const LinkContext& context, int id, int sl
 
 MessagePieces::MessagePieces(const LinkContext& context, int sets,
                              const std::function<std::byte*(int, int, int)>& buffer)
-    : device_(*context.device),
-      slots_(static_cast<int>(context.views->front().size())),
-      messages_(static_cast<int>(context.plan->messages.size())) {
+    : device_(*context.device), slots_(context.slots()), messages_(context.messages()) {
   std::vector<device::CopyLaunch::Piece> all;
   for (int set = 0; set < sets; ++set)
     for (int slot = 0; slot < slots_; ++slot)

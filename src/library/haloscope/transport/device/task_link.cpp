@@ -65,7 +65,7 @@ class TaskLink final : public DeviceLink {
         ended_(device_.event(false)) {
     if (options.copied) copies_ = device_.stream(true);
     for (TaskRound& round : memory_.all()) prepare(round, options);
-    for (std::size_t slot = 0; slot < context.views->front().size(); ++slot) taken_.push_back(device_.event(false));
+    for (int slot = 0; slot < context.slots(); ++slot) taken_.push_back(device_.event(false));
   }
   /// Completes messages in flight, unless there was a failure.
   ~TaskLink() override {

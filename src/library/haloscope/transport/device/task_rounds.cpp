@@ -32,14 +32,13 @@ TaskRounds::TaskRounds(const LinkContext& context, const TaskOptions& options, i
       options_(options),
       rounds_of_slot_(static_cast<std::size_t>(context.plan->rounds)),
       messages_(context.plan->messages.size()) {
-  const int slots = static_cast<int>(context.views->front().size());
-  rounds_.resize(static_cast<std::size_t>(slots) * rounds_of_slot_);
+  rounds_.resize(static_cast<std::size_t>(context.slots()) * rounds_of_slot_);
   place_messages(context);
   Lists lists;
-  for (int slot = 0; slot < slots; ++slot)
+  for (int slot = 0; slot < context.slots(); ++slot)
     for (int round = 0; round < context.plan->rounds; ++round)
       for (const bool out : {true, false})
-        for (int id = 0; id < static_cast<int>(messages_); ++id)
+        for (int id = 0; id < context.messages(); ++id)
           if (const Message& m = context.plan->messages[static_cast<std::size_t>(id)]; m.out == out && m.round == round)
             add_message(context, slot, id, lists);
   launch_with(lists, blocks);
@@ -47,7 +46,7 @@ TaskRounds::TaskRounds(const LinkContext& context, const TaskOptions& options, i
 
 void TaskRounds::place_messages(const LinkContext& context) {
   std::size_t bytes = 0;
-  for (std::size_t slot = 0; slot < context.views->front().size(); ++slot)
+  for (int slot = 0; slot < context.slots(); ++slot)
     for (const Message& message : context.plan->messages) {
       begins_.push_back(bytes);
       bytes += round_up(static_cast<std::size_t>(message.bytes), device_line);

@@ -65,8 +65,8 @@ WindowLink::WindowLink(const LinkContext& context, const RmaOptions& options)
     : context_(context),
       options_(options),
       rank_(rank_in(comm())),
-      messages_(static_cast<int>(context.plan->messages.size())),
-      slots_(static_cast<int>(context.views->front().size())),
+      messages_(context.messages()),
+      slots_(context.slots()),
       ports_(std::make_unique<Port[]>(static_cast<std::size_t>(messages_))) {
   if (mpi_traits.simulated)
     throw UnavailableError(

@@ -81,9 +81,9 @@ struct SharedLink::Peers {
     all_.resize(each_ * static_cast<std::size_t>(node.size()));
     const int bytes = static_cast<int>(mine.size() * sizeof(Published));
     CHECK_MPI(MPI_Allgather(mine.data(), bytes, MPI_BYTE, all_.data(), bytes, MPI_BYTE, node.comm()));
-    for (std::size_t id = 0; id < context.plan->messages.size(); ++id) {
+    for (int id = 0; id < context.messages(); ++id) {
       const int peer = context.plan->messages[id].peer;
-      if (!context.moves(static_cast<int>(id)) || node.local(peer) < 0 || plans.count(peer)) continue;
+      if (!context.moves(id) || node.local(peer) < 0 || plans.count(peer)) continue;
       plans.emplace(peer, make_plan(*context.layout, peer, context.plan->spec));
       const Published* theirs = &all_[static_cast<std::size_t>(node.local(peer)) * each_];
       views.emplace(peer, views_of(peer, theirs));
@@ -132,9 +132,8 @@ struct SharedLink::Peers {
   std::vector<Published> all_;  // by rank of the node
 };
 
-SharedLink::SharedLink(const LinkContext& context, SharedMode mode) : mode_(mode), yield_(context.yield) {
-  messages_ = static_cast<int>(context.plan->messages.size());
-  slots_ = static_cast<int>(context.views->front().size());
+SharedLink::SharedLink(const LinkContext& context, SharedMode mode)
+    : mode_(mode), yield_(context.yield), messages_(context.messages()), slots_(context.slots()) {
   const Node& node = node_of(context.comm, context.nodes);
   bool far = false;
   for (int id = 0; id < messages_; ++id)

@@ -84,7 +84,7 @@ class SharedLink : public Link {
 
   SharedMode mode_;
   bool yield_;
-  int messages_ = 0, slots_ = 0;
+  int messages_, slots_;
   Memory control_;  // flags, and buffers of packed messages
   bool closes_alone_ = false;
   std::unique_ptr<Port[]> ports_;

@@ -18,9 +18,11 @@ MessageOptions MessageOptions::parse(const std::vector<std::string>& given) {
 }
 
 MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement)
-    : context_(context), options_(options), placed_(placement != nullptr) {
-  messages_ = static_cast<int>(context.plan->messages.size());
-  slots_ = static_cast<int>(context.views->front().size());
+    : context_(context),
+      options_(options),
+      placed_(placement != nullptr),
+      messages_(context.messages()),
+      slots_(context.slots()) {
   ports_ = std::make_unique<Port[]>(static_cast<std::size_t>(messages_) * slots_);
   scratch_.requests.resize(messages_);
   scratch_.owners.resize(messages_);

@@ -93,7 +93,7 @@ class MessageLink : public Link {
   LinkContext context_;
   MessageOptions options_;
   bool placed_;  // places are the caller's, not in fields
-  int messages_ = 0, slots_ = 0;
+  int messages_, slots_;
   Memory buffers_;
   std::vector<Memory> late_buffers_;  // of messages that were in place until fields moved apart
   std::unique_ptr<Port[]> ports_;

@@ -151,9 +151,8 @@ class NeighborLink final : public Link {
 
   /// Sets the places of all messages. Local.
   void place(const LinkContext& context) {
-    const int slots = static_cast<int>(context.views->front().size());
-    packing_.resize(slots * where_.size());
-    for (int slot = 0; slot < slots; ++slot)
+    packing_.resize(context.slots() * where_.size());
+    for (int slot = 0; slot < context.slots(); ++slot)
       for (int round = 0; round < rounds_per_slot_; ++round) {
         Round& r = *rounds_.emplace_back(std::make_unique<Round>(context, round));
         for (Side* side : {&r.in, &r.out})

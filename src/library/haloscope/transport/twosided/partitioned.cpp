@@ -48,9 +48,9 @@ class PartitionedLink final : public Link {
         yield_(context.yield),
         messages_(context.plan->messages.size()),
         ports_(context.views->front().size() * messages_) {
-    for (std::size_t slot = 0; slot < context.views->front().size(); ++slot)
-      for (std::size_t id = 0; id < messages_; ++id)
-        if (context.moves(static_cast<int>(id))) prepare(context, static_cast<int>(id), static_cast<int>(slot));
+    for (int slot = 0; slot < context.slots(); ++slot)
+      for (int id = 0; id < context.messages(); ++id)
+        if (context.moves(id)) prepare(context, id, slot);
   }
   ~PartitionedLink() override {
     for (Port& p : ports_) settle(p);
