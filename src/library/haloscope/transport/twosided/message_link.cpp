@@ -30,17 +30,24 @@ MessageLink::MessageLink(const LinkContext& context, const MessageOptions& optio
   place(placement);
 }
 
-/// Decides the place of each message: in place, described by a datatype, or in a separate buffer per slot.
+/// Places a message in the fields: in place or, with option datatype, described by a type. @return false: it needs a
+/// buffer.
+bool MessageLink::place_in_fields(Port& p, const Message& message, int slot) {
+  p.data = contiguous_span(*context_.views, slot, message);
+  const bool described = p.data == nullptr && options_.datatype;
+  if (described) p.data = MPI_BOTTOM;
+  p.type = described ? region_type(*context_.views, slot, *context_.plan, message) : byte_type(message.bytes);
+  return described || p.data != nullptr;
+}
+
+void MessageLink::place_in_buffer(Port& p, const Message& message, int slot, std::byte* buffer) {
+  p.data = buffer;
+  p.packing = make_packing(*context_.views, slot, message, buffer);
+}
+
+/// Decides the place of each message: the caller's, in the fields, or in a separate buffer per slot.
 void MessageLink::place(const MessagePlaces& placement) {
-  const Views& views = *context_.views;
-  const auto in_place = [&](const Message& m, int slot) { return contiguous_span(views, slot, m); };
   std::size_t needed = 0;
-  for (int slot = 0; slot < slots_ && !options_.datatype && !placement; ++slot)
-    for (int id = 0; id < messages_; ++id)
-      if (const Message& message = context_.plan->messages[id]; context_.moves(id) && !in_place(message, slot))
-        needed += whole_lines(message.bytes);
-  buffers_ = Memory(needed, "message buffers");
-  std::byte* buffer = buffers_.data();
   for (int slot = 0; slot < slots_; ++slot)
     for (int id = 0; id < messages_; ++id) {
       if (!context_.moves(id)) continue;
@@ -52,24 +59,23 @@ void MessageLink::place(const MessagePlaces& placement) {
       if (placement) {
         p.data = placement(id, slot);
         p.type = byte_type(p.data ? message.bytes : 0);
-        continue;
+      } else if (!place_in_fields(p, message, slot)) {
+        needed += whole_lines(message.bytes);
       }
-      p.data = in_place(message, slot);
-      if (p.data == nullptr && options_.datatype) {
-        p.data = MPI_BOTTOM;
-        p.type = region_type(views, slot, *context_.plan, message);
-        continue;
-      }
-      p.type = byte_type(message.bytes);
-      if (p.data != nullptr) continue;
-      p.data = buffer;
-      p.packing = make_packing(views, slot, message, buffer);
+    }
+  if (needed == 0) return;
+  buffers_ = Memory(needed, "message buffers");
+  std::byte* buffer = buffers_.data();
+  for (int slot = 0; slot < slots_; ++slot)
+    for (int id = 0; id < messages_; ++id) {
+      if (!context_.moves(id) || port(id, slot).data != nullptr) continue;
+      const Message& message = context_.plan->messages[id];
+      place_in_buffer(port(id, slot), message, slot, buffer);
       buffer += whole_lines(message.bytes);
     }
 }
 
 void MessageLink::follow(int slot, SlotOffsets moved) {
-  const Views& views = *context_.views;
   for (int id = 0; id < messages_; ++id) {
     if (!context_.moves(id)) continue;
     const Message& message = context_.plan->messages[id];
@@ -78,13 +84,8 @@ void MessageLink::follow(int slot, SlotOffsets moved) {
       p.packing.follow(moved);
       continue;
     }
-    if (options_.datatype && p.data == MPI_BOTTOM) {
-      p.type = region_type(views, slot, *context_.plan, message);
-    } else if (p.data = contiguous_span(views, slot, message); p.data == nullptr) {
-      std::byte* buffer = late_buffers_.emplace_back(whole_lines(message.bytes)).data();
-      p.data = buffer;
-      p.packing = make_packing(views, slot, message, buffer);
-    }
+    if (!place_in_fields(p, message, slot))
+      place_in_buffer(p, message, slot, late_buffers_.emplace_back(whole_lines(message.bytes)).data());
     renew(p);
   }
 }

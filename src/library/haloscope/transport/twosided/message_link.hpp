@@ -84,6 +84,8 @@ class MessageLink : public Link {
  private:
   bool cancel(Port& port, double deadline_s);
   void place(const MessagePlaces& placement);
+  bool place_in_fields(Port& port, const Message& message, int slot);
+  void place_in_buffer(Port& port, const Message& message, int slot, std::byte* buffer);
   int gather(Ids ids, int slot);
   bool poll_all(Ids ids, int slot);
   bool poll_each(Ids ids, int slot);
