@@ -123,7 +123,7 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
   if (layout.has_holes())
     throw UsageError("best() supports only grids without holes; let strategy direct/auto find the transport");
   std::vector<std::string> ranks;
-  for (int d = 0; d < layout.dims(); ++d) ranks.push_back(std::to_string(layout.ranks()[static_cast<std::size_t>(d)]));
+  for (int d = 0; d < layout.dims(); ++d) ranks.push_back(std::to_string(layout.ranks()[d]));
   BestRequest request;
   request.grid = layout.grid();
   request.ranks = layout.size();

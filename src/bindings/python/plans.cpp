@@ -145,7 +145,7 @@ Json totals_of(const Json& request, const std::int32_t* groups) {
 
 /// The programs of all ranks of a stage. `candidate` must outlive them.
 StagePrograms stage_programs(const Candidate& candidate, int stage, const Json& request) {
-  StagePrograms all{&candidate.step.stages[static_cast<std::size_t>(stage)], exchanged(candidate, stage), {}, {}};
+  StagePrograms all{&candidate.step.stages[stage], exchanged(candidate, stage), {}, {}};
   const ScheduleOptions options = options_of(request, schedule_options(candidate, stage));
   const ExchangeSpec spec = exchange_spec(candidate, stage);
   for (int rank = 0; rank < candidate.layout.size(); ++rank) {

@@ -83,8 +83,8 @@ void check_app(const App& app) {
     }
   check(app.scalars.empty() == !app.update, "scalars need `update`, and `update` needs scalars");
   for (int stage = 0; stage < static_cast<int>(step.stages.size()); ++stage)
-    check(step.stages[static_cast<std::size_t>(stage)].repeats == 0 || app.finished,
-          "stage '" + step.stages[static_cast<std::size_t>(stage)].name + "' repeats, and `finished` never ends it");
+    check(step.stages[stage].repeats == 0 || app.finished,
+          "stage '" + step.stages[stage].name + "' repeats, and `finished` never ends it");
 }
 
 void add_app(const App& app) {

@@ -142,19 +142,19 @@ class StageRun {
  private:
   /// Returns the memory that owns a cell where a device has a block; elsewhere the only memory.
   std::vector<Points>& memory(const Op& op) { return state_.memories[!program_.block.empty() && on_device(op.lane)]; }
-  const Quantity& quantity(int q) const { return step_.quantities[static_cast<std::size_t>(q)]; }
+  const Quantity& quantity(int q) const { return step_.quantities[q]; }
   int absolute(int q, int slot) const { return quantity(q).slots == 1 ? 0 : (state_.slot + slot) % 2; }
-  int field_of(int region_quantity) const { return exchanged_[static_cast<std::size_t>(region_quantity)]; }
+  int field_of(int region_quantity) const { return exchanged_[region_quantity]; }
 
   /// Returns the number of writes of a quantity in a step before its sweep number `sweep`.
   int writes_before(int q, int sweep) const {
     int count = 0;
-    for (int s = 0; s < sweep; ++s) count += writes(stage_.sweeps[static_cast<std::size_t>(s)], q);
+    for (int s = 0; s < sweep; ++s) count += writes(stage_.sweeps[s], q);
     return count;
   }
   int version_before(int q, const Sweep& s) const {
     const int per_step = writes_before(q, static_cast<int>(stage_.sweeps.size()));
-    return state_.versions[static_cast<std::size_t>(q)] + s.step * per_step + writes_before(q, s.number);
+    return state_.versions[q] + s.step * per_step + writes_before(q, s.number);
   }
 
   bool execute(const Op& op, Channel& channel, std::string& fault) {
@@ -163,7 +163,7 @@ class StageRun {
       case OpKind::copy:
         for (const Copy& c : program_.copy_sets[op.target]) {
           const int q = field_of(c.quantity), slot = absolute(q, op.slot);
-          Points& points = fields[static_cast<std::size_t>(q)];
+          Points& points = fields[q];
           for_each(c.to, [&](const Index& p) {
             Value value = points.at({p[0] + c.shift[0], p[1] + c.shift[1], p[2] + c.shift[2]}, slot);
             value.negated = value.negated != c.negate;
@@ -216,8 +216,7 @@ class StageRun {
     std::vector<Value> buffer;
     for (const Region& r : plan_.messages[m].regions) {
       const int q = field_of(r.quantity);
-      for_each(r.box,
-               [&](const Index& p) { buffer.push_back(fields[static_cast<std::size_t>(q)].at(p, absolute(q, slot))); });
+      for_each(r.box, [&](const Index& p) { buffer.push_back(fields[q].at(p, absolute(q, slot))); });
     }
     return buffer;
   }
@@ -227,7 +226,7 @@ class StageRun {
     for (const Region& r : plan_.messages[m].regions) {
       const int q = field_of(r.quantity);
       for_each(r.box, [&](const Index& p) {
-        if (i < buffers_[m].size()) fields[static_cast<std::size_t>(q)].at(p, absolute(q, slot)) = buffers_[m][i];
+        if (i < buffers_[m].size()) fields[q].at(p, absolute(q, slot)) = buffers_[m][i];
         ++i;
       });
     }
@@ -240,9 +239,9 @@ class StageRun {
   bool access_right(const std::vector<Points>& fields, const Access& access, const Op& op, const Sweep& s,
                     Centring written, const Index& p) const {
     const int q = access.quantity, slot = absolute(q, slot_read(step_, stage_, s.number, q, op.slot, s.into));
-    const Points& points = fields[static_cast<std::size_t>(q)];
+    const Points& points = fields[q];
     const int layers = access.layers * s.levels, version = version_before(q, s);
-    const bool box = stage_.sweeps[static_cast<std::size_t>(s.number)].box_stencil;
+    const bool box = stage_.sweeps[s.number].box_stencil;
     Box touching, all;  // the points that touch the written one, and the points around them
     for (int d = 0; d < 3; ++d) {
       const bool in = d < plan_.dims;
@@ -287,8 +286,8 @@ class StageRun {
   }
 
   void sweep_in_place(const Op& op, const Sweep& s, std::string& fault) {
-    const int q = stage_.sweeps[static_cast<std::size_t>(s.number)].writes.front();
-    Points& points = memory(op)[static_cast<std::size_t>(q)];
+    const int q = stage_.sweeps[s.number].writes.front();
+    Points& points = memory(op)[q];
     for (int level = 0; level < s.levels; ++level)
       for_each(s.region, [&](const Index& p) {
         if (!fault.empty()) return;
@@ -313,17 +312,17 @@ class StageRun {
     std::vector<Points>& fields = memory(op);
     if (s.faces) take_messages(fields, op.slot, fault);
     std::vector<std::tuple<int, Index, Value>> results;  // written together, after all reads
-    const SweepSpec& spec = stage_.sweeps[static_cast<std::size_t>(s.number)];
+    const SweepSpec& spec = stage_.sweeps[s.number];
     for (const Box& box : s.boxes()) {
       for (int w : spec.writes) compute(op, s, box, w, fields, results, fault);
       if (spec.writes.empty()) gather(op, s, box, fields, fault);
     }
-    for (const auto& [w, p, value] : results) fields[static_cast<std::size_t>(w)].at(p, absolute(w, s.into)) = value;
+    for (const auto& [w, p, value] : results) fields[w].at(p, absolute(w, s.into)) = value;
   }
 
   bool reads_right(const Op& op, const Sweep& s, const std::vector<Points>& fields, Centring centring,
                    const Index& p) const {
-    const std::vector<Access>& reads = stage_.sweeps[static_cast<std::size_t>(s.number)].reads;
+    const std::vector<Access>& reads = stage_.sweeps[s.number].reads;
     return std::all_of(reads.begin(), reads.end(), [&](const Access& access) {
       return !access.concerns(centring) || access_right(fields, access, op, s, centring, p);
     });
@@ -340,7 +339,7 @@ class StageRun {
 
   void compute(const Op& op, const Sweep& s, const Box& box, int w, const std::vector<Points>& fields,
                std::vector<std::tuple<int, Index, Value>>& results, std::string& fault) const {
-    const Points& points = fields[static_cast<std::size_t>(w)];
+    const Points& points = fields[w];
     const Centring centring = quantity(w).centring;
     const Box whole = s.whole.empty() ? box : s.whole, valid = points_of(s.valid, s.valid, centring, plan_.dims);
     for_each(points_of(box, whole, centring, plan_.dims), [&](const Index& p) {
@@ -379,7 +378,7 @@ std::vector<Widths> widest(const Step& step, const std::vector<StagePrograms>& s
     const ExchangeSpec& spec = stage.plans[rank].spec;
     for (std::size_t i = 0; i < stage.exchanged.size(); ++i)
       for (int d = 0; d < 3; ++d) {
-        int& width = halos[static_cast<std::size_t>(stage.exchanged[i])][d];
+        int& width = halos[stage.exchanged[i]][d];
         width = std::max({width, spec.low_of(static_cast<int>(i))[d], spec.high_of(static_cast<int>(i))[d]});
       }
   }

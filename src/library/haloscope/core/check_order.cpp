@@ -117,7 +117,7 @@ std::string message_accesses(const Step& step, const std::vector<int>& exchanged
       const int first = device && !message.out ? kernel_of(plan, program, message.round, span.second) : span.first;
       const int last = device && message.out ? span.first : span.second;
       for (const Region& region : message.regions) {
-        const int q = exchanged[static_cast<std::size_t>(region.quantity)];
+        const int q = exchanged[region.quantity];
         list.push_back({first, last, q, slot_of(step, q, program.ops[first].slot), region.box, !message.out, device});
       }
     }
@@ -248,7 +248,7 @@ std::string check_end(int number, const Program& program, const Order& before) {
 std::string check_reductions(const Stage& stage, const Program& program, const Order& before) {
   for (std::size_t r = 0; r < stage.reductions.size(); ++r) {
     const Reduction& reduction = stage.reductions[r];
-    const bool in_place = stage.sweeps[static_cast<std::size_t>(reduction.sweep)].in_place;
+    const bool in_place = stage.sweeps[reduction.sweep].in_place;
     if (auto fault = check_reduction(reduction, static_cast<int>(r), in_place, program, before); !fault.empty())
       return fault;
   }
@@ -260,7 +260,7 @@ std::string check_reductions(const Stage& stage, const Program& program, const O
 /// Collects the points that copies, rings and sweeps access.
 void field_accesses(const Step& step, const Stage& stage, const std::vector<int>& exchanged, const Plan& plan,
                     const Program& program, std::vector<Touched>& list) {
-  const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
+  const auto centring = [&](int q) { return step.quantities[q].centring; };
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     const Op& op = program.ops[i];
     const bool device = on_device(op.lane);
@@ -269,13 +269,13 @@ void field_accesses(const Step& step, const Stage& stage, const std::vector<int>
         list.push_back({i, i, 0, op.slot, box, op.kind == OpKind::scatter, device});
     if (op.kind == OpKind::copy)
       for (const Copy& c : program.copy_sets[op.target]) {
-        const int q = exchanged[static_cast<std::size_t>(c.quantity)], slot = slot_of(step, q, op.slot);
+        const int q = exchanged[c.quantity], slot = slot_of(step, q, op.slot);
         list.push_back({i, i, q, slot, c.to, true, device});
         list.push_back({i, i, q, slot, c.from(), false, device});
       }
     if (op.kind != OpKind::sweep) continue;
     const Sweep& s = program.sweeps[op.target];
-    const SweepSpec& spec = stage.sweeps[static_cast<std::size_t>(s.number)];
+    const SweepSpec& spec = stage.sweeps[s.number];
     for (const Box& box : s.boxes()) {
       if (box.empty()) continue;
       const Box& whole = s.whole.empty() ? box : s.whole;
@@ -329,13 +329,11 @@ std::vector<int> sorted_ops(const Program& program) {
   return order;
 }
 
-int slot_of(const Step& step, int quantity, int slot) {
-  return step.quantities[static_cast<std::size_t>(quantity)].slots == 1 ? 0 : slot;
-}
+int slot_of(const Step& step, int quantity, int slot) { return step.quantities[quantity].slots == 1 ? 0 : slot; }
 
 int slot_read(const Step& step, const Stage& stage, int sweep, int quantity, int slot, int into) {
   for (int s = 0; s < sweep; ++s)
-    for (int w : stage.sweeps[static_cast<std::size_t>(s)].writes)
+    for (int w : stage.sweeps[s].writes)
       if (w == quantity) return slot_of(step, quantity, into);
   return slot_of(step, quantity, slot);
 }
@@ -360,8 +358,7 @@ std::string check_order(const Step& step, const Stage& stage, const std::vector<
       if (a.first == b.first && a.last == b.last) continue;  // parts of one operation run in list order
       if (before[a.last][b.first] || before[b.last][a.first] || intersect(a.box, b.box).empty()) continue;
       return describe(program, a.first) + " and " + describe(program, b.first) + " touch the same points of '" +
-             step.quantities[static_cast<std::size_t>(a.quantity)].name + "' in slot " + std::to_string(a.slot) +
-             " and nothing orders them";
+             step.quantities[a.quantity].name + "' in slot " + std::to_string(a.slot) + " and nothing orders them";
     }
   return "";
 }

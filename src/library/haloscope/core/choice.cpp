@@ -162,7 +162,7 @@ std::string refuse_reductions(const Candidate& candidate) {
   const Step& step = candidate.step;
   const bool several = step.stages.size() > 1 || has_loops(step);
   const bool early = candidate.app.ends_early && candidate.app.ends_early(candidate.problem);
-  const auto keeps_one = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].slots < 2; };
+  const auto keeps_one = [&](int q) { return step.quantities[q].slots < 2; };
   bool overwrites = false;
   for (const Stage& stage : step.stages)
     for (const SweepSpec& sweep : stage.sweeps)
@@ -216,12 +216,11 @@ std::string refuse_of_others(const Candidate& candidate) {
 
 /// Returns the quantities that the exchange of a stage moves, with their widths; at least one, possibly of width 0.
 std::vector<Access> moved(const Candidate& c, int number) {
-  const Stage& stage = c.step.stages[static_cast<std::size_t>(number)];
+  const Stage& stage = c.step.stages[number];
   const std::vector<Widths> halos = halos_of(c.step, stage, c.choice.depth);
   std::vector<Access> found;
   for (int q = 0; q < static_cast<int>(halos.size()); ++q)
-    if (const Widths& w = halos[static_cast<std::size_t>(q)]; std::max({w[0], w[1], w[2]}) > 0)
-      found.push_back({q, 0, w});
+    if (const Widths& w = halos[q]; std::max({w[0], w[1], w[2]}) > 0) found.push_back({q, 0, w});
   const SweepSpec& first = stage.sweeps.front();
   if (found.empty())
     found.push_back({first.writes.empty() ? first.reads.front().quantity : first.writes.front(), 0, {}});
@@ -231,7 +230,7 @@ std::vector<Access> moved(const Candidate& c, int number) {
 /// Returns true if a sweep reads beyond edges and corners of the rank's block: box stencils do, and stars around
 /// points that touch cells across one dimension and reach on in another.
 bool reads_corners(const Step& step, const SweepSpec& sweep) {
-  const auto centring = [&](int q) { return step.quantities[static_cast<std::size_t>(q)].centring; };
+  const auto centring = [&](int q) { return step.quantities[q].centring; };
   for (const Access& access : sweep.reads)
     for (const Centring swept : swept_centrings(sweep, step.quantities)) {
       if (!access.concerns(swept)) continue;
@@ -281,7 +280,7 @@ Candidate::Candidate(const Choice& given, const Candidate& like)
     : body_(like.body_), choice(given), app(like.app), problem(like.problem), step(like.step), layout(like.layout) {}
 
 const Strategy& Candidate::strategy(int stage) const {
-  const auto own = choice.stage_strategies.find(step.stages[static_cast<std::size_t>(stage)].name);
+  const auto own = choice.stage_strategies.find(step.stages[stage].name);
   return own == choice.stage_strategies.end() ? choice.strategy : own->second;
 }
 
@@ -323,10 +322,10 @@ ExchangeSpec exchange_spec(const Candidate& c, int stage) {
   ExchangeSpec spec;
   spec.quantities.clear();
   for (const Access& access : moved(c, stage)) {
-    spec.quantities.push_back(c.step.quantities[static_cast<std::size_t>(access.quantity)]);
+    spec.quantities.push_back(c.step.quantities[access.quantity]);
     spec.widths.push_back({access.reach, access.reach});
   }
-  const Stage& of = c.step.stages[static_cast<std::size_t>(stage)];
+  const Stage& of = c.step.stages[stage];
   const std::vector<Widths> growth = growths(of, 1).front();  // a sweep beyond the block reads beyond its edges
   spec.corners =
       c.choice.depth > 1 || std::any_of(growth.begin(), growth.end(), [](const Widths& w) { return w != Widths{}; }) ||

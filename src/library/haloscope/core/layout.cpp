@@ -243,7 +243,7 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
   settle(owned);
   if (has_holes() && !holes) {
     std::int64_t hole = 0;
-    while (hole < size_ && rank_of_[static_cast<std::size_t>(hole)].first == hole) ++hole;
+    while (hole < size_ && rank_of_[hole].first == hole) ++hole;
     throw UsageError("no rank owns cell " + cell_text(box_at(coords_of(hole)).lo, grid.dims) +
                      "; assign it to a rank, or declare that the grid has holes");
   }
@@ -269,7 +269,7 @@ void Layout::settle(const std::vector<Box>& owned) {
 Layout Layout::renumbered(const std::vector<int>& from) const {
   std::vector<bool> named(static_cast<std::size_t>(size_));
   for (int rank : from)
-    if (rank >= 0 && rank < size_) named[static_cast<std::size_t>(rank)] = true;
+    if (rank >= 0 && rank < size_) named[rank] = true;
   if (from.size() != named.size() || std::find(named.begin(), named.end(), false) != named.end())
     throw UsageError("new numbers for " + std::to_string(size_) + " ranks must name each of them once");
   Layout result = *this;
@@ -331,7 +331,7 @@ std::array<int, 3> Layout::coords(int rank) const {
 
 int Layout::rank_at(const std::array<int, 3>& c) const {
   if (place_of_.empty()) return c[0] * apart_[0] + c[1] * apart_[1] + c[2] * apart_[2];
-  if (!has_holes()) return rank_of_[static_cast<std::size_t>(place_at(c))].second;
+  if (!has_holes()) return rank_of_[place_at(c)].second;
   const std::pair<std::int64_t, int> first{place_at(c), 0};
   const auto found = std::lower_bound(rank_of_.begin(), rank_of_.end(), first);
   return found != rank_of_.end() && found->first == first.first ? found->second : -1;

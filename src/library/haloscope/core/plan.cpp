@@ -97,7 +97,7 @@ std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec, const Rou
   std::vector<std::vector<int>> groups;
   if (!round.fields.empty()) {
     groups.resize(spec.quantities.size());
-    for (const int q : round.fields) groups[static_cast<std::size_t>(q)] = {q};
+    for (const int q : round.fields) groups[q] = {q};
     return groups;
   }
   std::map<int, std::size_t> place;
@@ -293,7 +293,7 @@ std::int64_t Plan::bytes_out() const {
 std::int64_t Plan::bytes_between(const std::vector<int>& group) const {
   std::int64_t sum = 0;
   for (const Message& m : messages)
-    if (m.out && group[static_cast<std::size_t>(m.peer)] != group[static_cast<std::size_t>(rank)]) sum += m.bytes;
+    if (m.out && group[m.peer] != group[rank]) sum += m.bytes;
   return sum;
 }
 

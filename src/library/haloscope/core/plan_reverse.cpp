@@ -65,7 +65,7 @@ class Additions {
     for (std::int64_t& layers : copy.shift) layers = -layers;
     copy.round = -1;
     copy.store = Store::add;
-    copy.summand = summand_of(plan_.spec.quantities[static_cast<std::size_t>(copy.quantity)]);
+    copy.summand = summand_of(plan_.spec.quantities[copy.quantity]);
     plan_.copies.push_back(copy);
   }
 
@@ -97,12 +97,12 @@ class Additions {
       copy.shift[d] = given.from.lo[d] - there;
     }
     copy.store = Store::add;
-    copy.summand = summand_of(plan_.spec.quantities[static_cast<std::size_t>(q)]);
+    copy.summand = summand_of(plan_.spec.quantities[q]);
     copy.source = given.quantity;
     plan_.copies.push_back(copy);
   }
 
-  const Quantity& quantity(int q) const { return plan_.spec.quantities[static_cast<std::size_t>(q)]; }
+  const Quantity& quantity(int q) const { return plan_.spec.quantities[q]; }
   bool holds_both_ends(int q, int d) const { return plan_.own_neighbour[d] && staggered(quantity(q).centring, d) != 0; }
 
   /// Returns the own points of q that lie on side `side` of the block in the dimensions where it is not 0, and on
@@ -191,7 +191,7 @@ void append_landings(Plan& plan, int ways) {
   const int fields = static_cast<int>(plan.spec.quantities.size());
   for (int way = 0; way < ways; ++way)
     for (int q = 0; q < fields; ++q) {
-      Quantity landing = plan.spec.quantities[static_cast<std::size_t>(q)];
+      Quantity landing = plan.spec.quantities[q];
       landing.lands = q;
       plan.spec.quantities.push_back(landing);
       if (!plan.spec.widths.empty()) plan.spec.widths.emplace_back();
@@ -230,7 +230,7 @@ void make_reverse(Plan& plan, const Layout& layout, const std::vector<Round>& ro
   Additions additions(plan, layout);
   for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge) additions.add_edge(*edge);
   for (int r = 0; r < plan.rounds; ++r)
-    if (const Round& round = rounds[static_cast<std::size_t>(r)]; round.planes)
+    if (const Round& round = rounds[r]; round.planes)
       additions.add_planes(round);
     else
       additions.add_round(round, r);

@@ -84,7 +84,7 @@ Crossings count_crossings(const std::vector<Place>& places, const Groups& groups
   for (std::size_t p = 0; p < places.size(); ++p)
     for (int d = 0; d < 3; ++d) {
       if (places[p].above[d] < 0) continue;
-      const int rank = rank_at[p], other = rank_at[static_cast<std::size_t>(places[p].above[d])];
+      const int rank = rank_at[p], other = rank_at[places[p].above[d]];
       if (groups.node[rank] != groups.node[other])
         sum.nodes += places[p].cells[d];
       else if (groups.socket[rank] != groups.socket[other])

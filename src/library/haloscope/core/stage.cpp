@@ -12,7 +12,7 @@ namespace {
 /// written one.
 Widths reach_of(const Access& access, const SweepSpec& sweep, const std::vector<Quantity>& quantities, int dims) {
   Widths reach{};
-  const Centring read = quantities[static_cast<std::size_t>(access.quantity)].centring;
+  const Centring read = quantities[access.quantity].centring;
   for (const Centring swept : swept_centrings(sweep, quantities))
     for (int d = 0; d < dims && access.concerns(swept); ++d) {
       const bool cells_of_a_face = staggered(swept, d) && !staggered(read, d);
@@ -54,15 +54,15 @@ class Resolver {
   void check_loops() const {
     const int count = static_cast<int>(step_.stages.size());
     for (int first = 0; first < count; ++first) {
-      const Stage& stage = step_.stages[static_cast<std::size_t>(first)];
+      const Stage& stage = step_.stages[first];
       check(stage.repeats >= 0 && first + stage.repeats <= count && stage.least >= 0 && stage.most >= stage.least,
             "stage '" + stage.name + "' repeats " + std::to_string(stage.repeats) + " stages " +
                 std::to_string(stage.least) + " to " + std::to_string(stage.most) +
                 " times; repeat stages that exist, and set most to least or more");
       for (int inner = first + 1; inner < first + stage.repeats; ++inner)
-        check(step_.stages[static_cast<std::size_t>(inner)].repeats == 0,
-              "stage '" + step_.stages[static_cast<std::size_t>(inner)].name + "' opens a loop inside that of stage '" +
-                  stage.name + "'; loops cannot be nested");
+        check(step_.stages[inner].repeats == 0, "stage '" + step_.stages[inner].name +
+                                                    "' opens a loop inside that of stage '" + stage.name +
+                                                    "'; loops cannot be nested");
     }
   }
   static bool gathers(const Stage& stage, const SweepSpec& sweep) {
@@ -71,7 +71,7 @@ class Resolver {
     return std::any_of(stage.reductions.begin(), stage.reductions.end(),
                        [&](const Reduction& r) { return (r.sweep < 0 ? last : r.sweep) == number; });
   }
-  const Quantity& quantity(int number) const { return step_.quantities[static_cast<std::size_t>(number)]; }
+  const Quantity& quantity(int number) const { return step_.quantities[number]; }
 
   void resolve(Stage& stage) {
     check(!stage.sweeps.empty(), "stage '" + stage.name + "' has no sweeps; give it at least one");
@@ -126,7 +126,7 @@ class Resolver {
               (reduction.collectives == 1 || reduction.mode == ReduceMode::blocking),
           name + " has " + std::to_string(reduction.numbers) + " numbers for " + std::to_string(reduction.collectives) +
               " collectives; use a number that divides them evenly, and more than 1 only for a blocking reduction");
-    check(growths(stage, 1)[0][static_cast<std::size_t>(reduction.sweep)] == Widths{},
+    check(growths(stage, 1)[0][reduction.sweep] == Widths{},
           name +
               " is of a sweep that goes beyond the rank's own cells, because later sweeps of the stage read its "
               "results around their points; move those sweeps to a separate stage");
@@ -139,7 +139,7 @@ class Resolver {
                 "'; let both be of every step or both of the last one alone, and give a sweep in place only one");
   }
   static const SweepSpec& gathering_sweep(const Reduction& reduction, const Stage& stage) {
-    return stage.sweeps[static_cast<std::size_t>(reduction.sweep)];
+    return stage.sweeps[reduction.sweep];
   }
   void check_way(const Reduction& reduction, const Stage& stage, const std::string& name) const {
     check(reduction.by != ReduceBy::lists || reduction.mode == ReduceMode::blocking,
@@ -168,7 +168,7 @@ class Resolver {
   /// Returns the stage that opens the loop which a stage is in; -1: it is in none.
   int loop_of(int number) const {
     for (int first = number; first >= 0; --first)
-      if (step_.stages[static_cast<std::size_t>(first)].repeats > number - first) return first;
+      if (step_.stages[first].repeats > number - first) return first;
     return -1;
   }
   /// Sets for each stage the reductions of earlier stages that end with it.
@@ -176,18 +176,18 @@ class Resolver {
     const int count = static_cast<int>(step_.stages.size());
     for (Stage& stage : step_.stages) stage.awaited.clear();
     for (int s = 0; s < count; ++s) {
-      const auto& begun = step_.stages[static_cast<std::size_t>(s)].reductions;
+      const auto& begun = step_.stages[s].reductions;
       for (std::size_t r = 0; r < begun.size(); ++r) {
         if (begun[r].until.empty()) continue;
         int last = s, place = static_cast<int>(r);  // of the reduction, counted from the first of stage `last`
         do {
-          place -= static_cast<int>(step_.stages[static_cast<std::size_t>(last)].reductions.size());
-        } while (++last < count && step_.stages[static_cast<std::size_t>(last)].name != begun[r].until);
+          place -= static_cast<int>(step_.stages[last].reductions.size());
+        } while (++last < count && step_.stages[last].name != begun[r].until);
         check(last < count && loop_of(last) == loop_of(s) && begun[r].mode == ReduceMode::nonblocking &&
                   !begun[r].last_only,
               "reduction '" + begun[r].name + "' lasts until stage '" + begun[r].until +
                   "'; make it nonblocking and of every step, and name a later stage, in the same loop if there is one");
-        step_.stages[static_cast<std::size_t>(last)].awaited.push_back(place);
+        step_.stages[last].awaited.push_back(place);
       }
     }
   }
@@ -224,7 +224,7 @@ struct Backwards {
     needed.assign(static_cast<std::size_t>(most) + 1, Widths{});
     touched = needed;
     for (int step = steps - 1; step >= 0; --step) {
-      auto& of_step = growth[static_cast<std::size_t>(step)];
+      auto& of_step = growth[step];
       of_step.resize(stage.sweeps.size());
       for (std::size_t s = stage.sweeps.size(); s-- > 0;) of_step[s] = before(stage.sweeps[s]);
     }
@@ -234,20 +234,20 @@ struct Backwards {
   /// Steps back over a sweep. @return the layers by which the sweep's region is grown.
   Widths before(const SweepSpec& sweep) {
     Widths growth{};
-    for (int w : sweep.writes) growth = wider(growth, needed[static_cast<std::size_t>(w)]);
+    for (int w : sweep.writes) growth = wider(growth, needed[w]);
     for (int w : sweep.writes) {
-      needed[static_cast<std::size_t>(w)] = Widths{};
+      needed[w] = Widths{};
       touch(w, growth);
     }
     for (const Access& access : sweep.reads) {
-      Widths& most = needed[static_cast<std::size_t>(access.quantity)];
+      Widths& most = needed[access.quantity];
       most = wider(most, sum(growth, access.reach));
       touch(access.quantity, most);
     }
     return growth;
   }
   void touch(int q, const Widths& layers) {
-    Widths& most = touched[static_cast<std::size_t>(q)];
+    Widths& most = touched[q];
     most = wider(most, layers);
   }
 };
@@ -279,10 +279,9 @@ std::optional<StageGroup> lifetime_of(const Step& step, int q) {
   std::optional<StageGroup> life;
   for (const StageGroup& group : groups_of(step)) {
     Use use = Use::none;
-    for (int s = group.first; s < group.end && use == Use::none; ++s)
-      use = first_use(step.stages[static_cast<std::size_t>(s)], q);
+    for (int s = group.first; s < group.end && use == Use::none; ++s) use = first_use(step.stages[s], q);
     if (use == Use::none) continue;
-    const Stage& opening = step.stages[static_cast<std::size_t>(group.first)];
+    const Stage& opening = step.stages[group.first];
     const bool may_be_left_out = opening.repeats > 0 && opening.least == 0;
     if (!life && (use == Use::reads || may_be_left_out)) return std::nullopt;
     life = {life ? life->first : group.first, group.end};
@@ -309,7 +308,7 @@ std::vector<StageGroup> groups_of(const Step& step) {
   std::vector<StageGroup> groups;
   const int count = static_cast<int>(step.stages.size());
   for (int first = 0; first < count; first = groups.back().end)
-    groups.push_back({first, first + std::max(1, step.stages[static_cast<std::size_t>(first)].repeats)});
+    groups.push_back({first, first + std::max(1, step.stages[first].repeats)});
   return groups;
 }
 
@@ -331,9 +330,9 @@ std::vector<std::optional<StageGroup>> lifetimes_of(const Step& step, const std:
 }
 
 bool flips(const Step& step, int stage) {
-  for (const SweepSpec& sweep : step.stages[static_cast<std::size_t>(stage)].sweeps)
+  for (const SweepSpec& sweep : step.stages[stage].sweeps)
     for (int w : sweep.writes)
-      if (step.quantities[static_cast<std::size_t>(w)].slots == 2) return true;
+      if (step.quantities[w].slots == 2) return true;
   return false;
 }
 
@@ -356,7 +355,7 @@ Step stencil_step(int dims, int radius, bool box_stencil, double flops_per_point
 std::vector<Centring> swept_centrings(const SweepSpec& sweep, const std::vector<Quantity>& quantities) {
   if (sweep.writes.empty()) return {Centring::cell};
   std::vector<Centring> found;
-  for (int w : sweep.writes) found.push_back(quantities[static_cast<std::size_t>(w)].centring);
+  for (int w : sweep.writes) found.push_back(quantities[w].centring);
   return found;
 }
 
@@ -377,7 +376,7 @@ std::vector<Widths> halos_of(const Step& step, const Stage& stage, int steps) {
   std::vector<Widths> halos(step.quantities.size());
   if (stage.exchange && steps == 1) {
     for (const Access& access : *stage.exchange) {
-      Widths& widths = halos[static_cast<std::size_t>(access.quantity)];
+      Widths& widths = halos[access.quantity];
       for (int& width : widths) width = std::max(width, access.layers);
     }
     return halos;

@@ -46,7 +46,7 @@ CommOps::CommOps(const Program& program, const Views& views, Link& link, MPI_Com
 }
 
 void CommOps::follow(int slot, SlotOffsets moved) {
-  for (auto& slots : copies_) slots[static_cast<std::size_t>(slot)].follow(moved);
+  for (auto& slots : copies_) slots[slot].follow(moved);
 }
 
 /// Runs a list of dependent stages, with a barrier of the team after each.

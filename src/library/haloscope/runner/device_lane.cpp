@@ -26,7 +26,7 @@ void DeviceLane::enqueue(int op, int slot) {
 template <class F>
 void DeviceLane::each_needed(const Op& op, F f) const {
   for (const std::int32_t before : op.after) {
-    const Op& earlier = program_.ops[static_cast<std::size_t>(before)];
+    const Op& earlier = program_.ops[before];
     if (on_device(earlier.lane) && !program_.starts_within(op, earlier)) f(before);
   }
 }
@@ -43,7 +43,7 @@ void DeviceLane::await(const Op& op) {
 
 bool DeviceLane::may_enqueue(const Op& op, std::size_t next) const {
   return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
-    const Op& earlier = program_.ops[static_cast<std::size_t>(before)];
+    const Op& earlier = program_.ops[before];
     return on_device(earlier.lane) || static_cast<std::size_t>(before) < next || ops_->stream_awaits(op, earlier);
   });
 }

@@ -160,16 +160,15 @@ void DeviceOps::end() {
 }
 
 void DeviceOps::enqueue(int index, int slot, int into) {
-  const Op& op = program_.ops[static_cast<std::size_t>(index)];
+  const Op& op = program_.ops[index];
   const int own = stream_of(op.lane);
   device::Stream& stream = *streams_.streams[own];
   for (std::int32_t before : op.after)
-    if (const Lane lane = program_.ops[static_cast<std::size_t>(before)].lane;
-        on_device(lane) && stream_of(lane) != own)
+    if (const Lane lane = program_.ops[before].lane; on_device(lane) && stream_of(lane) != own)
       stream.wait(end(before));
-  slots_[static_cast<std::size_t>(index)] = slot;
+  slots_[index] = slot;
   if (op.kind == OpKind::h2d) link_->await_on(stream, ids_of(op), slot);
-  const Marks& marks = marks_[set_][static_cast<std::size_t>(index)];
+  const Marks& marks = marks_[set_][index];
   if (timers_ && !capturing_) stream.record(*marks.begin);
   launch(op, slot, into, stream);
   stream.record(*marks.end);
@@ -179,14 +178,14 @@ void DeviceOps::enqueue(int index, int slot, int into) {
 /// of the driver. Only the event shows that the device is lost.
 bool DeviceOps::reached(int index) {
   constexpr unsigned words_per_event = 256;  // reads
-  const Op& op = program_.ops[static_cast<std::size_t>(index)];
+  const Op& op = program_.ops[index];
   if (op.kind != OpKind::d2h || !link_->tells_by_words()) return end(index).reached();
-  if (link_->is_on_host(ids_of(op), slots_[static_cast<std::size_t>(index)])) return true;
+  if (link_->is_on_host(ids_of(op), slots_[index])) return true;
   return ++looks_ % words_per_event == 0 && end(index).reached();
 }
 
 void DeviceOps::await(int index) {
-  const Op& op = program_.ops[static_cast<std::size_t>(index)];
+  const Op& op = program_.ops[index];
   if (op.kind != OpKind::d2h || !link_->tells_by_words()) return end(index).wait();
   for (Spin spin(false); !reached(index);) spin.again();
 }
@@ -224,8 +223,7 @@ bool DeviceOps::replay(int slot) {
 void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream) {
   switch (op.kind) {
     case OpKind::copy:
-      for (const auto& stage : copies_[static_cast<std::size_t>(op.target)][static_cast<std::size_t>(slot)])
-        streams_.device.kernels().copy(stream, stage);
+      for (const auto& stage : copies_[op.target][slot]) streams_.device.kernels().copy(stream, stage);
       break;
     case OpKind::pack:
       return packed_ == slot ? void() : link_->pack_on(stream, ids_of(op), slot);
@@ -242,7 +240,7 @@ void DeviceOps::launch(const Op& op, int slot, int into, device::Stream& stream)
     case OpKind::scatter:
       return rings_.scatter_on(stream, op.target, slot);
     case OpKind::sweep:
-      return sweep(program_.sweeps[static_cast<std::size_t>(op.target)], slot, into, stream);
+      return sweep(program_.sweeps[op.target], slot, into, stream);
     default:
       break;  // host lanes
   }
@@ -259,14 +257,12 @@ void DeviceOps::sweep(const Sweep& sweep, int slot, int into, device::Stream& st
   for (int d = 0; d < plan_.dims && program_.wraps; ++d)
     if (plan_.own_neighbour[d]) wrap[d] = plan_.cells[d];
   const auto& slots = views_[0];
-  sweeps_.run(stream, slots[static_cast<std::size_t>(slot)], slots[static_cast<std::size_t>(into)], sweep.region,
-              sweep.levels, wrap);
+  sweeps_.run(stream, slots[slot], slots[into], sweep.region, sweep.levels, wrap);
 }
 
 void DeviceOps::sweep_faces(const Sweep& sweep, int slot, int into, device::Stream& stream) {
   const auto* tables = reinterpret_cast<const device::FaceTable*>(faces_.data());
-  device::SweepLaunch launch = sweeps_.launch(views_[0][static_cast<std::size_t>(slot)],
-                                              views_[0][static_cast<std::size_t>(into)], sweep.region);
+  device::SweepLaunch launch = sweeps_.launch(views_[0][slot], views_[0][into], sweep.region);
   launch.twin = sweep.twin;
   launch.arrived = tables + slot;
   launch.leaving = tables + into;

@@ -91,7 +91,7 @@ class DeviceOps {
            op.target == before.target;
   }
   /// Returns the end of an operation.
-  device::Event& end(int index) { return *marks_[set_][static_cast<std::size_t>(index)].end; }
+  device::Event& end(int index) { return *marks_[set_][index].end; }
   /// Ends an execution, all of which is enqueued: later work starts after it.
   void end();
   /// Captures a program that runs on the device alone as one piece of work, which costs the host one call instead of
@@ -118,7 +118,7 @@ class DeviceOps {
   struct Execution {
     std::int64_t number = 0, step = 0;
   };
-  Ids ids_of(const Op& op) const { return program_.sets[static_cast<std::size_t>(op.target)]; }
+  Ids ids_of(const Op& op) const { return program_.sets[op.target]; }
   void compile_copies(const Views& views);
   void compile_faces();
   void launch(const Op& op, int slot, int into, device::Stream& stream);

@@ -24,7 +24,7 @@ void DevicePoison::learn(int slot, int number, const std::vector<PoisonSpot>& sp
     const std::int64_t bytes = spot.box.extent(0) * field.element_bytes();
     rows.push_back({field, spot.box, std::vector<std::byte>(static_cast<std::size_t>(bytes))});
     poison({rows.back().row.data(), {field.element_bytes(), bytes, bytes}, field.element_bytes()},
-           quantities_[static_cast<std::size_t>(spot.quantity)], {{0, 0, 0}, {spot.box.extent(0), 1, 1}}, spot.side);
+           quantities_[spot.quantity], {{0, 0, 0}, {spot.box.extent(0), 1, 1}}, spot.side);
   }
   lists_.insert_or_assign({slot, number}, DeviceFill(device_, rows));
 }
@@ -38,7 +38,7 @@ void DevicePoison::forget(int slot) {
 }
 
 std::optional<Leak> DevicePoison::find(device::Stream& stream, int quantity, int slot, const Box& box) {
-  const PoisonBits bits = poison_bits(quantities_[static_cast<std::size_t>(quantity)]);
+  const PoisonBits bits = poison_bits(quantities_[quantity]);
   if (bits.bytes == 0 || box.empty()) return std::nullopt;
   const SlotView& field = view(quantity, slot);
   device::PoisonSearch search;
@@ -66,8 +66,8 @@ Leak DevicePoison::leak_at(device::Stream& stream, int quantity, int slot, const
   std::vector<std::byte> here(static_cast<std::size_t>(bytes));
   stream.copy(here.data(), view(quantity, slot).at(point), here.size());
   stream.finish();
-  const auto leak = find_poison({here.data(), {bytes, bytes, bytes}, bytes},
-                                quantities_[static_cast<std::size_t>(quantity)], {{0, 0, 0}, {1, 1, 1}});
+  const auto leak =
+      find_poison({here.data(), {bytes, bytes, bytes}, bytes}, quantities_[quantity], {{0, 0, 0}, {1, 1, 1}});
   return {point, leak ? leak->from : Side{}};
 }
 

@@ -31,9 +31,7 @@ class DevicePoison {
   std::optional<Leak> find(device::Stream& stream, int quantity, int slot, const Box& box);
 
  private:
-  const SlotView& view(int quantity, int slot) const {
-    return views_[static_cast<std::size_t>(quantity)][static_cast<std::size_t>(slot)];
-  }
+  const SlotView& view(int quantity, int slot) const { return views_[quantity][slot]; }
   Leak leak_at(device::Stream& stream, int quantity, int slot, const Index& point) const;
 
   device::Device& device_;

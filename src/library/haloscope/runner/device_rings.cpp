@@ -49,7 +49,7 @@ void DeviceRings::scatter(int ring, int slot) { at(ring, slot).host.run(); }
 
 void DeviceRings::transfer_on(device::Stream& stream, int ring, int slot) {
   Way& way = at(ring, slot);
-  const bool to_device = program_.rings[static_cast<std::size_t>(ring)].to_device;
+  const bool to_device = program_.rings[ring].to_device;
   std::byte *const to = to_device ? way.packed.data() : way.pinned.data(), *const from = to_device ? way.pinned.data()
                                                                                                    : way.packed.data();
   if (way.pinned.size() > 0) stream.copy(to, from, way.pinned.size());

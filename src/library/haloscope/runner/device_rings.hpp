@@ -31,7 +31,7 @@ class DeviceRings {
     device::PieceList device;              ///< between the field and `packed`
     std::unique_ptr<device::Event> taken;  ///< `pinned` has been copied to the device
   };
-  Way& at(int ring, int slot) { return ways_[static_cast<std::size_t>(ring)][static_cast<std::size_t>(slot)]; }
+  Way& at(int ring, int slot) { return ways_[ring][slot]; }
   Way make(const Ring& ring, const SlotView& host, const SlotView& device) const;
   void launch(device::Stream& stream, const Way& way) const { owner_.kernels().copy(stream, way.device.all()); }
 

@@ -101,12 +101,11 @@ std::int64_t wrong_values(MPI_Comm comm, std::int64_t width) {
     return static_cast<double>(global * width + column);
   };
   for (std::int64_t line : {0, 1})
-    for (std::int64_t i = 0; i < width; ++i) values[static_cast<std::size_t>((line + 1) * width + i)] = value(line, i);
+    for (std::int64_t i = 0; i < width; ++i) values[(line + 1) * width + i] = value(line, i);
   Exchange(comm, layout, {field}, Strategy("ordered/p2p")).exchange();
   std::int64_t wrong = 0;
   for (std::int64_t line : {-1, 0, 1, 2})
-    for (std::int64_t i = 0; i < width; ++i)
-      wrong += values[static_cast<std::size_t>((line + 1) * width + i)] != value(line, i);
+    for (std::int64_t i = 0; i < width; ++i) wrong += values[(line + 1) * width + i] != value(line, i);
   return wrong;
 }
 

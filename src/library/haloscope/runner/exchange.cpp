@@ -299,7 +299,7 @@ std::vector<void*> Exchange::first_points(int slot) const {
   const State& of = state("first_points");
   of.require_slot(slot);
   std::vector<void*> found;
-  for (const auto& slots : of.forward->views()) found.push_back(slots[static_cast<std::size_t>(slot)].origin);
+  for (const auto& slots : of.forward->views()) found.push_back(slots[slot].origin);
   return found;
 }
 

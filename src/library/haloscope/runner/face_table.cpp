@@ -26,7 +26,7 @@ device::FaceTable face_table(const Plan& plan, std::int64_t element_bytes,
   device::FaceTable table;
   for (int d = 0; d < 3; ++d) table.cells[d] = static_cast<std::int32_t>(plan.cells[d]);
   for (int id = 0; id < static_cast<int>(plan.messages.size()); ++id) {
-    const Message& message = plan.messages[static_cast<std::size_t>(id)];
+    const Message& message = plan.messages[id];
     std::byte* at = place(id);
     for (const Region& region : message.regions) {
       const Box& box = region.box;

@@ -40,14 +40,14 @@ Guard::Guard(const Layout& layout, const Plan& plan, const Views& views, device:
 
 /// Returns true if an exchange fills halos of a field in a dimension on any rank; equal on all.
 bool Guard::is_filled(int q, int d) const {
-  const bool mirrored = plan_.spec.quantities[static_cast<std::size_t>(q)].edges[d] != Edge::fixed;
+  const bool mirrored = plan_.spec.quantities[q].edges[d] != Edge::fixed;
   return d < plan_.dims && (plan_.split[d] || plan_.own_neighbour[d] || mirrored);
 }
 
 int Guard::width(int q, int d, int side) const { return (side == 0 ? plan_.spec.low_of(q) : plan_.spec.high_of(q))[d]; }
 
 void Guard::filled(int slot) {
-  last_[static_cast<std::size_t>(slot)] = ++exchanges_;
+  last_[slot] = ++exchanges_;
   for (int q = 0; q < fields_; ++q)
     for (int d = 0; d < 3; ++d)
       for (int side : {0, 1}) fresh(slot, q)[d][side] = width(q, d, side);
@@ -75,7 +75,7 @@ void Guard::find_stale() {
     const Widths kept{layers_left, layers_left, layers_left};
     for (const Halo& halo : halos_)
       for (const Box& part : subtract(halo.box, grown(plan_.owned(halo.quantity), kept, kept)))
-        stale_[static_cast<std::size_t>(layers_left)].push_back({halo.quantity, part, halo.side});
+        stale_[layers_left].push_back({halo.quantity, part, halo.side});
   }
 }
 
@@ -98,7 +98,7 @@ void Guard::changed(int slot, int layers_left, DeviceStream after, bool waits) {
 }
 
 std::string Guard::last_exchange(int slot) const {
-  const std::int64_t last = last_[static_cast<std::size_t>(slot)];
+  const std::int64_t last = last_[slot];
   return last == 0 ? "it has never been exchanged" : "its last exchange was number " + std::to_string(last);
 }
 
@@ -108,25 +108,25 @@ void Guard::require_fresh(int depth, int slot) const {
       for (int side : {0, 1}) {
         const int found = fresh(slot, q)[d][side], filled = width(q, d, side);
         if (found >= depth || filled == 0 || !is_filled(q, d)) continue;
-        throw UsageError("the halo of field '" + plan_.spec.quantities[static_cast<std::size_t>(q)].name +
-                         "' in slot " + std::to_string(slot) + " is stale on " + to_string(Side{d, side == 1}) + ": " +
-                         layers(depth) + " requested, " + std::to_string(found) + " fresh; " + last_exchange(slot) +
+        throw UsageError("the halo of field '" + plan_.spec.quantities[q].name + "' in slot " + std::to_string(slot) +
+                         " is stale on " + to_string(Side{d, side == 1}) + ": " + layers(depth) + " requested, " +
+                         std::to_string(found) + " fresh; " + last_exchange(slot) +
                          (filled < depth ? ", which fills " + std::to_string(filled) + "; give it a wider halo"
                                          : "; exchange it after its points have changed and before its halo is read"));
       }
 }
 
 std::optional<Leak> Guard::find(int q, int slot) const {
-  const Quantity& quantity = plan_.spec.quantities[static_cast<std::size_t>(q)];
+  const Quantity& quantity = plan_.spec.quantities[q];
   if (there_) return there_->poison.find(*there_->stream, q, slot, plan_.owned(q));
-  return find_poison(views_[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)], quantity, plan_.owned(q));
+  return find_poison(views_[q][slot], quantity, plan_.owned(q));
 }
 
 void Guard::check_clean(int slot, DeviceStream after) const {
   const device::Current current(there_ ? &there_->device : nullptr);
   if (there_) there_->begin(after);
   for (int q = 0; q < fields_; ++q) {
-    const Quantity& quantity = plan_.spec.quantities[static_cast<std::size_t>(q)];
+    const Quantity& quantity = plan_.spec.quantities[q];
     const auto leak = find(q, slot);
     if (!leak) continue;
     throw UsageError(name_point(*leak, quantity, first_, plan_.dims) + " was computed in slot " + std::to_string(slot) +

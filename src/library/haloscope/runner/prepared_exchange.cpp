@@ -180,8 +180,8 @@ void PreparedExchange::add_landings(std::byte* line) {
     if (message.out) continue;
     std::byte* at = line;
     for (const Region& region : message.regions) {
-      const std::int64_t element = plan_.spec.quantities[static_cast<std::size_t>(region.quantity)].element_bytes;
-      views_[static_cast<std::size_t>(region.quantity)].assign(slots, packed_view(at, region.box, element));
+      const std::int64_t element = plan_.spec.quantities[region.quantity].element_bytes;
+      views_[region.quantity].assign(slots, packed_view(at, region.box, element));
       at += region.box.volume() * element;
     }
     line += whole_lines(message.bytes);
@@ -256,7 +256,7 @@ void PreparedExchange::rest() {
 
 void PreparedExchange::set_origins(std::span<void* const> first, int slot) {
   for (std::size_t q = 0; q < fields_; ++q) {
-    std::byte*& origin = views_[q][static_cast<std::size_t>(slot)].origin;
+    std::byte*& origin = views_[q][slot].origin;
     moved_[q] = static_cast<std::byte*>(first[q]) - origin;
     origin = static_cast<std::byte*>(first[q]);
   }

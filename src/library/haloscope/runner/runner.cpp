@@ -107,7 +107,7 @@ void Runner::timed(int index, F f) {
   for (std::size_t i = 0; i < events_now_.size(); ++i)
     op_events_[static_cast<std::size_t>(index) * events_now_.size() + i] += events_now_[i] - events_then_[i];
   seconds_[static_cast<int>(timer_of_[index])] += end - begin;
-  op_seconds_[static_cast<std::size_t>(index)] += end - begin;
+  op_seconds_[index] += end - begin;
   if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, step_, begin, end});
 }
 
@@ -281,7 +281,7 @@ bool Runner::try_comm() {
   trying_ = -1;
   const double end = now_s(), spent = end - trying_since_ - (main_s_ - main_then_s_);
   seconds_[static_cast<int>(timer_of_[index])] += spent;
-  op_seconds_[static_cast<std::size_t>(index)] += spent;
+  op_seconds_[index] += spent;
   if (trace_.size() < options_.trace_events) trace_.push_back({index, run_, step_, trying_since_, end});
   set_done(index);
   ++next_comm_;

@@ -49,8 +49,8 @@ void Sequence::start(int slot, bool accumulates) {
   if (under_way_) check();
   require_same();
   ++number_;
-  notes_->mine = {slot, accumulates, changed_[static_cast<std::size_t>(slot)]};
-  changed_[static_cast<std::size_t>(slot)] = false;
+  notes_->mine = {slot, accumulates, changed_[slot]};
+  changed_[slot] = false;
   under_way_ = true;
   constexpr int bytes = sizeof(Note);
   for (std::size_t i = 0; i < peers_.size(); ++i) {

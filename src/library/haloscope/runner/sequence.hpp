@@ -23,7 +23,7 @@ class Sequence {
   Sequence& operator=(const Sequence&) = delete;
 
   /// Notes that owned points of a slot have changed.
-  void changed(int slot) { changed_[static_cast<std::size_t>(slot)] = true; }
+  void changed(int slot) { changed_[slot] = true; }
   /// Begins an exchange, or an accumulation: sends a note to each neighbour. Local; cost: one message of 12 bytes
   /// each.
   /// @throws UsageError where an earlier one differed, as do the calls below.

@@ -89,8 +89,8 @@ int ProgramBuilder::give_ring(bool to_device, const std::vector<Box>& boxes) {
 }
 
 int ProgramBuilder::take_ring(int given) {
-  const int target = program_.ops[static_cast<std::size_t>(given)].target;
-  const bool to_device = program_.rings[static_cast<std::size_t>(target)].to_device;
+  const int target = program_.ops[given].target;
+  const bool to_device = program_.rings[target].to_device;
   return add(OpKind::scatter, to_device ? Lane::halo_stream : Lane::main, 0, target, {given});
 }
 
@@ -145,7 +145,7 @@ Box ProgramBuilder::interior(int levels) const {
 
 Box ProgramBuilder::valid(int step, int sweep) const {
   const int unused = options_.substeps == Substeps::full ? 0 : options_.depth - options_.steps;
-  return grown_to_neighbours(growths_[static_cast<std::size_t>(step + unused)][static_cast<std::size_t>(sweep)]);
+  return grown_to_neighbours(growths_[step + unused][sweep]);
 }
 
 /// Returns true if the sweep gathers numbers of a reduction; only own cells contribute.
@@ -157,8 +157,7 @@ bool ProgramBuilder::gathers(int step, int sweep) const {
 
 Box ProgramBuilder::region(int step, int sweep) const {
   if (gathers(step, sweep)) return grown_to_neighbours({});
-  return options_.substeps == Substeps::full ? grown_to_neighbours(growths_[0][static_cast<std::size_t>(sweep)])
-                                             : valid(step, sweep);
+  return options_.substeps == Substeps::full ? grown_to_neighbours(growths_[0][sweep]) : valid(step, sweep);
 }
 
 int ProgramBuilder::first_sweep(const Box& box, Part part, std::vector<int> after) {

@@ -20,8 +20,8 @@ std::int64_t copied_bytes(const Program& program, const Plan& plan) {
   std::int64_t bytes = 0;
   for (const Op& op : program.ops)
     if (op.kind == OpKind::copy)
-      for (const Copy& c : program.copy_sets[static_cast<std::size_t>(op.target)])
-        bytes += c.to.volume() * plan.spec.quantities[static_cast<std::size_t>(c.quantity)].element_bytes;
+      for (const Copy& c : program.copy_sets[op.target])
+        bytes += c.to.volume() * plan.spec.quantities[c.quantity].element_bytes;
   return bytes;
 }
 
@@ -48,7 +48,7 @@ BoundStage::BoundStage(const StageContext& context, int number)
   const int size = ranks_in(context_.comm);
   partials_.resize(stage().sweeps.size());
   for (const Reduction& reduction : stage().reductions) {
-    auto& partials = partials_[static_cast<std::size_t>(reduction.sweep)];
+    auto& partials = partials_[reduction.sweep];
     if (!partials) partials = std::make_unique<Partials>(c.choice.threads);
     const MPI_Comm own = reduce_comms_.emplace_back(duplicate(context_.comm)).get();
     Reduction mine = reduction;
@@ -65,7 +65,7 @@ void BoundStage::open() {
   const Candidate& c = context_.candidate;
   const bool on_device = messages_on_device(c.choice);
   const Views& fields = on_device ? context_.device->views() : context_.views;
-  for (int q : exchanged(c, number_)) views_.push_back(fields[static_cast<std::size_t>(q)]);
+  for (int q : exchanged(c, number_)) views_.push_back(fields[q]);
   for (const Quantity& q : c.step.quantities) centrings_.push_back(q.centring);
   const int slots = c.step.slots();
   for (std::size_t s = 0; s < stage().sweeps.size(); ++s) {
@@ -76,9 +76,9 @@ void BoundStage::open() {
         const auto earlier = stage().sweeps.begin() + static_cast<std::ptrdiff_t>(s);
         const bool written =
             std::any_of(stage().sweeps.begin(), earlier, [&](const auto& one) { return writes(one, q); });
-        const auto& own = fields[static_cast<std::size_t>(q)];
-        in_[s][slot].push_back(own[static_cast<std::size_t>(written ? (slot + 1) % slots : slot)]);
-        out_[s][slot].push_back(own[static_cast<std::size_t>(slot)]);
+        const auto& own = fields[q];
+        in_[s][slot].push_back(own[written ? (slot + 1) % slots : slot]);
+        out_[s][slot].push_back(own[slot]);
       }
   }
   const LinkContext link{.comm = context_.own.comm(),
@@ -123,8 +123,7 @@ std::unique_ptr<BoundStage::Bound> BoundStage::bind(const Key& key) {
   const Program& program = bound->program;
   bound->gathers.assign(stage().sweeps.size(), false);
   for (const Op& op : program.ops)
-    if (op.kind == OpKind::reduce)
-      bound->gathers[static_cast<std::size_t>(stage().reductions[static_cast<std::size_t>(op.target)].sweep)] = true;
+    if (op.kind == OpKind::reduce) bound->gathers[stage().reductions[op.target].sweep] = true;
   place_numbers(*bound);
   if (!o.device) make_scratch(program);
   bound->once = count(program);
@@ -163,8 +162,8 @@ void BoundStage::bind_device(Bound& bound, bool on_device) {
   for (const Sweep& sweep : bound.program.sweeps) {
     bound.device_numbers.emplace_back();
     if (!pass.run || !gathers(bound, sweep)) continue;
-    const Partials& partials = *partials_[static_cast<std::size_t>(sweep.number)];
-    const bool launched = static_cast<bool>(stage().sweeps[static_cast<std::size_t>(sweep.number)].launch);
+    const Partials& partials = *partials_[sweep.number];
+    const bool launched = static_cast<bool>(stage().sweeps[sweep.number].launch);
     const Box points = launched ? sweep.region : grown(sweep.region, {1, 1, 1}, {1, 1, 1});
     const std::size_t place = bound.device_numbers.size() - 1;
     bound.device_numbers.back() = std::make_unique<DeviceNumbers>(
@@ -208,14 +207,14 @@ void BoundStage::place_numbers(Bound& bound) {
 
 /// Returns true if a sweep gathers numbers; only sweeps of a program's last step do.
 bool BoundStage::gathers(const Bound& bound, const Sweep& sweep) const {
-  return bound.gathers[static_cast<std::size_t>(sweep.number)] && sweep.step + sweep.levels == bound.program.steps;
+  return bound.gathers[sweep.number] && sweep.step + sweep.levels == bound.program.steps;
 }
 
 /// Returns the place where a part of a sweep gathers its numbers; null: it gathers none.
 double* BoundStage::numbers_of(const Bound& bound, const Sweep& sweep, const Box& box, int thread) const {
   const auto number = static_cast<std::size_t>(sweep.number);
   if (!gathers(bound, sweep)) return nullptr;
-  int place = bound.places[static_cast<std::size_t>(&sweep - bound.program.sweeps.data())];
+  int place = bound.places[&sweep - bound.program.sweeps.data()];
   if (place < 0) return partials_[number]->of(thread);
   for (int d = 0; d < 3; ++d) place += static_cast<int>(box.lo[d] - sweep.region.lo[d]);
   return partials_[number]->of(place);
@@ -268,8 +267,8 @@ SweepArgs BoundStage::sweep_args(int number, int slot, int into) const {
   args.stage = number_;
   args.sweep = number;
   args.first = c.layout.owned(plan_.rank).lo;
-  args.in = in_[static_cast<std::size_t>(number)][static_cast<std::size_t>(slot)].data();
-  args.out = out_[static_cast<std::size_t>(number)][static_cast<std::size_t>(into)].data();
+  args.in = in_[number][slot].data();
+  args.out = out_[number][into].data();
   args.centrings = centrings_.data();
   args.dims = plan_.dims;
   args.scalars = context_.scalars;
@@ -288,7 +287,7 @@ void BoundStage::sweep(void* context, const Sweep& sweep, const Box& box, int sl
   args.whole = sweep.whole;
   args.levels = sweep.levels;
   args.thread = thread;
-  args.scratch = self.scratch_[static_cast<std::size_t>(thread)].data();
+  args.scratch = self.scratch_[thread].data();
   args.reduced = self.numbers_of(bound, sweep, box, thread);
   self.context_.sweeper.sweep(args);
 }
@@ -297,8 +296,7 @@ void BoundStage::pass(void* context, const Sweep& sweep, int slot, int into, dev
   const Bound& bound = *static_cast<const Bound*>(context);
   BoundStage& self = *bound.stage;
   if (sweep.region.empty()) return;
-  DeviceNumbers* const numbers =
-      bound.device_numbers[static_cast<std::size_t>(&sweep - bound.program.sweeps.data())].get();
+  DeviceNumbers* const numbers = bound.device_numbers[&sweep - bound.program.sweeps.data()].get();
   device::Pass pass{stream, self.context_.device->sweeps().passes, numbers ? numbers->places() : device::PassNumbers{}};
   SweepArgs args = self.sweep_args(sweep.number, slot, into);
   args.step = self.time_ + sweep.step;
@@ -318,13 +316,13 @@ void BoundStage::take_device_numbers(int sweep) {
   for (std::size_t s = 0; s < executed_->device_numbers.size(); ++s)
     if (DeviceNumbers* const numbers = executed_->device_numbers[s].get();
         numbers && executed_->program.sweeps[s].number == sweep)
-      numbers->take(partials_[static_cast<std::size_t>(sweep)]->of(0));
+      numbers->take(partials_[sweep]->of(0));
 }
 
 void BoundStage::sweep_alone(int number, int slot) {
   const Candidate& c = context_.candidate;
   const int slots = c.step.slots(), threads = c.choice.threads;
-  const SweepSpec& spec = stage().sweeps[static_cast<std::size_t>(number)];
+  const SweepSpec& spec = stage().sweeps[number];
   const Box own = plan_.own_cells();
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int thread = 0; thread < threads; ++thread) {
@@ -333,7 +331,7 @@ void BoundStage::sweep_alone(int number, int slot) {
     args.region = spec.in_place ? own : part_of(own, {thread, threads});
     args.whole = own;
     args.thread = thread;
-    args.scratch = scratch_[static_cast<std::size_t>(thread)].data();
+    args.scratch = scratch_[thread].data();
     if (!args.region.empty()) context_.sweeper.sweep(args);
   }
 }
@@ -409,11 +407,11 @@ Counts BoundStage::count(const Program& program) const {
   bool exchanges = false;
   for (const Op& op : program.ops) {
     exchanges |= op.kind == OpKind::post || op.kind == OpKind::copy;
-    if (op.kind == OpKind::reduce) counts.reductions += stage().reductions[static_cast<std::size_t>(op.target)].calls();
+    if (op.kind == OpKind::reduce) counts.reductions += stage().reductions[op.target].calls();
     if (op.kind != OpKind::send) continue;
-    for (int m : program.sets[static_cast<std::size_t>(op.target)]) {
+    for (int m : program.sets[op.target]) {
       counts.messages += 1;
-      counts.message_bytes += plan_.messages[static_cast<std::size_t>(m)].bytes;
+      counts.message_bytes += plan_.messages[m].bytes;
     }
   }
   counts.exchanges = exchanges;

@@ -54,7 +54,7 @@ class BoundStage {
   BoundStage& operator=(const BoundStage&) = delete;
 
   int number() const { return number_; }
-  const Stage& stage() const { return context_.candidate.step.stages[static_cast<std::size_t>(number_)]; }
+  const Stage& stage() const { return context_.candidate.step.stages[number_]; }
   const Plan& plan() const { return plan_; }
   /// Returns views of the exchanged fields, in the order of the plan's quantities.
   const Views& views() const { return views_; }

@@ -14,8 +14,7 @@ class FunctionSweeper final : public Sweeper {
   /// @param strip_bytes  see StepperOptions; 0: boxes are passed whole.
   explicit FunctionSweeper(const Step& step, std::int64_t strip_bytes = 0) : step_(step), strip_bytes_(strip_bytes) {}
   void sweep(const SweepArgs& args) override {
-    const SweepSpec& spec =
-        step_.stages[static_cast<std::size_t>(args.stage)].sweeps[static_cast<std::size_t>(args.sweep)];
+    const SweepSpec& spec = step_.stages[args.stage].sweeps[args.sweep];
     if (args.device != nullptr) return spec.launch(args);
     const std::int64_t rows = strip_bytes_ > 0 ? strip_rows(spec, args) : 0;
     if (rows == 0) return spec.run(args);
@@ -40,7 +39,7 @@ class FunctionSweeper final : public Sweeper {
     const std::int64_t rows = std::max(strip_bytes_ / std::max<std::int64_t>(row_bytes, 1), fewest);
     return rows < args.region.extent(1) ? rows : 0;
   }
-  std::int64_t bytes(int q) const { return step_.quantities[static_cast<std::size_t>(q)].element_bytes; }
+  std::int64_t bytes(int q) const { return step_.quantities[q].element_bytes; }
 
   const Step& step_;
   std::int64_t strip_bytes_;

@@ -10,7 +10,7 @@ HaloPoison::HaloPoison(const std::vector<Quantity>& quantities, const Views& vie
 /// Writes poison. On a device it comes between the programs before and after, which begin and end with all streams
 /// together.
 void HaloPoison::write(int stage, int slot) {
-  const std::vector<PoisonSpot>& spots = spots_[static_cast<std::size_t>(stage)];
+  const std::vector<PoisonSpot>& spots = spots_[stage];
   if (!on_device_) return poison(views_, quantities_, slot, spots);
   if (!on_device_->knows(slot, stage)) on_device_->learn(slot, stage, spots);
   on_device_->write(*device_->streams().streams[0], slot, stage);
@@ -19,8 +19,7 @@ void HaloPoison::write(int stage, int slot) {
 
 std::optional<Leak> HaloPoison::find(int quantity, int slot, const Box& box) const {
   if (on_device_) return on_device_->find(*device_->streams().streams[0], quantity, slot, box);
-  return find_poison(views_[static_cast<std::size_t>(quantity)][static_cast<std::size_t>(slot)],
-                     quantities_[static_cast<std::size_t>(quantity)], box);
+  return find_poison(views_[quantity][slot], quantities_[quantity], box);
 }
 
 }  // namespace haloscope

@@ -62,8 +62,8 @@ void StageLoop::run_stage(BoundStage& stage, int count, bool last, std::int64_t 
 bool StageLoop::has_enough(int stage, int end) {
   const int first = std::max(stage, 0);
   if (!hooks_.finished || !has_results(first, end)) return false;
-  const std::size_t from = first_number_[static_cast<std::size_t>(first)];
-  return hooks_.finished(stage, collect_numbers().subspan(from, first_number_[static_cast<std::size_t>(end)] - from));
+  const std::size_t from = first_number_[first];
+  return hooks_.finished(stage, collect_numbers().subspan(from, first_number_[end] - from));
 }
 
 /// Returns true if the reductions of a range of stages have numbers to decide by. Deferred ones have none the first
@@ -73,8 +73,7 @@ bool StageLoop::has_results(int first, int end) const {
   for (int number = first; number < end; ++number)
     for (int r = 0; r < stage(number).reductions(); ++r) {
       const bool none = stage(number).reducer(r).numbers().empty();
-      if (none && stage(number).stage().reductions[static_cast<std::size_t>(r)].mode == ReduceMode::deferred)
-        return false;
+      if (none && stage(number).stage().reductions[r].mode == ReduceMode::deferred) return false;
       any = any || !none;
     }
   return any;

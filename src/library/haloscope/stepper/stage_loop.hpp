@@ -57,7 +57,7 @@ class StageLoop {
   /// Stores the beginning of a round of steps, for take_back().
   void begin_round() { before_ = at; }
 
-  BoundStage& stage(int number) const { return *stages_[static_cast<std::size_t>(number)]; }
+  BoundStage& stage(int number) const { return *stages_[number]; }
   int stages() const { return static_cast<int>(stages_.size()); }
   const std::vector<std::unique_ptr<BoundStage>>& all() const { return stages_; }
 

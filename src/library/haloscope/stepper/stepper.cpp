@@ -67,8 +67,8 @@ void check_in_place(const SweepSpec& sweep, const std::vector<Quantity>& fields)
       refuse("and reads " + std::to_string(read.layers) +
              " layers, of which ranks pass on one; read 1, or use two slots");
   for (int q : sweep.writes)
-    if (q >= 0 && q < static_cast<int>(fields.size()) && fields[static_cast<std::size_t>(q)].slots != 1)
-      refuse("and writes field '" + fields[static_cast<std::size_t>(q)].name + "', which has two slots; give it one");
+    if (q >= 0 && q < static_cast<int>(fields.size()) && fields[q].slots != 1)
+      refuse("and writes field '" + fields[q].name + "', which has two slots; give it one");
 }
 
 App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std::vector<Stage>& stages, int dims,
@@ -177,8 +177,7 @@ bool is_written(const Step& step, int q) {
 /// Refuses a field of two slots that no sweep writes: its slots would be read by turns.
 void check_slots(const Step& step) {
   for (int q = 0; q < static_cast<int>(step.quantities.size()); ++q)
-    if (const Quantity& quantity = step.quantities[static_cast<std::size_t>(q)];
-        quantity.slots == 2 && !is_written(step, q))
+    if (const Quantity& quantity = step.quantities[q]; quantity.slots == 2 && !is_written(step, q))
       throw UsageError("field '" + quantity.name + "' has two slots and no sweep writes it; give it one slot");
 }
 
@@ -201,12 +200,12 @@ void check_memory(const Candidate& c, int rank, const std::vector<FieldRef>& fie
   const Box own{{0, 0, 0}, c.layout.local_cells(rank)};
   std::vector<FieldPoints> all;
   for (int q = 0; q < static_cast<int>(fields.size()); ++q) {
-    const FieldRef& field = fields[static_cast<std::size_t>(q)];
-    Widths margin = room[static_cast<std::size_t>(q)];
+    const FieldRef& field = fields[q];
+    Widths margin = room[q];
     std::fill(margin.begin() + c.layout.dims(), margin.end(), 0);
     const Box points = grown(points_of(own, own, field.quantity.centring, c.layout.dims()), margin, margin);
     for (int s = 0; s < static_cast<int>(field.slots.size()); ++s) {
-      const PointSet set{field.slots[static_cast<std::size_t>(s)], points};
+      const PointSet set{field.slots[s], points};
       require_memory(set.view, field.quantity.name);
       if (is_addressable(set)) all.push_back({q, s, set});
     }

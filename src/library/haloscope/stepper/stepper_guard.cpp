@@ -28,7 +28,7 @@ std::vector<PoisonSpot> StepperGuard::spots_of(const BoundStage& stage) const {
 
 void StepperGuard::add_spots(std::vector<PoisonSpot>& spots, int q, const Box& owned) const {
   const Layout& layout = candidate_.layout;
-  const Room& room = room_[static_cast<std::size_t>(q)];
+  const Room& room = room_[q];
   for (int z = -1; z <= 1; ++z)
     for (int y = -1; y <= 1; ++y)
       for (int x = -1; x <= 1; ++x) {
@@ -48,7 +48,7 @@ void StepperGuard::check_written(const BoundStage& stage, int slot) const {
   agree(comm_, [&] {
     for (const SweepSpec& sweep : stage.stage().sweeps)
       for (const int q : sweep.writes) {
-        const Quantity& quantity = candidate_.step.quantities[static_cast<std::size_t>(q)];
+        const Quantity& quantity = candidate_.step.quantities[q];
         const Box own{{0, 0, 0}, candidate_.layout.local_cells(rank_)};
         const auto leak = poison_.find(q, slot, points_of(own, own, quantity.centring, candidate_.layout.dims()));
         if (!leak) continue;

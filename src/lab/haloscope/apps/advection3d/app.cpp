@@ -28,8 +28,7 @@ bool has_exact_solution(const Problem& problem) {
 
 double gaussian_at(const Problem& problem, int d, std::int64_t cell, std::int64_t steps) {
   const Parameters& p = problem.parameters;
-  const double moved =
-      p.reals("velocity")[static_cast<std::size_t>(d)] * step_over_spacing(p) * static_cast<double>(steps);
+  const double moved = p.reals("velocity")[d] * step_over_spacing(p) * static_cast<double>(steps);
   const auto n = static_cast<double>(problem.grid.cells[d]);
   return periodic_gaussian((static_cast<double>(cell) - moved) / n, p.real("sigma"));
 }
@@ -42,7 +41,7 @@ std::function<double(const Index&)> exact_solution(const Problem& problem, int, 
     for (std::int64_t i = cells.lo[d]; i < cells.hi[d]; ++i) profile[d].push_back(gaussian_at(problem, d, i, steps));
   return [profile, low = cells.lo](const Index& cell) {
     double value = 1;
-    for (int d = 0; d < 3; ++d) value *= profile[d][static_cast<std::size_t>(cell[d] - low[d])];
+    for (int d = 0; d < 3; ++d) value *= profile[d][cell[d] - low[d]];
     return value;
   };
 }

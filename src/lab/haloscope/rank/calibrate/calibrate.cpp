@@ -153,7 +153,7 @@ Json allreduce_points(Session& s, Sampler sample, bool& right) {
   std::vector<double> all(static_cast<std::size_t>(s.size));
   const auto gather = [&] { REQUIRE_MPI(MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, s.comm)); };
   gather();
-  for (int rank = 0; rank < s.size; ++rank) right &= all[static_cast<std::size_t>(rank)] == rank;
+  for (int rank = 0; rank < s.size; ++rank) right &= all[rank] == rank;
   return {{{"allreduce_s", sample([&] {
               double one = 1;
               REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_DOUBLE, MPI_SUM, s.comm));

@@ -25,7 +25,7 @@ class Block {
         layout_(layout(choice, d, ranks)),
         plan_(make_plan(layout_, 0, exchange_spec(candidate_))),
         storage_(points(), candidate_.step.slots()) {
-    for (int q : exchanged(candidate_)) views_.push_back(storage_.views()[static_cast<std::size_t>(q)]);
+    for (int q : exchanged(candidate_)) views_.push_back(storage_.views()[q]);
     for (const auto& slots : storage_.views())
       for (std::size_t slot = 0; slot < slots.size(); ++slot) by_slot_[slot].push_back(slots[slot]);
     for (const Quantity& q : candidate_.step.quantities) centrings_.push_back(q.centring);
@@ -134,7 +134,7 @@ class PackedPair {
   bool needed() const { return !contiguous_span(block_.views(), 0, *out_[0]); }
   /// How a message lies in the block; copies between the two sides of a block of its own lie as it does.
   model::Traffic traffic() const {
-    return model::traffic_of_messages(block_.plan())[static_cast<std::size_t>(out_[0] - block_.plan().messages.data())];
+    return model::traffic_of_messages(block_.plan())[out_[0] - block_.plan().messages.data()];
   }
   /// Bytes of one slot, halos included: they decide whether a sweep leaves it in the cache.
   std::int64_t block_bytes() const {

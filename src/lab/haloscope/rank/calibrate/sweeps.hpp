@@ -29,13 +29,12 @@ nlohmann::json points_of_sweeps(const Step& step, Measure measure) {
   nlohmann::json points = nlohmann::json::array();
   std::vector<const SweepSpec*> measured;
   for (int stage = 0; stage < static_cast<int>(step.stages.size()); ++stage) {
-    const Stage& spec = step.stages[static_cast<std::size_t>(stage)];
+    const Stage& spec = step.stages[stage];
     for (int sweep = 0; sweep < static_cast<int>(spec.sweeps.size()); ++sweep) {
-      const SweepSpec& one = spec.sweeps[static_cast<std::size_t>(sweep)];
+      const SweepSpec& one = spec.sweeps[sweep];
       const auto known =
           std::find_if(measured.begin(), measured.end(), [&](const SweepSpec* m) { return alike(*m, one); });
-      nlohmann::json point =
-          known != measured.end() ? points[static_cast<std::size_t>(known - measured.begin())] : measure(stage, sweep);
+      nlohmann::json point = known != measured.end() ? points[known - measured.begin()] : measure(stage, sweep);
       point["sweep"] = spec.name + "/" + one.name;
       points.push_back(point);
       measured.push_back(&one);

@@ -137,7 +137,7 @@ void pin_threads(MPI_Comm comm, int threads) {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (fits)
-      CPU_SET(cores[static_cast<std::size_t>(first + thread_number())], &set);
+      CPU_SET(cores[first + thread_number()], &set);
     else
       for (int c : cores) CPU_SET(c, &set);
     sched_setaffinity(0, sizeof set, &set);

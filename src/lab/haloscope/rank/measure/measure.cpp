@@ -193,12 +193,12 @@ void add_stage_events(std::vector<TimelineEvent>& events, const BoundStage& stag
   for (const auto& [runner, executions] : stage.executed()) {
     const Program& program = runner->program();
     for (TimelineEvent& event : events_of(*runner)) {
-      const Op& op = program.ops[static_cast<std::size_t>(event.op)];
+      const Op& op = program.ops[event.op];
       event.stage = stage.stage().name;
       event.what = timer_name(stage, program, op);
       if (op.kind == OpKind::sweep) {
-        const Sweep& sweep = program.sweeps[static_cast<std::size_t>(op.target)];
-        const auto& in_step = stage.stage().sweeps[static_cast<std::size_t>(sweep.number)].in_step;
+        const Sweep& sweep = program.sweeps[op.target];
+        const auto& in_step = stage.stage().sweeps[sweep.number].in_step;
         if (in_step) event.what += " " + in_step(event.step + sweep.step);
       }
       events.push_back(std::move(event));
@@ -256,7 +256,7 @@ Json outcome_json(const Run& run, const std::vector<Progress>& done, const std::
 Json reduced_json(const Run& run) {
   Json json = Json::object();
   for (int stage = 0; stage < run.stages(); ++stage) {
-    const auto& reductions = run.candidate().step.stages[static_cast<std::size_t>(stage)].reductions;
+    const auto& reductions = run.candidate().step.stages[stage].reductions;
     for (std::size_t r = 0; r < reductions.size(); ++r) {
       const auto numbers = run.reduced(stage, static_cast<int>(r));
       if (numbers.empty()) continue;

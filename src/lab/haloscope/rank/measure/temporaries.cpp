@@ -11,7 +11,7 @@ FreedTemporaries::FreedTemporaries(const std::vector<std::optional<StageGroup>>&
     : storage_(storage), threads_(threads) {
   int stages = 0;
   for (int q = 0; q < static_cast<int>(lives.size()); ++q) {
-    const auto& life = lives[static_cast<std::size_t>(q)];
+    const auto& life = lives[q];
     if (!life) continue;
     fields_.push_back({q, *life});
     stages = std::max(stages, life->end);
@@ -40,7 +40,7 @@ void FreedTemporaries::allocate_for(const StageGroup& group) {
   for (const Field& field : fields_)
     if (field.life.first == group.first) ++zeroed, zero(storage_.bytes(field.quantity, 0));
   if (zeroed == 0) return;
-  Spent& spent = spent_[static_cast<std::size_t>(group.first)];
+  Spent& spent = spent_[group.first];
   spent.allocating_s += now_s() - begin;
   if (spent.allocated++ == 0)
     most_resident_ = std::max(most_resident_, resident_bytes(storage_.all()));  // equal in every step
@@ -52,7 +52,7 @@ void FreedTemporaries::free_after(const StageGroup& group) {
   for (const Field& field : fields_)
     if (field.life.end == group.end) ++given_back, free_pages(storage_.bytes(field.quantity, 0));
   if (given_back == 0) return;
-  Spent& spent = spent_[static_cast<std::size_t>(group.first)];
+  Spent& spent = spent_[group.first];
   spent.freeing_s += now_s() - begin;
   ++spent.freed;
 }

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 bool at_edges(const Program& program, const Plan& plan, const Op& op) {
-  const auto& copies = program.copy_sets[static_cast<std::size_t>(op.target)];
+  const auto& copies = program.copy_sets[op.target];
   return !copies.empty() && copies.front().round == plan.rounds;
 }
 
@@ -82,7 +82,7 @@ Json phases_json(MPI_Comm comm, const Run& run, double steps) {
     const bool of_device = timer == Timer::d2h || timer == Timer::h2d;
     if ((of_device && !run.device()) || (timer == Timer::reduce && !reduces)) continue;
     names.emplace_back(to_string(timer));
-    values.push_back(seconds[static_cast<std::size_t>(t)] / steps);
+    values.push_back(seconds[t] / steps);
   }
   Json json;
   const std::vector<Json> spreads = over_ranks(values, comm);
@@ -107,7 +107,7 @@ void add_events(MPI_Comm comm, Json& json, const std::vector<NamedTimer>& timers
 std::string timer_name(const BoundStage& stage, const Program& program, const Op& op) {
   const Stage& spec = stage.stage();
   if (op.kind == OpKind::sweep) {
-    const auto number = static_cast<std::size_t>(program.sweeps[static_cast<std::size_t>(op.target)].number);
+    const auto number = static_cast<std::size_t>(program.sweeps[op.target].number);
     return spec.sweeps[number].name.empty() ? "sweep" : spec.sweeps[number].name;
   }
   if (op.kind == OpKind::reduce || op.kind == OpKind::reduced) return stage.reduction(op.target).name;

@@ -59,7 +59,7 @@ bool is_beyond(const GridSpec& grid, const Quantity& quantity, const Index& poin
 /// Makes the values of points before the first step. @param points the rank's, whose first cell is `first`, global.
 void make_row(const RowPart& row, std::byte* here, const GridSpec& grid, const Plan& points, const Index& first,
               const std::function<double(const Index&)>& start) {
-  const Quantity& quantity = points.spec.quantities[static_cast<std::size_t>(row.quantity)];
+  const Quantity& quantity = points.spec.quantities[row.quantity];
   const auto element = static_cast<std::size_t>(quantity.element_bytes);
   const Box owned = points.owned(row.quantity);
   std::memset(here, poison_byte, row.bytes.size());
@@ -95,7 +95,7 @@ void Run::read(int quantity, const Box& box, const DeviceFields::LookAtRow& look
 /// belongs to the higher rank.
 template <class Visit>
 void Run::for_owned_points(int quantity, Visit visit) const {
-  const Quantity& q = points_.spec.quantities[static_cast<std::size_t>(quantity)];
+  const Quantity& q = points_.spec.quantities[quantity];
   Box box = points_.owned(quantity);
   for (int d = 0; d < points_.dims; ++d)
     if (staggered(q.centring, d) && points_.has_neighbour[d][1]) --box.hi[d];
@@ -115,7 +115,7 @@ void Run::add_poison() {
     const std::vector<int> numbers = exchanged(candidate_, stage->number());
     std::vector<PoisonSpot> spots;
     const auto add = [&](int quantity, const Box& box) {
-      spots.push_back({numbers[static_cast<std::size_t>(quantity)], box, side_of(box, plan.owned(quantity))});
+      spots.push_back({numbers[quantity], box, side_of(box, plan.owned(quantity))});
     };
     for (const Message& m : plan.messages)
       if (!m.out)
@@ -155,20 +155,19 @@ void Run::initialise(const std::string& initial) {
 double Run::sum_of(int quantity, const std::function<double(const Index& point, double value)>& term) const {
   require_lasting(quantity);
   double sum = 0;
-  const Quantity& q = candidate_.step.quantities[static_cast<std::size_t>(quantity)];
+  const Quantity& q = candidate_.step.quantities[quantity];
   for_owned_points(quantity, [&](const Index& point, const std::byte* at) { sum += term(point, value_of(q, at)); });
   return sum;
 }
 
 void Run::require_lasting(int quantity) const {
-  if (temporaries_ && lives_[static_cast<std::size_t>(quantity)])
-    throw UsageError("app '" + choice_.app + "' reads '" +
-                     candidate_.step.quantities[static_cast<std::size_t>(quantity)].name +
+  if (temporaries_ && lives_[quantity])
+    throw UsageError("app '" + choice_.app + "' reads '" + candidate_.step.quantities[quantity].name +
                      "' after a step, and it was freed within; use temporaries 'kept'");
 }
 
 double Run::value(const Index& p, int quantity) const {
-  const Quantity& q = candidate_.step.quantities[static_cast<std::size_t>(quantity)];
+  const Quantity& q = candidate_.step.quantities[quantity];
   double found = 0;
   read(quantity, {p, {p[0] + 1, p[1] + 1, p[2] + 1}},
        [&](const RowPart&, const std::byte* here) { found = value_of(q, here); });
@@ -178,8 +177,8 @@ double Run::value(const Index& p, int quantity) const {
 std::uint64_t Run::checksum() const {
   std::uint64_t sum = 0;
   for (int q = 0; q < static_cast<int>(views_.size()); ++q) {
-    if (lives_[static_cast<std::size_t>(q)]) continue;
-    const auto bytes = static_cast<std::size_t>(candidate_.step.quantities[static_cast<std::size_t>(q)].element_bytes);
+    if (lives_[q]) continue;
+    const auto bytes = static_cast<std::size_t>(candidate_.step.quantities[q].element_bytes);
     for_owned_points(q, [&](const Index& point, const std::byte* at) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, at, bytes);

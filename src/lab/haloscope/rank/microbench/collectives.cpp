@@ -9,14 +9,14 @@ void measure_allreduce(Bench& bench, std::int64_t bytes, nlohmann::json& entry) 
   const int count = static_cast<int>(bytes / 4), ranks = bench.session.size;
   std::vector<float> mine(static_cast<std::size_t>(count)), sum(mine.size());
   const auto number = [](int rank, int i) { return static_cast<float>((rank + i) % 8); };  // sums are exact
-  for (int i = 0; i < count; ++i) mine[static_cast<std::size_t>(i)] = number(bench.session.rank, i);
+  for (int i = 0; i < count; ++i) mine[i] = number(bench.session.rank, i);
   const MPI_Comm comm = bench.session.comm;
   const auto reduce = [&] { REQUIRE_MPI(MPI_Allreduce(mine.data(), sum.data(), count, MPI_FLOAT, MPI_SUM, comm)); };
   entry["allreduce_s"] = bench.sampler().of_messages()(reduce);
   for (int i = 0; i < count; ++i) {
     float expected = 0;
     for (int rank = 0; rank < ranks; ++rank) expected += number(rank, i);
-    bench.right &= sum[static_cast<std::size_t>(i)] == expected;
+    bench.right &= sum[i] == expected;
   }
 }
 

@@ -106,7 +106,7 @@ void measure_cache(Bench& bench, std::int64_t bytes, nlohmann::json& entry) {
       run_team(threads, [&](int t) {
         double sum = 0;
         for (std::size_t p = 0; p < passes; ++p) sum += run(a.of(t), nullptr, nullptr, q, a.part());
-        sums[static_cast<std::size_t>(t)] = sum;
+        sums[t] = sum;
       });
       runs += static_cast<double>(passes);
     });
@@ -118,7 +118,7 @@ void measure_cache(Bench& bench, std::int64_t bytes, nlohmann::json& entry) {
   for (int t = 0; t < threads; ++t) {
     double once = 0;
     for (std::size_t i = 0; i < a.part(); ++i) once += a.of(t)[i];
-    bench.right &= sums[static_cast<std::size_t>(t)] == static_cast<double>(passes) * once;
+    bench.right &= sums[t] == static_cast<double>(passes) * once;
   }
   entry["write_s"] = time(Pass::write, 7);
   bench.right &= a.holds([](std::size_t) { return 7.0; });

@@ -51,7 +51,7 @@ void PeerGroup::take_nodes(MPI_Comm all, int emulated) {
   REQUIRE_MPI(MPI_Comm_rank(all, &rank));
   const std::vector<int> of_all = emulated_nodes(ranks, emulated, Placement::block);
   nodes_.resize(static_cast<std::size_t>(size_));
-  REQUIRE_MPI(MPI_Allgather(&of_all[static_cast<std::size_t>(rank)], 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_));
+  REQUIRE_MPI(MPI_Allgather(&of_all[rank], 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_));
   std::vector<int> seen;
   for (int& node : nodes_) {
     const auto known = std::find(seen.begin(), seen.end(), node);

@@ -66,7 +66,7 @@ PaceRound PaceKernels::time() {
 /// Neighbours by number on a node, and the first ranks of two nodes.
 PaceKernels::Partners PaceKernels::find_partners() const {
   const std::vector<int> node = sites_of(comm_).node;
-  const auto node_of = [&](int rank) { return node[static_cast<std::size_t>(rank)]; };
+  const auto node_of = [&](int rank) { return node[rank]; };
   std::vector<int> here, firsts;
   for (int r = 0; r < static_cast<int>(node.size()); ++r) {
     if (node_of(r) == node_of(rank_)) here.push_back(r);

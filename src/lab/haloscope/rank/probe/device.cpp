@@ -37,7 +37,7 @@ struct DeviceRing {
   std::vector<std::int32_t> exchange(int numbers, int count, MPI_Datatype type) const {
     const std::size_t bytes = sizeof(std::int32_t) * static_cast<std::size_t>(numbers);
     std::vector<std::int32_t> sent(static_cast<std::size_t>(numbers)), got(sent.size(), -1);
-    for (int i = 0; i < numbers; ++i) sent[static_cast<std::size_t>(i)] = number(rank, i);
+    for (int i = 0; i < numbers; ++i) sent[i] = number(rank, i);
     const Buffer out(*own, Space::device, bytes), in(*own, Space::device, bytes);
     stream->copy(out.data(), sent.data(), bytes);
     stream->copy(in.data(), got.data(), bytes);
@@ -68,8 +68,7 @@ Finding aware(MPI_Comm comm) {
   for (const int count : {16, 1 << 18}) {
     const auto got = ring.exchange(count, count, MPI_INT32_T);
     for (int i = 0; i < count; ++i)
-      expect(complaint, "a number in device memory that was received", got[static_cast<std::size_t>(i)],
-             DeviceRing::number(ring.previous(), i));
+      expect(complaint, "a number in device memory that was received", got[i], DeviceRing::number(ring.previous(), i));
   }
   return ring.judge(complaint);
 }
@@ -85,7 +84,7 @@ Finding strided(MPI_Comm comm) {
     const auto got = ring.exchange(2 * count, 1, alternate);
     REQUIRE_MPI(MPI_Type_free(&alternate));
     for (int i = 0; i < 2 * count; ++i)
-      expect(complaint, "a number of strided device memory", got[static_cast<std::size_t>(i)],
+      expect(complaint, "a number of strided device memory", got[i],
              i % 2 == 0 ? DeviceRing::number(ring.previous(), i) : -1);
   }
   return ring.judge(complaint);

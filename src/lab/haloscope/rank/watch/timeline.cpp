@@ -65,7 +65,7 @@ std::string trace_text(int rank, const std::vector<TimelineEvent>& events, const
 std::vector<TimelineEvent> events_of(const Runner& runner) {
   std::vector<TimelineEvent> events;
   for (const TraceEvent& e : runner.trace()) {
-    const Op& op = runner.program().ops[static_cast<std::size_t>(e.op)];
+    const Op& op = runner.program().ops[e.op];
     events.push_back({to_string(op.kind), to_string(op.lane), e.begin_s, e.end_s, e.step, e.op});
   }
   return events;
