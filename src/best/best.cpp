@@ -145,10 +145,8 @@ Best best(MPI_Comm comm, const BestRequest& request) {
   Outcome outcome;
   collectively(comm, "advice", [&] {
     add_built_in_apps();
-    int rank = 0;
-    CHECK_MPI(MPI_Comm_rank(comm, &rank));
     meet_before(comm);
-    if (rank == 0) outcome = answer(request);
+    if (rank_in(comm) == 0) outcome = answer(request);
     share(comm, outcome);
   });
   if (outcome.exit != Exit::ok) fail(outcome.exit, outcome.text);

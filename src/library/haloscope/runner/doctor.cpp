@@ -14,6 +14,7 @@
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
 #include "haloscope/field/memory.hpp"
 
@@ -87,9 +88,7 @@ Diagnosis check_huge_pages(MPI_Comm) {
 
 /// Exchanges halos of two lines a rank, with values that identify their source. @return the number of wrong ones.
 std::int64_t wrong_values(MPI_Comm comm, std::int64_t width) {
-  int rank = 0, ranks = 1;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  CHECK_MPI(MPI_Comm_size(comm, &ranks));
+  const int rank = rank_in(comm), ranks = ranks_in(comm);
   const Layout layout({2, {width, 2 * ranks, 1}, {false, true, false}}, {1, ranks, 1});
   std::vector<double> values(static_cast<std::size_t>(4 * width), -1);
   const std::int64_t bytes = static_cast<std::int64_t>(sizeof(double));
@@ -110,12 +109,10 @@ std::int64_t wrong_values(MPI_Comm comm, std::int64_t width) {
 }
 
 Diagnosis check_exchange(MPI_Comm comm) {
-  int ranks = 1;
-  CHECK_MPI(MPI_Comm_size(comm, &ranks));
   const std::int64_t wrong = wrong_values(comm, 2) + wrong_values(comm, 2048);
   if (wrong == 0)
-    return {"exchange", Verdict::ok, "halos of " + count_of(static_cast<std::size_t>(ranks), "rank") + " are right",
-            ""};
+    return {"exchange", Verdict::ok,
+            "halos of " + count_of(static_cast<std::size_t>(ranks_in(comm)), "rank") + " are right", ""};
   return {"exchange", Verdict::broken, std::to_string(wrong) + " wrong values in the halos of a rank",
           "haloscope doctor tries the functions of this MPI one by one"};
 }
@@ -131,7 +128,7 @@ Diagnosis gravest(MPI_Comm comm, const Diagnosis& mine) {
   struct {
     int gravity, rank;
   } place{gravity(mine.verdict), 0};
-  CHECK_MPI(MPI_Comm_rank(comm, &place.rank));
+  place.rank = rank_in(comm);
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, &place, 1, MPI_2INT, MPI_MINLOC, comm));
   Diagnosis check = mine;
   int verdict = static_cast<int>(mine.verdict);

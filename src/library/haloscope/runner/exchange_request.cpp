@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/same_request.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
@@ -73,9 +72,7 @@ Views views_of(const std::vector<FieldRef>& fields) {
 }
 
 Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy) {
-  int size = 0, rank = 0;
-  CHECK_MPI(MPI_Comm_size(comm, &size));
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  const int size = ranks_in(comm), rank = rank_in(comm);
   if (size != layout.size())
     throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
                      std::to_string(size) + "; make the layout for the communicator's size");

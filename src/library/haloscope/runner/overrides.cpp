@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -24,11 +24,9 @@ std::string of_environment(MPI_Comm comm, const char* name) {
 /// Reports an override, once for each overridden strategy, on rank 0.
 void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strategy) {
   static std::mutex mutex;
-  static std::set<std::string> said;
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
+  static std::set<std::string> reported;
   const std::lock_guard lock(mutex);
-  if (rank == 0 && said.insert(to_string(strategy)).second)
+  if (rank_in(comm) == 0 && reported.insert(to_string(strategy)).second)
     std::cerr << "haloscope: HALOSCOPE_STRATEGY=" << by << " instead of " << to_string(strategy) << std::endl;
 }
 
@@ -47,13 +45,11 @@ Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
 }
 
 bool chosen_guard(MPI_Comm comm, bool asked) {
-  static std::atomic<bool> said = false;
+  static std::atomic<bool> reported = false;
   const std::string text = of_environment(comm, "HALOSCOPE_GUARD");
   if (text.empty()) return asked;
   if (text != "0" && text != "1") throw UsageError("HALOSCOPE_GUARD is '" + text + "'; it is 1 (guard halos) or 0");
-  int rank = 0;
-  CHECK_MPI(MPI_Comm_rank(comm, &rank));
-  if (text == "1" && rank == 0 && !said.exchange(true))
+  if (text == "1" && rank_in(comm) == 0 && !reported.exchange(true))
     std::cerr << "haloscope: HALOSCOPE_GUARD=1: stale halos are poisoned" << std::endl;
   return text == "1";
 }

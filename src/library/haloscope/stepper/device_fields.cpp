@@ -8,6 +8,7 @@
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 namespace {
@@ -23,7 +24,7 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
     double missing;
     int rank;
   } mine{static_cast<double>(said[0]), 0}, most;
-  CHECK_MPI(MPI_Comm_rank(comm, &mine.rank));
+  mine.rank = rank_in(comm);
   CHECK_MPI(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm));
   CHECK_MPI(MPI_Bcast(said, 3, MPI_INT64_T, most.rank, comm));
   if (said[0] <= 0) return;

@@ -379,8 +379,7 @@ struct Stepper::State {
                                              on_device ? &on_device->fields() : nullptr);
     options.timers = false;
     options.yield = more_ranks_than_cores(comm.get(), choice.threads);
-    int rank = 0;
-    CHECK_MPI(MPI_Comm_rank(comm.get(), &rank));
+    const int rank = rank_in(comm.get());
     if (!on_device) improve_memory_of(fields, candidate.layout.local_cells(rank));
     const std::int64_t bytes = candidate.layout.owned(rank).volume() * candidate.step.quantities.front().element_bytes;
     StageContext context{comm.get(), *own,    candidate,

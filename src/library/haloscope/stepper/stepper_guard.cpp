@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/stepper/bound_stage.hpp"
 
@@ -11,7 +10,7 @@ namespace haloscope {
 StepperGuard::StepperGuard(MPI_Comm comm, const Candidate& candidate, const Views& views,
                            const std::vector<FieldRef>& fields, DeviceFields* device)
     : comm_(comm), candidate_(candidate), poison_(candidate.step.quantities, views, device) {
-  CHECK_MPI(MPI_Comm_rank(comm, &rank_));
+  rank_ = rank_in(comm);
   for (const FieldRef& field : fields) room_.push_back({field.low, field.high});
 }
 

@@ -14,6 +14,7 @@
 #include "haloscope/comm/text.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/rank/measure/build_config.hpp"
@@ -72,9 +73,7 @@ bool flush_to_zero() {
 /// One text per rank, on rank 0.
 std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm) {
   constexpr int room = 256;
-  int size = 0, rank = 0;
-  REQUIRE_MPI(MPI_Comm_size(comm, &size));
-  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  const int size = ranks_in(comm), rank = rank_in(comm);
   char cell[room] = {};
   mine.copy(cell, room - 1);
   std::vector<char> all(rank == 0 ? static_cast<std::size_t>(room) * size : 0);
@@ -123,9 +122,7 @@ void pin_threads(MPI_Comm comm, int threads) {
   if (mpi_traits.simulated) return;  // there all ranks are one thread of this machine
   MPI_Comm node;
   REQUIRE_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  int rank = 0, ranks = 0;
-  REQUIRE_MPI(MPI_Comm_rank(node, &rank));
-  REQUIRE_MPI(MPI_Comm_size(node, &ranks));
+  const int rank = rank_in(node), ranks = ranks_in(node);
   REQUIRE_MPI(MPI_Comm_free(&node));
   const std::vector<int>& cores = allowed_cores();
   const bool all_cores = static_cast<int>(cores.size()) == cores_of_node();

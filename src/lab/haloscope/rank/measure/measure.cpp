@@ -11,6 +11,7 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
 #include "haloscope/rank/measure/barrier.hpp"
 #include "haloscope/rank/measure/environment.hpp"
@@ -174,8 +175,7 @@ Json placement(MPI_Comm comm) {
   cpu_set_t set;
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof set, &set);
-  int size = 0;
-  REQUIRE_MPI(MPI_Comm_size(comm, &size));
+  const int size = ranks_in(comm);
   std::vector<cpu_set_t> all(static_cast<std::size_t>(size));
   REQUIRE_MPI(MPI_Gather(&set, sizeof set, MPI_BYTE, all.data(), sizeof set, MPI_BYTE, 0, comm));
   Json list = Json::array();

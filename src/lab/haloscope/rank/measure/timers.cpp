@@ -6,6 +6,7 @@
 #include <set>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -135,9 +136,7 @@ double quantile(const std::vector<double>& sorted, double q) {
 }
 
 std::vector<Json> over_ranks(const std::vector<double>& mine, MPI_Comm comm) {
-  int size = 0, rank = 0;
-  REQUIRE_MPI(MPI_Comm_size(comm, &size));
-  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  const int size = ranks_in(comm), rank = rank_in(comm);
   const std::size_t count = mine.size();
   std::vector<double> all(count * static_cast<std::size_t>(rank == 0 ? size : 0));
   REQUIRE_MPI(MPI_Gather(mine.data(), static_cast<int>(count), MPI_DOUBLE, all.data(), static_cast<int>(count),

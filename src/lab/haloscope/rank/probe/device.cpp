@@ -7,6 +7,7 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
+#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -20,8 +21,8 @@ using device::Space;
 /// also crosses from node to node.
 struct DeviceRing {
   explicit DeviceRing(MPI_Comm ranks) : comm(ranks), node(ranks) {
-    REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
-    REQUIRE_MPI(MPI_Comm_size(comm, &size));
+    rank = rank_in(comm);
+    size = ranks_in(comm);
     const device::Backend& backend = device::find_backend("auto");
     own = backend.open(node.local(rank) % backend.count());
     stream = own->stream();
