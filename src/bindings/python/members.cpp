@@ -1,7 +1,5 @@
 #include "bindings/python/members.hpp"
 
-#include <algorithm>
-
 #include "haloscope/core/names.hpp"
 
 namespace haloscope::bridge {
@@ -16,8 +14,7 @@ void require_list(const Json& json, const std::string& name, std::size_t length)
 
 void require_known(const Json& object, const std::string& name, const std::vector<std::string>& names) {
   for (const auto& [key, value] : object.items())
-    if (std::find(names.begin(), names.end(), key) == names.end())
-      throw UsageError(unknown_name("part of '" + name + "'", key, names));
+    if (!has(names, key)) throw UsageError(unknown_name("part of '" + name + "'", key, names));
 }
 
 }  // namespace haloscope::bridge

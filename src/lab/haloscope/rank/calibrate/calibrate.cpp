@@ -179,8 +179,7 @@ CalibrateRequest calibrate_request(const Json& json, const std::string& id, int 
   CalibrateRequest r;
   Json plain = json;
   r.part = json.value("part", "");
-  if (std::find(parts.begin(), parts.end(), r.part) == parts.end())
-    throw UsageError(unknown_name("part of a calibration", r.part, parts));
+  if (!has(parts, r.part)) throw UsageError(unknown_name("part of a calibration", r.part, parts));
   const Json fields = json.value("fields", Json(1));
   if (!fields.is_number_integer() || fields.get<double>() < 1 || fields.get<double>() > 9999)
     throw UsageError("a calibration of " + fields.dump() + " fields is not possible; give 1 to 9999");

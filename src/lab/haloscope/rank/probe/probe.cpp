@@ -1,6 +1,5 @@
 #include "haloscope/rank/probe/probe.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -35,12 +34,10 @@ std::vector<const Probe*> chosen(const std::vector<std::string>& names) {
   std::vector<std::string> valid{"all", "list"};
   for (const Probe& probe : probes()) valid.push_back(probe.name);
   for (const auto& name : names)
-    if (std::find(valid.begin(), valid.end(), name) == valid.end())
-      throw UsageError(unknown_name("probe", name, valid));
-  const bool all = std::find(names.begin(), names.end(), "all") != names.end();
+    if (!has(valid, name)) throw UsageError(unknown_name("probe", name, valid));
+  const bool all = has(names, "all");
   for (const Probe& probe : probes())
-    if ((all && !probe.on_request) || std::find(names.begin(), names.end(), probe.name) != names.end())
-      found.push_back(&probe);
+    if ((all && !probe.on_request) || has(names, probe.name)) found.push_back(&probe);
   return found;
 }
 
