@@ -4,6 +4,7 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/pack/region_copy.hpp"
