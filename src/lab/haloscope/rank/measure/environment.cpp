@@ -12,16 +12,15 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/comm/text.hpp"
+#include "haloscope/core/denormals.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/rank/measure/build_config.hpp"
+#include "haloscope/rank/watch/texts.hpp"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 #if defined(_OPENMP)
 #include <omp.h>
 #endif
@@ -60,27 +59,6 @@ int sockets() {
 #else
   return 0;
 #endif
-}
-
-bool flush_to_zero() {
-#if defined(__x86_64__)
-  return (_mm_getcsr() & 0x8040u) != 0;
-#else
-  return false;
-#endif
-}
-
-/// One text per rank, on rank 0.
-std::vector<std::string> gather_texts(const std::string& mine, MPI_Comm comm) {
-  constexpr int room = 256;
-  const int size = ranks_in(comm), rank = rank_in(comm);
-  char cell[room] = {};
-  mine.copy(cell, room - 1);
-  std::vector<char> all(rank == 0 ? static_cast<std::size_t>(room) * size : 0);
-  REQUIRE_MPI(MPI_Gather(cell, room, MPI_CHAR, all.data(), room, MPI_CHAR, 0, comm));
-  std::vector<std::string> texts;
-  for (std::size_t r = 0; r * room < all.size(); ++r) texts.emplace_back(&all[r * room]);
-  return texts;
 }
 
 /// The back ends of devices, each with its devices or the reason why it is absent. Opens the devices.
@@ -150,17 +128,15 @@ nlohmann::json build_info() {
 }
 
 nlohmann::json gather_environment(MPI_Comm comm) {
-  char name[MPI_MAX_PROCESSOR_NAME];
-  int length = 0;
-  REQUIRE_MPI(MPI_Get_processor_name(name, &length));
-  const auto hosts = gather_texts(std::string(name, static_cast<std::size_t>(length)), comm);
+  std::vector<std::string> hosts;
+  for_each_text(OwnComm(comm), host_name(), [&](int, const std::string& host) { hosts.push_back(host); });
   nlohmann::json environment = plain_info();
   for (const char* key : {"isas", "mpi_compiler"}) environment.erase(key);
   environment["hosts"] = hosts;
   environment["cpu"] = cpu_model();
   environment["cores"] = cores_of_node();
   environment["sockets"] = sockets();
-  environment["ftz"] = flush_to_zero();
+  environment["ftz"] = flushes_to_zero();
   environment["huge_pages"] = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
   return environment;
 }

@@ -7,12 +7,14 @@
 #include <optional>
 
 #include "haloscope/comm/cores.hpp"
+#include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
+#include "haloscope/model/normal.hpp"
 #include "haloscope/rank/measure/barrier.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/run.hpp"
@@ -175,17 +177,10 @@ Json placement(MPI_Comm comm) {
   cpu_set_t set;
   CPU_ZERO(&set);
   sched_getaffinity(0, sizeof set, &set);
-  const int size = ranks_in(comm);
-  std::vector<cpu_set_t> all(static_cast<std::size_t>(size));
-  REQUIRE_MPI(MPI_Gather(&set, sizeof set, MPI_BYTE, all.data(), sizeof set, MPI_BYTE, 0, comm));
-  Json list = Json::array();
-  for (const cpu_set_t& one : all) {
-    Json cores = Json::array();
-    for (int c = 0; c < CPU_SETSIZE; ++c)
-      if (CPU_ISSET(c, &one)) cores.push_back(c);
-    list.push_back(cores);
-  }
-  return list;
+  std::vector<std::int64_t> cores;
+  for (int c = 0; c < CPU_SETSIZE; ++c)
+    if (CPU_ISSET(c, &set)) cores.push_back(c);
+  return lists_of_all(comm, cores);
 }
 
 /// The traced operations of a stage, each with its name.
@@ -362,7 +357,7 @@ Json measure(Session& s, const Request& request) {
   record["time_s"] = {{"repetitions", all.times},
                       {"step",
                        {{"min", step_times.front()},
-                        {"median", quantile(step_times, 0.5)},
+                        {"median", model::quantile(step_times, 0.5)},
                         {"mean", std::accumulate(step_times.begin(), step_times.end(), 0.0) / step_times.size()},
                         {"max", step_times.back()}}}};
   if (request.timers)
@@ -372,7 +367,7 @@ Json measure(Session& s, const Request& request) {
   record["counts"] = counts_json(s, request, run, steps);
   count_between_nodes(record["counts"], s, run);
   if (const std::string report = run.transport_report(); !report.empty()) record["transport_report"] = report;
-  record["gflops"] = record["counts"]["flops"].get<double>() / (quantile(step_times, 0.5) * steps) * 1e-9;
+  record["gflops"] = record["counts"]["flops"].get<double>() / (model::quantile(step_times, 0.5) * steps) * 1e-9;
   record["verification"] = verification;
   if (run.has_exact_solution()) {
     const auto norms = run.error_norms();

@@ -7,6 +7,7 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/extend/agree.hpp"
+#include "haloscope/model/normal.hpp"
 
 namespace haloscope {
 
@@ -128,13 +129,6 @@ std::vector<NamedTimer> timers_of(const Run& run, double measured_s) {
   return timers;
 }
 
-double quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 std::vector<Json> over_ranks(const std::vector<double>& mine, MPI_Comm comm) {
   const int size = ranks_in(comm), rank = rank_in(comm);
   const std::size_t count = mine.size();
@@ -146,9 +140,12 @@ std::vector<Json> over_ranks(const std::vector<double>& mine, MPI_Comm comm) {
     std::vector<double> one;
     for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) one.push_back(all[r * count + i]);
     std::sort(one.begin(), one.end());
-    spreads[i] = {{"rank0", mine[i]},          {"min", one.front()},
-                  {"q1", quantile(one, 0.25)}, {"median", quantile(one, 0.5)},
-                  {"q3", quantile(one, 0.75)}, {"mean", std::accumulate(one.begin(), one.end(), 0.0) / size},
+    spreads[i] = {{"rank0", mine[i]},
+                  {"min", one.front()},
+                  {"q1", model::quantile(one, 0.25)},
+                  {"median", model::quantile(one, 0.5)},
+                  {"q3", model::quantile(one, 0.75)},
+                  {"mean", std::accumulate(one.begin(), one.end(), 0.0) / size},
                   {"max", one.back()}};
   }
   return spreads;

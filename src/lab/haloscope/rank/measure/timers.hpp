@@ -35,9 +35,6 @@ std::vector<NamedTimer> timers_of(const Run& run, double measured_s);
 /// ranks pass equally many.
 std::vector<nlohmann::json> over_ranks(const std::vector<double>& mine, MPI_Comm comm);
 
-/// The value below which a share q of sorted numbers lies, between two of them by interpolation.
-double quantile(const std::vector<double>& sorted, double q);
-
 /// The parts of a record that say where time went: `phases_s`, `timers` and `components_s`, all in seconds per step.
 /// @param steps       of all measured repetitions.
 /// @param last_steps  of the last one, which calls are counted in.

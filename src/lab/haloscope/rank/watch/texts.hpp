@@ -1,4 +1,4 @@
-// Texts of all ranks on rank 0.
+// Texts of all ranks on rank 0, such as the names of their nodes.
 #pragma once
 
 #include <mpi.h>
@@ -11,6 +11,14 @@
 #include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
+
+/// Returns the name of this rank's node, as MPI reports it. Local.
+inline std::string host_name() {
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  REQUIRE_MPI(MPI_Get_processor_name(name, &length));
+  return {name, static_cast<std::size_t>(length)};
+}
 
 /// Hands the texts of all ranks to `take` on rank 0, in rank order, one at a time.
 template <class Take>

@@ -25,20 +25,13 @@ Json metadata(const char* what, int rank, int row, const std::string& key, const
   return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", row}, {"args", {{key, value}}}};
 }
 
-std::string processor() {
-  char name[MPI_MAX_PROCESSOR_NAME];
-  int length = 0;
-  REQUIRE_MPI(MPI_Get_processor_name(name, &length));
-  return {name, static_cast<std::size_t>(length)};
-}
-
 /// This rank's part of the file, each event followed by a comma and a line end.
 std::string trace_text(int rank, const std::vector<TimelineEvent>& events, const ClockOffset& clock, double origin_s) {
   std::string text;
   const auto put = [&](const Json& event) { text += event.dump() + ",\n"; };
   char label[64];
   std::snprintf(label, sizeof label, "clock %+.3f us +- %.3f us", clock.seconds * 1e6, clock.uncertainty_s * 1e6);
-  put(metadata("process_name", rank, 0, "name", "rank " + std::to_string(rank) + " on " + processor()));
+  put(metadata("process_name", rank, 0, "name", "rank " + std::to_string(rank) + " on " + host_name()));
   put(metadata("process_labels", rank, 0, "labels", label));
   put(metadata("process_sort_index", rank, 0, "sort_index", rank));
   for (int row = 0; row < static_cast<int>(rows.size()); ++row)
@@ -136,7 +129,7 @@ void RankTimes::add(const Runner& runner) {
 
 Json timeline_json(MPI_Comm comm, const RankTimes& mine) {
   const OwnedComm own = duplicate(comm);
-  Json entry{{"rank", rank_in(own.get())},        {"host", processor()},
+  Json entry{{"rank", rank_in(own.get())},        {"host", host_name()},
              {"measured_s", mine.measured_s},     {"phases_s", mine.phases_s},
              {"operations_s", mine.operations_s}, {"mpi", Json::array()}};
   for (const MpiCall& call : mine.mpi)
