@@ -88,12 +88,8 @@ void Run::allocate_here(const std::vector<int>& nodes, const std::vector<int>& s
 #pragma omp parallel for num_threads(choice_.threads) schedule(static)
     for (std::size_t page = 0; page < bytes.size(); page += 4096) bytes[page] = std::byte{0};
   };
-  const bool on_device = !choice_.device.empty();
-  if (memory_ == MemoryKind::shared) {
-    storage_ = std::make_unique<Storage>(points_, slots, touch, shared_by(node_of(comm_.get(), nodes)), on_device);
-  } else {
-    storage_ = std::make_unique<Storage>(points_, slots, touch, Allocator{}, on_device);
-  }
+  const Allocator allocator = memory_ == MemoryKind::shared ? shared_by(node_of(comm_.get(), nodes)) : Allocator{};
+  storage_ = std::make_unique<Storage>(points_, slots, touch, allocator, !choice_.device.empty());
   views_ = storage_->views();
   for (auto& views : views_) views.resize(static_cast<std::size_t>(candidate_.step.slots()), views.front());
 }
