@@ -13,7 +13,7 @@ namespace haloscope {
 
 namespace {
 
-std::optional<OpKind> op_named(const std::string& name) {
+OpKind op_named(const std::string& name) {
   for (int k = 0; k < op_kinds; ++k)
     if (name == to_string(static_cast<OpKind>(k))) return static_cast<OpKind>(k);
   throw UsageError("unknown operation '" + name + "' in --inject");
@@ -24,18 +24,7 @@ std::optional<OpKind> op_named(const std::string& name) {
 Fault Fault::parse(const std::string& text) {
   Fault fault;
   const auto colon = text.find(':');
-  const std::string kind = text.substr(0, colon);
-  const std::vector<std::string> kinds{"delay", "hang", "stop", "kill", "fail"};
-  if (kind == "hang")
-    fault.kind = hang;
-  else if (kind == "stop")
-    fault.kind = stop;
-  else if (kind == "kill")
-    fault.kind = kill;
-  else if (kind == "fail")
-    fault.kind = Fault::fail;
-  else if (kind != "delay")
-    throw UsageError(unknown_name("injected fault", kind, kinds));
+  fault.kind = from_word<Kind>(text.substr(0, colon));
   for (const auto& pair : split(colon == std::string::npos ? "" : text.substr(colon + 1), ',')) {
     const auto equals = pair.find('=');
     const std::string key = pair.substr(0, equals), value = equals == std::string::npos ? "" : pair.substr(equals + 1);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "haloscope/extend/words.hpp"
 #include "haloscope/runner/runner.hpp"
 
 namespace haloscope {
@@ -24,5 +25,7 @@ struct Fault {
   /// What the runner calls; `context` is the Fault.
   static void before(void* context, const Op& op, std::int64_t step);
 };
+
+HALOSCOPE_WORDS(Fault::Kind, "injected fault", "delay", "hang", "stop", "kill", "fail");
 
 }  // namespace haloscope
