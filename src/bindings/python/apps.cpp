@@ -59,7 +59,7 @@ Json operations() {
 }
 
 struct Catalogue {
-  const char* kind;
+  const char* name;
   Json (*list)();
 };
 
@@ -85,15 +85,6 @@ const Catalogue catalogues[] = {
        return Json{{"stream_from_bytes", stream_from_bytes}};
      }},
 };
-
-Json list_of(const std::string& kind) {
-  std::vector<std::string> kinds;
-  for (const Catalogue& one : catalogues) {
-    if (one.kind == kind) return one.list();
-    kinds.emplace_back(one.kind);
-  }
-  throw UsageError(unknown_name("kind of list", kind, kinds));
-}
 
 Json part(Choice choice, const std::string& name, int stage) {
   if (name == "fields") return to_json(choice);
@@ -176,7 +167,7 @@ using bridge::guarded, c::needed;
 hs_status hs_describe(const char* kind, const char** json) {
   return guarded([&] {
     thread_local std::string result;
-    answer(result, list_of(c::text(kind)), json);
+    answer(result, find_named("kind of list", catalogues, c::text(kind)).list(), json);
   });
 }
 

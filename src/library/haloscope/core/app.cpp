@@ -16,6 +16,11 @@ std::vector<const App*>& known_apps() {
   return all;
 }
 
+std::vector<const AppKernels*>& added_kernels() {
+  static std::vector<const AppKernels*> all;
+  return all;
+}
+
 std::uint64_t mix(std::uint64_t x) {  // splitmix64's finaliser
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -34,13 +39,6 @@ Index wrapped(const GridSpec& grid, Index point) {
 
 const std::vector<const App*>& apps() { return known_apps(); }
 
-namespace {
-std::vector<const AppKernels*>& added_kernels() {
-  static std::vector<const AppKernels*> all;
-  return all;
-}
-}  // namespace
-
 void add_kernels(const AppKernels& kernels) { added_kernels().push_back(&kernels); }
 
 std::vector<const AppKernels*> known_kernels() {
@@ -51,14 +49,7 @@ std::vector<const AppKernels*> known_kernels() {
   return all;
 }
 
-const App& find_app(const std::string& name) {
-  std::vector<std::string> valid;
-  for (const App* app : known_apps()) {
-    if (app->name == name) return *app;
-    valid.push_back(app->name);
-  }
-  throw UsageError(unknown_name("app", name, valid));
-}
+const App& find_app(const std::string& name) { return find_named("app", known_apps(), name); }
 
 void check_app(const App& app) {
   const auto check = [&](bool good, const std::string& fault) {
@@ -82,15 +73,13 @@ void check_app(const App& app) {
       check(!sweep.in_place || app.plain, "sweeps in place need `plain`, the loop that results are compared with");
     }
   check(app.scalars.empty() == !app.update, "scalars need `update`, and `update` needs scalars");
-  for (int stage = 0; stage < static_cast<int>(step.stages.size()); ++stage)
-    check(step.stages[stage].repeats == 0 || app.finished,
-          "stage '" + step.stages[stage].name + "' repeats, and `finished` never ends it");
+  for (const Stage& stage : step.stages)
+    check(stage.repeats == 0 || app.finished, "stage '" + stage.name + "' repeats, and `finished` never ends it");
 }
 
 void add_app(const App& app) {
   static std::deque<App> added;
-  for (const App* known : known_apps())
-    if (known->name == app.name) throw UsageError("app '" + app.name + "' already exists; give yours another name");
+  require_new("app", known_apps(), app.name);
   check_app(app);
   known_apps().push_back(&added.emplace_back(app));
 }

@@ -21,8 +21,8 @@ int edit_distance(const std::string& a, const std::string& b) {
   return previous.back();
 }
 
-}  // namespace
-
+/// Returns the names of `valid` within a small edit distance of `name`, nearest first; all of `valid` if none is
+/// close.
 std::vector<std::string> nearest_names(const std::string& name, const std::vector<std::string>& valid) {
   std::vector<std::pair<int, std::string>> ranked;
   for (const auto& v : valid) {
@@ -37,6 +37,8 @@ std::vector<std::string> nearest_names(const std::string& name, const std::vecto
   for (auto& r : ranked) names.push_back(r.second);
   return names;
 }
+
+}  // namespace
 
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& valid) {
   const auto near = nearest_names(name, valid);

@@ -1,17 +1,14 @@
-// Lists of names and numbers as text, and "did you mean": the nearest valid names to a misspelt one.
+// Lists of names and numbers as text, and entries of lists by name.
 #pragma once
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "haloscope/extend/words.hpp"
 
 namespace haloscope {
-
-/// Returns the names of `valid` within a small edit distance of `name`, nearest first; all of `valid` if none is
-/// close.
-std::vector<std::string> nearest_names(const std::string& name, const std::vector<std::string>& valid);
 
 /// Returns true if `word` is one of `list`.
 bool has(const std::vector<std::string>& list, const std::string& word);
@@ -31,6 +28,33 @@ std::string join_numbers(const Numbers& numbers, const std::string& separator) {
 template <class Sizes>
 std::string sizes_text(const Sizes& sizes, int dims) {
   return join_numbers(std::span(sizes).first(static_cast<std::size_t>(dims)), "x");
+}
+
+/// Returns an entry of a list of values or of pointers.
+template <class Entry>
+const auto& entry_of(const Entry& entry) {
+  if constexpr (std::is_pointer_v<Entry>)
+    return *entry;
+  else
+    return entry;
+}
+
+/// Returns the entry of this name. @throws UsageError with the nearest names.
+template <class List>
+const auto& find_named(const std::string& kind, const List& list, const std::string& name) {
+  for (const auto& entry : list)
+    if (entry_of(entry).name == name) return entry_of(entry);
+  std::vector<std::string> names;
+  for (const auto& entry : list) names.emplace_back(entry_of(entry).name);
+  throw UsageError(unknown_name(kind, name, names));
+}
+
+/// @throws UsageError if the list has an entry of this name.
+template <class List>
+void require_new(const std::string& kind, const List& list, const std::string& name) {
+  for (const auto& entry : list)
+    if (entry_of(entry).name == name)
+      throw UsageError(kind + " '" + name + "' already exists; give yours another name");
 }
 
 /// Returns `text` cut at each `separator`; an empty text gives no words.

@@ -35,19 +35,10 @@ std::vector<OptionRule> one_of(const std::vector<std::string>& words, const std:
 
 const std::vector<const TransportTraits*>& transport_traits() { return known_traits(); }
 
-const TransportTraits& find_traits(const std::string& name) {
-  std::vector<std::string> valid;
-  for (const TransportTraits* t : known_traits()) {
-    if (t->name == name) return *t;
-    valid.push_back(t->name);
-  }
-  throw UsageError(unknown_name("transport", name, valid));
-}
+const TransportTraits& find_traits(const std::string& name) { return find_named("transport", known_traits(), name); }
 
 void add_traits(const TransportTraits& traits) {
-  for (const TransportTraits* t : known_traits())
-    if (t->name == traits.name)
-      throw UsageError("transport '" + traits.name + "' already exists; give yours another name");
+  require_new("transport", known_traits(), traits.name);
   known_traits().push_back(&traits);
 }
 

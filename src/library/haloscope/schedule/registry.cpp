@@ -23,18 +23,10 @@ std::vector<const Schedule*>& known_schedules() {
 
 const std::vector<const Schedule*>& schedules() { return known_schedules(); }
 
-const Schedule& find_schedule(const std::string& name) {
-  for (const Schedule* s : known_schedules())
-    if (s->name == name) return *s;
-  std::vector<std::string> valid;
-  for (const Schedule* s : known_schedules()) valid.push_back(s->name);
-  throw UsageError(unknown_name("schedule", name, valid));
-}
+const Schedule& find_schedule(const std::string& name) { return find_named("schedule", known_schedules(), name); }
 
 void add_schedule(const Schedule& schedule) {
-  for (const Schedule* s : known_schedules())
-    if (s->name == schedule.name)
-      throw UsageError("schedule '" + schedule.name + "' already exists; give yours another name");
+  require_new("schedule", known_schedules(), schedule.name);
   known_schedules().push_back(&schedule);
 }
 

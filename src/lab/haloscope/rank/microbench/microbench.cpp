@@ -106,14 +106,7 @@ std::unique_ptr<PeerGroup> open_peers(const Session& s, const MicrobenchRequest&
 
 }  // namespace
 
-const MicroPattern& find_micro_pattern(const std::string& name) {
-  std::vector<std::string> names;
-  for (const MicroPattern& p : patterns) {
-    if (p.name == name) return p;
-    names.emplace_back(p.name);
-  }
-  throw UsageError(unknown_name("pattern", name, names));
-}
+const MicroPattern& find_micro_pattern(const std::string& name) { return find_named("pattern", patterns, name); }
 
 MicrobenchRequest microbench_request(const nlohmann::json& json, const std::string& id, int ranks) try {
   MicrobenchRequest r;
