@@ -165,17 +165,11 @@ using namespace haloscope::bridge;
 using bridge::guarded, c::needed;
 
 hs_status hs_describe(const char* kind, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, find_named("kind of list", catalogues, c::text(kind)).list(), json);
-  });
+  return answered(json, [&] { return find_named("kind of list", catalogues, c::text(kind)).list(); });
 }
 
 hs_status hs_parse_strategy(const char* text, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, strategy_json(Strategy(c::text(text))), json);
-  });
+  return answered(json, [&] { return strategy_json(Strategy(c::text(text))); });
 }
 
 hs_status hs_declare_app(const char* app) {
@@ -183,10 +177,8 @@ hs_status hs_declare_app(const char* app) {
 }
 
 hs_status hs_examine(const char* choice, const char* part, int32_t stage, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, bridge::part(choice_from_json(request_of(choice, "choice")), c::text(part), stage), json);
-  });
+  return answered(json,
+                  [&] { return bridge::part(choice_from_json(request_of(choice, "choice")), c::text(part), stage); });
 }
 
 hs_status hs_expand(const char* space, const char** json) {

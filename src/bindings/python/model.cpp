@@ -98,23 +98,17 @@ hs_status hs_map_ranks(const char* request, const hs_profile* profile, int32_t* 
 }
 
 hs_status hs_predict(const char* request, const hs_profile* profile, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, predictions(request_of(request, "request"), needed(profile, "profile").profile), json);
-  });
+  return answered(json,
+                  [&] { return predictions(request_of(request, "request"), needed(profile, "profile").profile); });
 }
 
 hs_status hs_advise(const char* request, const hs_profile* profile, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, advice(request_of(request, "request"), needed(profile, "profile").profile), json);
-  });
+  return answered(json, [&] { return advice(request_of(request, "request"), needed(profile, "profile").profile); });
 }
 
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
+  return answered(json, [&] {
     const model::BestQuestion asked = model::question_from_json(request_of(question, "question"));
-    answer(result, to_json(model::find_best(asked, needed(profile, "profile").profile), asked.choice), json);
+    return to_json(model::find_best(asked, needed(profile, "profile").profile), asked.choice);
   });
 }

@@ -186,21 +186,17 @@ hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const i
 }
 
 hs_status hs_make_layout(const char* choice, const int32_t* node, const int32_t* socket, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
+  return answered(json, [&] {
     const Choice asked = choice_from_json(request_of(choice, "choice"));
     const int ranks = std::max(0, asked.ranks);
     Sites sites;
     if (node) sites = {{node, node + ranks}, {&needed(socket, "socket"), socket + ranks}};
-    answer(result, json_of_layout(asked, sites), json);
+    return json_of_layout(asked, sites);
   });
 }
 
 hs_status hs_plan(const char* request, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, plan_of(request_of(request, "request")), json);
-  });
+  return answered(json, [&] { return plan_of(request_of(request, "request")); });
 }
 
 hs_status hs_find_peers(const char* request, int32_t count, const int32_t* ranks, int32_t* peers) {
@@ -217,10 +213,7 @@ hs_status hs_find_peers(const char* request, int32_t count, const int32_t* ranks
 }
 
 hs_status hs_add_up(const char* request, const int32_t* groups, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, totals_of(request_of(request, "request"), groups), json);
-  });
+  return answered(json, [&] { return totals_of(request_of(request, "request"), groups); });
 }
 
 hs_status hs_check(const char* request, const char** finding) {

@@ -38,4 +38,13 @@ const Stage& stage_of(const Step& step, int stage);
 /// Returns JSON that lives in `result`, one for each function and thread.
 void answer(std::string& result, const Json& found, const char** json);
 
+/// Answers with the JSON that `find` returns.
+template <class Find>
+hs_status answered(const char** json, const Find& find) noexcept {
+  return guarded([&] {
+    thread_local std::string result;  // one for each type of `find`, thus for each function
+    answer(result, find(), json);
+  });
+}
+
 }  // namespace haloscope::bridge

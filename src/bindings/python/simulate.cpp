@@ -152,18 +152,14 @@ using namespace haloscope::bridge;
 using bridge::guarded, c::needed;
 
 hs_status hs_programs(const char* request, const hs_profile* profile, int32_t* class_of, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
+  return answered(json, [&] {
     const auto s = simulated(request_of(request, "request"), needed(profile, "profile").profile);
     const auto& classes = s->cast.class_of();
     std::copy(classes.begin(), classes.end(), &needed(class_of, "class_of"));
-    answer(result, programs_of(*s), json);
+    return programs_of(*s);
   });
 }
 
 hs_status hs_simulate(const char* request, const hs_profile* profile, const char** json) {
-  return guarded([&] {
-    thread_local std::string result;
-    answer(result, simulation(request_of(request, "request"), needed(profile, "profile").profile), json);
-  });
+  return answered(json, [&] { return simulation(request_of(request, "request"), needed(profile, "profile").profile); });
 }
