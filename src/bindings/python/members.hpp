@@ -24,9 +24,18 @@ struct Member {
   Value Struct::*at;
 };
 
-/// The members of a struct that cross, in a tuple; values.hpp has them.
+/// The members of a struct that cross, in a tuple; HALOSCOPE_MEMBERS sets it, in values.hpp.
 template <class Struct>
 inline constexpr std::nullptr_t members_of{};
+
+/// Sets members_of a struct: the members of these names, in this order.
+#define HALOSCOPE_MEMBERS(Struct, ...)                                                                            \
+  template <>                                                                                                     \
+  inline constexpr auto members_of<Struct> = [] {                                                                 \
+    using T = Struct;                                                                                             \
+    return std::tuple_cat(NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(HALOSCOPE_MEMBER, __VA_ARGS__)) std::tuple()); \
+  }()
+#define HALOSCOPE_MEMBER(name) std::tuple(Member{#name, &T::name}),
 
 /// The members cross as a list, in their order, and not as an object.
 template <class Struct>

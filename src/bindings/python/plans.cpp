@@ -24,16 +24,9 @@ struct Totals {
 
 }  // namespace
 
-template <>
-inline constexpr auto members_of<Totals> = std::tuple(
-    Member{"ranks", &Totals::ranks}, Member{"messages", &Totals::messages}, Member{"bytes", &Totals::bytes},
-    Member{"copies", &Totals::copies}, Member{"copy_bytes", &Totals::copy_bytes},
-    Member{"largest_message_bytes", &Totals::largest_message_bytes},
-    Member{"rank_messages_min", &Totals::rank_messages_min}, Member{"rank_messages_max", &Totals::rank_messages_max},
-    Member{"rank_bytes_min", &Totals::rank_bytes_min}, Member{"rank_bytes_max", &Totals::rank_bytes_max},
-    Member{"rank_cells_min", &Totals::rank_cells_min}, Member{"rank_cells_max", &Totals::rank_cells_max},
-    Member{"rank_peers_min", &Totals::rank_peers_min}, Member{"rank_peers_max", &Totals::rank_peers_max},
-    Member{"worst_rank", &Totals::worst_rank});
+HALOSCOPE_MEMBERS(Totals, ranks, messages, bytes, copies, copy_bytes, largest_message_bytes, rank_messages_min,
+                  rank_messages_max, rank_bytes_min, rank_bytes_max, rank_cells_min, rank_cells_max, rank_peers_min,
+                  rank_peers_max, worst_rank);
 
 namespace {
 
