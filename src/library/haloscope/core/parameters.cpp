@@ -92,13 +92,7 @@ ParameterValue parse_value(const Parameter& p, const std::string& text) {
                                                     if (text != "on" && text != "off") refuse(p, text, wanted_of(p));
                                                     return ParameterValue(text == "on");
                                                   },
-                                                  [&](std::int64_t) {
-                                                    std::int64_t number = 0;
-                                                    if (!parse_number(text, number)) refuse(p, text, wanted_of(p));
-                                                    return ParameterValue(number);
-                                                  },
-                                                  [&](double) {
-                                                    double number = 0;
+                                                  [&](auto number) {
                                                     if (!parse_number(text, number)) refuse(p, text, wanted_of(p));
                                                     return ParameterValue(number);
                                                   },
