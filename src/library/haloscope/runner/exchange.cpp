@@ -149,12 +149,6 @@ struct Exchange::State {
                                                            : "an exchange of other arrays";
     collectively(comm, made, [&] { agree(comm, check); });
   }
-  /// Calls agree(), which ends if a device fails on another rank.
-  template <class Check>
-  void agree_watched(const Check& check) const {
-    const FailureWatch watch(device != nullptr);
-    agree(forward->comm(), check);
-  }
   /// Returns true if neighbours need not get the addresses of fields.
   bool follows() const { return !broken && !device && forward->follows() && (!reverse || reverse->follows()); }
   /// Sets the addresses of every movement before any follows. Until all have followed, the exchange is broken: the
@@ -289,8 +283,8 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
     if (of.reverse) of.reverse->rest();
   };
   collectively(of.forward->comm(), "an exchange of other arrays", [&] {
-    of.follows() ? check() : of.agree_watched(check);
-    const FailureWatch watch(of.device != nullptr);
+    const FailureWatch watch(of.device != nullptr);  // agree() ends if a device fails on another rank
+    of.follows() ? check() : agree(of.forward->comm(), check);
     of.rebind(first, slot);
   });
 }
