@@ -22,20 +22,18 @@ Timer timer_for(const Program& program, const Op& op) {
     case OpKind::copy:
       return Timer::copy;
     case OpKind::pack:
+    case OpKind::gather:
       return Timer::pack;
     case OpKind::wait:
     case OpKind::complete:
       return Timer::wait;
     case OpKind::unpack:
+    case OpKind::scatter:
       return Timer::unpack;
     case OpKind::sweep: {
       const Part part = program.sweeps[op.target].part;
       return part == Part::inner ? Timer::inner : part == Part::outer ? Timer::outer : Timer::compute;
     }
-    case OpKind::gather:
-      return Timer::pack;
-    case OpKind::scatter:
-      return Timer::unpack;
     case OpKind::transfer:
       return program.rings[op.target].to_device ? Timer::h2d : Timer::d2h;
     case OpKind::d2h:
@@ -46,7 +44,7 @@ Timer timer_for(const Program& program, const Op& op) {
     case OpKind::reduced:
       return Timer::reduce;
     case OpKind::progress:
-      return Timer::rest;
+      break;
   }
   return Timer::rest;
 }
