@@ -293,13 +293,11 @@ class StageRun {
         if (!fault.empty()) return;
         const int version = version_before(q, s) + level;
         if (!points.box().contains(p) || !right_in_place(points, p, version))
-          fault = here() + " computes cell " + text(p) + " in place, out of the sequential order";
+          fault = position() + " computes cell " + text(p) + " in place, out of the sequential order";
         else
           points.at(p, 0).version = version + 1;
       });
   }
-
-  std::string here() const { return describe(program_, order_[next_]); }
 
   /// A face kernel reads from messages the values that others read from halos. It waits for all messages.
   void take_messages(std::vector<Points>& fields, int slot, std::string& fault) const {
@@ -333,7 +331,7 @@ class StageRun {
               std::string& fault) const {
     for_each(box, [&](const Index& p) {
       if (fault.empty() && s.valid.contains(p) && !reads_right(op, s, fields, Centring::cell, p))
-        fault = here() + " gathers numbers of cell " + text(p) + " from values that are not there yet";
+        fault = position() + " gathers numbers of cell " + text(p) + " from values that are not there yet";
     });
   }
 
@@ -346,10 +344,10 @@ class StageRun {
       if (!fault.empty()) return;
       const bool good = reads_right(op, s, fields, centring, p);
       if (!good && valid.contains(p))
-        fault =
-            here() + " computes point " + text(p) + " of '" + quantity(w).name + "' from values that are not there yet";
+        fault = position() + " computes point " + text(p) + " of '" + quantity(w).name +
+                "' from values that are not there yet";
       else if (!points.box().contains(p))
-        fault = here() + " writes point " + text(p) + " outside the field '" + quantity(w).name + "'";
+        fault = position() + " writes point " + text(p) + " outside the field '" + quantity(w).name + "'";
       else
         results.emplace_back(w, p, good ? points.value_of(p, version_before(w, s) + s.levels) : Value{});
     });
