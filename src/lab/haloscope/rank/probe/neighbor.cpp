@@ -150,14 +150,7 @@ std::string on_graph(MPI_Comm comm, Form form, const std::vector<int>& steps) {
   return complaint;
 }
 
-bool lacks(Form form) {
-#if HALOSCOPE_HAVE_NEIGHBOR_INIT
-  (void)form;
-  return false;
-#else
-  return form == Form::persistent;
-#endif
-}
+constexpr bool lacks(Form form) { return !HALOSCOPE_HAVE_NEIGHBOR_INIT && form == Form::persistent; }
 
 const Finding lacking{false, "this MPI has no persistent neighbourhood collectives"};
 
