@@ -122,13 +122,11 @@ BestRequest best_request(const Layout& layout, const Quantity& quantity, const s
                      "; use one of those sizes, or let strategy auto find the transport");
   if (layout.has_holes())
     throw UsageError("best() supports only grids without holes; let strategy direct/auto find the transport");
-  std::vector<std::string> ranks;
-  for (int d = 0; d < layout.dims(); ++d) ranks.push_back(std::to_string(layout.ranks()[d]));
   BestRequest request;
   request.grid = layout.grid();
   request.ranks = layout.size();
   request.profile = profile;
-  request.process_grid = join(ranks, "x");
+  request.process_grid = sizes_text(layout.ranks(), layout.dims());
   request.real = bytes == 8 ? "f64" : "f32";
   request.options = options;
   return request;

@@ -157,7 +157,7 @@ void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder
   }
   if (double(ranks[0]) * double(ranks[1]) * double(ranks[2]) > std::numeric_limits<int>::max())
     throw UsageError("process grid " + sizes_text(ranks, grid.dims) +
-                     " has more ranks than a communicator can have; use " + "fewer ranks");
+                     " has more ranks than a communicator can have; use fewer ranks");
   RankOrder sorted = order;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != RankOrder{0, 1, 2})
@@ -165,9 +165,7 @@ void check_ranks(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder
 }
 
 std::string cell_text(const Index& cell, int dims) {
-  std::string text = "(" + std::to_string(cell[0]);
-  for (int d = 1; d < dims; ++d) text += ", " + std::to_string(cell[d]);
-  return text + ")";
+  return "(" + join_numbers(std::span(cell).first(static_cast<std::size_t>(dims)), ", ") + ")";
 }
 
 void check_inside(const GridSpec& grid, const Box& box, int rank) {

@@ -18,10 +18,9 @@ std::set<int> peers_of(const Plan& plan) {
 }  // namespace
 
 std::string name_failure(MPI_Comm comm, const Plan& plan, const std::string& work, const std::string& reason) {
-  std::vector<std::string> names;
-  for (const int peer : peers_of(plan)) names.push_back(std::to_string(peer));
+  const std::set<int> peers = peers_of(plan);
   const std::string with =
-      names.empty() ? "" : (names.size() == 1 ? " with rank " : " with ranks ") + join(names, ", ");
+      peers.empty() ? "" : (peers.size() == 1 ? " with rank " : " with ranks ") + join_numbers(peers, ", ");
   return "rank " + std::to_string(rank_in(comm)) + ": " + work + with + " failed: " + reason;
 }
 

@@ -258,9 +258,7 @@ std::string text_of(const Reduction& r) {
 }
 
 std::string text_of(const SweepSpec& sweep) {
-  std::vector<std::string> writes;
-  for (int q : sweep.writes) writes.push_back(std::to_string(q));
-  return sweep.name + " (reads " + text_of(sweep.reads) + ", writes " + join(writes, ", ") +
+  return sweep.name + " (reads " + text_of(sweep.reads) + ", writes " + join_numbers(sweep.writes, ", ") +
          (sweep.box_stencil ? ", box" : "") + (sweep.in_place ? ", in place" : "") + ")";
 }
 
