@@ -22,8 +22,8 @@ namespace haloscope::lab {
 namespace {
 
 constexpr std::size_t longest_frame = 16384;
-constexpr int most_at_once = 64;            // max frames from one port before the others have a turn
-constexpr std::size_t most_waiting = 8192;  // of a port; a switch with no room drops, and TCP sends again
+constexpr int max_at_once = 64;            // max frames from one port before the others have a turn
+constexpr std::size_t max_waiting = 8192;  // of a port; a switch with no room drops, and TCP sends again
 constexpr std::int64_t never = INT64_MAX;
 
 std::int64_t ns_of(const timespec& t) { return std::int64_t{1'000'000'000} * t.tv_sec + t.tv_nsec; }
@@ -121,7 +121,7 @@ void Switch::run_until_closed(int input) {
 
 void Switch::take_in(std::size_t port, std::int64_t now) {
   std::uint8_t bytes[longest_frame];
-  for (int i = 0; i < most_at_once; ++i) {
+  for (int i = 0; i < max_at_once; ++i) {
     std::int64_t came = now;
     const ssize_t size = receive(sockets_[port], bytes, came);
     if (size < static_cast<ssize_t>(sizeof(ethhdr))) return;
@@ -139,7 +139,7 @@ void Switch::take_in(std::size_t port, std::int64_t now) {
 }
 
 void Switch::hand_on(std::size_t from, std::size_t to, const std::uint8_t* bytes, std::size_t size, std::int64_t now) {
-  if (leaving_[to].size() >= most_waiting) return;
+  if (leaving_[to].size() >= max_waiting) return;
   std::vector<std::uint8_t> room;
   if (!spare_.empty()) room = std::move(spare_.back()), spare_.pop_back();
   room.assign(bytes, bytes + size);

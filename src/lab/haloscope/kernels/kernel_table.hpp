@@ -12,12 +12,12 @@ struct KernelTable {
     Real real;
     Kernel kernel;
   };
-  static constexpr int most_entries = 64;
-  Entry kernel[most_entries] = {};
+  static constexpr int max_entries = 64;
+  Entry kernel[max_entries] = {};
   int entries = 0;
 
   [[gnu::always_inline]] void add(const Entry& entry) {
-    if (entries < most_entries) kernel[entries++] = entry;
+    if (entries < max_entries) kernel[entries++] = entry;
   }
 };
 

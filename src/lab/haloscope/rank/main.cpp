@@ -56,15 +56,13 @@ std::string why_no_name(const std::string& text) {
   return printable && text.size() <= longest ? "" : "it takes at most 100 printable characters of ASCII";
 }
 
-/// Asks for a number from 0 to `most`, which NaN is not.
-CLI::Validator within(double most) {
-  const auto why_not = [most](const std::string& text) -> std::string {
+/// Requires a number from 0 to `max`, which NaN is not.
+CLI::Validator within(double max) {
+  const auto why_not = [max](const std::string& text) -> std::string {
     double number = -1;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most) return {};
-    TextStream said;
-    said << "'" << text << "' is no number from 0 to " << most;
-    return said.str();
+    if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= max) return {};
+    return "'" + text + "' is not a number from 0 to " + to_text(ParameterValue(max));
   };
   return {why_not, "NUMBER"};
 }

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 }
 
 /// Returns the largest whole number that a field may have.
-std::int64_t most_of(const std::string& field) {
+std::int64_t max_of(const std::string& field) {
   const auto found = std::find_if(bounds().begin(), bounds().end(), [&](const Bound& b) { return field == b.name; });
   return static_cast<std::int64_t>(found == bounds().end() ? bound.ranks.most : found->most);
 }
@@ -48,9 +48,9 @@ struct Kind<int> : NoWords {
   static constexpr const char* type = "integer";
   static Json get(int value) { return value; }
   static void put(const std::string& field, int& value, const Json& json) {
-    const std::int64_t most = most_of(field);
-    if (!json.is_number_integer() || std::abs(json.get<double>()) > static_cast<double>(most))
-      refuse(field, json, "a whole number up to " + std::to_string(most));
+    const std::int64_t max = max_of(field);
+    if (!json.is_number_integer() || std::abs(json.get<double>()) > static_cast<double>(max))
+      refuse(field, json, "a whole number up to " + std::to_string(max));
     value = json.get<int>();
   }
 };

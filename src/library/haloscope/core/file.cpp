@@ -35,7 +35,7 @@ struct Reading {
 Reading failed() { return {{}, std::strerror(errno)}; }
 
 /// Reads a file, opened so that a pipe without a writer does not block.
-Reading read_where(const std::string& path, int flags, std::size_t most,
+Reading read_where(const std::string& path, int flags, std::size_t max_bytes,
                    const std::function<bool(const struct stat&)>& fits) {
   const Handle file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | flags)};
   struct stat state {};
@@ -48,8 +48,8 @@ Reading read_where(const std::string& path, int flags, std::size_t most,
     const ssize_t n = read(file.number, piece, sizeof piece);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return failed();
-    if (text.size() + static_cast<std::size_t>(n) > most)
-      return {{}, "it holds more than " + std::to_string(most) + " bytes"};
+    if (text.size() + static_cast<std::size_t>(n) > max_bytes)
+      return {{}, "it holds more than " + std::to_string(max_bytes) + " bytes"};
     if (n == 0) return {std::move(text), ""};
     text.append(piece, static_cast<std::size_t>(n));
   }
@@ -91,17 +91,17 @@ void make_folder(const std::filesystem::path& folder) {
 }  // namespace
 
 std::string text_of_file(const std::string& path, const std::string& what, const std::string& remedy,
-                         std::size_t most) {
-  Reading reading = read_where(path, 0, most, [](const struct stat&) { return true; });
+                         std::size_t max_bytes) {
+  Reading reading = read_where(path, 0, max_bytes, [](const struct stat&) { return true; });
   if (!reading.text) throw UsageError("cannot read " + what + " " + path + ": " + reading.why + "; " + remedy);
   return *std::move(reading.text);
 }
 
-std::optional<std::string> kept_text(const std::string& path, std::size_t most) {
+std::optional<std::string> kept_text(const std::string& path, std::size_t max_bytes) {
   const auto fits = [](const struct stat& state) {
     return (state.st_uid == geteuid() || state.st_uid == 0) && (state.st_mode & (S_IWGRP | S_IWOTH)) == 0;
   };
-  return read_where(path, O_NOFOLLOW, most, fits).text;
+  return read_where(path, O_NOFOLLOW, max_bytes, fits).text;
 }
 
 bool keep_text(const std::string& path, const std::string& text) {

@@ -7,7 +7,7 @@ namespace haloscope {
 
 namespace {
 
-constexpr std::size_t most_names = 16;  // that a message lists
+constexpr std::size_t max_names = 16;  // that a message lists
 
 int edit_distance(const std::string& a, const std::string& b) {
   std::vector<int> previous(b.size() + 1), current(b.size() + 1);
@@ -44,7 +44,7 @@ std::string unknown_name(const std::string& kind, const std::string& name, const
   const auto near = nearest_names(name, valid);
   const std::string unknown = "unknown " + kind + " '" + name + "'; ";
   if (near.size() < valid.size()) return unknown + "did you mean " + join(near, ", ") + "?";
-  const std::size_t shown = std::min(valid.size(), most_names);
+  const std::size_t shown = std::min(valid.size(), max_names);
   return unknown + "valid names are " +
          join({valid.begin(), valid.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ") +
          (shown < valid.size() ? " and " + std::to_string(valid.size() - shown) + " more" : "");

@@ -20,8 +20,8 @@ class FileText {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
     ssize_t length = 0;
-    for (ssize_t n = 1; n > 0 && length < most;)
-      if (n = read(file, text_.data() + length, static_cast<std::size_t>(most - length)); n > 0) length += n;
+    for (ssize_t n = 1; n > 0 && length < max_bytes;)
+      if (n = read(file, text_.data() + length, static_cast<std::size_t>(max_bytes - length)); n > 0) length += n;
     close(file);
   }
   const char* data() const { return text_.data(); }
@@ -43,8 +43,8 @@ class FileText {
   }
 
  private:
-  static constexpr ssize_t most = 8191;
-  std::array<char, most + 1> text_{};
+  static constexpr ssize_t max_bytes = 8191;
+  std::array<char, max_bytes + 1> text_{};
 };
 
 /// Returns the smaller limit; -1 represents a limit that does not exist.

@@ -39,14 +39,14 @@ std::vector<Round> make_ordered_rounds(const Plan& plan) {
   return rounds;
 }
 
-/// Makes one round of all directions. @param most maximum number of dimensions that a direction moves in.
-Round make_direct_round(const Plan& plan, int most) {
+/// Makes one round of all directions. @param max_moves maximum number of dimensions that a direction moves in.
+Round make_direct_round(const Plan& plan, int max_moves) {
   Round all;
   for (int z = -1; z <= 1; ++z)
     for (int y = -1; y <= 1; ++y)
       for (int x = -1; x <= 1; ++x) {
         const int moves = (x != 0) + (y != 0) + (z != 0);
-        if (moves == 0 || moves > most) continue;
+        if (moves == 0 || moves > max_moves) continue;
         if ((y != 0 && plan.dims < 2) || (z != 0 && plan.dims < 3)) continue;
         all.directions.push_back({x, y, z});
       }

@@ -15,7 +15,7 @@ namespace haloscope {
 
 namespace {
 
-constexpr std::size_t most_tried = 16;  // cuts, the most promising ones
+constexpr std::size_t max_tried = 16;  // cuts, the most promising ones
 
 /// A block by the number of its rank in the original layout, and its neighbours above.
 struct Place {
@@ -177,9 +177,9 @@ class Arranger {
     std::stable_sort(cuts.begin(), cuts.end(), [](const Cut& l, const Cut& r) { return l.crossings < r.crossings; });
     // The estimate of an even cut is exact, so only the first one is needed; other cuts may be worse than estimated.
     const auto even = std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.even; });
-    if (even != cuts.end() && even - cuts.begin() >= static_cast<std::ptrdiff_t>(most_tried))
-      cuts[most_tried - 1] = *even;
-    if (cuts.size() > most_tried) cuts.resize(most_tried);
+    if (even != cuts.end() && even - cuts.begin() >= static_cast<std::ptrdiff_t>(max_tried))
+      cuts[max_tried - 1] = *even;
+    if (cuts.size() > max_tried) cuts.resize(max_tried);
     return cuts;
   }
 

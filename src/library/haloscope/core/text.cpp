@@ -41,10 +41,10 @@ bool steers(std::uint32_t code) {
          (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
 }
 
-std::string escaped(std::string_view text, std::size_t most, bool keep_lines) {
+std::string escaped(std::string_view text, std::size_t max_characters, bool keep_lines) {
   std::string found;
   for (std::size_t count = 0; !text.empty(); ++count) {
-    if (count == most) return found + "...";
+    if (count == max_characters) return found + "...";
     const Character one = first_of(text);
     if (one.valid && (!steers(one.code) || (keep_lines && (one.code == '\n' || one.code == '\t')))) {
       found += text.substr(0, one.bytes);
@@ -66,7 +66,7 @@ std::string with_digits(double number, int digits) {
   return {text.data(), end};
 }
 
-std::string shown(std::string_view text, std::size_t most) { return escaped(text, most, false); }
+std::string shown(std::string_view text, std::size_t max_characters) { return escaped(text, max_characters, false); }
 
 std::string printable(const std::string& text) { return escaped(text, std::numeric_limits<std::size_t>::max(), true); }
 

@@ -22,10 +22,8 @@ class TextStream : public std::ostringstream {
 /// that the program may set.
 std::string with_digits(double number, int digits);
 
-constexpr std::size_t most_shown = 200;
-
-/// Returns the text on one line, cut after `most` characters: control characters, characters that change the
+/// Returns the text on one line, cut after `max_characters` characters: control characters, characters that change the
 /// direction of writing, line ends and bytes that are not UTF-8 are written as \x1b, \u202e.
-std::string shown(std::string_view text, std::size_t most = most_shown);
+std::string shown(std::string_view text, std::size_t max_characters = 200);
 
 }  // namespace haloscope

@@ -23,10 +23,9 @@ PieceList::PieceList(Device& device, const std::vector<CopyLaunch::Piece>& piece
     : memory_(copied_to(device, pieces.data(), pieces.size() * sizeof(CopyLaunch::Piece))) {}
 
 void throw_too_large(std::size_t bytes, const Info& info) {
-  constexpr std::size_t most_of_name = 28;  // characters of the name in a position's share of the text
-  throw OutOfMemory(
-      "the grid", bytes, info.free_bytes,
-      "on device " + info.name.substr(0, most_of_name) + " (of " + std::to_string(info.total_bytes) + ")");
+  constexpr std::size_t max_of_name = 28;  // characters of the name in a position's share of the text
+  throw OutOfMemory("the grid", bytes, info.free_bytes,
+                    "on device " + info.name.substr(0, max_of_name) + " (of " + std::to_string(info.total_bytes) + ")");
 }
 
 void throw_no_pinned(std::size_t bytes) {

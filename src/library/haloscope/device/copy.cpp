@@ -26,15 +26,15 @@ int unit_of(const BlockCopy& c) {
   return widest == 2 ? 1 : widest;  // no kernel copies units of two bytes
 }
 
-constexpr std::int64_t most_of_a_row = std::int64_t{1} << 30;  // units; so that numbers of units fit 32 bits
+constexpr std::int64_t max_of_a_row = std::int64_t{1} << 30;  // units; so that numbers of units fit 32 bits
 
 void cut(const BlockCopy& copy, std::vector<CopyLaunch::Piece>& pieces) {
   const int unit = unit_of(copy);
   const bool aligned = copy.store != Store::add || widest_unit(copy) >= unit;
   const std::int64_t per_row = copy.row_bytes / unit, per_plane = per_row * copy.rows;
-  if (per_row > most_of_a_row) {
+  if (per_row > max_of_a_row) {
     BlockCopy left = copy, right = copy;
-    left.row_bytes = most_of_a_row * unit;
+    left.row_bytes = max_of_a_row * unit;
     right.row_bytes -= left.row_bytes, right.from += left.row_bytes, right.to += left.row_bytes;
     cut(left, pieces);
     return cut(right, pieces);

@@ -232,15 +232,15 @@ class GpuStream final : public Stream {
 template <class Body>
 void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
   auto& stream = static_cast<GpuStream&>(given);
-  const auto [most, shared] = stream.limits(KernelOf<Body>::number);
+  const auto [max_threads, shared] = stream.limits(KernelOf<Body>::number);
   if (shared_bytes > shared)
     throw UsageError("a block needs " + std::to_string(shared_bytes) + " bytes of shared memory, and this device has " +
                      std::to_string(shared) + " for one of this kernel; use a smaller --device-block");
-  if (threads > most)
+  if (threads > max_threads)
     throw UsageError("a block of " + std::to_string(threads) +
                      " threads needs more registers than this device has; this "
                      "kernel runs with at most " +
-                     std::to_string(most) + " threads, use a smaller --device-block");
+                     std::to_string(max_threads) + " threads, use a smaller --device-block");
   void* arguments[] = {&body};
   HALOSCOPE_CHECK(LaunchKernel, KernelOf<Body>::address(), dim3(static_cast<unsigned>(blocks)),
                   dim3(static_cast<unsigned>(threads)), arguments, shared_bytes, stream.stream());

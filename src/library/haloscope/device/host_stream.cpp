@@ -21,8 +21,8 @@ Imitation parse_imitation(const std::string& text) {
     const char* const number = equals == std::string::npos ? end : word.data() + equals + 1;
     double value = 0;
     const auto [last, fault] = std::from_chars(number, end, value);  // the same in every locale
-    const double least = name == "bytes" ? 0 : 1, most = name == "bytes" ? 1e15 : 64;
-    if (fault != std::errc{} || last != end || !(value >= least && value <= most) ||
+    const double min = name == "bytes" ? 0 : 1, max = name == "bytes" ? 1e15 : 64;
+    if (fault != std::errc{} || last != end || !(value >= min && value <= max) ||
         !has({"devices", "bytes", "threads", "resident"}, name))
       throw UsageError("HALOSCOPE_HOST_DEVICE has '" + word +
                        "'; write devices=N, threads=N, resident=N (1 to 64) and bytes=N, separated by commas");

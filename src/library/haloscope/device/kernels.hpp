@@ -23,7 +23,7 @@ struct BlockShape {
   int x = 0, y = 0, layers = 0;
 };
 
-inline constexpr int most_weights = 27;
+inline constexpr int max_weights = 27;
 inline constexpr int most_threads = 1024;  ///< of a block, on every device there is
 
 /// Where the messages of one slot lie in device memory, as the kernels of faces read and write them.
@@ -55,7 +55,7 @@ struct SweepLaunch {
   Box twin;                            ///< sweeps of faces: more cells written
   const FaceTable* arrived = nullptr;  ///< ... device memory: messages of the slot read
   const FaceTable* leaving = nullptr;  ///< ... and of the slot written
-  double weights[most_weights] = {};   ///< as find_kernel() of the CPU's kernels has them
+  double weights[max_weights] = {};    ///< as find_kernel() of the CPU's kernels has them
 };
 
 using SweepFunction = void (*)(Stream&, const SweepLaunch&);

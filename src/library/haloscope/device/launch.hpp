@@ -62,12 +62,12 @@ template <class Form>
 auto wide_geometry(const SweepLaunch& s) {
   using Sweep = WideSweep<Form>;
   constexpr std::int64_t many_threads = 1 << 17;
-  constexpr int least_layers = 4;
+  constexpr int min_layers = 4;
   BlockShape usual = Sweep::usual;
   for (;; usual.layers /= 2) {
     const auto g = geometry<Form>(s, usual, 1, Sweep::width, Sweep::rows);
     const auto threads = std::int64_t{blocks_of(g)} * g.sx * g.sy;
-    if (s.shape.layers > 0 || usual.layers <= least_layers || threads >= many_threads) return g;
+    if (s.shape.layers > 0 || usual.layers <= min_layers || threads >= many_threads) return g;
   }
 }
 

@@ -145,8 +145,8 @@ class Pipeline {
   void middle(std::int64_t from, std::int64_t to, int step, int levels) {
     constexpr std::int64_t shortest = 64;  // lines of a tile
     const bool alone = plan_.messages.empty();
-    const std::int64_t most = std::max<std::int64_t>(1, (to - from) / shortest);
-    const std::int64_t tiles = alone ? 1 : std::clamp<std::int64_t>(options_.tiles, 1, most);
+    const std::int64_t max_tiles = std::max<std::int64_t>(1, (to - from) / shortest);
+    const std::int64_t tiles = alone ? 1 : std::clamp<std::int64_t>(options_.tiles, 1, max_tiles);
     for (std::int64_t t = 0; t < tiles && from < to; ++t) {
       sweep(part(from + (to - from) * t / tiles, from + (to - from) * (t + 1) / tiles), step, levels,
             alone ? Part::full : Part::inner);

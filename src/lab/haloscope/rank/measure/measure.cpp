@@ -32,7 +32,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t most_trace_events = 100000;  // per rank; later ones are left out
+constexpr std::size_t max_trace_events = 100000;  // per rank; later ones are left out
 
 std::int64_t total(std::int64_t value, MPI_Comm comm) {
   REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_SUM, comm));
@@ -326,13 +326,13 @@ Json measure(Session& s, const Request& request) {
   options.timers = request.timers;
   options.status = &s.board->mine();
   if (s.fault && s.fault->rank == s.rank) options.injection = {&Fault::before, s.fault};
-  if (!request.trace.empty()) options.trace_events = most_trace_events;
+  if (!request.trace.empty()) options.trace_events = max_trace_events;
   std::optional<EventCounters> events;
   if (request.events) {
     events.emplace();
     options.events = {events->names().size(), EventCounters::read_into, &*events};
   }
-  MpiClock clock(request.trace.empty() ? 0 : most_trace_events, s.board->mine());
+  MpiClock clock(request.trace.empty() ? 0 : max_trace_events, s.board->mine());
   const auto opened = open_run(s.comm, request.choice, options);
   Run& run = *opened;
   // Pinned by the runtime's own threads once they exist, that is after the first touch.

@@ -8,7 +8,7 @@ namespace haloscope {
 namespace {
 
 constexpr std::int64_t batch_bytes = std::int64_t{4} << 20;  // in flight at once, where messages are large
-constexpr int least_window = 4, most_window = 64;
+constexpr int min_window = 4, max_window = 64;
 
 /// Samples of transfers one after another, seconds of all. With `fresh` each sends what has just been written, and the
 /// writing is not counted.
@@ -31,7 +31,7 @@ std::vector<double> time_transfers(const Bench& bench, Transfer& first, Transfer
 }
 
 int window_of(std::int64_t bytes) {
-  return static_cast<int>(std::clamp<std::int64_t>(batch_bytes / bytes, least_window, most_window));
+  return static_cast<int>(std::clamp<std::int64_t>(batch_bytes / bytes, min_window, max_window));
 }
 
 /// A transfer over the bench's peers; whether it arrives right is checked at once.

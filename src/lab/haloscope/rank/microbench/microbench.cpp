@@ -41,12 +41,12 @@ std::vector<std::int64_t> usual_sizes() {
 void check_sizes(const MicrobenchRequest& r) {
   const Kind kind = r.patterns.front()->kind;
   const bool memory = kind == Kind::memory;
-  const std::int64_t least = memory ? static_cast<std::int64_t>(pass_doubles * sizeof(double)) * r.threads : 1;
-  const std::int64_t most = memory ? largest_array : largest_message;
+  const std::int64_t min_bytes = memory ? static_cast<std::int64_t>(pass_doubles * sizeof(double)) * r.threads : 1;
+  const std::int64_t max_bytes = memory ? largest_array : largest_message;
   for (std::int64_t bytes : r.bytes)
-    if (bytes < least || bytes > most)
+    if (bytes < min_bytes || bytes > max_bytes)
       throw UsageError(std::to_string(bytes) + " bytes are not possible in pattern '" + r.patterns.front()->name +
-                       "'; give sizes from " + std::to_string(least) + " to " + std::to_string(most));
+                       "'; give sizes from " + std::to_string(min_bytes) + " to " + std::to_string(max_bytes));
   const bool adds = std::any_of(r.patterns.begin(), r.patterns.end(),
                                 [](const MicroPattern* p) { return std::string(p->name) == "allreduce"; });
   for (std::int64_t bytes : r.bytes)

@@ -10,7 +10,7 @@ namespace haloscope {
 namespace {
 
 constexpr std::size_t unit_bytes = pass_doubles * sizeof(double);
-constexpr std::size_t least_moved = std::size_t{1} << 20;  // bytes: beside them a start of the threads counts little
+constexpr std::size_t min_moved = std::size_t{1} << 20;  // bytes: next to their time a start of the threads is short
 
 template <class F>
 void run_team(int threads, F work) {
@@ -93,7 +93,7 @@ void measure_stream(Bench& bench, std::int64_t bytes, nlohmann::json& entry) {
 /// Seconds of one pass over a working set of `bytes` bytes that every thread has for itself: reading, writing, both.
 void measure_cache(Bench& bench, std::int64_t bytes, nlohmann::json& entry) {
   const int threads = bench.request.threads;
-  const std::size_t part = whole_units(bytes), passes = std::max<std::size_t>(1, least_moved / part);
+  const std::size_t part = whole_units(bytes), passes = std::max<std::size_t>(1, min_moved / part);
   const Array a(0, part, threads);
   a.fill(small_number);
   Sampler sample = bench.sampler();

@@ -41,8 +41,8 @@ std::uint64_t ClockReader::answer() {
 /// it.
 ClockPoint ClockReader::read_once() {
   const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(word_.data()));
-  constexpr int most_tries = 10;
-  for (int tries = 0; tries < most_tries; ++tries) {
+  constexpr int max_tries = 10;
+  for (int tries = 0; tries < max_tries; ++tries) {
     word = 0;
     device_.kernels().clock(*stream_, reinterpret_cast<std::uint64_t*>(word_.data()), stay_);
     stream_->record(*end_);
@@ -55,7 +55,7 @@ ClockPoint ClockReader::read_once() {
     const double half = static_cast<double>(second - first) / 2;
     if (first != 0 && second != 0) return {cpu_s, static_cast<double>(first) + half, (half + 1) / hz_, round_trip_s};
   }
-  throw Error(Exit::failed, "kernels that tell the device's clock have left " + std::to_string(most_tries) +
+  throw Error(Exit::failed, "kernels that tell the device's clock have left " + std::to_string(max_tries) +
                                 " times before this process asked them again; unset variables that make launches wait "
                                 "for their kernels, as CUDA_LAUNCH_BLOCKING");
 }

@@ -16,7 +16,7 @@ constexpr double kernel_s = 1e-4;               // length of a sample: long for 
 constexpr std::size_t near_bytes = 8 << 10;     // of each of three arrays: the innermost cache of one core
 constexpr std::size_t far_bytes = 8 << 20;      // the same, beyond the share that a core has of most last caches
 constexpr std::size_t chunk_bytes = 256 << 10;  // of far arrays, for one sample
-constexpr int small_message = 8, large_message = 64 << 10, most_trips = 64, most_passes = 1 << 16;
+constexpr int small_message = 8, large_message = 64 << 10, max_trips = 64, max_passes = 1 << 16;
 
 /// Seconds of one `work()`, the mean of some.
 template <class F>
@@ -27,8 +27,8 @@ double mean_seconds(int count, F work) {
 }
 
 /// How many calls of so many seconds make a sample.
-int calls_of_a_sample(double seconds, int most) {
-  return static_cast<int>(std::clamp(std::round(kernel_s / seconds), 1.0, static_cast<double>(most)));
+int calls_of_a_sample(double seconds, int max_calls) {
+  return static_cast<int>(std::clamp(std::round(kernel_s / seconds), 1.0, static_cast<double>(max_calls)));
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ PaceKernels::PaceKernels(MPI_Comm comm)
   partners_ = find_partners();
   const auto pass = [&] { near_.run(triad_, 0, near_bytes); };
   pass();
-  passes_ = calls_of_a_sample(mean_seconds(8, pass), most_passes);
+  passes_ = calls_of_a_sample(mean_seconds(8, pass), max_passes);
   trips_ = {agree_on_trips(partners_.near, small_message), agree_on_trips(partners_.near, large_message),
             agree_on_trips(partners_.far, small_message), agree_on_trips(partners_.far, large_message)};
 }
@@ -107,7 +107,7 @@ int PaceKernels::agree_on_trips(int partner, int bytes) {
     slowest = i == 0 ? took : std::min(slowest, took);
   }
   REQUIRE_MPI(MPI_Allreduce(MPI_IN_PLACE, &slowest, 1, MPI_DOUBLE, MPI_MAX, comm_));
-  return slowest > 0 ? calls_of_a_sample(slowest, most_trips) : 1;
+  return slowest > 0 ? calls_of_a_sample(slowest, max_trips) : 1;
 }
 
 }  // namespace haloscope
