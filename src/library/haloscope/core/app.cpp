@@ -1,6 +1,5 @@
 #include "haloscope/extend/app.hpp"
 
-#include <algorithm>
 #include <deque>
 
 #include "haloscope/core/names.hpp"

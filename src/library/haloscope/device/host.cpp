@@ -13,7 +13,6 @@
 #include "haloscope/device/host_memory.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/field/memory.hpp"
 
 #define HALOSCOPE_BACKEND host
 #include "haloscope/device/host_launch.hpp"

@@ -1,6 +1,5 @@
 #include "haloscope/device/kernels.hpp"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "haloscope/core/names.hpp"

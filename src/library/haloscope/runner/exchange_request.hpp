@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include <iostream>
 #include <mutex>
 #include <set>
-#include <utility>
 
 #include "haloscope/comm/text.hpp"
 #include "haloscope/error.hpp"

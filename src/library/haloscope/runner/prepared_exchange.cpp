@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 #include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/meeting.hpp"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <new>
 
 #include "haloscope/error.hpp"
 #include "haloscope/extend/program.hpp"

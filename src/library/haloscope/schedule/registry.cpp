@@ -1,5 +1,4 @@
 #include "haloscope/core/names.hpp"
-#include "haloscope/error.hpp"
 #include "haloscope/extend/schedule.hpp"
 
 namespace haloscope {

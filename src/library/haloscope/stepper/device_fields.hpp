@@ -5,8 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "haloscope/device/staging_buffers.hpp"
 #include "haloscope/extend/candidate.hpp"

@@ -22,7 +22,6 @@
 #include "haloscope/stepper/stepper_device.hpp"
 #include "haloscope/stepper/stepper_guard.hpp"
 #include "haloscope/stepper/stepper_request.hpp"
-#include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 

@@ -1,12 +1,10 @@
 #include "haloscope/rank/calibrate/calibrate.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/choice_fields.hpp"
-#include "haloscope/core/clock.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/schedule.hpp"
@@ -18,7 +16,6 @@
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/measure/run.hpp"
 #include "haloscope/rank/request_kinds.hpp"
-#include "haloscope/transport/composite.hpp"
 
 namespace haloscope {
 

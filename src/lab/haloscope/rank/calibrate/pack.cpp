@@ -1,6 +1,5 @@
 // Calibration of packing: gathering and scattering one message of a block, and copying between its own two sides.
 #include <algorithm>
-#include <cstring>
 
 #include "haloscope/core/clock.hpp"
 #include "haloscope/core/stores.hpp"

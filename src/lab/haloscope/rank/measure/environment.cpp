@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <thread>
 
 #include "haloscope/comm/cores.hpp"
 #include "haloscope/comm/mpi_call.hpp"

@@ -6,7 +6,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "haloscope/comm/handles.hpp"

@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "haloscope/rank/calibrate/sampler.hpp"
 #include "haloscope/rank/microbench/microbench.hpp"

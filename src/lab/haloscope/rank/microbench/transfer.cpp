@@ -10,7 +10,6 @@
 #include "haloscope/pack/region_copy.hpp"
 #include "haloscope/rank/measure/bare_exchange.hpp"
 #include "haloscope/runner/comm_ops.hpp"
-#include "haloscope/transport/composite.hpp"
 
 namespace haloscope {
 

@@ -1,6 +1,5 @@
 #include "haloscope/rank/pace/pace.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "haloscope/comm/cores.hpp"

@@ -2,7 +2,6 @@
 // faults. Linux counts them where the machine lets it.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "haloscope/comm/long_wait.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/extend/program.hpp"
 
