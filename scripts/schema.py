@@ -27,7 +27,7 @@ TYPES = {
     "stage-strategies": {"type": "object", "additionalProperties": {"type": "string"}},
 }
 SPECIAL = {
-    "app": {"type": "string", "description": "What is computed."},
+    "app": {"type": "string", "description": "Name of the app."},
     "process_grid": {
         "type": "array",
         "items": {"type": "integer", "minimum": 1},
@@ -55,7 +55,7 @@ REQUIRED = (
 
 
 def request_schema() -> dict:
-    """Return the schema of a measurement's request; what does not matter to a choice may be absent."""
+    """Return the schema of a measurement's request; fields without effect on a choice may be absent."""
     fields = {}
     for f in bridge.fields():
         kind = {"enum": list(f.words)} if f.type == "word" else TYPES[f.type]
