@@ -1,4 +1,4 @@
-// The library call that recommends strategy, schedule, depth and substeps for a grid, by a machine profile.
+// The library call that recommends strategy, schedule, depth and substeps for a grid, from a machine profile.
 //
 // It uses the model of `haloscope advise`, and prices every legal choice.
 #pragma once
@@ -22,8 +22,8 @@ struct BestOptions {
   /// The app whose sweep resembles the program's; empty: laplace2d or laplace3d.
   std::string app = {};
   std::string form = {};        ///< kernel form of the app; empty: its first
-  double seconds_per_cell = 0;  ///< of the program's sweep, one cell and step on one thread while all ranks work; >
-                                ///< 0 replaces the profile's cost of the app's sweep
+  double seconds_per_cell = 0;  ///< of the program's sweep, per cell and step on one thread while all ranks work;
+                                ///< above 0 it replaces the profile's cost of the app's sweep
   bool fused = false;           ///< the program can apply all sub-steps of a deep halo tile by tile in the cache
   ///< (substeps blocked), as fast as the app does
   int threads = 1;               ///< per rank, >= 1
@@ -66,13 +66,13 @@ struct Best {
 };
 
 /// Returns the choice predicted fastest for a request. Local; legal before MPI_Init and in programs without MPI.
-/// @throws UsageError for a request or a profile that cannot be right; UnavailableError when the profile lacks a
+/// @throws UsageError for an invalid request or profile; UnavailableError when the profile lacks a
 ///         cost that every choice needs (the app's kernel: name another app, or set seconds_per_cell).
 /// Cost: prices every legal choice, thousands of them: a fraction of a second, seconds for thousands of ranks.
 Best best(const BestRequest& request);
 
-/// The same for all ranks of a communicator: rank 0 answers its own request, the others wait for the answer.
-/// Collective over `comm`; two broadcasts. All ranks get the same answer, or the same error.
+/// The same for all ranks of a communicator: rank 0 evaluates its request and broadcasts the result.
+/// Collective over `comm`; two broadcasts. All ranks get the same result, or the same error.
 Best best(MPI_Comm comm, const BestRequest& request);
 
 /// Returns the strategy, schedule, depth and substeps that a machine profile predicts fastest, for a field of points

@@ -12,7 +12,7 @@ namespace haloscope {
 enum class Exit : int { ok = 0, failed = 1, usage = 2, unavailable = 3 };
 
 /// Returns the text with characters that control a terminal or the direction of writing, and bytes that are not
-/// UTF-8, written as \x1b or \u202e; lines and tabs stay.
+/// UTF-8, written as \x1b or \u202e; line breaks and tabs stay.
 std::string printable(const std::string& text);
 
 /// An error that a user can act on. `what()` names the request, the fault and the remedy in one or two sentences.

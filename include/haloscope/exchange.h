@@ -34,7 +34,7 @@ typedef struct hs_box {
 
 enum {
   HS_SPLIT_EVEN,      /* blocks as even as possible, by `process_grid` and `rank_order` */
-  HS_SPLIT_CARTESIAN, /* even blocks; places, periods, order of ranks of a communicator of MPI_Cart_create, by `axes` */
+  HS_SPLIT_CARTESIAN, /* even blocks; positions, periods, rank order of a communicator of MPI_Cart_create, by `axes` */
   HS_SPLIT_BOXES      /* each rank specifies its cells: `owned`; topologies are ignored */
 };
 enum { HS_NOT_SPLIT = -1 }; /* in `axes`: the communicator does not split this dimension */
@@ -57,8 +57,8 @@ typedef struct hs_grid_options {
   const char* process_grid;
   /* node of each rank, equal on all ranks, to emulate nodes on one machine; NULL (default): machines are nodes */
   const int32_t* nodes;
-  /* EVEN: 1: ranks take places so that neighbours share nodes and sockets; `rank_order` stays where that gains
-   * nothing; default 0 */
+  /* EVEN: 1: reorder ranks so that neighbours share nodes and sockets, unless this gains nothing over `rank_order`;
+   * default 0 */
   int32_t reorder;
   int32_t node_count; /* numbers in `nodes`; 0 (default): one for each rank, unchecked */
   /* an error that a binding has found on this rank: the grid is refused with it on all ranks; NULL (default): none */
@@ -90,7 +90,7 @@ typedef struct hs_grid_data {
 } hs_grid_data;
 
 hs_status hs_grid_get(const hs_grid* grid, hs_grid_data* data);
-/* Returns a rank's place in the process grid. This call and the next one fail with HS_USAGE for a rank that the grid
+/* Returns a rank's position in the process grid. This call and the next one fail with HS_USAGE for a rank that the grid
  * lacks. */
 hs_status hs_grid_coords(const hs_grid* grid, int32_t rank, int32_t coords[3]);
 /* Returns the rank at `offset` (each -1, 0, 1) from `rank`; -1 beyond an edge that is not periodic and in a hole; may
@@ -102,7 +102,7 @@ hs_status hs_grid_agree(const hs_grid* grid, hs_status status, const char* text)
 /* ---- bindings ---------------------------------------------------------------------------------------------------- */
 
 /* Collective work of bindings on a communicator, which is passed as to hs_grid_create_f(). Where MPI refuses a call
- * on all ranks, these calls fail on all of them; where only on some, the job ends, since the others wait.
+ * on all ranks, these calls fail on all of them; where only on some, the job ends, because the others would wait.
  * what  the object that the ranks make: "a grid", "an exchange"; for reports of long waits. */
 
 /* Fails with HS_USAGE after MPI_Finalize, where the library was used before. For bindings, before they convert a
@@ -112,8 +112,8 @@ hs_status hs_require_mpi(void);
 /* Returns the calling rank, of a communicator that a grid can be split over. Fails with HS_USAGE as hs_grid_create()
  * does for other communicators. Local. */
 hs_status hs_member_f(int comm, int32_t* rank, int32_t* size);
-/* Returns HS_OK where every rank passes HS_OK, else on each rank its own failure or, with the number of that rank,
- * the failure of the first rank that has one. Collective; cost: a reduction, with an order two.
+/* Returns HS_OK where every rank passes HS_OK. Else each rank gets its own failure, or the failure of the first rank
+ * that has one, with the number of that rank. Collective; cost: a reduction, with an order two.
  * text   the error of this rank; NULL with HS_OK.
  * order  order of the axes of that object, such as "C"; NULL, on all ranks: none. Fails with HS_USAGE where ranks
  *        differ in it. */
@@ -171,7 +171,7 @@ hs_status hs_exchange_create(const hs_grid* grid, const hs_field* fields, int32_
 /* Sends all messages that are ready. Boundary points of the slot must not change before hs_exchange_finish().
  * Fails with HS_USAGE before the exchange in flight has been finished, and for a slot that does not exist. */
 hs_status hs_exchange_start(hs_exchange* exchange, int32_t slot);
-/* Lets messages move on. done  out, may be NULL: 1 when everything has arrived. Does not wait, with one exception:
+/* Advances messages. done  out, may be NULL: 1 when everything has arrived. Does not wait, with one exception:
  * reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence complete only in a call of MPI that waits.
  * With these, the 1000th call of an exchange makes that MPI call, so that a loop ends. */
 hs_status hs_exchange_progress(hs_exchange* exchange, int32_t* done);
@@ -180,7 +180,7 @@ hs_status hs_exchange_finish(hs_exchange* exchange);
 /* hs_exchange_start() and hs_exchange_finish(). */
 hs_status hs_exchange_run(hs_exchange* exchange, int32_t slot);
 /* Arrays in the memory of a device, which is recognised by their addresses: the same three with a stream of the
- * caller's, a cudaStream_t or hipStream_t; NULL: the default stream. Packing comes after the work already enqueued on
+ * caller's, a cudaStream_t or hipStream_t; NULL: the default stream. Packing runs after the work already enqueued on
  * the stream, and work enqueued after hs_exchange_finish_on() finds the halos filled: the host waits for messages,
  * not for the device. hs_exchange_start() uses the default stream, and hs_exchange_finish() waits for the device too.
  * Fail with HS_USAGE for arrays in host memory. */

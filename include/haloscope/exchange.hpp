@@ -31,13 +31,13 @@ struct ExchangeOptions {
 
 /// An opened exchange of some fields. Several may be in flight concurrently: exchanges on one communicator share a
 /// duplicate of it, each with separate message tags (docs/use/reliability.md).
-/// One thread at a time may be in a call on it. Calls after MPI_Finalize, on an Exchange that was moved away,
-/// during another thread's call, or on a thread that may not call MPI throw UsageError; the end of an Exchange
-/// after MPI_Finalize does nothing.
+/// One thread at a time may be in a call on it. Calls after MPI_Finalize, on a moved-from Exchange, during another
+/// thread's call, or on a thread that may not call MPI throw UsageError. The destructor does nothing after
+/// MPI_Finalize.
 ///
 /// Fields may be in the memory of a device (of a back end that the build has, see docs/machine/devices.md), which is
 /// recognised by their addresses. Messages are then packed and unpacked there, by device strategies; `auto` is
-/// direct:merged/auto-device. All fields of an exchange are in one memory, and their points are contiguous in x. On
+/// direct:merged/auto-device. All fields of an exchange are in one memory space, contiguous in x. On
 /// the host, start() waits for halos of its slot that an earlier exchange is still unpacking; finish() waits for
 /// packing (taskqueue: for its kernel to have begun) and for messages, and without a stream for the halos too.
 class Exchange {
@@ -75,7 +75,7 @@ class Exchange {
   /// @throws UsageError if the previous exchange has not been finished, or for a slot that does not exist.
   /// Cost: see plan(); no allocation outside MPI.
   void start(int slot = 0);
-  /// The same for fields of a device, on a stream; start() without one uses the default stream. Packing comes after
+  /// The same for fields of a device, on a stream; start() without one uses the default stream. Packing runs after
   /// the work already enqueued on the stream, so that the host need not wait for it.
   /// @throws also UsageError for fields in host memory.
   void start(int slot, DeviceStream after);
@@ -86,12 +86,12 @@ class Exchange {
   /// wide) and its halos must not be accessed until then.
   /// Results have the same bits by every strategy: contributions are added dimension by dimension from the last to
   /// the first, in each dimension first from the lower neighbour, then from the upper one (core/plan_reverse.cpp).
-  /// The values of holders are added last: holders apart in z first, then y, then x. For halos,
-  /// ExchangeOptions::corners counts, not `corners` of the strategy.
+  /// The values of holders are added last: first of holders apart in z, then y, then x. Corners of halos are added by
+  /// ExchangeOptions::corners, not by `corners` of the strategy.
   /// @throws UsageError as start() does and, on all ranks, for fields whose points are not made of integers of 1,
   ///         2, 4 or 8 bytes or reals of 4 or 8, see Quantity::number_bytes.
   /// Cost: the messages and bytes of an exchange, and one pass over the arrived data; for nodes and faces another
-  /// round, in which each rank sends its outer planes to all that hold them. The first call is collective and opens
+  /// round, in which each rank sends its outer planes to all other holders. The first call is collective and opens
   /// another link, with memory for the data that arrive in one exchange; later ones allocate nothing.
   void start_accumulate(int slot = 0);
   /// The same for fields of a device, after the work already enqueued on the stream, as start().
@@ -106,13 +106,13 @@ class Exchange {
     start_accumulate(slot, stream);
     finish(stream);
   }
-  /// Lets messages (and, in ordered patterns, later rounds) move on. Returns true once everything has arrived. Does
-  /// not wait, with one exception: reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence complete
+  /// Advances messages (and, in ordered patterns, later rounds). Returns true once everything has arrived. Does not
+  /// wait, with one exception: reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence complete
   /// only in a call of MPI that waits. With these, the 1000th call of an exchange makes that MPI call, so that a
   /// loop ends.
   bool progress();
   /// Waits until all halos of the started slot are filled (or added and cleared) and sent cells may change again.
-  /// @throws UsageError, in a guarded exchange, where a neighbour makes a different exchange: of another slot, an
+  /// @throws UsageError, in a guarded exchange, where a neighbour starts a different exchange: of another slot, an
   ///         accumulation, or after changed() was called on only one of the two. Both throw, and so do all later
   ///         calls.
   /// @throws Error, as start() and progress() do, where the device of this rank has failed, or the wait would not end
@@ -136,10 +136,10 @@ class Exchange {
   /// All ranks call it in the same order. Only the next start() refuses fields that then share memory, so that two
   /// fields may be swapped in two calls. Strategies whose neighbours hold the fields' addresses (`shared` except
   /// `shared:packed`, one-sided ones, `neighbor`, `partitioned`) are opened again, which is collective; for others
-  /// the call is local and costs about one visit of each message. Device strategies are opened again too. Plans
-  /// stay.
+  /// the call is local and costs about one pass over the list of messages. Device strategies are opened again too.
+  /// Plans stay.
   /// @throws UsageError while an exchange is in flight, for a slot that does not exist, for another number of
-  ///         addresses or a null one; the exchange stays as it is. Where a strategy cannot reach the fields, or MPI
+  ///         addresses or a null one; the exchange stays as it is. Where a strategy cannot access the fields, or MPI
   ///         refuses a call, the exchange is unusable until a later call succeeds; until they are replaced, the new
   ///         addresses stay the slot's.
   void rebind(std::span<void* const> first, int slot = 0);
@@ -193,7 +193,7 @@ class Exchange {
 
  private:
   struct State;
-  /// @throws UsageError for an Exchange that was moved away.
+  /// @throws UsageError for a moved-from Exchange.
   State& state(const char* call) const;
   std::unique_ptr<State> state_;
 };

@@ -13,7 +13,7 @@
 
 namespace haloscope {
 
-/// The points that one rank owns of a quantity, with its halo, in one or more slots. Zeroed, placed for fast sweeps.
+/// The points of a quantity that one rank owns, with its halo, in one or more slots. Zeroed, laid out for fast sweeps.
 class FieldMemory {
  public:
   struct Options {
@@ -22,7 +22,7 @@ class FieldMemory {
     int slots = 1;  ///< buffers, >= 1
     MemoryKind memory = MemoryKind::own;
   };
-  /// Local; in shared memory collective over `comm`, as is its end.
+  /// Local; in shared memory collective over `comm`, as is the destructor.
   /// @param nodes  node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @throws UsageError for a negative halo or slots < 1; Error with the bytes needed and available where (shared)
   ///         memory is exhausted, in shared memory on all ranks.
@@ -41,9 +41,9 @@ class FieldMemory {
 /// One field of an exchange, in memory of the library or of the caller.
 struct FieldRef {
   Quantity quantity;
-  Widths low{}, high{};         ///< ghost layers that there is room for, and that an exchange fills by default
-  std::vector<SlotView> slots;  ///< where the field lives, one view per slot
-  Index cells{};                ///< that the rank owns of the grid it was made for, which is checked; 0: unknown
+  Widths low{}, high{};         ///< ghost layers in memory, which an exchange fills by default
+  std::vector<SlotView> slots;  ///< one view per slot
+  Index cells{};                ///< cells that the rank owns of the field's grid, which is checked; 0: unknown
 };
 
 /// Returns true if an address is in memory that the ranks of a node share through a FieldMemory of this process.

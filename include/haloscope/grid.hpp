@@ -25,7 +25,7 @@ namespace haloscope {
 template <class T, int D>
 using PerDimension = std::array<T, static_cast<std::size_t>(D)>;
 
-/// {0, 1, ...}
+/// Returns {0, 1, ...}.
 template <int D>
 constexpr PerDimension<int, D> first_dimensions() {
   PerDimension<int, D> all{};
@@ -33,7 +33,7 @@ constexpr PerDimension<int, D> first_dimensions() {
   return all;
 }
 
-/// The number that points T are made of: T itself, a part of a complex number, an element of a std::array.
+/// The type of the numbers in points T: T itself, the parts of a complex number, the elements of a std::array.
 template <class T>
 struct NumberIn {
   using type = T;
@@ -61,8 +61,8 @@ struct GridOptions {
   std::string process_grid = D == 2 ? "square" : "cubic";  ///< rule or explicit "2x3"; see process_grid()
   /// The dimensions, starting with the one along which rank numbers run fastest. Default: x fastest.
   PerDimension<int, D> rank_order = first_dimensions<D>();
-  /// Ranks take other places where neighbours then share nodes and sockets, see reordered(). This affects only the
-  /// grid: `comm` stays as it is, and owned() returns the cells of each rank.
+  /// Reorders ranks in the grid so that neighbours share nodes and sockets, see reordered(). `comm` stays as it is;
+  /// owned() returns the cells of each rank.
   bool reorder = false;
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };
@@ -72,13 +72,13 @@ template <int D>
 class Grid {
  public:
   /// Local; with `reorder` collective, 8 bytes from each rank to all. @throws UsageError as process_grid() and Layout
-  /// do, for anything but a communicator of one group of ranks, and for a communicator whose topology differs from
-  /// `options` in the places of ranks or in the periodic dimensions: see of_cartesian().
+  /// do, unless `comm` is an intra-communicator, and for a communicator whose topology differs from `options` in the
+  /// positions of ranks or in the periodic dimensions: see of_cartesian().
   Grid(MPI_Comm comm, const GridOptions<D>& options) : Grid(comm, make(comm, options), options.nodes) {
     refuse_other_topology(comm, layout_, options.process_grid);
   }
   /// Returns a grid of `cells` cells, split as a communicator of MPI_Cart_create is, into blocks as even as possible:
-  /// place, order of ranks and periods are the communicator's. Local.
+  /// positions, order of ranks and periods are the communicator's. Local.
   /// @param axes      the communicator's dimension that is x, then y, then z; not_split for one that it does not
   ///                  split, such as the columns of a 3D grid on a 2D communicator. Default: dimension 0 is x.
   /// @param periodic  periods of dimensions that are not split; ignored for others.
@@ -89,13 +89,13 @@ class Grid {
                            const PerDimension<bool, D>& periodic = {}) {
     return Grid(cartesian, cartesian_layout(cartesian, spec_of(cells, periodic), whole(axes)), nodes);
   }
-  /// Returns a grid of which each rank of `comm` specifies its cells: uneven blocks, any order of ranks, and holes
-  /// (as over land).
+  /// Returns a grid in which each rank of `comm` specifies its cells: uneven blocks, any order of ranks, and holes
+  /// (over land, for example).
   /// Collective over `comm`; 48 bytes from each rank to all.
   /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid lacks are
   ///               ignored.
-  /// @param holes  true: cells may belong to no rank. Halos towards a hole are left alone, like halos beyond the
-  ///               grid's edge; exchanges that fill corners then have to be direct.
+  /// @param holes  true: cells may belong to no rank. Halos towards a hole are not filled, like halos beyond the
+  ///               grid's edge; exchanges that fill corners then must be direct.
   /// @throws UsageError on all ranks, as Layout of boxes does.
   static Grid of_boxes(MPI_Comm comm, const PerDimension<std::int64_t, D>& cells, const PerDimension<bool, D>& periodic,
                        Box own, bool holes = false, const std::vector<int>& nodes = {}) {
@@ -109,11 +109,11 @@ class Grid {
   const Layout& layout() const { return layout_; }
   int rank() const { return rank_; }
   const std::vector<int>& nodes() const { return nodes_; }
-  /// Owned cells per dimension; local coordinates run from 0.
+  /// Returns the number of owned cells per dimension; local coordinates run from 0.
   Index cells() const { return layout_.local_cells(rank_); }
-  /// Owned cells in global coordinates.
+  /// Returns the owned cells in global coordinates.
   Box owned() const { return layout_.owned(rank_); }
-  /// True if halos on this side (0 low, 1 high) of dimension d are filled by an exchange.
+  /// Returns true if an exchange fills halos on this side (0 low, 1 high) of dimension d.
   bool has_neighbour(int d, int side) const { return layout_.has_neighbour(rank_, d, side); }
 
  private:
@@ -155,7 +155,7 @@ struct FieldOptions {
   MemoryKind memory = MemoryKind::own;
 };
 
-/// A field on a grid: memory for all owned points and halos of every slot, placed for fast sweeps.
+/// A field on a grid: memory for all owned points and halos of every slot, laid out for fast sweeps.
 template <class T, int D>
 class Field {
   static_assert(std::is_trivially_copyable_v<T>, "halos are moved as bytes");
@@ -239,9 +239,9 @@ FieldRef view(const Grid<D>& grid, const std::vector<T*>& first, std::int64_t ro
 }
 
 /// Opens an exchange of `fields` (all with the same number of slots). Collective over the grid's communicator.
-/// @param strategy  such as "ordered/p2p"; "auto" tries transports in the first exchanges and keeps the fastest, also
-///                  for later programs (docs/understand/transports.md). HALOSCOPE_STRATEGY in the environment of rank 0
-///                  overrides it.
+/// @param strategy  such as "ordered/p2p"; "auto" tries transports in the first exchanges, then uses the fastest, and
+///                  caches this choice for later programs (docs/understand/transports.md). HALOSCOPE_STRATEGY in the
+///                  environment of rank 0 overrides it.
 /// @throws on all ranks, as Exchange does.
 template <int D>
 Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Strategy& strategy = "auto",

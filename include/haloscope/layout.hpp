@@ -39,7 +39,7 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
 /// The dimensions of a process grid, starting with the one along which rank numbers run fastest.
 using RankOrder = std::array<int, 3>;
 
-/// A grid split over a process grid: each place of it holds the block of one rank, or a hole (land, say).
+/// A grid split over a process grid: each position holds the block of one rank, or a hole (land, for example).
 class Layout {
  public:
   /// Makes blocks as even as possible, without holes. Remainder rule: with r = cells mod ranks in a dimension, the
@@ -67,13 +67,13 @@ class Layout {
   /// Checks a rank. @throws UsageError unless `rank` is one of 0..size()-1.
   void require_rank(int rank) const;
   std::array<int, 3> coords(int rank) const;
-  /// Returns the rank at a place; -1: a hole.
+  /// Returns the rank at a position; -1: a hole.
   int rank_at(const std::array<int, 3>& coords) const;
   /// Returns the cells owned by `rank`, in global coordinates.
   Box owned(int rank) const;
   /// Returns the number of cells owned by `rank`, per dimension.
   Index local_cells(int rank) const;
-  /// Returns the first cell of each place of the process grid in dimension d, and the end.
+  /// Returns the first cell of each position of the process grid in dimension d, and the end.
   const std::vector<std::int64_t>& cuts(int d) const { return cuts_[static_cast<std::size_t>(d)]; }
   /// Returns the smallest local extent of any rank in dimension d.
   std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
@@ -99,11 +99,11 @@ class Layout {
   GridSpec grid_;
   ProcessGrid ranks_{1, 1, 1};
   int size_ = 1;
-  std::array<std::vector<std::int64_t>, 3> cuts_;  // per dimension: the first cell of each place, and the end
+  std::array<std::vector<std::int64_t>, 3> cuts_;  // per dimension: the first cell of each position, and the end
   std::array<int, 3> apart_{};                     // numbers of ranks that are neighbours in a dimension
-  // For layouts with arbitrary rank numbers, such as layouts of boxes; places are numbered x fastest:
+  // For layouts with arbitrary rank numbers, such as layouts of boxes; positions are numbered x fastest:
   std::vector<std::int64_t> place_of_;                 // by rank
-  std::vector<std::pair<std::int64_t, int>> rank_of_;  // place and rank, by place
+  std::vector<std::pair<std::int64_t, int>> rank_of_;  // position and rank, by position
   Index smallest_{};
 };
 

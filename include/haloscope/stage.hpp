@@ -142,7 +142,7 @@ HALOSCOPE_WORDS(Temporaries, "handling of temporaries", "kept", "freed");
 bool flips(const Step& step, int stage);
 
 /// Returns the step with Access::reach and Stage::awaited filled in.
-/// @throws UsageError for a step that cannot run: two things of one name, a quantity that does not exist, a stage
+/// @throws UsageError for a step that cannot run: a name used twice, a quantity that does not exist, a stage
 ///         without sweeps, a sweep that writes nothing or reads neighbours of points that it overwrites (unless in
 ///         place), double-buffered quantities written by several stages or twice in one, a reduction of a sweep that
 ///         does not exist, in a way that its mode, its type or a sweep in place does not allow, or until a stage that

@@ -30,8 +30,8 @@ struct StepperOptions {
   /// or corners, than they declare. HALOSCOPE_GUARD=1 or 0 overrides it. Cost: one store for each number in the
   /// halos, one load for each written number, and a reduction, all once a stage and exchange.
   bool guard = false;
-  /// Bytes of cache that the order of visits is made for: a 3D box is passed to a sweep in strips, rows of all its
-  /// planes, sized so that the planes which a point reads and writes stay in that cache. 0: boxes are passed whole.
+  /// Bytes of cache for which the order of visits is optimised: a 3D box is passed to a sweep in strips, rows of all
+  /// its planes, sized so that the planes which a point reads and writes stay in that cache. 0: boxes are passed whole.
   /// Sweeps of a 2D grid, in place, of several levels, or that gather numbers, get whole boxes in any case. The bits
   /// are the same. Whole boxes are faster where the next cache and the prefetcher keep up (figure `stepper_order`),
   /// so measure before you set it.
@@ -46,7 +46,7 @@ struct StepperOptions {
 /// Runs time steps on the user's fields: exchanges and sweeps, by a choice. The result has the same bits under every
 /// choice if the sweep follows the rules of docs/extend/app.md.
 ///
-/// A sweep computes the box `args.region` of whatever size, which with a depth above 1 reaches into the halos;
+/// A sweep computes the box `args.region` of any size, which with a depth above 1 reaches into the halos;
 /// several threads may call it concurrently. A sweep in place computes its box in the order of x, then y, then z. It
 /// must not throw, allocate or communicate. Fields are numbered by their positions in the list: args.read<T, D>(0) is
 /// the first one in the current slot, args.write<T, D>(0) in the next one.
@@ -79,7 +79,8 @@ class Stepper {
   /// @param sweep   if its `reads` and `writes` are empty, it reads and writes all fields, one layer, in a star.
   /// @throws on all ranks: UsageError for a choice that the grid or the sweep does not allow, one made for another
   ///         grid, a field with too few halo layers or slots or whose points are not contiguous in x, a description
-  ///         that cannot be run, fields in other memory than the choice's; UnavailableError for transports that are
+  ///         that cannot be run, fields in a different memory space than the choice's; UnavailableError for transports
+  ///         that are
   ///         not available.
   template <int D>
   Stepper(const Grid<D>& grid, const std::vector<FieldRef>& fields, const Choice& choice,
@@ -129,7 +130,7 @@ class Stepper {
   static std::vector<Stage> stages_of(SweepSpec sweep, const std::vector<FieldRef>& fields);
 
   struct State;
-  /// @throws UsageError for a Stepper that was moved away.
+  /// @throws UsageError for a moved-from Stepper.
   State& state(const char* call) const;
   std::unique_ptr<State> state_;
 };

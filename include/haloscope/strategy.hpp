@@ -1,4 +1,4 @@
-// Strategies: one string for the forming of messages and the transport that moves them.
+// Strategies: one string for the pattern of messages and the transport that moves them.
 #pragma once
 
 #include "haloscope/extend/cxx20.hpp"

@@ -22,7 +22,7 @@ struct Problem {
   Parameters parameters;
 };
 
-/// Typed access to one slot of a field: u(i, j, k) with local coordinates, halos at negative and past-the-end ones.
+/// Typed access to one slot of a field: u(i, j, k) with local coordinates, which are negative or past the end in halos.
 template <class T, int D>
 struct FieldView {
   T* origin;
@@ -65,7 +65,7 @@ struct SweepArgs {
   double* reduced = nullptr;        ///< this thread's numbers of all reductions, in order; null: not requested
   int dims = 3;
   int levels = 1;       ///< time steps fused
-  bool stream = false;  ///< fields outgrow the cache: stores may go around it
+  bool stream = false;  ///< fields outgrow the cache: stores may bypass it
   int thread = 0;       ///< in [0, threads)
   int threads = 1;
   void* scratch = nullptr;       ///< see Sweeper::scratch_bytes()

@@ -18,9 +18,8 @@ namespace haloscope {
 void agree_on(MPI_Comm comm, void (*work)(const void* context), const void* context);
 
 /// Runs local work on every rank of `comm`. If the work throws on any rank, all ranks throw: a rank whose own work
-/// failed throws its own error, the others throw the error of the first such rank, with its number. Where the
-/// ranks' collective calls make different things, such as a grid and an exchange, all ranks throw a UsageError
-/// about that.
+/// failed throws its own error, the others throw the error of the first such rank, with its number. Where ranks open
+/// different objects, such as a grid and an exchange, all ranks throw a UsageError that reports this.
 /// Collective; cost: one reduction to all.
 template <class Work>
 void agree(MPI_Comm comm, const Work& work) {

@@ -119,7 +119,7 @@ struct App {
       exact = {};
   /// Kernels; empty: SweepSpec::run computes.
   std::function<std::unique_ptr<Sweeper>(const KernelContext&)> open = {};
-  /// Kernels of instruction sets and devices that `open` and `device` refer to; null: the app brings none.
+  /// Kernels of instruction sets and devices that `open` and `device` refer to; null: the app has none.
   const AppKernels* kernels = nullptr;
   /// For sweeps in place: the sweep as a plain loop over the whole grid on one rank. Runs must match its results
   /// bit for bit.

@@ -1,4 +1,4 @@
-// The kernels that an app brings, compiled once per instruction set and once per back end of devices.
+// Kernels of an app, compiled once per instruction set and once per back end of devices.
 #pragma once
 
 #include "haloscope/extend/cxx20.hpp"
@@ -30,9 +30,9 @@ struct AppKernels {
   std::array<Backend, 3> backends = {};  ///< the same
 };
 
-/// Makes kernels known that belong to no app, for add_request_kind() and alike. They live until the program ends.
+/// Registers kernels that belong to no app, for example for add_request_kind(). They must live until the program ends.
 void add_kernels(const AppKernels& kernels);
-/// The kernels of the known apps, then the added ones.
+/// Returns the kernels of the registered apps, then the added ones.
 std::vector<const AppKernels*> known_kernels();
 
 }  // namespace haloscope

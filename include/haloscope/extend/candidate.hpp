@@ -60,7 +60,7 @@ std::vector<int> emulated_nodes(int ranks, int nodes, Placement placement);
 /// UnavailableError.
 std::string illegal(const Choice& choice);
 std::string illegal(const Candidate& candidate);
-/// The same by all rules but the rules of plans: making its plans may throw the reason.
+/// The same by all rules except the rules of plans: make_plan() may still throw.
 std::string refused(const Candidate& candidate);
 
 /// Returns the exchange of a stage under a choice: as wide as the steps between exchanges need, with corners where
@@ -75,8 +75,10 @@ bool messages_on_device(const Choice& choice);
 /// Returns the options of a schedule for a legal choice, for programs of its whole depth; the rest are defaults.
 ScheduleOptions schedule_options(const Choice& choice, int stage = 0);
 ScheduleOptions schedule_options(const Candidate& candidate, int stage = 0);
-/// @param sites  where the ranks run, which matters to a choice that reorders them; empty: on its emulated nodes,
-///               or, where it has none, unknown, so that ranks keep their order. @throws UsageError as Layout does.
+/// Returns the layout of a choice.
+/// @param sites  nodes and sockets of the ranks, which matter to a choice that reorders them; empty: its emulated
+///               nodes, or, where it has none, unknown, so that ranks keep their order. @throws UsageError as Layout
+///               does.
 Layout make_layout(const Choice& choice, const Sites& sites = {});
 
 /// Returns true if the field of that name has an effect on this choice.

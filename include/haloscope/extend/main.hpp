@@ -9,8 +9,8 @@
 
 namespace haloscope {
 
-/// Runs the whole of a rank's main(): MPI_Init to MPI_Finalize. Supports the library's apps and those in `apps`;
-/// plain options in, records (JSON Lines) out, usable by hand under any launcher. A program for a user's app is
+/// Runs a rank's whole main(), from MPI_Init to MPI_Finalize, with the library's apps and `apps`. Takes plain options
+/// and prints records (JSON Lines), so that it can be started by hand under any launcher. A program for a user's app is
 ///     int main(int argc, char** argv) { return haloscope::rank_main(argc, argv, {my_app()}); }
 /// MPI returns errors to calls on MPI_COMM_WORLD and MPI_COMM_SELF, including calls of apps, which must check the
 /// codes.

@@ -29,8 +29,8 @@ enum class OpKind : std::uint8_t {
   h2d,       ///< copy messages that have arrived from the host to the device; target = message set
   gather,    ///< collect a ring's cells in their own memory, of the host or a device; target = ring
   transfer,  ///< copy them to the other memory; target = ring
-  scatter,   ///< write them to their places there; target = ring
-  reduce,    ///< combine a reduction's numbers over threads, start doing so over ranks; target = reduction of the stage
+  scatter,   ///< write them to their positions there; target = ring
+  reduce,    ///< combine a reduction's numbers over threads, begin to over ranks; target = reduction of the stage
   reduced,   ///< until the latest numbers of a started reduction have arrived; target = reduction, counted from the
              ///< stage's first: a negative one is an earlier stage's
 };
@@ -136,7 +136,7 @@ enum class Series : std::uint8_t {
 };
 HALOSCOPE_WORDS(Series, "part of a series of programs", "whole", "opening", "entry", "body", "closing");
 
-/// The choices a schedule may read.
+/// The parts of a choice that a schedule may read.
 struct ScheduleOptions {
   int depth = 1;                       ///< the exchange serves `depth` steps
   int steps = 1;                       ///< steps of this program, 1..depth (a last, shorter round)

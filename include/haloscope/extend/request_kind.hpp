@@ -1,4 +1,4 @@
-// Kinds of requests: what a program of rank_main() measures besides what is built in.
+// Kinds of requests that a program of rank_main() serves in addition to the built-in ones.
 #pragma once
 
 #include "haloscope/extend/cxx20.hpp"
@@ -35,20 +35,21 @@ struct RequestKind {
   std::string name;
   /// Collective. @return the record (meaningful on rank 0), without launch data. Its member "verification", if any,
   /// has a "status"; "failed" ends the program with exit code 1.
-  /// @throws UsageError or UnavailableError on all ranks alike: the request is skipped, with the reason in its record;
-  /// any other Error ends the program.
+  /// @throws UsageError or UnavailableError on all ranks: the request is skipped, with the reason in its record; any
+  /// other Error ends the program.
   nlohmann::json (*serve)(Session&, const nlohmann::json& request, const std::string& id) = nullptr;
-  /// The reason why a request cannot run anywhere, "" when it can; no MPI. @throws UsageError, with the reason too.
+  /// Returns the reason why a request cannot run anywhere, "" when it can. Calls no MPI. @throws UsageError, with the
+  /// reason too.
   /// Null: every request can run.
   std::string (*refuse)(const nlohmann::json& request) = nullptr;
-  /// The thread level of MPI that a request needs. @throws any exception for a request that is not valid.
+  /// Returns the thread level of MPI that a request needs. @throws any exception for a request that is not valid.
   /// Null: MPI_THREAD_FUNNELED.
   int (*thread_level)(const nlohmann::json& request) = nullptr;
-  /// Seconds that a request takes at least; 0: unknown. Null: unknown.
+  /// Returns the minimum duration of a request in seconds; 0: unknown. Null: unknown.
   double (*least_seconds)(const nlohmann::json& request) = nullptr;
 };
 
-/// Makes a kind of request known. Call it before rank_main().
+/// Registers a kind of request. Call it before rank_main().
 /// @throws UsageError for a name that is taken and for a kind without `serve`.
 void add_request_kind(const RequestKind& kind);
 

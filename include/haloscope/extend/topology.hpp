@@ -20,9 +20,9 @@ struct Member {
 
 /// Returns the calling rank, of a communicator that a grid can be split over. Local.
 /// @throws UsageError where no grid can be split over it: before MPI_Init and after MPI_Finalize, for MPI_COMM_NULL,
-///         which MPI_Comm_split and others return to ranks that they leave out, and for an inter-communicator. Where
-///         MPI refuses a call, it throws an Error if MPI refuses it on all ranks, and ends the job if only on some:
-///         the others would wait.
+///         which MPI_Comm_split and others return to excluded ranks, and for an inter-communicator. Throws an Error
+///         where MPI refuses a call on all ranks, and ends the job where it does so only on some: the others would
+///         wait.
 Member require_communicator(MPI_Comm comm);
 
 /// For `axes`: a dimension of a grid that the communicator does not split.
@@ -41,15 +41,15 @@ Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int,
 /// @param axes  the communicator's dimension that is x, y and z, where it has equally many; else only their order
 ///             counts.
 /// @throws UsageError where the topology of `comm` differs from the layout. A Cartesian topology of equally many
-///         dimensions: in the place of a rank, or in a period. One of more or fewer: the same for the dimensions that
-///         are split, in order, and for every layout that a rule chose, since it fits only by chance. A graph:
+///         dimensions: in the position of a rank, or in a period. One of more or fewer: the same for the dimensions
+///         that are split, in order, and for every layout that a rule chose, since it fits only by chance. A graph:
 ///         always, since it does not describe a grid.
 ///         Throws on all ranks. Local; one query per rank.
 void refuse_other_topology(MPI_Comm comm, const Layout& layout, const std::string& rule,
                            const std::array<int, 3>& axes = {0, 1, 2});
 
-/// Returns the sites of the ranks of `comm`: their machine, and the socket of ranks whose cores are all on one (-1:
-/// others).
+/// Returns the sites of the ranks of `comm`: their machines, and the sockets of ranks whose cores are all on one socket
+/// (else -1).
 /// Collective; 8 bytes from each rank to all.
 /// @param nodes  node of each rank in place of its machine, to emulate nodes; equal on all ranks; empty: machines.
 Sites sites_of(MPI_Comm comm, const std::vector<int>& nodes = {});

@@ -1,4 +1,4 @@
-// Transports: the ways in which messages get to their peers.
+// Transports, which move messages to their peers.
 #pragma once
 
 #include "haloscope/extend/cxx20.hpp"
@@ -38,7 +38,7 @@ enum class Blocks : std::uint8_t { never, send, always };
 class Link {
  public:
   virtual ~Link() = default;
-  virtual void post(Ids in, int slot) = 0;  ///< receives may arrive from here on
+  virtual void post(Ids in, int slot) = 0;  ///< messages may arrive from here on
   /// Gathers one share of the regions (does nothing where regions are sent in place). It is called once for every
   /// share, in any order and on any thread, between post() and send().
   virtual void pack(Ids out, int slot, Share share) = 0;
@@ -99,8 +99,8 @@ class DeviceLink : public Link {
   virtual void await_on(device::Stream&, Ids, int) {}
   /// Where tells_by_words(): returns true if the messages passed to to_host() last are in host memory.
   virtual bool is_on_host(Ids, int) const { return false; }
-  /// Returns the place of a message in device memory between packing and sending, or arriving and unpacking; null: it
-  /// has no place that sweeps could read or write.
+  /// Returns the address of a message in device memory between packing and sending, or between arrival and unpacking;
+  /// null: sweeps cannot access the message.
   virtual std::byte* place(int, int) { return nullptr; }
   /// Replaces unpacking: work of the stream up to here has read the messages that arrived in a slot.
   virtual void taken_on(device::Stream&, int) {}
@@ -129,7 +129,7 @@ struct MessageTags {
   int opening(int plan_tag) const { return of(plan_tag, parts - 1); }
   /// Returns the tag of reductions that run during exchanges.
   int reduction() const { return first; }
-  /// Returns the tag of the reason why a rank cannot go on.
+  /// Returns the tag of the reason why a rank cannot continue.
   int failure() const { return first + 1; }
   /// Returns the tag of the barrier before the end of a link that does not close alone.
   int ending() const { return first + 2; }
@@ -150,7 +150,7 @@ struct LinkContext {
   std::optional<std::vector<bool>> mine = {};
   /// The device whose memory `views` point into; null: host memory.
   device::Device* device = nullptr;
-  /// A choice made at run time is cached for later programs, and a cached choice is used, see
+  /// True: a choice made at run time is cached for later programs, and a cached choice is used, see
   /// docs/understand/transports.md.
   bool remembers = false;
   MessageTags tags;  ///< of this link alone among the links in use on `comm`

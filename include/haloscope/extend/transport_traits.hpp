@@ -47,7 +47,7 @@ struct TransportTraits {
   std::string single_option = {};  ///< ... but only with this option; empty: with any
   bool device = false;             ///< moves fields in device memory; false: in host memory
   bool staged = false;             ///< ... through host memory
-  bool has_places = false;         ///< ... and messages have a place in device memory that sweeps can read and write
+  bool has_places = false;         ///< ... and messages have an address in device memory that sweeps can access
   bool signals = false;            ///< ... by one kernel a round, see Program::signals
   /// Accesses neighbours' fields directly, which must then be in memory that a node's ranks share ...
   bool shared_fields = false;
