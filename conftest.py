@@ -281,7 +281,7 @@ def calibrated_device(tmp_path_factory) -> Path:
     """Return a profile with the imitated device, as `haloscope calibrate` makes it."""
     from haloscope import bridge, cli
 
-    file = tmp_path_factory.mktemp("card") / "card.json"
+    file = tmp_path_factory.mktemp("card") / "gpu.json"
     apps = [name for name in ("laplace2d", "hydro3d") if name in bridge.app_names()]
     line = f"calibrate --quick --device host --launches 1 --sections network,device --ranks 2 --apps {','.join(apps)}"
     assert cli.main([*line.split(), "-o", str(file)]) == 0

@@ -10,8 +10,8 @@ the calibration, steps to validate it with, every configuration checked, a searc
 kernels. Kernels come first, they need no MPI. Every result is in the output folder as soon as it is there; a case that
 crashes or takes too long costs itself only, and `--resume` goes on where an earlier command ended, however it ended.
 
-Back home, `haloscope calibrate --from FOLDER/calibration.jsonl -o card.json` fits the profile, and `haloscope validate
-FOLDER/steps.jsonl --profile card.json` reports its error for steps that the fit has not seen.
+Back home, `haloscope calibrate --from FOLDER/calibration.jsonl -o gpu.json` fits the profile, and `haloscope validate
+FOLDER/steps.jsonl --profile gpu.json` reports its error for steps that the fit has not seen.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_commands_of_devices_run(haloscope, calibrated_device, tmp_path, command
     if words[0] == "tune":
         words += ["--confirm", "1"]
     if "--profile" in words:
-        shutil.copy(calibrated_device, "card.json")
+        shutil.copy(calibrated_device, "gpu.json")
     result = ended_well(haloscope, words, tmp_path, "--steps", "2", "--repetitions", "1")
     if words[0] == "run":
         assert "passed" in result.out and "failed" not in result.out
