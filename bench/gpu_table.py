@@ -197,7 +197,7 @@ def overlap_of(line: dict) -> Overlap:
 
 def overlap_lines(overlaps: Sequence[Overlap]) -> list[str]:
     """A line per problem."""
-    out = ["| one process, neighbours imitated | exchange hidden | 95 % | the most possible |", "|---|---|---|---|"]
+    out = ["| one process, neighbours imitated | exchange hidden | 95 % | maximum |", "|---|---|---|---|"]
     for o in overlaps:
         low, high = median_interval(o.hidden)
         out.append(f"| {o.problem} | {o.median:.2f} | {low:.2f} .. {high:.2f} | {o.possible:.2f} |")
@@ -292,7 +292,7 @@ def shown(value: float | None) -> str:
 def comparison_lines(compared: list[Comparison]) -> list[str]:
     """A line per problem."""
     out = [
-        "| problem | ranks | exchange hidden by streams, while ranks share the card | plain over best | plain over "
+        "| problem | ranks | exchange hidden by streams, while ranks share the GPU | plain over best | plain over "
         "box-overlap "
         "| exchange, staged over staged:stream |",
         "|---|---|---|---|---|---|",
@@ -366,7 +366,7 @@ def queue_gains(exchanged: Sequence[dict]) -> list[QueueGain]:
 def queue_lines(gains: Sequence[QueueGain]) -> list[str]:
     """A line per workload and number of ranks; one rank has both sides, its messages stay in the process."""
     out = [
-        "| blocks | ranks | best baseline, or whole | best task queue, or in chunks | ratio | least to most |",
+        "| blocks | ranks | best baseline, or whole | best task queue, or in chunks | ratio | min to max |",
         "|---|---|---|---|---|---|",
     ]
     return out + [
@@ -457,5 +457,5 @@ def bars(
 
 def bar_lines(found: Sequence[Bar]) -> list[str]:
     """A line per bar."""
-    out = ["| bar | asked | reached | holds |", "|---|---|---|---|"]
+    out = ["| bar | required | reached | holds |", "|---|---|---|---|"]
     return out + [f"| {bar.what} | {bar.asked:.2f} | {shown(bar.reached)} | {bar.verdict()} |" for bar in found]

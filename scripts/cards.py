@@ -94,7 +94,7 @@ def tables(cards: Sequence[Card]) -> str:
     for card in cards:
         lines = gpu_table.card_table(card.kernels, card.steps, card.blocks)
         where = card.folder.relative_to(ROOT) if card.folder.is_relative_to(ROOT) else card.folder
-        end = f"Measured at commit {card.commit()}. Steps and all else: {where}/table.md; records in the same folder."
+        end = f"Measured at commit {card.commit()}. All other results: {where}/table.md; records in the same folder."
         parts.append("\n".join([f"### {card.name}", "", *lines, "", end]))
     page = "[devices.md](../../machine/devices.md#measuring-a-gpu)"
     return "\n\n".join(parts) or f"{NONE} `bench/gpu.py` measures one ({page})."

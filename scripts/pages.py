@@ -36,7 +36,7 @@ HALOSCOPE = build.python("-m", "haloscope.cli")
 
 
 def demo() -> str:
-    """What `haloscope demo` prints for the recorded run; redraws docs/figures/demo.svg and .png."""
+    """Return the output of `haloscope demo` for the recorded run; redraws docs/figures/demo.svg and .png."""
     command = [*HALOSCOPE, "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
@@ -50,7 +50,7 @@ def demo() -> str:
 
 
 def excerpt() -> str:
-    """The demo's small 2D grid: its first choice, the base of its speed-up, and the recommendations of the demo."""
+    """Return the first choice and the base of the demo's small 2D grid, and the recommendations of the demo."""
     lines = demo().splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith("### laplace2d, 64x64"))
     rows = [line for line in lines[start + 4 : lines.index("", start + 2)] if line.startswith("|")]
@@ -63,12 +63,12 @@ def excerpt() -> str:
 
 
 def test() -> str:
-    """The line pytest ended with."""
+    """Return the last line of pytest."""
     return f"```\n{(RESULTS / 'test.txt').read_text().strip()}\n```"
 
 
 def newest() -> list[dict]:
-    """The newest line of each case of each figure on each MPI."""
+    """Return the newest line of each case of each figure on each MPI."""
     found = [json.loads(line) for line in (RESULTS / "bench.jsonl").read_text().splitlines()]
     last = {(r["figure"], r["case"], mpi_name(r["environment"])): r for r in found}
     return [last[key] for key in sorted(last)]
@@ -108,7 +108,7 @@ MORE = {
 
 
 def bench() -> str:
-    """One line per figure and MPI: its cases, how many reach their bar, and those that do not."""
+    """Return a line per figure and MPI: its cases, the number that reach their bar, and the cases that miss it."""
     groups, lines = defaultdict(list), []
     for r in newest():
         groups[r["figure"], mpi_name(r["environment"])].append(r)
@@ -123,7 +123,7 @@ def bench() -> str:
         values = f"{tables.number(ends[0]['value'])} .. {tables.number(ends[-1]['value'])}{unit}"
         page = tables.Markup(f"[{figure}]({figure}.md)")
         lines.append([page, tables.Markup(SUMMARIES[figure]), mpi, values, reached(cases), missed])
-    return tables.markdown(lines, ["figure", "what", "MPI", "values", "reach their bar", "those that do not"])
+    return tables.markdown(lines, ["figure", "measured", "MPI", "values", "reach their bar", "miss their bar"])
 
 
 def reached(cases: Sequence[dict]) -> str:
@@ -163,7 +163,7 @@ def machine(environment: dict) -> str:
 
 
 def transports() -> str:
-    """Which transport is fastest in which case."""
+    """Return the table of the fastest transport of each case."""
     from transports import table
 
     return table()

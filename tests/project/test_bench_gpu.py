@@ -83,7 +83,7 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
     assert "| laplace3d star f32 | fused, 4 steps" in text
     assert "An imitated device" in text and "| laplace2d f32 128x128 |" in text
     assert "fused, 8 steps" in text and "pack, 6 faces" in text and "| steps | ranks |" in text
-    bars = text[text.index("| bar | asked | reached | holds |") :]
+    bars = text[text.index("| bar | required | reached | holds |") :]
     for what in (
         "share of the copy's rate",
         "fused over one by one",
@@ -589,7 +589,7 @@ def step_record(schedule: str, depth: int, step: float, cells: int = 16384, stra
 def verdicts(kernels: list[dict], steps: list[dict]) -> dict[str, str]:
     """Last cell of each bar's line, by its first."""
     lines = gpu_table.table(kernels, steps, [])
-    rows = [line.strip("| ").split(" | ") for line in lines[lines.index("| bar | asked | reached | holds |") + 2 :]]
+    rows = [line.strip("| ").split(" | ") for line in lines[lines.index("| bar | required | reached | holds |") + 2 :]]
     return {row[0]: row[-1] for row in rows}
 
 
