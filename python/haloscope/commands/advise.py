@@ -1,4 +1,4 @@
-"""`haloscope advise`: all ways to exchange halos, priced from a machine profile, ranked, explained; code to use one."""
+"""`haloscope advise`: all ways to exchange halos, priced from a machine profile and ranked, with reasons and code."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from haloscope.options.request import app_of, one_choice
 @click.argument("app")
 @TRIED
 @top("everyday")
-@option("--members", is_flag=True, help="List who is in each row.")
+@option("--members", is_flag=True, help="List the members of each row.")
 @MACHINE
 @JSON
 def command(app: str, depth: str, reorder: str, process_grid: str, as_json: bool, **options: Any) -> None:
-    """Advise on the halo exchange of APP: which strategy, schedule and depth, why, and what would change the answer.
+    """Recommend strategy, schedule and depth for the halo exchange of APP, with reasons and limits.
 
     \b
     haloscope advise advection3d --cells 420 --ranks 64 --profile machine.json
     haloscope advise laplace2d --cells 8192 --ranks 16 --depth 1,2,4 --profile machine.json
     haloscope advise laplace2d --cells 4096 --profile machine.json --refresh
 
-    Nothing is measured, but with --refresh the pace of this machine. A row stands for all candidates that this profile
-    cannot tell apart, and names the simplest near its fastest: fewest options off default, then the simplest transport.
+    Only --refresh measures: the pace of this machine. A row represents all candidates that this profile cannot
+    distinguish, and names the simplest within 5 % of its fastest: fewest options off default, then the simplest
+    transport.
     """
     from haloscope.advice import advise as model
     from haloscope.measure import lists

@@ -1,4 +1,4 @@
-"""`haloscope calibrate`: measure the costs of messages, packing and kernels here, and write a machine profile."""
+"""`haloscope calibrate`: measure the costs of this machine's messages, packing and kernels, and write its profile."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from haloscope.options.request import app_of
 @subcommand(short_help="Measure this machine and write its profile.")
 @CALIBRATED
 @OF_PROGRAM
-@option("--verbose", is_flag=True, help="Show every fitted point, and what could not be told from 0.")
+@option("--verbose", is_flag=True, help="Show every fitted point, and costs that may be 0.")
 @starts_ranks
 def command(output: Path, recorded: Path | None, app: str | None, **options: Any) -> None:
-    """Measure what messages, packing, transports, kernels and reductions cost here, and fit a machine profile.
+    """Measure the costs of messages, packing, transports, kernels and reductions here, and fit a machine profile.
 
     \b
     haloscope calibrate -o machine.json --quick
     haloscope calibrate -o machine.json --program ./gray-scott --app gray-scott
     haloscope predict laplace2d --cells 4096 --ranks 2 --profile machine.json
 
-    Each point is measured in every launch, in random order, with all ranks at work. A calibration that was cut off goes
-    on where it ended when the same command is given again; one that is complete starts anew.
+    Each point is measured in every launch, in random order, with all ranks at work. The same command continues an
+    interrupted calibration, and starts a new one after a complete one.
     """
     from haloscope import records
     from haloscope.fit import calibrate, measuring, points
@@ -36,7 +36,7 @@ def command(output: Path, recorded: Path | None, app: str | None, **options: Any
     from haloscope.report import calibrate as report
 
     if (app is None) != (options["program"] is None):
-        raise errors.UsageError("--program and --app belong together: the program, and which of its apps is measured")
+        raise errors.UsageError("--program and --app belong together; pass the program, and its app to measure")
     if app:
         app_of(app, options)
     measuring.refuse_output(output)

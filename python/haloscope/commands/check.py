@@ -1,4 +1,4 @@
-"""`haloscope check`: a user's own MPI program on several numbers of ranks; the first that gives other results."""
+"""`haloscope check`: results of a user's own MPI program, compared on several numbers of ranks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from haloscope.options.output import JSON
 @RUNS
 @JSON
 def command(program: tuple[str, ...], as_json: bool, **options: Any) -> int:
-    """Run PROGRAM, with any MPI and without Haloscope, on several numbers of ranks and compare its results. Wrong halos
-    show as results that depend on the number of ranks.
+    """Run PROGRAM, with any MPI and without Haloscope, on several numbers of ranks and compare its results. With wrong
+    halos, results depend on the number of ranks.
 
     \b
     haloscope check -- ./heat 512 512
     haloscope check --file 'u*.npy' --input heat.nml -- ./heat heat.nml
     haloscope check -n 1,4,8 --file u.raw --type f8 --shape 512x256 -- ./heat {px} {py}
 
-    In ARGS, {ranks} is the number of ranks, {grid} a process grid as 2x1, {px}, {py}, {pz} its parts, {here} this
+    In ARGS, {ranks} is the number of ranks, {grid} a process grid such as 2x1, {px}, {py}, {pz} its parts, {here} this
     folder. Exit code 0 when all results are equal, 1 when some differ or a run failed.
     """
     from haloscope.measure.check import check

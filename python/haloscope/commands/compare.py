@@ -11,12 +11,12 @@ from haloscope.options.kinds import option
 @click.command(short_help="Two record files side by side: paired ratios with intervals.")
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
-@option("--ignore", default="", metavar="FIELDS", help="Match although these differ, e.g. --ignore strategy,schedule.")
+@option("--ignore", default="", metavar="FIELDS", help="Fields that may differ in a pair: --ignore strategy,schedule.")
 def command(a: str, b: str, ignore: str) -> None:
     """Compare the records in A and B, configuration by configuration.
 
     A ratio above 1 means that B is faster. Launches of the same name are paired. Where the 95 % interval of the ratio
-    holds 1, the verdict is "cannot tell apart".
+    contains 1, the verdict is "cannot tell apart".
     """
     from haloscope.report import tables
 
@@ -27,7 +27,7 @@ def command(a: str, b: str, ignore: str) -> None:
     if not common:
         raise errors.UsageError(
             f"{a} and {b} share no configuration ({len(left)} and {len(right)} in all); "
-            "measure the same ones, or leave out what differs with --ignore, e.g. --ignore strategy"
+            "measure the same ones, or ignore the fields that differ, e.g. --ignore strategy"
         )
     terminal.echo(tables.comparison([(left[key], right[key]) for key in common]))
     for path, one, other in ((a, left, right), (b, right, left)):
@@ -51,7 +51,7 @@ def _by_configuration(file: records.RecordFile, ignored: list[str]) -> dict:
         key = row.id if not ignored else tuple(str(getattr(choice, axis)) for axis in axes if axis not in ignored)
         if key in found:
             raise errors.UsageError(
-                f"{file.path} holds several configurations that are the same without {', '.join(ignored)}, such as "
+                f"{file.path} has several configurations that are equal without {', '.join(ignored)}, such as "
                 f"{found[key].id} and {row.id}; ignore fewer fields or split the file"
             )
         found[key] = row

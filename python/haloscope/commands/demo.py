@@ -28,7 +28,7 @@ from haloscope.options.output import recorded
 @starts_ranks
 def command(output: Path, recorded: Path | None, launches: int | None, cells: str) -> int:
     """Measure about two dozen choices on 2 ranks: patterns, transports, schedules and halo depths, on a small 3D grid,
-    a small 2D grid and a large 2D grid. Ends with what to use here, as far as the measurements can tell.
+    a small 2D grid and a large 2D grid. Ends with recommendations, as far as the measurements support any.
 
     Every choice is in every launch, in random order, and its result is compared byte for byte with the simplest
     correct exchange. Leaves the records and a figure (SVG and PNG) in out/demo.

@@ -1,4 +1,4 @@
-"""`haloscope doctor`: whether MPI, memory and devices work on this allocation, and what to do where they do not."""
+"""`haloscope doctor`: checks of MPI, memory and devices on this allocation, with remedies."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
 from haloscope.options.kinds import option
 
-MOST_RANKS = 4  # that are started unless told otherwise: enough for neighbours on both sides
+MOST_RANKS = 4  # that are started by default: enough for neighbours on both sides
 
 
 @subcommand(short_help="Check MPI, memory and devices of this allocation; with remedies.")
 @option("--ranks", "-n", type=click.IntRange(1, 1024), detailed=True, help="Ranks to start. [cores, up to 4]")
-@option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a card found here]")
+@option("--device", metavar="NAME", help="Device to try: auto, cuda, hip, host (imitated). [a GPU, if available]")
 @option("--json", "as_json", is_flag=True, help="Print one JSON list of checks.")
 @starts_ranks
 def command(ranks: int | None, device: str | None, as_json: bool) -> int:
@@ -24,16 +24,15 @@ def command(ranks: int | None, device: str | None, as_json: bool) -> int:
     ok        tried, and it works
     warning   it works, but slowly or not everything
     broken    wrong values, a crash, a hang, or ranks that do not find each other
-    not here  could not be tried, and why
+    not here  could not be tried, for the reason in the row
 
-    Every row says what was found and what to do about it. Exit code 1 when something is broken. All about it:
-    docs/use/doctor.md.
+    Every row has the finding and its remedy. Exit code 1 when something is broken. Details: docs/use/doctor.md.
     """
     from haloscope.bridge import build
     from haloscope.measure import devices, doctor, launch, progress
     from haloscope.report import doctor as report
 
-    build.rank_program()  # is it there? and mpiexec? nothing can be tried without them
+    build.rank_program()  # all checks need this program and mpiexec
     launch.mpiexec()
     if device:
         devices.default_device(device)

@@ -1,4 +1,4 @@
-"""The part of `haloscope validate` for exchanges that others have timed: `--external`."""
+"""The part of `haloscope validate` for exchanges timed by others: `--external`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from haloscope import errors, outputs, terminal
 def validate(options: Mapping[str, Any]) -> None:
     """Fit, predict and print; write the files of stems that are named.
 
-    Raises UsageError for a table or a condition that is none.
+    Raises UsageError for a malformed table or condition.
     """
     from haloscope.fit import external_judge, external_table, external_validation
     from haloscope.report import external as report
@@ -19,7 +19,7 @@ def validate(options: Mapping[str, Any]) -> None:
     fitted_file, fit_on, holdout = options["fitted_file"], options["fit_on"], options["holdout"]
     stem, profiles = options["stem"], options["profiles"]
     if sum(map(bool, (fitted_file, fit_on, holdout))) > 1:
-        raise errors.UsageError("--fit, --fit-on and --holdout each say what is fitted; give one of them")
+        raise errors.UsageError("--fit, --fit-on and --holdout each select the rows to fit; give one of them")
     external_judge.refuse_unknown_axes(options["cross"])
     if stem:
         outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)

@@ -1,4 +1,4 @@
-"""`haloscope info`: what this machine and build have, and the reason for everything that is absent."""
+"""`haloscope info`: features of this machine and build, and the reasons for missing ones."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from haloscope.options.hosts import starts_ranks
 from haloscope.options.kinds import option
 
 
-@subcommand(short_help="List MPI, CPU, devices, transports, and why any is absent.")
+@subcommand(short_help="List MPI, CPU, devices, transports; reasons for missing ones.")
 @option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @starts_ranks
 def command(as_json: bool) -> None:
-    """Show MPI, compilers, CPU and GPUs, and which devices, transports, schedules and apps work here; for the others,
-    why not."""
+    """Show MPI, compilers, CPU and GPUs, and the devices, transports, schedules and apps that work here; for others,
+    the reason.
+    """
     from haloscope.measure import inventory
     from haloscope.report import info as report
 

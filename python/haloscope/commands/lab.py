@@ -17,17 +17,17 @@ from haloscope.options.hosts import link_of, link_options
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND [ARGS]...")
 @link_options("--hosts", usual=2)
 def command(words: tuple[str, ...], **options: Any) -> int:
-    """Run COMMAND on the first host of an emulated cluster: hosts are namespaces of this machine, with names, networks,
-    shared memory and cores of their own, and real MPI runs over real TCP between them. What COMMAND starts with mpiexec
-    is spread over the hosts.
+    """Run COMMAND on the first host of an emulated cluster. Hosts are namespaces of this machine, each with a name, a
+    network, shared memory and cores, and real MPI runs over real TCP between them. Ranks that COMMAND starts with
+    mpiexec are spread over the hosts.
 
     \b
     haloscope lab --latency 50us --bandwidth 1Gbit -- mpiexec -n 2 ./my_program
     haloscope lab --latency 100us -- haloscope calibrate -o lab.json
     haloscope run laplace2d --lab 2 --latency 50us --cells 512x512 --depth 1..16*2     (shorter)
 
-    As root, or without where users may make namespaces; COMMAND has the rights of the user who gives it, as root those
-    of root, so give programs of others as a user. Exit code: the command's; 3 where the machine cannot do it.
+    Needs root, or a system on which users may create namespaces. COMMAND has the rights of the caller, so do not run
+    untrusted programs as root. Exit code: the command's; 3 where the machine does not support it.
     """
     from haloscope.measure import cluster
 

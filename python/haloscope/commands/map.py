@@ -1,4 +1,4 @@
-"""`haloscope map`: where which way of exchanging halos wins, over networks and sizes of blocks."""
+"""`haloscope map`: the fastest way to exchange halos, over networks and block sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from haloscope import outputs, terminal
-from haloscope.options.candidates import DECIDED, DEPTHS, MEASURED, PLACES
+from haloscope.options.candidates import DECIDED, DEPTHS, MEASURED, SPOTS
 from haloscope.options.command import ChoiceOptions, subcommand
 from haloscope.options.kinds import FileName, option
 from haloscope.options.machine import HERE, profile
@@ -22,23 +22,22 @@ from haloscope.options.request import app_of, one_choice
 )
 @click.argument("app")
 @profile()
-@PLACES
+@SPOTS
 @DEPTHS
 @MEASURED
 @option("--output", type=FileName(stem=True), help="Also draw it: STEM.svg and STEM.png.")
 @JSON
 def command(app: str, bandwidth: str, depth: str, output: Path | None, as_json: bool, **options: Any) -> None:
-    """Map where which way of exchanging the halos of APP is predicted to win, each rank on a node of its own.
+    """Map the fastest way to exchange the halos of APP, as predicted, over networks and block sizes, one rank a node.
 
     \b
     haloscope map laplace2d --profile machine.json --output map
     haloscope map laplace3d -n 8 --profile machine.json --latency 1us,10us,100us --bandwidth 25Gbit
     haloscope map laplace2d --profile lab.json --measured lab.jsonl --output map
 
-    Networks are the profile's, with their latency and bandwidth replaced. In each place stands what sets the winner
-    apart from plain `ordered/p2p` bulk depth 1, and how many times faster it is; of choices that the model cannot tell
-    apart the simplest. A map of what was measured needs the plain exchange and its rivals in records of emulated
-    clusters.
+    Networks are the profile's, with other latency and bandwidth. Each spot shows the technique that distinguishes the
+    winner from plain `ordered/p2p` bulk depth 1, and its speed-up; of choices that the model cannot distinguish, the
+    simplest wins. A map of measurements needs the plain exchange and its rivals in records of emulated clusters.
     """
     from haloscope.advice import map as model
     from haloscope.measure import lists

@@ -1,4 +1,4 @@
-"""`haloscope microbench`: messages of every transport, collectives, memory; or measurements of other programs."""
+"""`haloscope microbench`: messages of every transport, collective operations, memory; or results of other programs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def command(output: Path | None, recorded: Path | None, imported: tuple[Path, ..
 
     \b
     pingpong    half a round trip of one message: its latency
-    pingping    one message each way at once
+    pingping    one message each way concurrently
     batch       back-to-back messages and one reply: bandwidth, message rate
-    batches     the same in both directions at once
-    exchange    every rank with both neighbours of a ring at once
-    multi-pair  pingpong of 1, 2, 4, ... pairs at once
-    allreduce, allgather  without anything around them
+    batches     the same in both directions concurrently
+    exchange    every rank with both neighbours of a ring concurrently
+    multi-pair  pingpong of 1, 2, 4, ... concurrent pairs
+    allreduce, allgather  the operation alone
     stream      copy, scale, add and triad over large arrays, by threads
     cache       reading, writing and updating working sets of growing size
 
     Every transport moves the same bytes, and everything that arrives or is computed is checked. Where one message alone
-    is measured too, a table says how much longer several at once take.
+    is measured too, a table compares concurrent messages with it.
     """
     from haloscope import records
     from haloscope.measure import campaign, importers, microbench
@@ -38,7 +38,7 @@ def command(output: Path | None, recorded: Path | None, imported: tuple[Path, ..
     from haloscope.report import microbench_report as report
 
     if recorded and imported:
-        raise errors.UsageError("--from and --import both say what to show; give one of them")
+        raise errors.UsageError("--from and --import both select the records to show; use one of them")
     file = recorded or output or records.scratch("microbench")
     stem = options["stem"] or outputs.stem_of(file)
     outputs.refuse_foreign_figure(stem)

@@ -1,4 +1,4 @@
-"""`haloscope plan`: what moves in one exchange, and when; for any number of ranks, without MPI."""
+"""`haloscope plan`: messages and program of one exchange, for any number of ranks, without MPI."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from haloscope.options.request import app_of, one_choice
 @option("--steps", type=click.IntRange(1), group="schedule", help="Steps of the program, if fewer than the depth.")
 @JSON
 def command(app: str, rank: int, steps: int | None, as_json: bool, **options: Any) -> None:
-    """Show how APP is split and what its exchanges move; with --schedule or --device also when.
+    """Show the blocks of APP and the messages of its exchanges; with --schedule or --device also the program.
 
     \b
     haloscope plan advection3d --cells 64 --ranks 8 --depth 2
@@ -33,7 +33,7 @@ def command(app: str, rank: int, steps: int | None, as_json: bool, **options: An
     given = dict(options)
     given["ranks"] = given["ranks"] or "1"
     if not given["device"] and given["threads"] is None:
-        given["threads"] = "2"  # comm-thread cannot do with one
+        given["threads"] = "2"  # comm-thread needs two
     choice = one_choice(app_of(app, given), given)
     with_program = bool(options["schedule"] or choice.device)
     document = plan.describe(choice, rank, with_program, **({"steps": steps} if steps else {}))

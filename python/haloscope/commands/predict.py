@@ -28,9 +28,9 @@ def command(app: str, profile: str, samples: int, refresh: bool, as_json: bool, 
     haloscope predict laplace2d --cells 8192 --ranks 4..2048*2 --profile machine.json
     haloscope predict advection3d --cells 420 -n 64 --strategy 'ordered/*' --profile machine.json
 
-    The table says for each choice the time of a step in step with all ranks, its 90 % interval (how sure the
-    parameters are, and how far calibrated steps were off), and what the slowest rank spends it on. --nodes N splits
-    the ranks over N of the profile's nodes.
+    The table shows for each choice the time of a step with all ranks in step, its 90 % interval (from the uncertainty
+    of parameters and the errors of calibrated steps), and its parts on the slowest rank. --nodes N splits the ranks
+    over N of the profile's nodes.
     """
     from haloscope.measure.pace import at_pace
     from haloscope.measure.space import refuse_if_none_can_run

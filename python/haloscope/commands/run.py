@@ -28,15 +28,15 @@ from haloscope.studies import run_flags
 @starts_ranks
 @click.pass_context
 def command(context: click.Context, /, app: str, **options: Any) -> int:
-    """Measure APP, one of the library (--help-all shows them) or of --program, and rank what was measured.
+    """Measure APP, one of the library (--help-all shows them) or of --program, and rank the results.
 
     \b
     haloscope run laplace2d --cells 2048x2048 --depth 1,2,4,8 --schedule bulk,split
     haloscope run advection3d --cells 64..256*2 --strategy 'ordered/*' --ranks 1,2
 
     Options take lists (1,2,4), ranges (64..512*2, 1..8+1) and globs. Records go to a JSON Lines file; a table, fastest
-    first, to the terminal. Exit code 1 when a result is not byte-identical to `reference`, 2 when nothing asked for can
-    work, 3 when this machine or MPI cannot do it.
+    first, to the terminal. Exit code 1 when a result is not byte-identical to `reference`, 2 when no requested choice
+    is legal, 3 when this machine or MPI supports none.
     """
     from haloscope import records
     from haloscope.measure import campaign, run_request
@@ -48,7 +48,7 @@ def command(context: click.Context, /, app: str, **options: Any) -> int:
     output = options["output"] or records.scratch(app)
 
     def show(found: list[dict]) -> None:
-        from haloscope.report import run as report  # with NumPy, which takes long and which measuring does not need
+        from haloscope.report import run as report  # imports NumPy, which is slow and which measuring does not need
 
         own = run_flags.report(found, options, output)
         for text in (*([] if own.replaces else report.texts(found, options)), *own.texts):

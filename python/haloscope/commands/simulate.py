@@ -31,7 +31,7 @@ def command(app: str, profile: str, as_json: bool, **options: Any) -> None:
     haloscope simulate laplace2d --cells 65536 -n 1024..131072*2 --profile machine.json --plot strong
     haloscope simulate advection3d --cells 64 --weak -n 1000,100000 --noise 1% --profile machine.json
 
-    What an operation costs is what `haloscope predict` says; a simulation adds queues for what ranks share, delays that
+    Operations cost the same as in `haloscope predict`; a simulation adds queues for shared resources, delays that
     travel from rank to rank, and noise. All times are simulated.
     """
     from haloscope.model import profile as profiles

@@ -1,4 +1,4 @@
-"""`haloscope study`: run one published experiment and show its published figures beside ours."""
+"""`haloscope study`: run one published experiment and compare its published figures with the results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = studies.names()
 
 
 @click.command(
-    short_help="One published experiment, its published figures next to ours" + ("." if NAMES else ": none installed."),
+    short_help="Published experiments, their figures next to new ones" + ("." if NAMES else ": none installed."),
     epilog=f"Studies: {', '.join(NAMES)}." if NAMES else f"No study is installed: {ABSENT}.",
 )
 @click.argument("name", required=False)
@@ -27,7 +27,7 @@ def command(name: str | None, recorded: tuple[Path, ...], slurm: Path | None, re
     """Run the study NAME: measure, verify, and print its tables. Without a name, list the studies.
 
     Without --quick the study's own sizes and repetitions are used, which takes hours. --replay needs neither a cluster
-    nor MPI; it ends with code 1 when a result misses the bar set for it.
+    nor MPI; it ends with code 1 when a result misses its bar.
     """
     from haloscope import records
     from haloscope.measure import campaign

@@ -34,7 +34,7 @@ def command(app: str, profile: str | None, top: int, **options: Any) -> None:
     haloscope tune laplace2d --cells 1024 --strategy 'ordered/*' --output tune.jsonl --resume
 
     Candidates are tried in the order of the model, many for a short time, then the fastest for longer. Each runs in a
-    launch of its own, and its result is compared with `reference`; one that fails is left out with the reason.
+    separate launch, and its result is compared with `reference`; one that fails is excluded, with the reason.
     Finally the winner, the runner-up and plain `ordered/p2p` bulk depth 1 are measured again, interleaved.
     """
     from haloscope import records

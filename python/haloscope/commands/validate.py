@@ -20,7 +20,7 @@ from haloscope.options.validation import VALIDATED
 @EXTERNAL
 @starts_ranks
 def command(**options: Any) -> None:
-    """Compare the times in record files with what a machine profile predicts for the same choices.
+    """Compare the times in record files with a machine profile's predictions for the same choices.
 
     \b
     haloscope run advection3d --cells 64,128 --strategy 'ordered/*' --output records.jsonl
@@ -29,12 +29,12 @@ def command(**options: Any) -> None:
     haloscope validate --external theirs.csv --holdout nodes=64 --cross halo
     haloscope validate --external theirs.csv --fit part.csv
 
-    Errors are predicted over measured, less 1. Regret is the measured time of the model's pick over the measured best
-    of the same case. Records without a prediction are counted with the reason; the exit code stays 0. Kernels that were
-    measured at three sizes or more are held against one line: where a time leaves it, the kernel is worth a look.
+    Errors are predicted over measured, minus 1. Regret is the measured time of the model's recommendation over the
+    measured best of the same case. Records without a prediction are counted with the reason; the exit code stays 0.
+    Times of kernels that were measured at three sizes or more are compared with a line; departures are reported.
 
-    With --external, exchanges that others have timed: costs of the network, of packing and of the memory are fitted to
-    a part of them, and the rest is predicted. RECORDS and --profile are then not given.
+    With --external, the exchanges were timed by others: costs of the network, of packing and of the memory are fitted
+    to a part of them, and the rest is predicted. RECORDS and --profile are then omitted.
     """
     from haloscope import records
     from haloscope.advice import validate as model

@@ -1,4 +1,4 @@
-"""`haloscope whatif`: the same ranks placed, decomposed or bought differently: time, nodes and node-hours. No MPI."""
+"""`haloscope whatif`: time, nodes and node-hours with other mappings, decompositions and machines. No MPI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from haloscope.options.request import app_of, space_of
 @WEAK
 @JSON
 def command(app: str, profile: str, against: str | None, weak: bool, as_json: bool, **options: Any) -> None:
-    """Predict APP when the same ranks run elsewhere. The first row is what the others are compared with.
+    """Predict APP with other mappings, decompositions or machines. The other rows are compared with the first.
 
     \b
     haloscope whatif laplace3d --cells 512 -n 256 --profile machine.json --active 6,4,2,1

@@ -17,11 +17,13 @@ CALIBRATED = options_of(
         required=True,
         detailed=True,
         metavar="FILE.json",
-        help="The profile; its records are kept beside it, in FILE.jsonl.",
+        help="Profile to write; its records go to FILE.jsonl in the same folder.",
     ),
     option("--quick", is_flag=True, help="Fewer sizes and shorter samples: under a minute on 2 cores."),
-    option("--ranks", type=click.IntRange(1, 100_000), detailed=True, help="Most ranks that measure at once. [cores]"),
-    launches("5; quick 3", "Starts of the ranks, the outer sample.", detailed=True),
+    option(
+        "--ranks", type=click.IntRange(1, 100_000), detailed=True, help="Max ranks that measure concurrently. [cores]"
+    ),
+    launches("5; quick 3", "Launches (separate mpiexec runs), the outer sample.", detailed=True),
     option(
         "--sections",
         default="*",
@@ -29,14 +31,14 @@ CALIBRATED = options_of(
         help="network, pack, kernels, steps, transports, reductions, device; globs. [all]",
     ),
     option(
-        "--device", default="", help="Device to measure too: cuda, hip, host (imitated), none. [a card that is here]"
+        "--device", default="", help="Device to measure too: cuda, hip, host (imitated), none. [a GPU, if available]"
     ),
     option("--name", default="", help="Name of the profile. [the host's]"),
     recorded("Fit records of an earlier calibration again; nothing is measured.", metavar="RECORDS"),
-    option("--apps", metavar="LIST", help="Apps whose kernels are measured; globs. [those of few sweeps a step]"),
+    option("--apps", metavar="LIST", help="Apps whose kernels are measured; globs. [apps with few sweeps per step]"),
 )
 OF_PROGRAM = options_of(
     option("--app", "app", metavar="APP", help="App of --program whose sweeps are measured too."),
     program(),
-    option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of that app."),
+    option("--set", "given_set", multiple=True, metavar="NAME=VALUE", help="A parameter of this app."),
 )

@@ -1,10 +1,10 @@
-"""Options of the candidates that an advice tries, and of the places that a map of it has."""
+"""Options of the candidates that advice compares, and of the spots of a map."""
 
 from __future__ import annotations
 
 from haloscope.options.kinds import ANY_PATH, option, options_of
 
-# Fields of a choice that an advice decides.
+# Fields of a choice that advice decides.
 _OF_SCHEDULES = ("schedule", "substeps", "depth", "tiles", "sharing", "pack", "capture", "barrier")
 _OF_PLACES = ("device_kernel", "device_block", "reorder", "process_grid")
 DECIDED = ("strategy", "stage_strategies", *_OF_SCHEDULES, *_OF_PLACES)
@@ -28,7 +28,7 @@ TRIED = options_of(
         help="Rules or process grids to try, where they differ: slabs,cubic,8x2. [the app's rule]",
     ),
 )
-PLACES = options_of(
+SPOTS = options_of(
     option(
         "--blocks",
         default="16,32,64,128,256",
@@ -39,10 +39,13 @@ PLACES = options_of(
         "--latency",
         default="2us,20us,200us,1ms",
         metavar="LIST",
-        help="Of the network between the ranks, one way. [2us,20us,200us,1ms]",
+        help="One-way latency of the network between ranks. [2us,20us,200us,1ms]",
     ),
     option(
-        "--bandwidth", default="10Gbit", metavar="RATE", help="Of each rank's line, each way; 0: no limit. [10Gbit]"
+        "--bandwidth",
+        default="10Gbit",
+        metavar="RATE",
+        help="Bandwidth of each rank's link, each way; 0: no limit. [10Gbit]",
     ),
 )
 MEASURED = option(
@@ -50,5 +53,5 @@ MEASURED = option(
     multiple=True,
     type=ANY_PATH,
     metavar="FILE",
-    help="Records of `haloscope run --lab`, for a second map beside it; repeatable.",
+    help="Records of `haloscope run --lab`, for a second map of measurements; repeatable.",
 )

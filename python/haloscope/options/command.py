@@ -33,10 +33,10 @@ METAVARS = {
 
 @dataclass(frozen=True)
 class ChoiceOptions:
-    """Which options of a choice a command has.
+    """The options of a choice that a command has.
 
     lists: they take lists, ranges and globs, and the command works on the cross product; else one value each. without:
-    fields that it does not have. usual: texts that replace the table's defaults.
+    fields that the command lacks. usual: defaults that replace the defaults of the table.
     """
 
     lists: bool = False
@@ -74,7 +74,7 @@ class Command(click.Command):
     """
 
     def __init__(self, *arguments: Any, choice: ChoiceOptions | None = None, **attributes: Any) -> None:
-        """As click.Command has it, and `choice`."""
+        """Take the arguments of click.Command, and `choice`."""
         super().__init__(*arguments, **attributes)
         self.choice = choice
 
@@ -112,7 +112,7 @@ class Command(click.Command):
 
 
 def named_options(context: click.Context) -> list[str]:
-    """Return the parameters that the command line names."""
+    """Return the parameters that are set on the command line."""
     named = click.core.ParameterSource.COMMANDLINE
     return [name for name in context.params if context.get_parameter_source(name) is named]
 

@@ -1,4 +1,4 @@
-"""Options of a user's own program that runs on several numbers of ranks: its runs, and the results to compare."""
+"""Options for a user's own program on several numbers of ranks: its runs, and the results to compare."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COMPARED = options_of(
         "files",
         multiple=True,
         metavar="PATTERN",
-        help="Compare these files that it writes, instead of what it prints; may be repeated.",
+        help="Compare these files of the program instead of its output; may be repeated.",
     ),
-    option("--printed", is_flag=True, help="With --file: compare what it prints, too."),
-    option("--type", type=click.Choice(["f8", "f4", "i4", "i8"]), help="What raw binary files hold."),
+    option("--printed", is_flag=True, help="With --file: compare the output, too."),
+    option("--type", type=click.Choice(["f8", "f4", "i4", "i8"]), help="Type of the numbers in raw binary files."),
     option("--shape", metavar="XxYxZ", help="Points of raw binary files, x contiguous."),
-    option("--numbers-only", is_flag=True, help="Of texts, compare the numbers alone."),
-    option("--ignore", multiple=True, metavar="REGEX", help="Leave out lines in which this occurs; may be repeated."),
+    option("--numbers-only", is_flag=True, help="Compare only the numbers of texts."),
+    option("--ignore", multiple=True, metavar="REGEX", help="Skip lines that match; may be repeated."),
     option(
         "--relative",
         type=FiniteRange(min=0),
@@ -48,21 +48,21 @@ RUNS = options_of(
         type=FiniteRange(min=0),
         default=0.0,
         metavar="SECONDS",
-        help="A run that takes longer is ended; 0: each is waited for. [0]",
+        help="End runs that take longer; 0: no limit. [0]",
     ),
-    option("--mpiexec", metavar="PATH", help="The mpiexec of the program's own MPI. [the one of 'haloscope info']"),
+    option("--mpiexec", metavar="PATH", help="The mpiexec of the program's MPI. [as in 'haloscope info']"),
     option(
         "--process-grid",
         default="cubic",
         metavar="RULE",
         group="grid",
-        help="What {grid}, {px}, {py}, {pz} stand for: cubic, square, prime-factors, slabs. [cubic]",
+        help="Process grid of {grid}, {px}, {py}, {pz}: cubic, square, prime-factors, slabs. [cubic]",
     ),
     option("--dims", type=click.IntRange(1, 3), default=2, group="grid", help="Dimensions of {grid}. [2]"),
     of_output(
         "--keep",
         type=ANY_PATH,
         metavar="FOLDER",
-        help="Keep working folders and output here; it must not exist, or be empty.",
+        help="Store working folders and output in FOLDER, which must be new or empty.",
     ),
 )

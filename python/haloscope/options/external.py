@@ -1,4 +1,4 @@
-"""Options of exchanges that others have timed: which of them costs are fitted to, and what is written."""
+"""Options for exchanges timed by others: the rows that costs are fitted to, and the output."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ EXTERNAL = options_of(
         "--external",
         type=click.Path(),
         metavar="FILE",
-        help="Instead of RECORDS: a CSV file of exchanges that others have timed, see docs/understand/external.md.",
+        help="Instead of RECORDS: a CSV file of exchanges timed by others, see docs/understand/external.md.",
     ),
     option(
         "--fit",
         "fitted_file",
         type=click.Path(),
         metavar="FILE",
-        help="Fit costs to this CSV file, predict all of --external that is not in it. [a part of --external]",
+        help="Fit costs to this CSV file, and predict the rows of --external that it lacks. [a part of --external]",
     ),
     option(
         "--fit-on",
         multiple=True,
         metavar="AXIS=VALUE,...",
-        help="Fit to rows that meet all such conditions (nodes=1 fields=1,4). [half of the cases]",
+        help="Fit to rows that meet all conditions (nodes=1 fields=1,4). [half of the cases]",
     ),
     option(
         "--holdout",
         multiple=True,
         metavar="AXIS=VALUE,...",
-        help="Fit to all rows but those that meet all such conditions.",
+        help="Fit to all rows except rows that meet all conditions.",
     ),
     option(
         "--cross",
         multiple=True,
         metavar="AXIS",
-        help="Also fit without each value of this axis in turn, and predict the rows that have it.",
+        help="For each value of this axis, also fit to the other rows and predict the rows with it.",
     ),
     of_output(
         "--profiles", type=FileName(stem=True), help="With --external: write the fitted profiles as STEM-PROGRAM.json."
     ),
     of_output("--json", "as_json", is_flag=True, help="With --external: one JSON document instead of tables."),
 )
-OTHER_NAMES = {"fitted_file": "--fit", "as_json": "--json"}  # of options whose parameters are called otherwise
+OTHER_NAMES = {"fitted_file": "--fit", "as_json": "--json"}  # of options whose parameters have other names
 
 
 def refuse_mixed(options: Mapping[str, Any]) -> None:
-    """Raise UsageError where options of records and of --external are mixed, and where one of either is missing.
+    """Raise UsageError where options of records and of --external are mixed, or a required one is missing.
 
     options: of `haloscope validate`, in the order of the command line.
     """
@@ -64,8 +64,8 @@ def refuse_mixed(options: Mapping[str, Any]) -> None:
     others = [name for name, value in options.items() if value and name not in (*of_records, "samples", "stem")]
     if others:
         name = OTHER_NAMES.get(others[0], "--" + others[0].replace("_", "-"))
-        raise UsageError(f"{name} belongs to --external; give --external FILE, or leave it out")
+        raise UsageError(f"{name} belongs to --external; add --external FILE, or remove {name}")
     if not options["files"]:
-        raise UsageError("give record files, or --external FILE")
+        raise UsageError("no records are named; pass record files, or --external FILE")
     if not options["profile"]:
-        raise UsageError("give the machine profile of the records with --profile")
+        raise UsageError("predictions need a machine profile; pass the one of the records with --profile")

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def link_options(hosts: str, usual: int | None = None) -> Decorator:
-    """Return the decorator that adds the options of an emulated cluster. hosts: name of the option for their number."""
+    """Return the decorator that adds the options of an emulated cluster.
+
+    hosts: name of the option for the number of hosts.
+    """
     from haloscope.model.link import MOST_HOSTS
 
     number = f" [{usual}]" if usual else ""
@@ -26,21 +29,21 @@ def link_options(hosts: str, usual: int | None = None) -> Decorator:
             "lab",
             type=click.IntRange(2, MOST_HOSTS),
             default=usual,
-            help=f"An emulated cluster of so many hosts on this machine.{number}",
+            help=f"Run on an emulated cluster of N hosts on this machine.{number}",
         ),
         of_machine(
             "--latency",
             default="0",
             metavar="TIME",
-            help="Of its network, one way, beside that of the system: 50us, 1ms. [0]",
+            help="One-way latency added to every message: 50us, 1ms. [0]",
         ),
         of_machine(
             "--bandwidth",
             default="0",
             metavar="RATE",
-            help="Of each host's line, each way: 1Gbit, 100MB. [what the machine carries]",
+            help="Bandwidth of each host's link, each way: 1Gbit, 100MB. [unlimited]",
         ),
-        of_machine("--jitter", default="0", metavar="TIME", help="Mean of what each frame is late at random. [0]"),
+        of_machine("--jitter", default="0", metavar="TIME", help="Mean random delay of each frame. [0]"),
     )
 
 
@@ -60,7 +63,7 @@ OF_LAB = ("--lab", "--latency", "--bandwidth", "--jitter")  # each takes a value
 
 
 def starts_ranks(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Give a command that starts ranks the options of their hosts, and apply these."""
+    """Add the options of hosts to a command that starts ranks, and apply them."""
 
     @functools.wraps(function)
     def wrapped(*arguments: Any, hosts: str | None, **options: Any) -> int | None:
@@ -77,13 +80,13 @@ def starts_ranks(function: Callable[..., int | None]) -> Callable[..., int | Non
     of_hosts = of_machine(
         "--hosts",
         metavar="A,B|FILE",
-        help="Hosts of a cluster to spread the ranks over. [this machine, or those of the batch job]",
+        help="Hosts of a cluster to spread the ranks over. [this machine, or the hosts of the batch job]",
     )
     return of_hosts(link_options("--lab")(wrapped))
 
 
 def _run_in_lab(words: Sequence[str], link: Link) -> int:
-    """Give this command, without the options of the cluster, inside the cluster."""
+    """Run this command, without the options of the cluster, inside the cluster."""
     from haloscope.bridge import build
     from haloscope.measure import cluster
 

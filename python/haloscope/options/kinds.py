@@ -14,7 +14,7 @@ import click
 # Headings of groups of options, in the order in which --help-all shows them.
 GROUPS = {
     "everyday": "Options",
-    "measuring": "How it is measured",
+    "measuring": "The measurement",
     "grid": "The grid and its ranks",
     "kernel": "Kernels",
     "schedule": "Schedules",
@@ -28,14 +28,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Decorator(Protocol):
-    """Gives a command options; it returns the same kind of function."""
+    """Adds options to a command, and returns the same kind of function."""
 
     def __call__(self, function: Function, /) -> Function:
         """Return the function with the options."""
 
 
 class FiniteRange(click.FloatRange):
-    """A range of numbers that no NaN and no infinity is in."""
+    """A range of finite numbers."""
 
     name = "number"
 
@@ -46,7 +46,7 @@ class FiniteRange(click.FloatRange):
 
 
 class FileName(click.Path):
-    """The name of a file to write; stem: of several, which have it with their endings."""
+    """The name of a file to write; stem: the common part of several names."""
 
     def __init__(self, stem: bool = False) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class FileName(click.Path):
         self.name = "stem" if stem else "file"  # for help texts
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return it as a Path. Raises BadParameter for one that is empty, can only be a folder, or is one."""
+        """Return it as a Path. Raises BadParameter for an empty name and for the name of a folder."""
         if os.path.basename(value) in ("", ".", ".."):  # noqa: PTH119 (a Path has no slash at its end)
             self.fail(f"{value!r} names no file.", param, ctx)
         if not self._stem and os.path.isdir(value):  # noqa: PTH112 (which takes names of any length)
@@ -70,7 +70,7 @@ class Option(click.Option):
     """An option that belongs to one of GROUPS."""
 
     def __init__(self, *names: Any, group: str = "everyday", detailed: bool = False, **attributes: Any) -> None:
-        """group: key of GROUPS. detailed: the help names the range or the default. The rest as click.Option has it."""
+        """group: key of GROUPS. detailed: the help has the range or the default. The rest is click.Option's."""
         if isinstance(attributes.get("type"), click.IntRange) and not detailed:
             attributes.setdefault("metavar", "N")
         super().__init__(*names, **attributes)
@@ -78,7 +78,7 @@ class Option(click.Option):
         self.detailed = detailed
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Help texts leave out ranges, which refusals name, unless they are detailed."""
+        """Omit ranges, which error texts name, unless the help is detailed."""
         return super().get_help_extra(ctx) if self.detailed else {}
 
 

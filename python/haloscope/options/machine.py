@@ -1,4 +1,4 @@
-"""Options of a machine profile, and of the positions that its nodes give ranks."""
+"""Options of a machine profile, and of the mapping of ranks to its nodes."""
 
 from __future__ import annotations
 
@@ -30,15 +30,17 @@ def samples(group: str) -> Decorator:
         type=click.IntRange(0, 10_000),
         default=100,
         group=group,
-        help="Draws of the profile's parameters for the interval; 0 = none. [100]",
+        help="Parameter samples for the prediction interval; 0 = none. [100]",
     )
 
 
 VARIED = options_of(
     option(
-        "--against", metavar="FILE|NAME", help="A second machine: from which number of ranks is it faster, or slower?"
+        "--against",
+        metavar="FILE|NAME",
+        help="Profile of a second machine: find the number of ranks from which it is faster or slower.",
     ),
-    option("--active", metavar="LIST", help="Most cores in use per socket. [all]"),
+    option("--active", metavar="LIST", help="Max cores in use per socket. [all]"),
     option(
         "--mapping",
         default="fill",
@@ -46,7 +48,7 @@ VARIED = options_of(
         help="Ranks to nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
     ),
 )
-WEAK = option("--weak", is_flag=True, help="--cells are those of one rank: the grid grows with the ranks.")
+WEAK = option("--weak", is_flag=True, help="--cells is the block of one rank: the grid grows with the ranks.")
 PLACED = options_of(
     profile(),
     of_machine(
@@ -55,12 +57,12 @@ PLACED = options_of(
         metavar="RULE",
         help="Ranks to the profile's nodes and sockets: fill, balanced, by-socket, round-robin. [fill]",
     ),
-    of_machine("--active", type=click.IntRange(1, 100_000), help="Most cores in use per socket. [all]"),
+    of_machine("--active", type=click.IntRange(1, 100_000), help="Max cores in use per socket. [all]"),
     of_machine(
         "--reductions",
         type=click.IntRange(0, 1_000_000),
         default=0,
-        help="All-reduces per time step beside the app's own. [0]",
+        help="All-reduces per time step in addition to the app's. [0]",
     ),
     of_machine(
         "--repeats",
@@ -73,13 +75,15 @@ MACHINE = options_of(
     PLACED,
     samples("machine"),
     of_machine(
-        "--refresh", is_flag=True, help="Time the pace of this machine first, in a second, and predict for that."
+        "--refresh",
+        is_flag=True,
+        help="Measure the current pace of this machine first, in a second, and predict for it.",
     ),
 )
 
 
 def setting_of(options: Mapping) -> RunSettings:
-    """Return the setting of the model from the options in PLACED."""
+    """Return the settings of the model from the options in PLACED."""
     from haloscope.model import predict
 
     loops = {name: options[name] for name in ("reductions", "repeats")}

@@ -15,11 +15,11 @@ FIELDS = ("steps", "seconds", "repetitions", "warmup", "events", "timeline", "tr
 
 
 def steps(*names: str, **attributes: Any) -> Decorator:
-    """Return the option for the length of a repetition in steps. names: others for it."""
+    """Return the option for the length of a repetition in steps. names: further names of the option."""
     return option("--steps", *names, type=click.IntRange(1, MOST), help="Time steps per repetition.", **attributes)
 
 
-def launches(usual: str = "", meaning: str = "Starts of the ranks.", **attributes: Any) -> Decorator:
+def launches(usual: str = "", meaning: str = "Launches (separate mpiexec runs).", **attributes: Any) -> Decorator:
     """Return the option for the number of launches. usual: the default, for the help."""
     return option("--launches", type=click.IntRange(1, 1000), help=_with(meaning, usual), **attributes)
 
@@ -51,15 +51,15 @@ MEASURING = options_of(
     of_measuring(
         "--events",
         is_flag=True,
-        help="Count cycles, cache misses, ... in each timer, where this machine can, and sample the clock; shown by "
-        "--components.",
+        help="Count cycles, cache misses, ... in each timer, if this machine supports it, and sample the clock; shown "
+        "by --components.",
     ),
     order_seed("--order-seed"),
     of_measuring(
         "--watchdog",
         type=FiniteRange(0),
         default=0.0,
-        help="Seconds without progress that end the run; 0: none do. [0]",
+        help="Seconds without progress after which the run ends; 0: no limit. [0]",
     ),
     of_measuring(
         "--inject",
@@ -71,12 +71,12 @@ MEASURING = options_of(
 
 
 def settings_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request that define its measurement. Raises UsageError for two lengths of it."""
+    """Return the fields of a request that define its measurement. Raises UsageError for --steps with --seconds."""
     settings = {name: options[name] for name in FIELDS if options.get(name) is not None}
     settings["timers"] = options.get("timers") != "off"
     settings["trace"] = str(settings.get("trace", ""))
     if "steps" in settings and "seconds" in settings:
-        raise UsageError("--steps and --seconds both give the length of a repetition; use one of them")
+        raise UsageError("--steps and --seconds both set the length of a repetition; use one of them")
     if "steps" not in settings:
         settings.setdefault("seconds", 0.2)
     return settings

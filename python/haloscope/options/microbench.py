@@ -1,4 +1,4 @@
-"""Options of micro-benchmarks: their patterns, transports, ranks and sizes, and files that are imported."""
+"""Options of micro-benchmarks: their patterns, transports, ranks and sizes, and imported files."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ PATTERNS = options_of(
         help="pingpong, pingping, batch, batches, exchange, multi-pair, allreduce, allgather, stream, cache; globs. "
         "[the first four]",
     ),
-    option("--transport", default="*", metavar="LIST", help="Transports with options; globs as 'rma-*'. [all]"),
-    option("--ranks", "-n", default="2", metavar="LIST", help="Numbers of ranks, even where they work in pairs. [2]"),
+    option("--transport", default="*", metavar="LIST", help="Transports with options; globs such as 'rma-*'. [all]"),
+    option("--ranks", "-n", default="2", metavar="LIST", help="Numbers of ranks; even for patterns of pairs. [2]"),
     option(
         "--gap",
         type=click.IntRange(1, 10**9),
         metavar="N",
         detailed=True,
-        help="Rank i is paired with rank i + N; ranks per node here pair whole nodes. [half of the ranks]",
+        help="Pair rank i with rank i + N; N ranks per node pair whole nodes. [half of the ranks]",
     ),
-    option("--nodes", default="0", metavar="LIST", help="Emulated nodes, ranks in blocks; 0 = as MPI says. [0]"),
+    option("--nodes", default="0", metavar="LIST", help="Emulated nodes, ranks in blocks; 0 = as MPI reports. [0]"),
     option("--threads", metavar="LIST", help="Threads of stream and cache. [stream: 1, 2, ... all cores; cache: 1]"),
     option(
         "--bytes",
         "sizes",
         metavar="LIST",
-        help="Sizes of messages, of what a rank gives to a collective, of arrays (stream), of working sets (cache). "
+        help="Sizes of messages, of a rank's part in a collective, of arrays (stream), of working sets (cache). "
         "[1..4194304*2; arrays: 4 x the largest cache; working sets: 4096..536870912*2]",
     ),
     option("--quick", is_flag=True, help="Six sizes, short samples, 2 launches."),
@@ -49,14 +49,14 @@ PATTERNS = options_of(
 )
 FILES = options_of(
     record_file("microbench"),
-    option("--figure", "stem", type=FileName(stem=True), help="Figure files without ending. [next to the records]"),
+    option("--figure", "stem", type=FileName(stem=True), help="Figure files without ending. [as the record file]"),
     recorded(),
     option(
         "--import",
         "imported",
         multiple=True,
         type=EXISTING_FILE,
-        help="Turn the output of IMB, SKaMPI or STREAM into records and show them; may be repeated.",
+        help="Convert the output of IMB, SKaMPI or STREAM to records and show them; may be repeated.",
     ),
 )
 

@@ -9,11 +9,11 @@ import click
 from haloscope.options.kinds import EXISTING_FILE, Decorator, FileName, of_output, option, options_of
 
 JSON = of_output("--json", "as_json", is_flag=True, help="One JSON document instead of tables.")
-RESUME = option("--resume", is_flag=True, help="Skip what the record file already holds.")
+RESUME = option("--resume", is_flag=True, help="Skip measurements that the record file already has.")
 
 
 def record_file(name: str) -> Decorator:
-    """Return the options of the file that records go to. name: of the file that is made where none is named."""
+    """Return the options of the file that records go to. name: part of the default file name."""
     return options_of(
         option("--output", type=FileName(), help=f"Record file. [results/scratch/{name}-TIME.jsonl]"), RESUME
     )
@@ -47,5 +47,5 @@ DETAILS = options_of(
         type=click.Choice(["rank0", "min", "mean", "max", "all"]),
         help="Also show the phases, by this statistic over ranks.",
     ),
-    of_output("--baseline", metavar="ID", help="What speed-ups refer to. [bulk ordered/p2p depth 1]"),
+    of_output("--baseline", metavar="ID", help="Base of speed-ups. [bulk ordered/p2p depth 1]"),
 )

@@ -1,4 +1,4 @@
-"""Choices and spaces of choices, as the options of a command request them."""
+"""Choices and spaces of choices from the options of a command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM: dict[str, Any] = {"type": ANY_PATH, "help": "Program with its own app, 
 
 
 def program(**attributes: Any) -> Decorator:
-    """Return the option for a program with apps of its own; attributes: in the place of PROGRAM's."""
+    """Return the option for a program with its own apps. attributes: replace attributes of PROGRAM."""
     return option("--program", **(PROGRAM | attributes))
 
 
@@ -33,7 +33,7 @@ def parameters_of(options: Mapping) -> dict[str, str]:
 
 
 def app_of(name: str, options: Mapping) -> App:
-    """Return the app, of --program where that is given. Raises UsageError for an unknown one."""
+    """Return the app, from --program if specified. Raises UsageError for an unknown one."""
     from haloscope import bridge
 
     if options.get("program"):
@@ -90,8 +90,8 @@ def space_of(app: App, options: Mapping, settings: Mapping[str, Any]) -> Space:
 
 
 def measured_space(app: App, options: Mapping) -> Space:
-    """Return the space of requests to measure: each is compared with the reference, and requests that are too large for
-    memory are skipped. Raises UsageError for impossible options, UnavailableError for devices that are not here.
+    """Return the space of requests to measure. Each result is compared with the reference; requests that are too large
+    for memory are skipped. Raises UsageError for impossible options, UnavailableError for unavailable devices.
     """
     from haloscope.measure import devices, memory, space
 
@@ -103,7 +103,7 @@ def measured_space(app: App, options: Mapping) -> Space:
 def _refuse_several(axes: list[dict[str, Sequence]]) -> None:
     names = ["schedule or device"] if len(axes) > 1 else [name for name, values in axes[0].items() if len(values) != 1]
     if names:
-        raise UsageError(f"this is about one choice, and --{names[0].replace('_', '-')} names several; give one value")
+        raise UsageError(f"this takes one choice, and --{names[0].replace('_', '-')} names several; give one value")
 
 
 SCHEDULE_WORDS = {"phased": "bulk", "serial": "bulk", "overlapped": "split", "overlap": "split"}  # of the 2023 study

@@ -8,7 +8,7 @@ from haloscope.options.kinds import FiniteRange, of_measuring, option, options_o
 from haloscope.options.measuring import order_seed
 
 SEARCH = options_of(
-    option("--profile", metavar="FILE|NAME", help="Machine profile that says what to try first. [random order]"),
+    option("--profile", metavar="FILE|NAME", help="Machine profile that sets the order of trials. [random order]"),
     option(
         "--budget",
         type=FiniteRange(0, min_open=True),
@@ -19,14 +19,14 @@ SEARCH = options_of(
         "--confirm",
         type=click.IntRange(0, 1000),
         default=5,
-        help="Launches that the winner, the runner-up and the default are measured in again; 0 = none. [5]",
+        help="Launches of the final comparison of winner, runner-up and default; 0 = none. [5]",
     ),
-    of_measuring("--exhaustive", is_flag=True, help="Measure all candidates too, and say what the choice lost."),
+    of_measuring("--exhaustive", is_flag=True, help="Measure all candidates too, and report the regret of the choice."),
     of_measuring(
         "--timeout",
         type=FiniteRange(0),
         default=0.0,
-        help="Seconds after which a candidate's launch is ended; 0: each is waited for. [0]",
+        help="Seconds after which a candidate's launch is ended; 0: no limit. [0]",
     ),
     order_seed("--seed"),
 )

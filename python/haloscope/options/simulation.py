@@ -32,15 +32,15 @@ SIMULATED = options_of(
         help="Mean of an exponential delay of each operation: 2e-6, or 1% of its own time. [none]",
     ),
     WEAK,
-    of_machine("--seed", type=click.IntRange(0, 2**63 - 1), default=0, help="Of the noise. [0]"),
+    of_machine("--seed", type=click.IntRange(0, 2**63 - 1), default=0, help="Seed of the noise. [0]"),
     of_machine(
         "--overhead",
         type=FiniteRange(0),
         default=0.0,
-        help="Seconds that both ends are busy with a message, taken out of its latency. [0]",
+        help="Seconds of a message's latency that keep both ends busy. [0]",
     ),
-    of_machine("--gap", type=FiniteRange(0), default=0.0, help="Least seconds between two sends of a rank. [0]"),
-    of_machine("--offload", is_flag=True, help="Rendezvous messages travel once posted, without calls."),
+    of_machine("--gap", type=FiniteRange(0), default=0.0, help="Min seconds between two sends of a rank. [0]"),
+    of_machine("--offload", is_flag=True, help="Rendezvous messages travel once posted, without calls of MPI."),
 )
 WRITTEN = options_of(
     of_output("--goal", type=FileName(), help="Write the message schedule as GOAL, for LogGOPSim (one choice)."),
@@ -50,7 +50,7 @@ WRITTEN = options_of(
 
 
 def simulation_options(options: Mapping[str, Any]) -> SimulationOptions:
-    """Return the options of a simulation. Raises UsageError for a noise that is none."""
+    """Return the options of a simulation. Raises UsageError for a malformed noise."""
     from haloscope.simulate import simulate
 
     noise = simulate.noise_of(options["noise"])

@@ -1,4 +1,4 @@
-"""Options of a study: changes to its sizes and repetitions, and other ways to its tables than measuring."""
+"""Options of a study: changes to its sizes and repetitions, and sources of its tables besides measuring."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ CHANGES = options_of(
         "--sizes",
         default="",
         metavar="LIST",
-        help="Sizes instead of the study's, in its own measure: cells per side, interlines, workloads 1 to 5.",
+        help="Sizes instead of the study's, in its unit: cells per side, interlines, workloads 1 to 5.",
     ),
     option("--depths", default="", metavar="LIST", help="Halo depths instead of the study's."),
     option(
         "--nodes",
         type=click.IntRange(1, 10**6),
         detailed=True,
-        help="Nodes to spread the ranks over, emulated here, where the study has any.",
+        help="Emulated nodes to spread the ranks over, if the study uses nodes.",
     ),
-    option("--ranks", type=click.IntRange(1, 10**7), detailed=True, help="Ranks, where the study leaves the choice."),
+    option("--ranks", type=click.IntRange(1, 10**7), detailed=True, help="Ranks, if the study does not fix them."),
     option(
         "--device",
         metavar="NAME",
-        help="Where fields or blocks live, where the study has versions for devices: none, cuda, hip, host. [a card if "
-        "there is one]",
+        help="Device of fields or blocks, if the study supports devices: none, cuda, hip, host. [a GPU, if available]",
     ),
     steps(detailed=True),
     repetitions(detailed=True),
@@ -37,12 +36,12 @@ CHANGES = options_of(
 )
 RECORDS = options_of(
     record_file("NAME"),
-    recorded("Report on record files, from a cluster say, instead of measuring.", multiple=True),
+    recorded("Report on record files, from a cluster for example, instead of measuring.", multiple=True),
     option(
         "--slurm",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="DIR",
-        help="Write job scripts for Slurm instead of measuring, where the study has some.",
+        help="Write job scripts for Slurm instead of measuring, if the study has any.",
     ),
     option("--replay", is_flag=True, help="Recompute the paper's results from its published data; measure nothing."),
 )

@@ -1,4 +1,4 @@
-"""Options of records that are compared with a profile's predictions, and of the report on them."""
+"""Options for comparing records with a profile's predictions, and for the report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VALIDATED = options_of(
     option(
         "--keep-intervals",
         is_flag=True,
-        help="Write into the profile how far these measurements are off: its 90 % intervals from now on.",
+        help="Store the errors of these measurements in the profile, as its 90 % intervals from now on.",
     ),
     option(
         "-o",
@@ -21,5 +21,5 @@ VALIDATED = options_of(
         type=FileName(stem=True),
         help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.",
     ),
-    program(help="Program with the app that the records are of, linked with haloscope::rank_main."),
+    program(help="Program with the app of the records, linked with haloscope::rank_main."),
 )

@@ -284,7 +284,7 @@ def test_one_file_is_fitted_and_the_rest_of_another_predicted(made, tmp_path, ha
         ("--external x.csv --cross node", "did you mean nodes"),
         ("--fit x.csv records.jsonl --profile toy", "--fit belongs to --external"),
         ("records.jsonl", "--profile"),
-        ("", "give record files, or --external FILE"),
+        ("", "pass record files, or --external FILE"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused_before_anything_is_read(haloscope, words, complaint):
