@@ -89,7 +89,7 @@ def sentence(cards: Sequence[Card]) -> str:
 
 
 def tables(cards: Sequence[Card]) -> str:
-    """For docs/understand/measured/gpu.md: bars, kernels and overlap of each card."""
+    """Return bars, kernels and overlap of each GPU, for docs/understand/measured/gpu.md."""
     parts = []
     for card in cards:
         lines = gpu_table.card_table(card.kernels, card.steps, card.blocks)
@@ -101,11 +101,11 @@ def tables(cards: Sequence[Card]) -> str:
 
 
 def coverage(cards: Sequence[Card]) -> str:
-    """For studies/coverage.md: configurations of each row that gave the reference's bytes on each card."""
+    """Return the configurations of each row with the reference's bytes on each GPU, for studies/coverage.md."""
     if not cards:
-        return f"{NONE} Where a row says *imitated device*, no card took part."
+        return f"{NONE} Rows with *imitated device* were not run on a GPU."
     lines = [
-        ["card", "row", "what ran there", "bytes of the reference", "refused", "wrong or failed"],
+        ["GPU", "row", "configurations", "bytes of the reference", "refused", "wrong or failed"],
         [":---"] * 3 + ["---:"] * 3,
     ]
     for card in cards:
@@ -117,14 +117,14 @@ def coverage(cards: Sequence[Card]) -> str:
 
 
 def marked(text: str, body: str, inline: bool = False) -> str:
-    """A page with the part between its marks replaced."""
+    """Return a page with the part between its marks replaced."""
     gap = "" if inline else "\n\n"
     pattern = re.compile(r"(<!-- begin card -->).*?(<!-- end card -->)", re.DOTALL)
     return pattern.sub(lambda m: f"{m[1]}{gap}{body}{gap}{m[2]}", text)
 
 
 def pages(cards: Sequence[Card], root: Path = ROOT) -> dict[Path, str]:
-    """The three pages as they should be."""
+    """Return the three pages as they should be."""
     parts = {
         "README.md": (sentence(cards), True),
         "docs/understand/measured/gpu.md": (tables(cards), False),

@@ -4,13 +4,13 @@ run.
 
     python -m pytest --junitxml=build/tests.xml && studies/coverage.py build/tests.xml
 
-Runs nothing itself. The rows, their acceptance tests and how far the tests reach are in checklist.csv of each study. A
+Runs nothing itself. The rows, their acceptance tests and the reach of the tests are in checklist.csv of each study. A
 test names the rows that it shows by a marker (`@pytest.mark.ids("W8")`) or at the start of its GoogleTest name
-(`W8_...`). What the tests found:
+(`W8_...`). The states:
 
 - `holds`: assessed as such, a test that names the row passed, and none failed;
-- `weaker`: a test passed, but the tests assert less than the acceptance test, ran at fewer rank counts than it asks
-  for, or left out the case that it asks for;
+- `weaker`: a test passed, but the tests assert less than the acceptance test, ran at fewer rank counts than it
+  requires, or skipped the case that it requires;
 - `open`: anything else, whatever the assessment is.
 
 Skipped and deselected cases do not count as run. An id that no checklist has is an error: no page is written.
@@ -45,10 +45,10 @@ STUDIES = {
     "one full periodic sweep per iteration, in all own points, from random data.",
     "schroeter2021": "Schroeter 2021: one-sided, two-sided and shared-memory MPI for a Poisson solver. *Bit-exact* "
     "means the "
-    "bytes of the sequential program in the whole field. Parallel rows ask for 1, 2, 3, 4, 7 and 8 ranks at least, "
+    "bytes of the sequential program in the whole field. Parallel rows need 1, 2, 3, 4, 7 and 8 ranks at least, "
     "with lines "
     "that do not divide evenly.",
-    "vanecek2020": "Vanecek 2020: blocks of a GPU that tell the CPU when to send. Rows NX1 to NX7 are ideas that the "
+    "vanecek2020": "Vanecek 2020: blocks of a GPU that signal the CPU to send. Rows NX1 to NX7 are ideas that the "
     "thesis "
     "proposes and does not implement.",
     "davis2017": "Davis 2017: a performance model of a hydrodynamics code, its optimisations, and a linear solver. "
@@ -67,32 +67,32 @@ Each row has an acceptance test. Its tests were read against it:
 
 *Tests* counts the tests that passed, of all that name the row. *Ranks* are the numbers of MPI ranks at which they ran,
 where the report has any; skipped and deselected cases did not run. A rank count means that a test ran there, not that
-it tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* shows if a GPU took
-part or only an imitation of one, for rows of which that matters.
+it tried every combination: suite `Strategies` takes a sample, the smaller the more ranks. *Device* shows if a GPU was
+used or only an imitated one, for rows where this matters.
 """
 
 
 CARDS = """Configurations that `bench/gpu.py` has compared with the CPU's reference, byte for byte, by the rows they
-show. They count for no state above, which tests alone give."""
+show. They do not affect the states above, which follow from tests alone."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a checklist: what it asks for, and the verdict on what its tests assert."""
+    """A row of a checklist: its requirement, and the verdict on the assertions of its tests."""
 
     id: str
     title: str
     acceptance: str
     verdict: str
-    missing: str = ""  # what keeps it from holding
-    ranks: frozenset[int] = frozenset()  # rank counts that the acceptance test asks for
-    case: str = ""  # the test that is the acceptance case itself, where others only come near it
-    device: bool = False  # whether it matters that a device took part
+    missing: str = ""  # the part that the tests do not assert
+    ranks: frozenset[int] = frozenset()  # rank counts that the acceptance test requires
+    case: str = ""  # the test that is the acceptance case itself, where others only resemble it
+    device: bool = False  # true if it matters that a device was used
 
 
 @dataclass
 class Test:
-    """What one test did, over all its cases (parameters, rank counts)."""
+    """The outcome of one test over all its cases (parameters, rank counts)."""
 
     state: str = "skipped"
     ranks: set[int] = field(default_factory=set)  # of the cases that passed
@@ -206,7 +206,7 @@ def document(judged: Mapping[str, Sequence[Judged]]) -> str:
     parts = [INTRODUCTION, summary(judged)]
     for study, rows in judged.items():
         parts += [f"## {study}", STUDIES[study], overview(rows), *_missing(rows), *_tests(rows)]
-    parts += ["## On cards", CARDS, f"<!-- begin card -->\n\n{cards.coverage(cards.read())}\n\n<!-- end card -->"]
+    parts += ["## On GPUs", CARDS, f"<!-- begin card -->\n\n{cards.coverage(cards.read())}\n\n<!-- end card -->"]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -242,7 +242,7 @@ def overview(rows: Sequence[Judged]) -> str:
 def _device(r: Judged) -> str:
     if not r.row.device or r.state == "open":
         return ""
-    return "card" if any(test.card for test in r.passed) else "imitated device"
+    return "GPU" if any(test.card for test in r.passed) else "imitated device"
 
 
 def _table(lines: Sequence[Sequence], *alignment: str) -> str:
@@ -251,9 +251,9 @@ def _table(lines: Sequence[Sequence], *alignment: str) -> str:
 
 
 def _missing(rows: Sequence[Judged]) -> list[str]:
-    """What keeps rows from holding: a list for each state, rows with the same reasons together."""
+    """Return the reasons why rows do not hold: a list for each state, rows with the same reasons together."""
     parts = []
-    for state, heading in {"weaker": "What the weaker rows lack", "open": "Why rows are open"}.items():
+    for state, heading in {"weaker": "Missing parts of weaker rows", "open": "Reasons for open rows"}.items():
         ids: dict[str, list[str]] = defaultdict(list)
         for r in rows:
             if r.state == state:
@@ -264,7 +264,7 @@ def _missing(rows: Sequence[Judged]) -> list[str]:
 
 
 def _tests(rows: Sequence[Judged]) -> list[str]:
-    """The tests that name each row, folded away."""
+    """Return the tests that name each row, in a folded section."""
     lines = []
     for r in rows:
         lines += [f"- **{r.row.id}**"] if r.tests else []

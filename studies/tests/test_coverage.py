@@ -159,7 +159,7 @@ def test_a_row_whose_acceptance_case_was_left_out_is_weaker(written):
 def test_a_device_is_imitated_unless_a_test_says_that_it_ran_on_a_card(written):
     assert table(written(python("test_a", "W14 W7")))["W14"][5] == "imitated device"
     page = written(python("test_a", "W14 W7"), python("test_b", "W14", device="card"))
-    assert table(page)["W14"][5] == "card" and table(page)["W7"][5] == ""
+    assert table(page)["W14"][5] == "GPU" and table(page)["W7"][5] == ""
 
 
 @pytest.mark.parametrize("unknown", [python("t", "W99"), googletest("A1|Decomposition.A1_Rows|passed")])
