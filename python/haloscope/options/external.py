@@ -59,7 +59,7 @@ def refuse_mixed(options: Mapping[str, Any]) -> None:
     if options["external"]:
         if any(options[name] for name in of_records):
             unused = "RECORDS, --profile, --program and --keep-intervals"
-            raise UsageError(f"--external fits its own profile; leave out {unused}")
+            raise UsageError(f"--external fits a profile itself; remove {unused}")
         return
     others = [name for name, value in options.items() if value and name not in (*of_records, "samples", "stem")]
     if others:

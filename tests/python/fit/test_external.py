@@ -279,7 +279,7 @@ def test_one_file_is_fitted_and_the_rest_of_another_predicted(made, tmp_path, ha
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("--external x.csv --profile toy", "leave out RECORDS, --profile"),
+        ("--external x.csv --profile toy", "remove RECORDS, --profile"),
         ("--external x.csv --fit y.csv --fit-on nodes=1", "give one of them"),
         ("--external x.csv --cross node", "did you mean nodes"),
         ("--fit x.csv records.jsonl --profile toy", "--fit belongs to --external"),
