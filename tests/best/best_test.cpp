@@ -81,7 +81,7 @@ TEST(Best, ErrorsAreThrownOnAllRanksAlike) {
   EXPECT_EQ(absent.substr(0, 3), "2: ") << absent;
   expect_same(absent);
   const std::string foreign = thrown({}, HALOSCOPE_DATA "/record.schema.json");
-  EXPECT_NE(foreign.find("is not valid: it is not a machine profile"), std::string::npos) << foreign;
+  EXPECT_PART(foreign, "is not valid: it is not a machine profile");
   expect_same(foreign);
   const std::string lacking = thrown({.app = "advection2d"});
   EXPECT_EQ(lacking.substr(0, 3), "2: ") << lacking;

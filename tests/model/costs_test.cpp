@@ -11,6 +11,7 @@
 #include "haloscope/model/ranks.hpp"
 #include "haloscope/model/sampling.hpp"
 #include "haloscope/model/traffic.hpp"
+#include "texts.hpp"
 
 namespace haloscope::model {
 namespace {
@@ -34,12 +35,7 @@ Reduction gathered(int numbers, int collectives, ReduceBy by, NumberType type) {
 }
 
 std::string fault(const std::string& json) {
-  try {
-    profile_from_json(json, "it");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return test::error_of([&] { profile_from_json(json, "it"); });
 }
 
 TEST(PlanClasses, RanksBesideAHoleDifferFromThoseWithAllNeighbours) {
@@ -85,17 +81,16 @@ TEST(PlanClasses, RanksOfOneClassHaveEqualPlansButForRankNumbers) {
 }
 
 TEST(Profile, FaultsAreNamedWithTheirPlace) {
-  EXPECT_NE(fault("{").find("it is not JSON"), std::string::npos);
-  EXPECT_NE(fault("[]").find("not a machine profile"), std::string::npos);
+  EXPECT_PART(fault("{"), "it is not JSON");
+  EXPECT_PART(fault("[]"), "not a machine profile");
   const std::string gap = R"(, "kernels": {"a/b/f64": {"1": [
     {"from_cells": 0, "to_cells": 5, "fixed_s": 0, "per_cell_s": 1},
     {"from_cells": 6, "to_cells": null, "fixed_s": 0, "per_cell_s": 1}]}})";
-  EXPECT_NE(fault(machine(gap))
-                .find("kernels/a/b/f64/1: segments must follow one another: one ends at 5 cells, the next "
-                      "starts at 6"),
-            std::string::npos);
-  EXPECT_NE(fault(machine(R"(, "pack": {"lines": {"one": []}})")).find("'one' is not a number"), std::string::npos);
-  EXPECT_EQ(fault(machine()), "");
+  EXPECT_PART(fault(machine(gap)),
+              "kernels/a/b/f64/1: segments must follow one another: one ends at 5 cells, the next "
+              "starts at 6");
+  EXPECT_PART(fault(machine(R"(, "pack": {"lines": {"one": []}})")), "'one' is not a number");
+  EXPECT_EQ(fault(machine()), "no error");
 }
 
 TEST(Profile, AClassThatIsAbsentCostsWhatTheNearestDoes) {
@@ -195,7 +190,7 @@ TEST(Profile, StatesHaveCostsOfTheirOwnOnTheSameMachine) {
   EXPECT_EQ(p.states[0].cores_per_socket, 6);
   EXPECT_EQ(p.states[0].paces.at(2).ranks, 2);
   EXPECT_FALSE(p.states[0].network) << "nothing is taken over that it does not say";
-  EXPECT_NE(fault(machine(R"(, "states": {})")).find("states: this must be a list"), std::string::npos);
+  EXPECT_PART(fault(machine(R"(, "states": {})")), "states: this must be a list");
 }
 
 TEST(Segments, BytesInRowsCostATimePerRow) {

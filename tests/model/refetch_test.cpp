@@ -7,6 +7,7 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/model/profile.hpp"
+#include "texts.hpp"
 
 namespace haloscope::model {
 namespace {
@@ -74,12 +75,8 @@ TEST(Refetch, TheMemoryOfAProfileIsReadAndItsFaultsAreNamed) {
   EXPECT_EQ(p.surcharge("p2p").field_returns, 0.5);
   EXPECT_TRUE(p.surcharge("p2p").one_buffer);
   EXPECT_FALSE(p.surcharge("p2p").from_fields);
-  try {
-    profile(R"({"cache_bytes": 1e6})");
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("memory: 'bytes_per_s' is a required property"), std::string::npos);
-  }
+  EXPECT_PART(test::error_of([&] { profile(R"({"cache_bytes": 1e6})"); }),
+              "memory: 'bytes_per_s' is a required property");
 }
 
 }  // namespace

@@ -9,8 +9,11 @@
 
 #include "faulty_device.hpp"
 #include "haloscope/device/device.hpp"
+#include "texts.hpp"
 
 namespace haloscope::device::test {
+
+using haloscope::test::error_of;
 
 /// The first device of the best back end here: the kernels of a GPU are tested where there is one.
 inline Device& here() {

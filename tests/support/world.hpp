@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
+#include "texts.hpp"
 
 namespace haloscope::test {
 
@@ -42,17 +42,6 @@ class Environment {
   const char* name_;
   std::optional<std::string> before_;
 };
-
-/// The text of the error of this kind that `f` throws.
-template <class Kind = UsageError, class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Kind& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 /// The reason why an exchange by a strategy cannot be opened with this MPI, the same on all ranks; empty: it can.
 /// Collective.

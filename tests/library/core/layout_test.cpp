@@ -1,3 +1,5 @@
+#include "haloscope/layout.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,11 +8,13 @@
 #include <set>
 
 #include "haloscope/error.hpp"
-#include "haloscope/layout.hpp"
+#include "texts.hpp"
 
 using namespace haloscope;
 
 namespace {
+
+using test::error_of;
 
 GridSpec cube(std::int64_t n) { return {3, {n, n, n}, {true, true, true}}; }
 GridSpec plane(std::int64_t x, std::int64_t y) { return {2, {x, y, 1}, {true, true, false}}; }
@@ -211,31 +215,18 @@ TEST(Neighbours, ARankAloneInAPeriodicDimensionIsItsOwn) {
   EXPECT_EQ(layout.neighbour(0, {-1, 0, 0}), 0);
 }
 
-/// The text of the UsageError that `action` throws; fails the test when it throws none.
-template <class Action>
-std::string usage_error(const Action& action) {
-  try {
-    action();
-  } catch (const UsageError& error) {
-    EXPECT_EQ(error.exit_code(), Exit::usage);
-    return error.what();
-  }
-  ADD_FAILURE() << "no UsageError";
-  return "";
-}
-
 TEST(BadInput, ImpossibleGridsAreRefusedWithTheReason) {
-  EXPECT_NE(usage_error([] { Layout(plane(0, 4), {1, 1, 1}); }).find("0 cells in x"), std::string::npos);
-  EXPECT_NE(usage_error([] { Layout(plane(4, -2), {1, 1, 1}); }).find("-2 cells in y"), std::string::npos);
-  EXPECT_NE(usage_error([] { Layout(plane(4, 4), {5, 1, 1}); }).find("5 ranks on 4 cells in x"), std::string::npos);
-  EXPECT_NE(usage_error([] { Layout(plane(4, 4), {2, 0, 1}); }).find("0 ranks"), std::string::npos);
-  EXPECT_NE(usage_error([] { Layout(GridSpec{4, {4, 4, 4}, {}}, {1, 1, 1}); }).find("1 to 3"), std::string::npos);
-  EXPECT_NE(usage_error([] { Layout(GridSpec{2, {4, 4, 4}, {}}, {1, 1, 1}); }).find("2D"), std::string::npos);
+  EXPECT_PART(error_of([] { Layout(plane(0, 4), {1, 1, 1}); }), "0 cells in x");
+  EXPECT_PART(error_of([] { Layout(plane(4, -2), {1, 1, 1}); }), "-2 cells in y");
+  EXPECT_PART(error_of([] { Layout(plane(4, 4), {5, 1, 1}); }), "5 ranks on 4 cells in x");
+  EXPECT_PART(error_of([] { Layout(plane(4, 4), {2, 0, 1}); }), "0 ranks");
+  EXPECT_PART(error_of([] { Layout(GridSpec{4, {4, 4, 4}, {}}, {1, 1, 1}); }), "1 to 3");
+  EXPECT_PART(error_of([] { Layout(GridSpec{2, {4, 4, 4}, {}}, {1, 1, 1}); }), "2D");
 }
 
 TEST(BadInput, BoxesThatAreNoSplitOfTheGridAreRefusedWithTheCell) {
   const GridSpec grid = plane(8, 6);
-  const auto refusal = [&](std::vector<Box> boxes) { return usage_error([&] { Layout(grid, boxes); }); };
+  const auto refusal = [&](std::vector<Box> boxes) { return error_of([&] { Layout(grid, boxes); }); };
   const Box left{{0, 0, 0}, {4, 6, 1}}, right{{4, 0, 0}, {8, 6, 1}};
   EXPECT_EQ(refusal({left, {{3, 0, 0}, {8, 6, 1}}}),
             "ranks 0 and 1 both own cell (3, 0); give each cell to one rank, without halos");
@@ -243,44 +234,35 @@ TEST(BadInput, BoxesThatAreNoSplitOfTheGridAreRefusedWithTheCell) {
             "ranks 1 and 2 both own cell (4, 0); give each cell to one rank, without halos");
   EXPECT_EQ(refusal({left, {{5, 0, 0}, {8, 6, 1}}}),
             "no rank owns cell (4, 0); assign it to a rank, or declare that the grid has holes");
-  EXPECT_NE(refusal({left, {{4, 0, 0}, {9, 6, 1}}})
-                .find("rank 1 owns cell (8, 0), which is outside the grid of (8, 6) cells"),
-            std::string::npos);
+  EXPECT_PART(refusal({left, {{4, 0, 0}, {9, 6, 1}}}),
+              "rank 1 owns cell (8, 0), which is outside the grid of (8, 6) cells");
   constexpr std::int64_t far = std::int64_t{1} << 32;  // the number of its cells fits no integer
-  EXPECT_NE(refusal({left, {{4, 0, 0}, {4 + far, far, 1}}}).find("rank 1 owns cell (8, 0)"), std::string::npos);
-  EXPECT_NE(refusal({{{-1, 0, 0}, {4, 6, 1}}, right}).find("rank 0 owns cell (-1, 0)"), std::string::npos);
-  EXPECT_NE(refusal({left, right, {{8, 0, 0}, {8, 6, 1}}}).find("rank 2 owns no cells"), std::string::npos);
-  EXPECT_NE(refusal({}).find("at least 1"), std::string::npos);
-  const std::string bricks = refusal({left, {{4, 0, 0}, {8, 3, 1}}, {{4, 3, 0}, {8, 6, 1}}});
-  EXPECT_NE(
-      bricks.find("the block of rank 0, from cell (0, 0), does not line up with that of rank 1, which ends or begins "
-                  "at y = 3"),
-      std::string::npos)
-      << bricks;
+  EXPECT_PART(refusal({left, {{4, 0, 0}, {4 + far, far, 1}}}), "rank 1 owns cell (8, 0)");
+  EXPECT_PART(refusal({{{-1, 0, 0}, {4, 6, 1}}, right}), "rank 0 owns cell (-1, 0)");
+  EXPECT_PART(refusal({left, right, {{8, 0, 0}, {8, 6, 1}}}), "rank 2 owns no cells");
+  EXPECT_PART(refusal({}), "at least 1");
+  EXPECT_PART(refusal({left, {{4, 0, 0}, {8, 3, 1}}, {{4, 3, 0}, {8, 6, 1}}}),
+              "the block of rank 0, from cell (0, 0), does not line up with that of rank 1, which ends or begins "
+              "at y = 3");
 }
 
 TEST(BadInput, AnOrderOfRanksNamesEachDimensionOnce) {
-  EXPECT_NE(usage_error([] { Layout(cube(8), {2, 1, 1}, {0, 0, 1}); }).find("once each"), std::string::npos);
+  EXPECT_PART(error_of([] { Layout(cube(8), {2, 1, 1}, {0, 0, 1}); }), "once each");
 }
 
 TEST(BadInput, ProcessGridsThatCannotBeAreRefusedWithTheRemedy) {
-  EXPECT_NE(usage_error([] { process_grid("cubci", 4, cube(8)); }).find("did you mean cubic"), std::string::npos);
-  EXPECT_NE(usage_error([] { process_grid("2x3x1", 8, cube(8)); }).find("product is the rank count"),
-            std::string::npos);
-  EXPECT_NE(usage_error([] { process_grid("2x4", 8, cube(8)); }).find("3 factors"), std::string::npos);
+  EXPECT_PART(error_of([] { process_grid("cubci", 4, cube(8)); }), "did you mean cubic");
+  EXPECT_PART(error_of([] { process_grid("2x3x1", 8, cube(8)); }), "product is the rank count");
+  EXPECT_PART(error_of([] { process_grid("2x4", 8, cube(8)); }), "3 factors");
   for (const int ranks : {0, -3, std::numeric_limits<int>::max()})
-    EXPECT_NE(usage_error([&] { process_grid("cubic", ranks, cube(8)); }).find("use 1 to 10000000"), std::string::npos);
+    EXPECT_PART(error_of([&] { process_grid("cubic", ranks, cube(8)); }), "use 1 to 10000000");
   for (const int dims : {-1, 0, 4, 20, 100'000'000})
     for (const std::string& rule : process_grid_rules())
-      EXPECT_NE(usage_error([&] {
-                  process_grid(rule, 4, {dims, {8, 8, 8}});
-                }).find("1 to 3 dimensions"),
-                std::string::npos);
-  EXPECT_NE(usage_error([] { process_grid("square", 4, cube(8)); }).find("2D"), std::string::npos);
-  EXPECT_NE(usage_error([] { split_by("cubic", 1000, plane(4, 4)); }).find("fewer ranks"), std::string::npos);
+      EXPECT_PART(error_of([&] { process_grid(rule, 4, {dims, {8, 8, 8}}); }), "1 to 3 dimensions");
+  EXPECT_PART(error_of([] { process_grid("square", 4, cube(8)); }), "2D");
+  EXPECT_PART(error_of([] { split_by("cubic", 1000, plane(4, 4)); }), "fewer ranks");
   for (const char* text : {"x", "2x", "x4", "2xx4", "99999999999x2", "0x0", "2x4x1"})
-    EXPECT_NE(usage_error([&] { process_grid(text, 8, plane(8, 8)); }).find("2 factors of 8 ranks"), std::string::npos)
-        << text;
+    EXPECT_PART(error_of([&] { process_grid(text, 8, plane(8, 8)); }), "2 factors of 8 ranks") << text;
 }
 
 }  // namespace

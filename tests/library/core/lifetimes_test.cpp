@@ -4,6 +4,7 @@
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/stage.hpp"
 #include "stage_apps.hpp"
+#include "texts.hpp"
 
 namespace haloscope {
 namespace {
@@ -71,10 +72,10 @@ TEST(Lifetimes, FreedTemporariesAreRefusedWhereThereAreNoneOrOthersReachThem) {
   c.temporaries = Temporaries::freed;
   EXPECT_EQ(illegal(c), "");
   c.memory = MemoryKind::shared;
-  EXPECT_NE(illegal(c).find("are shared"), std::string::npos) << illegal(c);
+  EXPECT_PART(illegal(c), "are shared");
   c.memory = MemoryKind::own;
   c.app = "laplace3d";
-  EXPECT_NE(illegal(c).find("has none"), std::string::npos) << illegal(c);
+  EXPECT_PART(illegal(c), "has none");
 }
 
 TEST(Lifetimes, ReductionsInSeveralCollectivesMustDivideEvenlyAndBlock) {

@@ -1,4 +1,6 @@
 // Texts and files of others: their printed form, the JSON that is read, the refusals.
+#include "texts.hpp"
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -36,7 +38,11 @@ TEST(Texts, AreCutBetweenCharacters) {
   EXPECT_EQ(shown("\xc3\xa4\xc3\xa4\xc3\xa4", 2), "\xc3\xa4\xc3\xa4...");
 }
 
-TEST(Texts, OfErrorsArePrintable) { EXPECT_STREQ(UsageError("name '\x1b[2J\xff'").what(), "name '\\x1b[2J\\xff'"); }
+TEST(Texts, OfErrorsArePrintable) {
+  const UsageError error("name '\x1b[2J\xff'");
+  EXPECT_STREQ(error.what(), "name '\\x1b[2J\\xff'");
+  EXPECT_EQ(error.exit_code(), Exit::usage);
+}
 
 TEST(Texts, AreWrittenWholeOrNotAtAll) {
   TextStream text;
@@ -86,12 +92,7 @@ TEST(ParsedJson, HasNoNumbersThatAreNone) {
 
 /// The reason why a text is refused.
 std::string complaint(const std::string& text) {
-  try {
-    parsed_json(text, "it");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return error_of([&] { parsed_json(text, "it"); });
 }
 
 TEST(ParsedJson, IsRefusedWithThePlaceAndTheReason) {

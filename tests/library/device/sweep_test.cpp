@@ -12,6 +12,7 @@ namespace haloscope::device {
 namespace {
 
 using test::below;
+using test::error_of;
 
 using haloscope::test::Grid;
 using Entry = Kernels::Entry;
@@ -214,30 +215,20 @@ INSTANTIATE_TEST_SUITE_P(Every, DeviceFusedSweep, testing::ValuesIn(entries(true
 
 // ---- refusals -------------------------------------------------------------------------------------------------------
 
-std::string refusal(const std::function<void()>& asked) {
-  try {
-    asked();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 std::string refusal(const std::string& form, const std::string& variant, const SweepLaunch& launch) {
   Device& device = test::here();
   const auto stream = device.stream();
-  return refusal([&] { find_sweep(device.kernels(), form, "f32", variant)(*stream, launch); });
+  return error_of([&] { find_sweep(device.kernels(), form, "f32", variant)(*stream, launch); });
 }
 
 void expect_words(const std::string& text, const std::vector<std::string>& words) {
-  for (const auto& word : words)
-    EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' is not in: " << text;
+  for (const auto& word : words) EXPECT_PART(text, word);
 }
 
 TEST(DeviceRefusal, AKernelThatDoesNotExistIsToldFromThoseThatDo) {
   const Kernels& kernels = test::here().kernels();
   const auto find = [&](const char* form, const char* real, const char* variant) {
-    return refusal([&] { find_sweep(kernels, form, real, variant); });
+    return error_of([&] { find_sweep(kernels, form, real, variant); });
   };
   EXPECT_EQ(find_sweep(kernels, "laplace3d", "f32", ""), find_sweep(kernels, "laplace3d", "f32", "stream"));
   expect_words(find("laplace4d", "f32", ""), {"laplace4d/f32", "laplace2d/f32", "laplace3d/f32"});

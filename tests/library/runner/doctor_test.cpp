@@ -30,7 +30,7 @@ TEST(Doctor, TellsAllRanksTheSameInTheOrderOfTheCommand) {
 TEST(Doctor, NamesRanksThatTakeTurns) {
   const Diagnosis pinning = doctor(MPI_COMM_WORLD).front();
   const bool crowded = more_ranks_than_cores(MPI_COMM_WORLD);
-  EXPECT_EQ(pinning.found.find("take turns") != std::string::npos, crowded) << pinning.found;
+  EXPECT_EQ(has_part(pinning.found, "take turns"), crowded) << pinning.found;
 }
 
 TEST(Doctor, TakesACommunicatorOfSomeRanks) {

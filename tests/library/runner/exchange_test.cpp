@@ -19,6 +19,7 @@ namespace {
 
 using test::Environment;
 using test::error_of;
+using test::run_if_available;
 
 Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
 
@@ -137,11 +138,7 @@ TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
   for (const Strategy& strategy : own_memory_strategies()) {
     SCOPED_TRACE(to_string(strategy));
     std::optional<Exchange> halo;
-    try {
-      halo.emplace(make_exchange(grid, fields(0, 1), strategy));
-    } catch (const UnavailableError&) {
-      continue;
-    }
+    if (!run_if_available([&] { halo.emplace(make_exchange(grid, fields(0, 1), strategy)); })) continue;
     for (std::size_t turn = 0; turn < 6; ++turn) {
       const std::size_t u = turn, v = (turn + 3) % 6;
       const int slot = static_cast<int>(turn % 2);
@@ -154,12 +151,9 @@ TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
       expect_numbered(grid, one, 1, 1000.0 * static_cast<double>(turn));
       expect_numbered(grid, two, 1, -1000.0 * static_cast<double>(turn) - 1);
     }
-    EXPECT_NE(error_of([&] { halo->rebind(std::vector<void*>{first(0)}); }).find("2 fields"), std::string::npos);
-    EXPECT_NE(error_of([&] {
-                halo->rebind(std::vector<void*>{first(0), first(1)}, 2);
-              }).find("slot 2"),
-              std::string::npos);
-    EXPECT_NE(error_of([&] { halo->first_points(2); }).find("slot 2"), std::string::npos);
+    EXPECT_PART(error_of([&] { halo->rebind(std::vector<void*>{first(0)}); }), "2 fields");
+    EXPECT_PART(error_of([&] { halo->rebind(std::vector<void*>{first(0), first(1)}, 2); }), "slot 2");
+    EXPECT_PART(error_of([&] { halo->first_points(2); }), "slot 2");
   }
 }
 
@@ -167,7 +161,7 @@ TEST(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 2}}, thin{grid, {.halo = grid.rank() == 0 ? 1 : 2}};
   const std::string error = error_of([&] { make_exchange(grid, {u, thin}, "ordered/p2p", {.width = 2}); });
-  EXPECT_NE(error.find("room for 1"), std::string::npos) << error;
+  EXPECT_PART(error, "room for 1");
   EXPECT_EQ(error.rfind("rank 0: ", 0) == 0, grid.rank() != 0) << error;
 }
 
@@ -179,8 +173,7 @@ TEST(UserExchange, RanksThatAskForDifferentThingsAllFail) {
   Field<float, 2> v{grid, {.halo = 2}};
   const auto refused = [&](const std::vector<FieldRef>& fields, const Strategy& strategy,
                            const ExchangeOptions& options) {
-    const std::string error = error_of([&] { make_exchange(grid, fields, strategy, options); });
-    EXPECT_NE(error.find("different exchanges"), std::string::npos) << error;
+    EXPECT_PART(error_of([&] { make_exchange(grid, fields, strategy, options); }), "different exchanges");
   };
   refused({first ? FieldRef(u) : FieldRef(v)}, "ordered/p2p", {});
   refused({u}, first ? "ordered/p2p" : "direct/p2p", {});
@@ -213,8 +206,9 @@ TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
   for (const bool guard : {false, true})
-    for (const std::string& strategy : strategy_names()) try {
-        SCOPED_TRACE(strategy);
+    for (const std::string& strategy : strategy_names()) {
+      SCOPED_TRACE(strategy);
+      run_if_available([&] {
         auto halo = make_exchange(grid, {u}, strategy, {.guard = guard});
         for (const double tag : {100.0, 200.0}) {
           number_cells(grid, u[0], 1, tag);
@@ -226,8 +220,9 @@ TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
         }
         halo.start_accumulate();
         while (!halo.progress()) std::this_thread::yield();
-      } catch (const UnavailableError&) {
-      }
+      });
+      if (HasFatalFailure()) return;
+    }
 }
 
 TEST(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
@@ -259,17 +254,13 @@ TEST(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
 TEST(UserExchange, MisuseIsExplained) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 1}}, two{grid, {.halo = 1, .slots = 2}};
-  EXPECT_NE(error_of([&] { make_exchange(grid, {}, "ordered/p2p"); }).find("at least one field"), std::string::npos);
-  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2q"); }).find("p2p"), std::string::npos);
-  EXPECT_NE(error_of([&] {
-              make_exchange(grid, {u, two}, "ordered/p2p");
-            }).find("same number of slots"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2p", {.width = 2}); }).find("wider halo"),
-            std::string::npos);
-  EXPECT_NE(error_of([&] { Field<double, 2>{grid, {.halo = -1}}; }).find("0 or more"), std::string::npos);
+  EXPECT_PART(error_of([&] { make_exchange(grid, {}, "ordered/p2p"); }), "at least one field");
+  EXPECT_PART(error_of([&] { make_exchange(grid, {u}, "ordered/p2q"); }), "p2p");
+  EXPECT_PART(error_of([&] { make_exchange(grid, {u, two}, "ordered/p2p"); }), "same number of slots");
+  EXPECT_PART(error_of([&] { make_exchange(grid, {u}, "ordered/p2p", {.width = 2}); }), "wider halo");
+  EXPECT_PART(error_of([&] { Field<double, 2>{grid, {.halo = -1}}; }), "0 or more");
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
-  EXPECT_NE(error_of([&] { halo.start(1); }).find("slot 1"), std::string::npos);
+  EXPECT_PART(error_of([&] { halo.start(1); }), "slot 1");
 }
 
 /// Points of two numbers, and a row more than the fields of a test need.
@@ -291,11 +282,10 @@ TEST(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
   ASSERT_NE(grid.cells(), coarse.cells());
   Field<double, 2> u{grid, {.halo = 1, .slots = 2}}, of_coarse{coarse, {.halo = 1, .slots = 2}};
   const auto expect_refusals = [&](const FieldRef& field, const std::string& reason) {
-    const std::string by_exchange = error_of([&] { make_exchange(grid, {field}, "direct/p2p"); });
-    EXPECT_NE(by_exchange.find(reason), std::string::npos) << by_exchange;
+    EXPECT_PART(error_of([&] { make_exchange(grid, {field}, "direct/p2p"); }), reason);
     const std::string by_stepper =
         error_of([&] { Stepper(grid, {field}, {}, SweepSpec{.run = [](const SweepArgs&) {}}); });
-    EXPECT_NE(by_stepper.find(reason), std::string::npos) << by_stepper;
+    EXPECT_PART(by_stepper, reason);
   };
   expect_refusals(of_coarse, "was made for a grid of which this rank owns");
   const bool last = grid.rank() + 1 == ranks;
@@ -304,8 +294,7 @@ TEST(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
   double* const first = memory.data() + 2 * row + 1;
   expect_refusals(view<double, 2>(grid, {first, last ? nullptr : first + row}, 2 * row, 0, 1), "has a null pointer");
   const Field<double, 2> moved = std::move(u);
-  EXPECT_NE(error_of([&] { static_cast<void>(static_cast<FieldRef>(u)); }).find("moved to another one"),
-            std::string::npos);
+  EXPECT_PART(error_of([&] { static_cast<void>(static_cast<FieldRef>(u)); }), "moved to another one");
 }
 
 TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsAreNot) {
@@ -321,12 +310,11 @@ TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsA
   EXPECT_EQ(error({pairs.first(0)}, {others.first(0)}), "no error");
   EXPECT_EQ(error({pairs.first(0), others.first(0)}, {others.first(0), pairs.first(0)}), "no error");  // in turn
   EXPECT_EQ(error({pairs.first(0), pairs.first(0)}, {others.first(0), others.first(1)}), "no error");
-  const std::string twice = error({pairs.first(0)}, {pairs.first(0)});
-  EXPECT_NE(twice.find("'u' (number 1) and 'v' (number 2) share memory"), std::string::npos) << twice;
-  EXPECT_NE(error({pairs.first(0)}, {pairs.first(2 * row)}).find("share memory"), std::string::npos);
-  EXPECT_NE(error({pairs.first(0)}, {pairs.first(2)}).find("share memory"), std::string::npos);
-  const std::string slots = error({pairs.first(0), pairs.first(2)}, {others.first(0), others.first(1)});
-  EXPECT_NE(slots.find("'u' in slot 0 (number 1) and 'u' in slot 1"), std::string::npos) << slots;
+  EXPECT_PART(error({pairs.first(0)}, {pairs.first(0)}), "'u' (number 1) and 'v' (number 2) share memory");
+  EXPECT_PART(error({pairs.first(0)}, {pairs.first(2 * row)}), "share memory");
+  EXPECT_PART(error({pairs.first(0)}, {pairs.first(2)}), "share memory");
+  EXPECT_PART(error({pairs.first(0), pairs.first(2)}, {others.first(0), others.first(1)}),
+              "'u' in slot 0 (number 1) and 'u' in slot 1");
   const std::string one = error({pairs.first(0)}, {grid.rank() == 0 ? pairs.first(0) : pairs.first(1)});
   EXPECT_EQ(one.rfind("rank 0: ", 0) == 0, grid.rank() != 0) << one;
 }
@@ -338,8 +326,8 @@ TEST(UserExchange, FieldsMaySwapMemoryOneByOneButNotShareItWhenAnExchangeStarts)
   auto halo = make_exchange(grid, {Pairs::field(grid, {a}, pairs.row, "u"), Pairs::field(grid, {b}, pairs.row, "v")},
                             "ordered/p2p");
   halo.rebind(std::vector<void*>{b, b});
-  EXPECT_NE(error_of([&] { halo.start(); }).find("share memory"), std::string::npos);
-  EXPECT_NE(error_of([&] { halo.start(); }).find("share memory"), std::string::npos);
+  EXPECT_PART(error_of([&] { halo.start(); }), "share memory");
+  EXPECT_PART(error_of([&] { halo.start(); }), "share memory");
   halo.rebind(std::vector<void*>{b, a});
   halo.exchange();
 }
@@ -354,7 +342,7 @@ TEST(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
         error_of([&] { halo.accumulate(); }), error_of([&] { halo.rebind({}); }), error_of([&] { halo.changed(); }),
         error_of([&] { halo.require_fresh(1); }), error_of([&] { halo.check_clean(); }),
         error_of([&] { halo.report(); }), error_of([&] { halo.plan(); }), error_of([&] { halo.first_points(); })})
-    EXPECT_NE(error.find("moved to another"), std::string::npos) << error;
+    EXPECT_PART(error, "moved to another");
   halo = std::move(other);
   halo.exchange();
 }
@@ -368,14 +356,13 @@ TEST(UserExchange, HalvesOfTheRanksExchangeAtTheSameTimeOrAreRefused) {
   for (const std::string& strategy : strategy_names())
     for (int round = 0; round < 4 && strategy.starts_with("direct/"); ++round) {
       MPI_Barrier(MPI_COMM_WORLD);  // MPI may confuse the windows of both
-      try {
+      run_if_available([&] {
         auto halo = make_exchange(grid, {u}, strategy);
         number_cells(grid, u[0], 2, 1000.0 * colour);
         halo.exchange();
         expect_numbered(grid, u[0], 2, 1000.0 * colour);
-        ASSERT_FALSE(HasFailure()) << strategy;
-      } catch (const UnavailableError&) {  // on all ranks of the half
-      }
+      });
+      ASSERT_FALSE(HasFailure()) << strategy;
     }
   MPI_Comm_free(&half);
 }
@@ -406,8 +393,8 @@ TEST_F(ExchangeByThreads, AThreadIsRefusedWhileAnotherOneIsInACall) {
     while (!started) continue;
     std::string error = "no error";
     while (error == "no error") error = error_of([&] { halo.progress(); });
-    EXPECT_NE(error_of([&] { halo.free(); }).find("another thread was in a call"), std::string::npos);
-    EXPECT_NE(error.find("another thread was in a call"), std::string::npos) << error;
+    EXPECT_PART(error_of([&] { halo.free(); }), "another thread was in a call");
+    EXPECT_PART(error, "another thread was in a call");
     MPI_Barrier(MPI_COMM_WORLD);
     waits.join();
   } else {
@@ -451,7 +438,7 @@ TEST(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
   auto halo = make_exchange(grid, {u}, "direct/shared");
   EXPECT_NE(error_of([&] { halo.rebind(std::vector<void*>{&own[0](0, 0)}); }), "no error");
   for (const auto& call : std::vector<std::function<void()>>{[&] { halo.exchange(); }, [&] { halo.accumulate(); }})
-    EXPECT_NE(error_of(call).find("whose last rebind() failed"), std::string::npos) << error_of(call);
+    EXPECT_PART(error_of(call), "whose last rebind() failed");
   EXPECT_EQ(halo.first_points(), std::vector<void*>{&own[0](0, 0)});
   halo.rebind(std::vector<void*>{&u[0](0, 0)});
   EXPECT_EQ(halo.first_points(), std::vector<void*>{&u[0](0, 0)});
@@ -468,7 +455,7 @@ TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
   const std::vector<FieldRef> fields =
       grid.rank() == 0 ? std::vector<FieldRef>{heat, salt} : std::vector<FieldRef>{salt, heat};
   const std::string error = error_of([&] { make_exchange(grid, fields, "ordered/p2p"); });
-  EXPECT_NE(error.find("order of the fields: heat, salt on rank 0, salt, heat on rank 1"), std::string::npos) << error;
+  EXPECT_PART(error, "order of the fields: heat, salt on rank 0, salt, heat on rank 1");
   EXPECT_EQ(error_of([&] { make_exchange(grid, {heat, mine}, "ordered/p2p"); }), "no error");  // a name per rank
 }
 
@@ -482,9 +469,8 @@ TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
                       .rank_order = first ? PerDimension<int, 2>{0, 1} : PerDimension<int, 2>{1, 0}}};
   const Field<double, 2> u{grid, {.halo = 1}};
   const std::string error = error_of([&] { make_exchange(grid, {u}, "ordered/p2p"); });
-  EXPECT_NE(error.find("rank numbers: rank 0 is first, next in x 1, next in y 2 on rank 0"), std::string::npos)
-      << error;
-  EXPECT_NE(error.find("next in y 1 on rank 1"), std::string::npos) << error;
+  EXPECT_PART(error, "rank numbers: rank 0 is first, next in x 1, next in y 2 on rank 0");
+  EXPECT_PART(error, "next in y 1 on rank 1");
 }
 
 TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
@@ -506,8 +492,8 @@ TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
   field.slots = {{reinterpret_cast<std::byte*>(&memory[1]), {8, 8, 8}, 8}};
   const int end = static_cast<int>(even.owned(0).hi[0]);
   const std::string error = error_of([&] { Exchange(MPI_COMM_WORLD, mine, {field}, Strategy("ordered/p2p")); });
-  EXPECT_NE(error.find("blocks begin at: 0," + std::to_string(end)), std::string::npos) << error;
-  EXPECT_NE(error.find(" on rank 0, 0," + std::to_string(end - 1)), std::string::npos) << error;
+  EXPECT_PART(error, "blocks begin at: 0," + std::to_string(end));
+  EXPECT_PART(error, " on rank 0, 0," + std::to_string(end - 1));
 }
 
 TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
@@ -517,10 +503,9 @@ TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {24, 27}, .nodes = first ? one_node : std::vector<int>{}}};
   Field<double, 2> u{grid, {.halo = 1}};
   const auto open = [&](const Grid<2>& on, bool guard) { make_exchange(on, {u}, "direct/auto", {.guard = guard}); };
-  EXPECT_NE(error_of([&] { open(grid, false); }).find("nodes: "), std::string::npos);
-  EXPECT_NE(error_of([&] { open(square(), first); }).find("guard: on on rank 0"), std::string::npos);
-  EXPECT_NE(error_of([&] { Field<double, 2>(grid, {.memory = MemoryKind::shared}); }).find("nodes: "),
-            std::string::npos);
+  EXPECT_PART(error_of([&] { open(grid, false); }), "nodes: ");
+  EXPECT_PART(error_of([&] { open(square(), first); }), "guard: on on rank 0");
+  EXPECT_PART(error_of([&] { Field<double, 2>(grid, {.memory = MemoryKind::shared}); }), "nodes: ");
 }
 
 TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
@@ -533,9 +518,9 @@ TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
   std::thread([&] { error = error_of([&] { halo.exchange(); }); }).join();
   EXPECT_EQ(error != "no error", level < MPI_THREAD_SERIALIZED) << error;
   if (level < MPI_THREAD_SERIALIZED) {
-    EXPECT_NE(error.find("start() came from another thread"), std::string::npos) << error;
+    EXPECT_PART(error, "start() came from another thread");
     std::thread([&] { error = error_of([&] { square(); }); }).join();
-    EXPECT_NE(error.find("MPI_THREAD_MULTIPLE"), std::string::npos) << error;
+    EXPECT_PART(error, "MPI_THREAD_MULTIPLE");
   }
 }
 
@@ -545,16 +530,12 @@ TEST(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
   const bool first = grid.rank() == 0;
   const auto fails = [&](const std::function<void()>& call, const std::string& part) {
     const std::string error = error_of([&] { call(); });
-    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_PART(error, part);
     EXPECT_EQ(error.rfind("rank 0: ", 0) == 0, !first) << error;
   };
   for (const char* strategy : {"direct/neighbor", "direct/partitioned"}) {
     std::optional<Exchange> opened;
-    try {
-      opened.emplace(make_exchange(grid, {u}, strategy, {.guard = true}));
-    } catch (const UnavailableError&) {  // this MPI lacks it
-      continue;
-    }
+    if (!run_if_available([&] { opened.emplace(make_exchange(grid, {u}, strategy, {.guard = true})); })) continue;
     Exchange& halo = *opened;
     fails([&] { halo.accumulate(first ? 7 : 0); }, "slot 7");
     std::vector<void*> where{first ? nullptr : &u[0](0, 0)};
@@ -601,10 +582,7 @@ TEST(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
   EXPECT_EQ(v[0](n[0], n[1] + 1), number(grid, n[0], n[1] + 1, 0));
   EXPECT_EQ(v[0](0, -1), number(grid, 0, -1, 0));
   EXPECT_EQ(v[0](-1, 0), -1);
-  EXPECT_NE(error_of([&] {
-              make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{}}});
-            }).find("widths for 1"),
-            std::string::npos);
+  EXPECT_PART(error_of([&] { make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{}}}); }), "widths for 1");
 }
 
 TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysWhich) {
@@ -627,13 +605,13 @@ TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysW
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             grid.rank() == 0 ? "haloscope: HALOSCOPE_STRATEGY=direct:merged/persistent instead of ordered/p2p\n" : "");
   const Environment wrong("HALOSCOPE_STRATEGY", "direct/p2q");
-  EXPECT_NE(error_of([&] { make_exchange(grid, {u}, "ordered/p2p"); }).find("HALOSCOPE_STRATEGY: "), std::string::npos);
+  EXPECT_PART(error_of([&] { make_exchange(grid, {u}, "ordered/p2p"); }), "HALOSCOPE_STRATEGY: ");
 }
 
 TEST(UserExchange, TheReportOfAutoSaysWhatItHasChosen) {
   const auto grid = square();
   Field<double, 2> u{grid, {.halo = 1}};
-  EXPECT_NE(make_exchange(grid, {u}, "auto").report().find("; auto: "), std::string::npos);
+  EXPECT_PART(make_exchange(grid, {u}, "auto").report(), "; auto: ");
 }
 
 TEST(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHaveArrived) {
@@ -649,10 +627,10 @@ TEST(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHave
         MPI_Barrier(MPI_COMM_WORLD);
         halo.start();
         MPI_Barrier(MPI_COMM_WORLD);
-        EXPECT_NE(error_of([&] { halo.start(); }).find("call finish() first"), std::string::npos);
-        EXPECT_NE(error_of([&] { halo.start_accumulate(0); }).find("call finish() first"), std::string::npos);
+        EXPECT_PART(error_of([&] { halo.start(); }), "call finish() first");
+        EXPECT_PART(error_of([&] { halo.start_accumulate(0); }), "call finish() first");
         if (guard) {
-          EXPECT_NE(error_of([&] { halo.changed(0, 0); }).find("call finish() first"), std::string::npos);
+          EXPECT_PART(error_of([&] { halo.changed(0, 0); }), "call finish() first");
         }
         halo.finish();
         halo.require_fresh(1);

@@ -77,7 +77,7 @@ TEST(Guard, AForgottenExchangeIsNamedAndWhatItSpoiltIsFound) {
   sweep(u);
   halo.changed();      // own cells are new: the halo is stale, and poisoned
   halo.check_clean();  // did poison reach own cells?
-  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("is stale"), std::string::npos);
+  EXPECT_PART(error_of([&] { halo.require_fresh(1); }), "is stale");
   sweep(u);
   EXPECT_NE(error_of([&] { halo.check_clean(); }), "no error");
 }
@@ -123,23 +123,21 @@ TEST(Guard, AStaleHaloThatIsWantedIsNamedWithFieldSideLayersAndExchange) {
   Field<double, 2> u{grid, {.halo = 2, .name = "u"}}, v{grid, {.halo = 2, .name = "v"}};
   auto halo = make_exchange(grid, {u, v}, "direct/p2p",
                             {.widths = {{{2, 2, 0}, {2, 2, 0}}, {{0, 2, 0}, {0, 1, 0}}}, .guard = true});
-  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("never been exchanged"), std::string::npos);
+  EXPECT_PART(error_of([&] { halo.require_fresh(1); }), "never been exchanged");
   halo.exchange();
   halo.exchange();
   halo.require_fresh(1);
   std::string error = error_of([&] { halo.require_fresh(2); });
-  EXPECT_NE(error.find("field 'v'"), std::string::npos) << error;
-  EXPECT_NE(error.find("the high side in y: 2 layers requested, 1 fresh"), std::string::npos) << error;
-  EXPECT_NE(error.find("which fills 1; give it a wider halo"), std::string::npos) << error;
+  EXPECT_PART(error, "field 'v'");
+  EXPECT_PART(error, "the high side in y: 2 layers requested, 1 fresh");
+  EXPECT_PART(error, "which fills 1; give it a wider halo");
   halo.changed();
   error = error_of([&] { halo.require_fresh(1); });
-  EXPECT_NE(error.find("field 'u' in slot 0"), std::string::npos) << error;
-  EXPECT_NE(error.find("the low side in x: 1 layer requested, 0 fresh; its last exchange was number 2"),
-            std::string::npos)
-      << error;
+  EXPECT_PART(error, "field 'u' in slot 0");
+  EXPECT_PART(error, "the low side in x: 1 layer requested, 0 fresh; its last exchange was number 2");
   halo.require_fresh(0);
-  EXPECT_NE(error_of([&] { halo.changed(1); }).find("slot 1"), std::string::npos);
-  EXPECT_NE(error_of([&] { halo.changed(0, -1); }).find("0 or more"), std::string::npos);
+  EXPECT_PART(error_of([&] { halo.changed(1); }), "slot 1");
+  EXPECT_PART(error_of([&] { halo.changed(0, -1); }), "0 or more");
 }
 
 /// A code that forgets an exchange: each cell becomes its left neighbour.
@@ -160,9 +158,8 @@ void expect_found(const char* kind) {
   const std::string error = error_of([&] { halo.check_clean(); });
   const auto last = grid.layout().owned(world_size() - 1).lo;
   const std::string global = "(" + std::to_string(last[0]) + ", " + std::to_string(last[1] + 2) + ")";
-  EXPECT_NE(error.find("own point (0, 2) of field 'u', globally " + global), std::string::npos) << error;
-  EXPECT_NE(error.find("a stale halo on the low side in x; its last exchange was number 1"), std::string::npos)
-      << error;
+  EXPECT_PART(error, "own point (0, 2) of field 'u', globally " + global);
+  EXPECT_PART(error, "a stale halo on the low side in x; its last exchange was number 1");
   EXPECT_EQ(error.rfind("rank ", 0) == 0, grid.rank() != world_size() - 1) << error;
 }
 
@@ -184,8 +181,7 @@ TEST(Guard, ArithmeticKeepsTheSideOfThePoison) {
     halo.exchange();
     halo.changed();
     u[0](1, 1) = std::sqrt(0.25 * (3.0 - u[0](i, j)) + 1.0) / 7.0;
-    const std::string error = error_of([&] { halo.check_clean(); });
-    EXPECT_NE(error.find(side), std::string::npos) << error;
+    EXPECT_PART(error_of([&] { halo.check_clean(); }), side);
   };
   reads(-1, 3, "the low side in x");
   reads(n[0], 3, "the high side in x");
@@ -211,13 +207,13 @@ TEST(Guard, AccumulatedAndReboundHalosAreStaleAndNotPoisoned) {
   halo.exchange();
   halo.accumulate();
   EXPECT_EQ(u[0](-1, 0), 0);
-  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("stale"), std::string::npos);
+  EXPECT_PART(error_of([&] { halo.require_fresh(1); }), "stale");
   halo.start();
   while (!halo.progress()) {
   }
   halo.require_fresh(1);
   halo.rebind(std::vector<void*>{&u[0](0, 0)});
-  EXPECT_NE(error_of([&] { halo.require_fresh(1); }).find("stale"), std::string::npos);
+  EXPECT_PART(error_of([&] { halo.require_fresh(1); }), "stale");
   halo.exchange();
   halo.require_fresh(1);
 }
@@ -227,9 +223,8 @@ TEST(Guard, TheEnvironmentOfRankZeroTurnsItOnAndOff) {
   Field<double, 2> u{grid, {.halo = 1}};
   const auto is_on = [&](bool asked) {
     auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = asked});
-    EXPECT_EQ(halo.report().find("guarded") != std::string::npos,
-              error_of([&] { halo.require_fresh(1); }) != "no error");
-    return halo.report().find("guarded") != std::string::npos;
+    EXPECT_EQ(has_part(halo.report(), "guarded"), error_of([&] { halo.require_fresh(1); }) != "no error");
+    return has_part(halo.report(), "guarded");
   };
   {
     const Environment on(grid.rank() == 0 ? "HALOSCOPE_GUARD" : "HALOSCOPE_OTHER", "1");
@@ -242,7 +237,7 @@ TEST(Guard, TheEnvironmentOfRankZeroTurnsItOnAndOff) {
     EXPECT_FALSE(is_on(true));
   }
   const Environment wrong("HALOSCOPE_GUARD", "yes");
-  EXPECT_NE(error_of([&] { is_on(false); }).find("HALOSCOPE_GUARD is 'yes'"), std::string::npos);
+  EXPECT_PART(error_of([&] { is_on(false); }), "HALOSCOPE_GUARD is 'yes'");
 }
 
 /// A star that reads `layers` layers and, with `corner`, a corner.
@@ -275,16 +270,15 @@ TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
     EXPECT_EQ(run(1, true, 1, true), "no error") << depth;
     EXPECT_EQ(run(2, false, 2, false), "no error") << depth;
     const std::string error = run(2, false, 1, false);
-    EXPECT_NE(error.find("sweep 'smooth'"), std::string::npos) << error;
-    EXPECT_NE(error.find("low side in x"), std::string::npos) << error;
+    EXPECT_PART(error, "sweep 'smooth'");
+    EXPECT_PART(error, "low side in x");
   }
   Choice choice;
   choice.strategy = "direct/p2p";
   for (int slot : {0, 1}) each_cell(grid, 6, [&](auto i, auto j) { u[slot](i, j) = 1; });
   Stepper step(grid, {u}, choice, SweepSpec{.name = "corner", .reads = {{0, 1}}, .writes = {0}, .run = star(1, true)},
                {.guard = true});
-  const std::string error = error_of([&] { step.run(1); });
-  EXPECT_NE(error.find("box_stencil"), std::string::npos) << error;
+  EXPECT_PART(error_of([&] { step.run(1); }), "box_stencil");
 }
 
 /// The sum of u is reduced while v is swept; `greedy` sweeps of v, or of u, read two layers where they declare one.
@@ -320,7 +314,7 @@ std::vector<double> sums_after(int bad, ReduceMode mode, bool first) {
   };
   for (int n = 0; n < bad; ++n) {
     reset();
-    EXPECT_NE(error_of([&] { step.run(1); }).find(first ? "sweep 'add'" : "sweep 'follow'"), std::string::npos);
+    EXPECT_PART(error_of([&] { step.run(1); }), first ? "sweep 'add'" : "sweep 'follow'");
     EXPECT_EQ(step.slot(), 0);
     EXPECT_EQ(step.time(), 0);
   }

@@ -306,12 +306,12 @@ TEST(DeviceStepper, ADeviceThatFailsIsNamedByAllRanksAndEndsAllLaterSteps) {
                        std::to_string(steps) + " after " + std::to_string(pieces) + (mode ? " reducing" : ""));
           FailingStepper stepper(strategy, schedule, mode);
           const std::string said = stepper.run_until_it_fails(mortal, steps, pieces);
-          EXPECT_NE(said.find("rank " + std::to_string(world_rank()) + ": step "), std::string::npos) << said;
+          EXPECT_PART(said, "rank " + std::to_string(world_rank()) + ": step ");
           const int named = mortal < 0 ? world_rank() : mortal;
-          EXPECT_NE(said.find("rank " + std::to_string(named) + ": step "), std::string::npos) << said;
-          EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
-          EXPECT_EQ(said.find("with rank") != std::string::npos, world_size() > 1) << said;
-          EXPECT_NE(stepper.run_again().find("an earlier step"), std::string::npos);
+          EXPECT_PART(said, "rank " + std::to_string(named) + ": step ");
+          EXPECT_PART(said, "the device is lost");
+          EXPECT_EQ(has_part(said, "with rank"), world_size() > 1) << said;
+          EXPECT_PART(stepper.run_again(), "an earlier step");
           stepper.end();
           ASSERT_FALSE(HasFailure());
         }
@@ -348,8 +348,8 @@ TEST(DeviceStepper, AnExceptionOfALaunchOnOneRankReachesAllRanks) {
       EXPECT_THROW(run(), std::runtime_error);
     } else {
       const std::string said = error_of<Error>(run);
-      EXPECT_NE(said.find("rank " + std::to_string(thrower) + ": step 2"), std::string::npos) << said;
-      EXPECT_NE(said.find("no such table"), std::string::npos) << said;
+      EXPECT_PART(said, "rank " + std::to_string(thrower) + ": step 2");
+      EXPECT_PART(said, "no such table");
     }
   }
 }
@@ -424,8 +424,7 @@ TEST(DeviceStepper, SweepsThatReadMoreThanTheySayAreNamedOnDevicesToo) {
       errors[launched] = error_of([&] { step.run(2); });
     }
     EXPECT_EQ(errors[1], errors[0]);
-    EXPECT_EQ(errors[0].find("was computed by sweep 'first' from ghost points") != std::string::npos, reads_corners)
-        << errors[0];
+    EXPECT_EQ(has_part(errors[0], "was computed by sweep 'first' from ghost points"), reads_corners) << errors[0];
   }
 }
 
@@ -439,27 +438,24 @@ TEST(DeviceStepper, WhatCannotBeIsRefused) {
   };
   Choice choice;
   choice.device = "host";
-  const auto expect = [](const std::string& text, const std::string& part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-  };
-  expect(refusal(host, choice, true), "fields are in host memory");
-  expect(refusal(device, {}, true), "set its device to 'host'");
-  expect(refusal(device, choice, true), "use 'auto', or 'ordered/' or 'direct/' with one of staged");
+  EXPECT_PART(refusal(host, choice, true), "fields are in host memory");
+  EXPECT_PART(refusal(device, {}, true), "set its device to 'host'");
+  EXPECT_PART(refusal(device, choice, true), "use 'auto', or 'ordered/' or 'direct/' with one of staged");
   choice.strategy = "auto";
-  expect(refusal(device, choice, false), "has no launch");
-  expect(refusal(host, {}, true), "has no run");
+  EXPECT_PART(refusal(device, choice, false), "has no launch");
+  EXPECT_PART(refusal(host, {}, true), "has no run");
   for (const char* schedule : {"faces", "resident", "box"}) {
     choice.schedule = schedule;
-    expect(refusal(device, choice, true), "use bulk or streams");
+    EXPECT_PART(refusal(device, choice, true), "use bulk or streams");
   }
   choice.schedule = "split";
-  expect(refusal(device, choice, true), "for CPU threads");
+  EXPECT_PART(refusal(device, choice, true), "for CPU threads");
   choice.schedule = "bulk";
   choice.capture = true;
-  expect(refusal(device, choice, true), "capture");
+  EXPECT_PART(refusal(device, choice, true), "capture");
   choice.capture = false;
   Stepper cpu(grid, host.refs(), {}, mixing.sweep({0, 1}, false));
-  expect(error_of([&] { cpu.run(1, DeviceStream{}); }), "in host memory");
+  EXPECT_PART(error_of([&] { cpu.run(1, DeviceStream{}); }), "in host memory");
 }
 
 }  // namespace

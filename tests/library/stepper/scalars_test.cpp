@@ -97,7 +97,7 @@ TEST(Scalars, BeginAtZeroWithNewInitialData) {
 TEST(Scalars, CannotWaitForDeferredNumbers) {
   Choice c = flat_choice(paced(), {true, true});
   c.set["mode"] = "deferred";
-  EXPECT_NE(illegal(c).find("deferred reduction 'largest' come after the scalars"), std::string::npos) << illegal(c);
+  EXPECT_PART(illegal(c), "deferred reduction 'largest' come after the scalars");
 }
 
 TEST(Scalars, NeedSomethingThatUpdatesThem) {

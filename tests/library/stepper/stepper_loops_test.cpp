@@ -187,8 +187,8 @@ TEST(StepperLoops, ALoopEndsWhenItIsEnough) {
 
 TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
   const std::string said = error_of([] { looped(1, 9, 1, {}); });
-  EXPECT_NE(said.find("a loop of 1 to 9 times"), std::string::npos) << said;
-  EXPECT_NE(said.find("StepperOptions::finished"), std::string::npos) << said;
+  EXPECT_PART(said, "a loop of 1 to 9 times");
+  EXPECT_PART(said, "StepperOptions::finished");
 }
 
 /// The own values after steps of averages to and fro, both of which exchange.

@@ -5,27 +5,13 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/extend/candidate.hpp"
+#include "texts.hpp"
 #include "toy_profile.hpp"
 
 namespace haloscope {
 namespace {
 
-/// The text of the error of type E that `call` throws; a failure when it throws none, or another.
-template <class E, class F>
-std::string complaint(F call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "another error: " << error.what();
-    return "";
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+using test::error_of;
 
 BestRequest small() {
   return {.grid = {2, {64, 64, 1}, {true, true, false}}, .ranks = 4, .profile = test::toy_profile()};
@@ -47,28 +33,28 @@ TEST(BestBeforeMpi, GivesTheWholeChoiceOfTheModel) {
   EXPECT_LT(found.time_s, 1e-3);
   EXPECT_NE(found.reason, "");
   ASSERT_FALSE(found.notes.empty());
-  EXPECT_TRUE(contains(found.notes[0], "the sweep of laplace2d")) << found.notes[0];
+  EXPECT_PART(found.notes[0], "the sweep of laplace2d");
   for (const Choice& other : found.equals) EXPECT_EQ(illegal(other), "");
 }
 
 TEST(BestBeforeMpi, RefusesRequestsThatCannotBeRight) {
   BestRequest request = small();
   request.profile = "/nowhere/machine.json";
-  EXPECT_TRUE(contains(complaint<UsageError>([&] { best(request); }), "cannot read the profile /nowhere/machine.json"));
+  EXPECT_PART(error_of([&] { best(request); }), "cannot read the profile /nowhere/machine.json");
   request.profile = "";
-  EXPECT_TRUE(contains(complaint<UsageError>([&] { best(request); }), "haloscope calibrate"));
+  EXPECT_PART(error_of([&] { best(request); }), "haloscope calibrate");
   const Layout layout({2, {64, 64, 1}, {}}, {2, 2, 1});
   const Quantity pairs{"pairs", 16};
-  EXPECT_TRUE(contains(complaint<UsageError>([&] { best_request(layout, pairs, "p"); }), "this field has 16"));
+  EXPECT_PART(error_of([&] { best_request(layout, pairs, "p"); }), "this field has 16");
 }
 
 TEST(BestBeforeMpi, AProfileWithoutTheKernelNeedsTheProgramsOwnCost) {
   BestRequest request = small();
   request.grid = {3, {32, 32, 32}, {true, true, true}};
   request.options.depths = {1};
-  const std::string text = complaint<UnavailableError>([&] { best(request); });
-  EXPECT_TRUE(contains(text, "no cost of kernel 'laplace3d/star/f64'")) << text;
-  EXPECT_TRUE(contains(text, "seconds_per_cell")) << text;
+  const std::string text = error_of<UnavailableError>([&] { best(request); });
+  EXPECT_PART(text, "no cost of kernel 'laplace3d/star/f64'");
+  EXPECT_PART(text, "seconds_per_cell");
   request.options.seconds_per_cell = 1e-6;  // 8192 cells a rank: more expensive than all messages together
   const Best found = best(request);
   EXPECT_GE(found.time_s, 8192e-6);

@@ -102,9 +102,9 @@ TEST(Auto, TriesWhatIsPossibleKeepsOneOnAllRanksAndClosesTheOthers) {
       const bool across = !c.nodes.empty(), inside = !across || world_size() > 2;
       const int shared = inside ? 1 + c.shared_fields : 0;
       EXPECT_EQ(link.open(), 3 + shared) << link.report();
-      EXPECT_EQ(link.report().find("shared:packed+p2p") != std::string::npos, across && inside) << link.report();
-      EXPECT_EQ(link.report().find("without shared") != std::string::npos, inside && !c.shared_fields);
-      EXPECT_NE(link.report().find("until it has decided"), std::string::npos);
+      EXPECT_EQ(has_part(link.report(), "shared:packed+p2p"), across && inside) << link.report();
+      EXPECT_EQ(has_part(link.report(), "without shared"), inside && !c.shared_fields);
+      EXPECT_PART(link.report(), "until it has decided");
       for (std::int64_t e = 0; e < link.deadline() + c.slots; ++e) rig.exchange(static_cast<int>(e % c.slots));
       EXPECT_EQ(link.chosen(), -1);  // the deadline's slot has not been used since
       for (int slot = 0; slot < 2 * c.slots; ++slot) rig.exchange((link.deadline() + slot) % c.slots);
@@ -113,8 +113,7 @@ TEST(Auto, TriesWhatIsPossibleKeepsOneOnAllRanksAndClosesTheOthers) {
       EXPECT_EQ(most[0], -most[1]);
       EXPECT_GE(link.chosen(), 0);
       EXPECT_EQ(link.open(), shared + (link.chosen() < 3 ? 1 : 0)) << link.report();
-      EXPECT_NE(link.report().find("chose " + (link.chosen() == 0 ? std::string("p2p,") : "")), std::string::npos)
-          << link.report();
+      EXPECT_PART(link.report(), "chose " + (link.chosen() == 0 ? std::string("p2p,") : ""));
     }
 }
 
@@ -249,7 +248,7 @@ TEST(Auto, KeepsTheTrialWhoseSlowestRankIsFastest) {
       for (std::int64_t e = 0; e < enough(*rig, c); ++e) rig->exchange(static_cast<int>(e % c.slots));
       EXPECT_EQ(link.chosen(), winner) << link.report();
       EXPECT_EQ(link.open(), 1);
-      EXPECT_NE(link.report().find("chose late by 1 us"), std::string::npos) << link.report();
+      EXPECT_PART(link.report(), "chose late by 1 us");
     }
 }
 
@@ -267,7 +266,7 @@ TEST(Auto, TriesThoseThatCannotBeToldApartOnAndOnAndNoOthers) {
   const int round = limits.turns * (c.slots + timed_exchanges);
   EXPECT_EQ(runners.exchanges[2], round);
   EXPECT_GE(runners.exchanges[0] + runners.exchanges[1], 6 * round);
-  EXPECT_NE(link.report().find(std::to_string(7 * round) + " trials"), std::string::npos) << link.report();
+  EXPECT_PART(link.report(), std::to_string(7 * round) + " trials");
 }
 
 /// Whatever is decided, and after any number of rounds, it is the same on all ranks, and the halos are right.
@@ -357,7 +356,7 @@ TEST(Auto, BadRequestsAreRefusedWithTheReason) {
   EXPECT_THROW(Strategy("ordered/auto:quik"), UsageError);
   EXPECT_THROW(Strategy("ordered/auto+p2p"), UsageError);
   EXPECT_EQ(to_string(Strategy("direct:merged/auto:quick")), "direct:merged/auto:quick");
-  EXPECT_NE(refused_single_messages(Strategy("ordered/auto")).find("timed as a whole"), std::string::npos);
+  EXPECT_PART(refused_single_messages(Strategy("ordered/auto")), "timed as a whole");
   EXPECT_TRUE(has(strategy_names(), "ordered/auto"));
 }
 

@@ -204,7 +204,7 @@ struct Remembering {
   bool has_messages() const { return !rig.plan.messages.empty(); }
 };
 
-bool names_a_kept_choice(const std::string& report) { return report.find("was chosen on 20") != std::string::npos; }
+bool names_a_kept_choice(const std::string& report) { return has_part(report, "was chosen on 20"); }
 
 TEST(CachedChoice, TheNextLinkTriesItAgainstTheSecondBestAlone) {
   const CacheFolder cache;
@@ -220,8 +220,8 @@ TEST(CachedChoice, TheNextLinkTriesItAgainstTheSecondBestAlone) {
   EXPECT_EQ(another.rig.link->report().find("auto: " + kept->chosen + " until it has decided"), 0u);
   MPI_Barrier(MPI_COMM_WORLD);
   const std::string report = another.decide("auto");
-  EXPECT_NE(report.find(kept->chosen + " was chosen on " + kept->since), std::string::npos) << report;
-  EXPECT_NE(report.find(kept->second), std::string::npos) << report;
+  EXPECT_PART(report, kept->chosen + " was chosen on " + kept->since);
+  EXPECT_PART(report, kept->second);
 }
 
 TEST(CachedChoice, IsForgottenWhereTheSecondBestIsFasterNow) {
@@ -290,10 +290,10 @@ TEST(CachedChoice, ExchangesRememberAndKeysTellThemApart) {
   for (const bool again : {false, true})
     for (const Field<double, 2>* field : {&u, &v}) {
       Exchange exchange = make_exchange(grid, {*field});
-      const bool tries = exchange.report().find("until") != std::string::npos;
+      const bool tries = has_part(exchange.report(), "until");
       EXPECT_EQ(names_a_kept_choice(exchange.report()), again && tries);
-      for (int e = 0; e < 1500 && exchange.report().find("until") != std::string::npos; ++e) exchange.exchange();
-      EXPECT_EQ(exchange.report().find("chose") != std::string::npos, tries) << exchange.report();
+      for (int e = 0; e < 1500 && has_part(exchange.report(), "until"); ++e) exchange.exchange();
+      EXPECT_EQ(has_part(exchange.report(), "chose"), tries) << exchange.report();
     }
 }
 
@@ -306,8 +306,8 @@ TEST(CachedChoice, ExchangesOfDevicesKeepTheirs) {
   for (const bool kept : {false, true}) {
     Exchange halo = make_exchange(grid, {view<double, 2>(grid, {memory + row + 1}, row, 0, 1)}, "auto:quick");
     for (int n = 0; n < 80; ++n) halo.exchange();
-    EXPECT_NE(halo.report().find("auto: chose "), std::string::npos) << halo.report();
-    EXPECT_EQ(halo.report().find("was chosen on") != std::string::npos, kept) << halo.report();
+    EXPECT_PART(halo.report(), "auto: chose ");
+    EXPECT_EQ(has_part(halo.report(), "was chosen on"), kept) << halo.report();
   }
   MPI_Barrier(MPI_COMM_WORLD);
   imitated::release(memory);

@@ -229,7 +229,7 @@ TEST(Shared, FieldsOutsideSharedMemoryAreRefusedWithTheRemedy) {
     c = periodic_cube(0, c);
     c.shared_fields = false;
     Exit code = Exit::ok;
-    EXPECT_NE(refusal(c, code).find("MemoryKind::shared"), std::string::npos);
+    EXPECT_PART(refusal(c, code), "MemoryKind::shared");
     EXPECT_EQ(code, Exit::usage);
   }
 }
@@ -239,18 +239,18 @@ TEST(Shared, NeighboursOnOtherNodesAreRefusedWithTheRemedy) {
   Case c = periodic_cube(0, forms(2)[2]);
   c.between.clear();
   Exit code = Exit::ok;
-  EXPECT_NE(refusal(c, code).find("shared+p2p"), std::string::npos);
+  EXPECT_PART(refusal(c, code), "shared+p2p");
   EXPECT_EQ(code, Exit::unavailable);
   Choice choice;
   choice.grid = {3, {32, 32, 32}, {true, true, true}};
   choice.ranks = world_size();
   choice.nodes = 2;
   choice.strategy = "ordered/shared";
-  EXPECT_NE(illegal(choice).find("shared+p2p"), std::string::npos);
+  EXPECT_PART(illegal(choice), "shared+p2p");
   choice.strategy = "ordered/shared+p2p";
   EXPECT_EQ(illegal(choice), "");
   choice.nodes = world_size() + 1;
-  EXPECT_NE(illegal(choice).find("cannot be split"), std::string::npos);
+  EXPECT_PART(illegal(choice), "cannot be split");
 }
 
 /// Limits the shared memory that is granted to a number of bytes as long as it lives.
@@ -274,7 +274,7 @@ TEST(Shared, SE6_TooLittleSharedMemoryIsAClearErrorBeforeTheRun) {
     EXPECT_EQ(error.exit_code(), Exit::failed);
     said = error.what();
   }
-  EXPECT_NE(said.find("only 3000000 are left"), std::string::npos) << said;
+  EXPECT_PART(said, "only 3000000 are left");
   EXPECT_EQ(shared_bytes(), 0);
   choice.strategy = "ordered/shared:packed";  // needs far less
   haloscope::Run(MPI_COMM_WORLD, choice).initialise();
@@ -288,7 +288,7 @@ TEST(Shared, SE6_MoreThanTheFileSystemHasIsRefusedToo) {
     ADD_FAILURE() << "a pebibyte was granted";
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), Exit::failed);
-    EXPECT_NE(std::string(error.what()).find("/dev/shm"), std::string::npos);
+    EXPECT_PART(error.what(), "/dev/shm");
   }
 }
 

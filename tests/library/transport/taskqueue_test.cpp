@@ -79,9 +79,9 @@ TEST(Taskqueue, AMessageThatIsLateIsWaitedForAndReportedWithTheStateOfMessagesAn
     rig.unpack();
     rig.expect(1);
     if (world_rank() != 1) continue;
-    EXPECT_NE(said.find("rank 1 has waited for"), std::string::npos) << said;
-    EXPECT_NE(said.find("from rank 0: 0 of 2 parts here"), std::string::npos) << said;
-    EXPECT_NE(said.find("left: blocks 0 1"), std::string::npos) << said;
+    EXPECT_PART(said, "rank 1 has waited for");
+    EXPECT_PART(said, "from rank 0: 0 of 2 parts here");
+    EXPECT_PART(said, "left: blocks 0 1");
   }
 }
 
@@ -138,10 +138,8 @@ TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
     rig.moves().send(rig.out, 0);
     rig.link->wait(rig.in, 0);
   });
-  EXPECT_NE(said.find("the device is lost"), std::string::npos) << said;
-  EXPECT_NE(said.find("to rank " + std::to_string((world_rank() + 1) % world_size()) + ": 0 of 1 parts packed"),
-            std::string::npos)
-      << said;
+  EXPECT_PART(said, "the device is lost");
+  EXPECT_PART(said, "to rank " + std::to_string((world_rank() + 1) % world_size()) + ": 0 of 1 parts packed");
   EXPECT_EQ(error_of<Error>([&] { rig.link->complete(rig.out, 0); }), said);
   EXPECT_EQ(error_of<Error>([&] { rig.link->test(rig.in, 0); }), said);
   EXPECT_EQ(error_of<Error>([&] { rig.moves().post(rig.in, 1); }), said);
@@ -222,8 +220,8 @@ TEST(NT7_NX2_Taskqueue, PartsAreSentWhileOthersAreNotYetPacked) {
 TEST(Taskqueue, WhereNotEvenABlockForEachRankFitsItIsRefusedWithBothNumbers) {
   if (world_size() < 2) GTEST_SKIP() << "needs ranks that share a device";
   const Imitated small("resident=1");
-  const std::string text = error_of<Error>([] { DeviceRig rig("direct/taskqueue"); });
-  EXPECT_NE(text.find("here " + std::to_string(world_size()) + ", and 1 are possible"), std::string::npos) << text;
+  EXPECT_PART(error_of<Error>([] { DeviceRig rig("direct/taskqueue"); }),
+              "here " + std::to_string(world_size()) + ", and 1 are possible");
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ TEST(DeviceHatch, ItsSizeChangesNoByteBesideWallsOfTheHost) {
 TEST(DeviceHatch, APointThatDoesNotFitIsRefusedWithTheRemedy) {
   haloscope::Run run(MPI_COMM_WORLD, device_choice({"laplace2d", "star", Real::f64, {29, 17, 1}}, true), {}, 5);
   const std::string error = error_of([&] { run.initialise(); });
-  EXPECT_NE(error.find("parts of 5 bytes"), std::string::npos) << error;
-  EXPECT_NE(error.find("use at least the bytes of"), std::string::npos) << error;
+  EXPECT_PART(error, "parts of 5 bytes");
+  EXPECT_PART(error, "use at least the bytes of");
 }
 
 TEST(DeviceHatch, AByteWrittenBesideAFieldOfADeviceIsNoticed) {

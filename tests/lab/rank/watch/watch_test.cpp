@@ -8,6 +8,7 @@
 
 #include "haloscope/rank/watch/clock_sampler.hpp"
 #include "haloscope/rank/watch/events.hpp"
+#include "texts.hpp"
 
 namespace haloscope {
 namespace {
@@ -44,7 +45,7 @@ TEST(Clock, IsReadFromCpufreqElseFromCpuinfoElseNotAtAll) {
 TEST(Clock, DB5_ARunWhoseMeanFallsByMoreThanFivePercentIsFlagged) {
   EXPECT_EQ(summary_of({3000, 2990, 2900}).warning, "");
   const ClockSummary fallen = summary_of({3000, 2600, 2600});
-  EXPECT_NE(fallen.warning.find("2733 MHz in the mean, 3000 at most"), std::string::npos) << fallen.warning;
+  EXPECT_PART(fallen.warning, "2733 MHz in the mean, 3000 at most");
   EXPECT_EQ(fallen.least, 2600);
 }
 
