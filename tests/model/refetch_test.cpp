@@ -7,6 +7,7 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/model/profile.hpp"
+#include "points.hpp"
 #include "texts.hpp"
 
 namespace haloscope::model {
@@ -30,14 +31,12 @@ Touched counted(const Plan& plan) {
   std::set<std::int64_t> all, written;
   for (const Message& message : plan.messages)
     for (const Region& region : message.regions)
-      for (std::int64_t z = region.box.lo[2]; z < region.box.hi[2]; ++z)
-        for (std::int64_t y = region.box.lo[1]; y < region.box.hi[1]; ++y)
-          for (std::int64_t x = region.box.lo[0]; x < region.box.hi[0]; ++x) {
-            const std::int64_t point =
-                ((z - field.lo[2]) * field.extent(1) + y - field.lo[1]) * field.extent(0) + x - field.lo[0];
-            all.insert(point * bytes / static_cast<std::int64_t>(line));
-            if (!message.out) written.insert(point * bytes / static_cast<std::int64_t>(line));
-          }
+      test::each_point(region.box, [&](const Index& p) {
+        const std::int64_t row = (p[2] - field.lo[2]) * field.extent(1) + p[1] - field.lo[1];
+        const std::int64_t at = (row * field.extent(0) + p[0] - field.lo[0]) * bytes / static_cast<std::int64_t>(line);
+        all.insert(at);
+        if (!message.out) written.insert(at);
+      });
   return {line * static_cast<double>(all.size()), line * static_cast<double>(written.size())};
 }
 

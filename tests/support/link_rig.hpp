@@ -25,10 +25,6 @@ struct Sent {
 };
 Sent& sent();
 
-inline int world_rank() {
-  int r;
-  return MPI_Comm_rank(MPI_COMM_WORLD, &r), r;
-}
 struct Case {
   GridSpec grid;
   ProcessGrid ranks{1, 1, 1};
@@ -167,11 +163,9 @@ class Rig {
   template <class Visit>
   void visit(int slot, Visit visit) {
     for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
-      const Box all = plan.allocated(q), owned = plan.owned(q);
-      Index p;
-      for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
-        for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
-          for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) visit(fields.views()[q][slot].at(p), classify(q, p, owned));
+      const Box owned = plan.owned(q);
+      each_point(plan.allocated(q),
+                 [&](const Index& p) { visit(fields.views()[q][slot].at(p), classify(q, p, owned)); });
     }
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "haloscope/kernels/kernel.hpp"
+#include "points.hpp"
 
 namespace haloscope::test {
 
@@ -108,12 +109,10 @@ void reference_sweep(const std::string& form, const T* in, T* out, std::int64_t 
                      const Box& region, const std::vector<double>& weights) {
   const std::vector<T> w(weights.begin(), weights.end());
   const int count = weight_count(form);
-  for (auto z = region.lo[2]; z < region.hi[2]; ++z)
-    for (auto y = region.lo[1]; y < region.hi[1]; ++y)
-      for (auto x = region.lo[0]; x < region.hi[0]; ++x) {
-        const auto at = x + y * row + z * plane;
-        out[at] = reference_point(count, in + at, row, plane, w.data());
-      }
+  each_point(region, [&](const Index& p) {
+    const auto at = p[0] + p[1] * row + p[2] * plane;
+    out[at] = reference_point(count, in + at, row, plane, w.data());
+  });
 }
 
 template <class T>

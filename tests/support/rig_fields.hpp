@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "haloscope/field/field.hpp"
+#include "points.hpp"
 
 namespace haloscope::test {
 
@@ -58,11 +59,9 @@ class StridedArrays {
   }
   static bool gaps_untouched(const SlotView& view, const Box& points, const std::vector<std::byte>& bytes) {
     std::vector<bool> is_point(bytes.size());
-    Index p;
-    for (p[2] = points.lo[2]; p[2] < points.hi[2]; ++p[2])
-      for (p[1] = points.lo[1]; p[1] < points.hi[1]; ++p[1])
-        for (p[0] = points.lo[0]; p[0] < points.hi[0]; ++p[0])
-          std::fill_n(is_point.begin() + (view.at(p) - bytes.data()), view.element, true);
+    each_point(points, [&](const Index& p) {
+      std::fill_n(is_point.begin() + (view.at(p) - bytes.data()), view.element, true);
+    });
     for (std::size_t b = 0; b < bytes.size(); ++b)
       if (!is_point[b] && bytes[b] != canary) return false;
     return true;

@@ -13,6 +13,7 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/rank/measure/run.hpp"
+#include "points.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {
@@ -31,10 +32,7 @@ class Whole {
       all_.hi[d] = owned_.hi[d] + (d < grid_.dims ? around : 0);
     }
     const auto start = initial_values(candidate.app, candidate.problem, quantity, Box{{0, 0, 0}, grid_.cells});
-    Index p;
-    for (p[2] = all_.lo[2]; p[2] < all_.hi[2]; ++p[2])
-      for (p[1] = all_.lo[1]; p[1] < all_.hi[1]; ++p[1])
-        for (p[0] = all_.lo[0]; p[0] < all_.hi[0]; ++p[0]) values_.push_back(static_cast<T>(start(p)));
+    each_point(all_, [&](const Index& p) { values_.push_back(static_cast<T>(start(p))); });
   }
   T& operator()(std::int64_t i, std::int64_t j) { return values_[place(i, j)]; }
   T operator()(std::int64_t i, std::int64_t j) const { return values_[place(i, j)]; }
@@ -55,13 +53,6 @@ class Whole {
   Box owned_, all_{};
   std::vector<T> values_;
 };
-
-/// visit(i, j) for the points of a box of two dimensions.
-template <class Visit>
-void for_points(const Box& box, Visit visit) {
-  for (std::int64_t j = box.lo[1]; j < box.hi[1]; ++j)
-    for (std::int64_t i = box.lo[0]; i < box.hi[0]; ++i) visit(i, j);
-}
 
 /// Points that this rank holds of a quantity, shared planes included, where a run has other bits.
 template <class T>

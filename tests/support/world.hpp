@@ -18,6 +18,12 @@ inline int world_size() {
   return size;
 }
 
+inline int world_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
 /// True if everything is tried instead of a sample: HALOSCOPE_LONG is set, and not to 0.
 inline bool thorough() {
   const char* text = std::getenv("HALOSCOPE_LONG");

@@ -6,6 +6,7 @@
 
 #include "haloscope/error.hpp"
 #include "haloscope/rank/measure/run.hpp"
+#include "points.hpp"
 #include "texts.hpp"
 
 namespace haloscope {
@@ -58,16 +59,14 @@ void expect_shift(const std::vector<double>& courant, const char* form) {
   s.initialise();
   s.advance(steps);
   const Box owned = s.layout().owned(s.plan().rank);
-  for (std::int64_t z = owned.lo[2]; z < owned.hi[2]; ++z)
-    for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y)
-      for (std::int64_t x = owned.lo[0]; x < owned.hi[0]; ++x) {
-        Index from{x, y, z};
-        for (int d = 0; d < 3; ++d) {
-          from[d] -= static_cast<std::int64_t>(courant[static_cast<std::size_t>(d)]) * steps;
-          from[d] = ((from[d] % n) + n) % n;
-        }
-        ASSERT_EQ(s.value({x - owned.lo[0], y - owned.lo[1], z - owned.lo[2]}), random_value(1, 0, c.grid, from));
-      }
+  test::each_point(owned, [&](const Index& p) {
+    Index from = p;
+    for (int d = 0; d < 3; ++d) {
+      from[d] -= static_cast<std::int64_t>(courant[static_cast<std::size_t>(d)]) * steps;
+      from[d] = ((from[d] % n) + n) % n;
+    }
+    ASSERT_EQ(s.value({p[0] - owned.lo[0], p[1] - owned.lo[1], p[2] - owned.lo[2]}), random_value(1, 0, c.grid, from));
+  });
 }
 
 TEST(Advection, W3_ShiftsExactlyWhenCourantNumbersAreWhole) {
@@ -88,10 +87,9 @@ TEST(Advection, W2_PositiveVelocityMovesTheMaximumTowardsPlus) {
     double value;
     int x;
   } best{-1, 0}, all;
-  for (std::int64_t z = 0; z < owned.extent(2); ++z)
-    for (std::int64_t y = 0; y < owned.extent(1); ++y)
-      for (std::int64_t x = 0; x < owned.extent(0); ++x)
-        if (s.value({x, y, z}) > best.value) best = {s.value({x, y, z}), static_cast<int>(owned.lo[0] + x)};
+  test::each_point({{0, 0, 0}, s.plan().cells}, [&](const Index& p) {
+    if (s.value(p) > best.value) best = {s.value(p), static_cast<int>(owned.lo[0] + p[0])};
+  });
   MPI_Allreduce(&best, &all, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD);
   EXPECT_NEAR(all.x, 12 + 6, 1);
 }
@@ -109,11 +107,8 @@ TEST(Advection, DenseAndSeparableAgreeToRoundOff) {
   separable.initialise();
   dense.advance(20);
   separable.advance(20);
-  const Index n = dense.plan().cells;
-  for (std::int64_t z = 0; z < n[2]; ++z)
-    for (std::int64_t y = 0; y < n[1]; ++y)
-      for (std::int64_t x = 0; x < n[0]; ++x)
-        ASSERT_NEAR(dense.value({x, y, z}), separable.value({x, y, z}), 20 * 4e-16);
+  test::each_point({{0, 0, 0}, dense.plan().cells},
+                   [&](const Index& p) { ASSERT_NEAR(dense.value(p), separable.value(p), 20 * 4e-16); });
 }
 
 }  // namespace

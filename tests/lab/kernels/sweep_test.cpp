@@ -131,16 +131,14 @@ TEST(KernelForms, DenseAndSeparableAgreeWithinTheRoundingOfTheirOperations) {
   // Dense: two roundings per weight and at most 27 per term; separable: nine per term. To first order the results
   // differ by at most 38 unit roundoffs of the sum of the terms' magnitudes; 40 covers the higher orders.
   const double bound = 40 * 0x1p-53;
-  for (std::int64_t z = 0; z < cells[2]; ++z)
-    for (std::int64_t y = 0; y < cells[1]; ++y)
-      for (std::int64_t x = 0; x < cells[0]; ++x) {
-        const auto at = grid.first + x + y * grid.row + z * grid.plane;
-        double magnitude = 0;
-        for (int n = 0; n < 27; ++n)
-          magnitude +=
-              std::abs(product[n] * grid.in[at + n % 3 - 1 + (n / 3 % 3 - 1) * grid.row + (n / 9 - 1) * grid.plane]);
-        ASSERT_LE(std::abs(dense[at] - grid.out[at]), bound * magnitude);
-      }
+  test::each_point({{0, 0, 0}, cells}, [&](const Index& p) {
+    const auto at = grid.first + p[0] + p[1] * grid.row + p[2] * grid.plane;
+    double magnitude = 0;
+    for (int n = 0; n < 27; ++n)
+      magnitude +=
+          std::abs(product[n] * grid.in[at + n % 3 - 1 + (n / 3 % 3 - 1) * grid.row + (n / 9 - 1) * grid.plane]);
+    ASSERT_LE(std::abs(dense[at] - grid.out[at]), bound * magnitude);
+  });
 }
 
 TEST(KernelChoice, ListsTheBaselineLastAndTakesTheFirstByDefault) {

@@ -16,23 +16,19 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/transport/link_tags.hpp"
 #include "pmpi_counter.hpp"
+#include "tori.hpp"
 #include "world.hpp"
 
 namespace haloscope {
 namespace {
 
-Grid<2> small_grid(MPI_Comm comm) { return {comm, {.cells = {10, 12}, .periodic = {true, true}}}; }
-
 /// Sets own points to `value`, and halos to something else.
-void fill(Field<double, 2>& u, const Index& cells, double value) {
-  for (std::int64_t j = -1; j <= cells[1]; ++j)
-    for (std::int64_t i = -1; i <= cells[0]; ++i)
-      u[0](i, j) = i >= 0 && i < cells[0] && j >= 0 && j < cells[1] ? value : -1;
+void fill(const Grid<2>& grid, const Field<double, 2>& u, double value) {
+  test::each_cell(grid, 1, [&](auto i, auto j) { u[0](i, j) = test::is_own(grid, i, j) ? value : -1; });
 }
 
-void expect_filled(Field<double, 2>& u, const Index& cells, double value) {
-  for (std::int64_t j = -1; j <= cells[1]; ++j)
-    for (std::int64_t i = -1; i <= cells[0]; ++i) ASSERT_EQ(u[0](i, j), value) << i << "," << j;
+void expect_filled(const Grid<2>& grid, const Field<double, 2>& u, double value) {
+  test::each_cell(grid, 1, [&](auto i, auto j) { ASSERT_EQ(u[0](i, j), value) << i << "," << j; });
 }
 
 /// Ranks of a grid with borders have different messages; messages of the later slots must find each other all the same.
@@ -43,21 +39,19 @@ TEST_P(Slots, OfGridsWithBordersGetTheirOwnHalos) {
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {10, 12}});
   Field<double, 2> u(grid, {.halo = 1, .slots = 3});
   auto halo = make_exchange(grid, {u}, GetParam());
-  const Box own = grid.owned();
+  const Index first = grid.owned().lo;
   const auto value = [](int slot, std::int64_t x, std::int64_t y) {
     const bool inside = x >= 0 && x < 10 && y >= 0 && y < 12;
     return inside ? static_cast<double>(1000 * slot + 12 * x + y) : -1.0;
   };
   for (int slot : {2, 0, 1}) {
-    for (auto y = own.lo[1] - 1; y <= own.hi[1]; ++y)
-      for (auto x = own.lo[0] - 1; x <= own.hi[0]; ++x) {
-        const bool mine = x >= own.lo[0] && x < own.hi[0] && y >= own.lo[1] && y < own.hi[1];
-        u[slot](x - own.lo[0], y - own.lo[1]) = mine ? value(slot, x, y) : -1;
-      }
+    test::each_cell(grid, 1, [&](auto i, auto j) {
+      u[slot](i, j) = test::is_own(grid, i, j) ? value(slot, first[0] + i, first[1] + j) : -1;
+    });
     halo.exchange(slot);
-    for (auto y = own.lo[1] - 1; y <= own.hi[1]; ++y)
-      for (auto x = own.lo[0] - 1; x <= own.hi[0]; ++x)
-        ASSERT_EQ(u[slot](x - own.lo[0], y - own.lo[1]), value(slot, x, y)) << slot << ": " << x << "," << y;
+    test::each_cell(grid, 1, [&](auto i, auto j) {
+      ASSERT_EQ(u[slot](i, j), value(slot, first[0] + i, first[1] + j)) << slot << ": " << i << "," << j;
+    });
   }
 }
 
@@ -78,7 +72,7 @@ TEST_P(ManyExchanges, OpenAtOnceMakeNoFurtherCommunicatorAndMoveTheirOwnBytes) {
   MPI_Comm users;
   MPI_Comm_dup(MPI_COMM_WORLD, &users);
   {
-    const auto grid = small_grid(users);
+    const auto grid = test::small_torus(users);
     Field<double, 2> u(grid, {.halo = 1});
     std::deque<Exchange> open;
     open.push_back(make_exchange(grid, {u}, GetParam()));
@@ -91,9 +85,9 @@ TEST_P(ManyExchanges, OpenAtOnceMakeNoFurtherCommunicatorAndMoveTheirOwnBytes) {
     double value = 0;
     for (int round = 0; round < 3; ++round)
       for (Exchange& halo : open) {
-        fill(u, grid.cells(), ++value);
+        fill(grid, u, ++value);
         halo.exchange();
-        expect_filled(u, grid.cells(), value);
+        expect_filled(grid, u, value);
       }
   }
   MPI_Comm_free(&users);
@@ -104,29 +98,29 @@ INSTANTIATE_TEST_SUITE_P(Strategies, ManyExchanges,
                                          "direct/shared:packed", "auto"));
 
 TEST(ManyExchanges, InFlightTogetherKeepTheirMessagesApart) {
-  const auto grid = small_grid(MPI_COMM_WORLD);
+  const auto grid = test::small_torus(MPI_COMM_WORLD);
   std::deque<Field<double, 2>> fields;
   std::deque<Exchange> open;
   for (int n = 0; n < 6; ++n) {
     fields.emplace_back(grid, FieldOptions{.halo = 1});
-    fill(fields.back(), grid.cells(), n);
+    fill(grid, fields.back(), n);
     open.push_back(make_exchange(grid, {fields.back()}, n % 2 == 0 ? "direct/p2p" : "ordered/shared:packed"));
   }
   for (Exchange& halo : open) halo.start();
   for (int n = 5; n >= 0; --n) open[static_cast<std::size_t>(n)].finish();
-  for (int n = 0; n < 6; ++n) expect_filled(fields[static_cast<std::size_t>(n)], grid.cells(), n);
+  for (int n = 0; n < 6; ++n) expect_filled(grid, fields[static_cast<std::size_t>(n)], n);
 }
 
 TEST(ManyExchanges, OutliveTheUsersCommunicator) {
   MPI_Comm users;
   MPI_Comm_dup(MPI_COMM_WORLD, &users);
-  const auto grid = small_grid(users);
+  const auto grid = test::small_torus(users);
   Field<double, 2> u(grid, {.halo = 1});
   auto halo = make_exchange(grid, {u}, "ordered/shared:packed");
   MPI_Comm_free(&users);
-  fill(u, grid.cells(), 3);
+  fill(grid, u, 3);
   halo.exchange();
-  expect_filled(u, grid.cells(), 3);
+  expect_filled(grid, u, 3);
 }
 
 TEST(LibraryComm, IsOneForACommunicatorAndForItself) {
@@ -212,7 +206,7 @@ std::vector<int> all_tags(const MessageTags& tags, const Plan& plan, int slots) 
 /// Ranks of a grid with borders have different messages, and links are ended between others.
 TEST(LinkTags, OfLinksOnOneCommunicatorAreApart) {
   const auto own = LibraryComm::on(MPI_COMM_WORLD);
-  const Grid<2> grid = small_grid(MPI_COMM_WORLD);
+  const Grid<2> grid = test::small_torus(MPI_COMM_WORLD);
   std::vector<std::pair<std::unique_ptr<LinkTags>, std::vector<int>>> open;
   for (int n = 0; n < 40; ++n) {
     ExchangeSpec spec;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "haloscope/haloscope.hpp"
-#include "link_rig.hpp"
+#include "tori.hpp"
 #include "world.hpp"
 
 namespace haloscope {
@@ -58,14 +58,12 @@ class Reached {
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
-Grid<2> progress_grid() { return Grid<2>{MPI_COMM_WORLD, {.cells = {16, 16}, .periodic = {true, true}}}; }
-
 /// Enough exchanges for `auto` to have tried each of its candidates.
 int exchanges_to_try(const std::string& strategy) { return Strategy(strategy).transport == "auto" ? 50 : 2; }
 
 /// Exchanges by every strategy, each while rank 1 is in a call that depends on rank 0.
 void exchange_by_every_strategy(void (Reached::*call_before)(const std::function<void()>& work)) {
-  const auto grid = progress_grid();
+  const auto grid = test::torus(16);
   const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
   Reached reached;
   for (const std::string& strategy : strategy_names()) {
@@ -90,7 +88,7 @@ TEST(MpiProgress, AWaitForHalosLetsOthersReadAWindowOfTheProgram) {
 /// An exchange in flight on the same communicator has a message here that the probe must not find.
 TEST(MpiProgress, AMessageThatHasArrivedEarlyKeepsNoOtherOneBack) {
   if (world_size() < 2) GTEST_SKIP();
-  const auto grid = progress_grid();
+  const auto grid = test::torus(16);
   const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1}};
   auto other = make_exchange(grid, {v}, "direct/p2p");
   Reached reached;
@@ -105,7 +103,7 @@ TEST(MpiProgress, AMessageThatHasArrivedEarlyKeepsNoOtherOneBack) {
 
 TEST(MpiProgress, ALoopOverProgressLetsMessagesOfTheProgramArrive) {
   if (world_size() < 2) GTEST_SKIP();
-  const auto grid = progress_grid();
+  const auto grid = test::torus(16);
   const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
   Reached reached;
   for (const char* strategy : {"direct/shared", "ordered/shared:pull", "direct/shared:packed", "direct/p2p"}) {
@@ -119,7 +117,7 @@ TEST(MpiProgress, ALoopOverProgressLetsMessagesOfTheProgramArrive) {
 
 TEST(MpiProgress, AnEndWithAnExchangeInFlightLetsMessagesOfTheProgramArrive) {
   if (world_size() < 2) GTEST_SKIP();
-  const auto grid = progress_grid();
+  const auto grid = test::torus(16);
   const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
   Reached reached;
   for (const char* strategy : {"direct/shared", "direct/shared:packed", "direct/p2p"})
@@ -131,7 +129,7 @@ TEST(MpiProgress, AnEndWithAnExchangeInFlightLetsMessagesOfTheProgramArrive) {
 
 TEST(MpiProgress, AStepperLetsMessagesOfTheProgramArrive) {
   if (world_size() < 2) GTEST_SKIP();
-  const auto grid = progress_grid();
+  const auto grid = test::torus(16);
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
   Reached reached;
   for (const char* schedule : {"bulk", "comm-thread"}) {

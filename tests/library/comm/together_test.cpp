@@ -27,8 +27,7 @@ void leave_a_call(MPI_Comm comm) {
 
 TEST(Together, ACallThatARankHasLeftSharesNoMemoryWithItsNextCall) {
   if (test::world_size() == 1) return;  // nothing is in flight
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = test::world_rank();
   MPI_Comm left;
   MPI_Comm_dup(MPI_COMM_WORLD, &left);  // stays: a call is in flight on it
   EXPECT_EQ(largest(MPI_COMM_WORLD, rank == 0 ? 5 : 2), 5);

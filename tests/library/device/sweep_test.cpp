@@ -85,16 +85,14 @@ void set_halo(Grid<T>& grid, const Index& wrap, int margin, int dims, bool fill)
   const std::int64_t deep = dims == 3 ? margin : 0;
   const Box all = grown({{0, 0, 0}, grid.cells}, {margin, margin, static_cast<int>(deep)},
                         {margin, margin, static_cast<int>(deep)});
-  for (auto z = all.lo[2]; z < all.hi[2]; ++z)
-    for (auto y = all.lo[1]; y < all.hi[1]; ++y)
-      for (auto x = all.lo[0]; x < all.hi[0]; ++x) {
-        Index p{x, y, z};
-        for (int d = 0; d < 3; ++d)
-          if (wrap[d] > 0) p[d] = (p[d] + 8 * wrap[d]) % wrap[d];
-        if (p == Index{x, y, z}) continue;
-        const auto at = [&](const Index& c) { return grid.first + c[0] + c[1] * grid.row + c[2] * grid.plane; };
-        grid.in[at({x, y, z})] = fill ? grid.in[at(p)] : std::numeric_limits<T>::quiet_NaN();
-      }
+  haloscope::test::each_point(all, [&](const Index& halo) {
+    Index p = halo;
+    for (int d = 0; d < 3; ++d)
+      if (wrap[d] > 0) p[d] = (p[d] + 8 * wrap[d]) % wrap[d];
+    if (p == halo) return;
+    const auto at = [&](const Index& c) { return grid.first + c[0] + c[1] * grid.row + c[2] * grid.plane; };
+    grid.in[at(halo)] = fill ? grid.in[at(p)] : std::numeric_limits<T>::quiet_NaN();
+  });
 }
 
 /// @param whole_packs  rows are padded by multiples of 32 bytes, planes by multiples of 16

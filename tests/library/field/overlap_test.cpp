@@ -6,6 +6,8 @@
 #include <random>
 #include <set>
 
+#include "points.hpp"
+
 namespace haloscope {
 namespace {
 
@@ -14,20 +16,16 @@ std::byte* const somewhere = reinterpret_cast<std::byte*>(0x10000);
 /// The addresses of all bytes of all points.
 std::set<std::int64_t> bytes_of(const PointSet& set) {
   std::set<std::int64_t> bytes;
-  Index p;
-  for (p[2] = set.points.lo[2]; p[2] < set.points.hi[2]; ++p[2])
-    for (p[1] = set.points.lo[1]; p[1] < set.points.hi[1]; ++p[1])
-      for (p[0] = set.points.lo[0]; p[0] < set.points.hi[0]; ++p[0])
-        for (std::int64_t b = 0; b < set.view.element_bytes(); ++b)
-          bytes.insert(reinterpret_cast<std::intptr_t>(set.view.at(p)) + b);
+  test::each_point(set.points, [&](const Index& p) {
+    for (std::int64_t b = 0; b < set.view.element_bytes(); ++b)
+      bytes.insert(reinterpret_cast<std::intptr_t>(set.view.at(p)) + b);
+  });
   return bytes;
 }
 
 bool share_counted(const PointSet& a, const PointSet& b) {
-  const std::set<std::int64_t> of_a = bytes_of(a);
-  for (const std::int64_t byte : bytes_of(b))
-    if (of_a.contains(byte)) return true;
-  return false;
+  const std::set<std::int64_t> of_a = bytes_of(a), of_b = bytes_of(b);
+  return std::any_of(of_b.begin(), of_b.end(), [&](std::int64_t byte) { return of_a.contains(byte); });
 }
 
 TEST(Overlap, OfRandomStridesIsWhatCountingTheBytesFinds) {

@@ -56,18 +56,12 @@ std::string words_of(const Reduction& r) {
          std::to_string(r.collectives);
 }
 
-int own_rank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
 /// @param beside  count of another reduction's numbers, which come first.
 void contribute(Partials& partials, const Reduction& r, int round, int beside) {
   for (int t = 0; t < threads; ++t)
     for (int i = 0; i < r.numbers; ++i) {
       double& mine = partials.of(t)[beside + i];
-      mine = combined(r.op, mine, number_of(r.type, round, own_rank(), t, i));
+      mine = combined(r.op, mine, number_of(r.type, round, world_rank(), t, i));
     }
 }
 
@@ -143,7 +137,7 @@ TEST(Reductions, KeepANumberThatIsNoneOfOneThreadOfOneRank) {
         Partials partials(threads);
         Reducer reducer(r, partials, MPI_COMM_WORLD, true);
         for (int t = 0; t < threads; ++t) std::fill_n(partials.of(t), 2, t);
-        if (place == own_rank()) partials.of(1)[1] = nan;
+        if (place == world_rank()) partials.of(1)[1] = nan;
         reducer.start();
         reducer.wait();
         EXPECT_FALSE(std::isnan(reducer.numbers()[0]));
@@ -158,10 +152,10 @@ TEST(Reductions, OfAPipelineKeepANumberThatIsNone) {
         SCOPED_TRACE(scheme + " " + to_word(op) + " of rank " + std::to_string(place));
         const OwnedComm comm = duplicate(MPI_COMM_WORLD);
         const auto reducer = open_pipeline_reducer(scheme, {comm.get(), op, 2, true});
-        const std::array mine{1.0 + own_rank(), place == own_rank() ? std::nan("") : 1.0};
+        const std::array mine{1.0 + world_rank(), place == world_rank() ? std::nan("") : 1.0};
         reducer->contribute(mine);
         reducer->close();
-        if (own_rank() + 1 < world_size()) continue;
+        if (world_rank() + 1 < world_size()) continue;
         std::array<double, 2> found{};
         reducer->collect(found);
         const int n = world_size();
@@ -181,7 +175,7 @@ TEST(Reductions, FindTheLargestAndTheLeastOfAllRealNumbers) {
     SCOPED_TRACE(words_of(r));
     std::vector<double> mine, expected;
     for (int i = 0; i < count; ++i) {
-      mine.push_back(kinds[static_cast<std::size_t>((i + 3 * own_rank()) % count)]);
+      mine.push_back(kinds[static_cast<std::size_t>((i + 3 * world_rank()) % count)]);
       double all = kinds[static_cast<std::size_t>(i)];
       for (int rank = 1; rank < ranks; ++rank) {
         const double one = kinds[static_cast<std::size_t>((i + 3 * rank) % count)];

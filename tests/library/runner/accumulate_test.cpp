@@ -9,6 +9,7 @@
 #include "allocation_counter.hpp"
 #include "haloscope/haloscope.hpp"
 #include "numbers_case.hpp"
+#include "tori.hpp"
 
 namespace haloscope {
 namespace {
@@ -37,12 +38,9 @@ struct Opened {
   template <class Visit>
   void visit_at(int slot, Visit visit) const {
     for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
-      const Box all = plan.allocated(q);
-      Index p;
-      for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
-        for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
-          for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
-            visit(q, p, plan.spec.quantities[static_cast<std::size_t>(q)], fields.views()[q][slot].at(p));
+      each_point(plan.allocated(q), [&](const Index& p) {
+        visit(q, p, plan.spec.quantities[static_cast<std::size_t>(q)], fields.views()[q][slot].at(p));
+      });
     }
   }
   std::vector<std::byte> contents(int slot) const {
@@ -177,7 +175,7 @@ class Held {
   std::vector<T> values(T none, Value value) const {
     std::vector<T> found(points(), none);
     opened_.visit_at(0, [&](int f, const Index& p, const Quantity&, const std::byte* at) {
-      if (contains(opened_.plan.owned(f), p)) found[number(f, p)] = value(f, at);
+      if (opened_.plan.owned(f).contains(p)) found[number(f, p)] = value(f, at);
     });
     return found;
   }
@@ -187,7 +185,7 @@ class Held {
     std::vector<bool> seen(first_.size());  // a rank that is its own neighbour holds a point several times
     std::byte* at = all.data();
     opened_.visit_at(0, [&](int f, const Index& p, const Quantity& q, const std::byte*) {
-      if (contains(opened_.plan.owned(f), p)) {
+      if (opened_.plan.owned(f).contains(p)) {
         const std::size_t point = number(f, p);
         visit(point, first_[point] == world_rank() && !seen[point], at, q.element_bytes);
         seen[point] = true;
@@ -195,12 +193,6 @@ class Held {
       at += q.element_bytes;
     });
   }
-  static bool contains(const Box& box, const Index& p) {
-    for (int d = 0; d < 3; ++d)
-      if (p[d] < box.lo[d] || p[d] >= box.hi[d]) return false;
-    return true;
-  }
-
   const Opened& opened_;
   std::vector<Box> grids_;
   std::vector<int> first_;  // rank, by point
@@ -297,34 +289,25 @@ TEST(Accumulate, GivesTheSameBitsByEveryStrategy) {
   }
 }
 
-Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
-
-template <class T>
-void set_all(const Grid<2>& grid, const FieldView<T, 2>& u, int halo, T value) {
-  for (std::int64_t j = -halo; j < grid.cells()[1] + halo; ++j)
-    for (std::int64_t i = -halo; i < grid.cells()[0] + halo; ++i) u(i, j) = value;
-}
-
 TEST(Accumulate, CountsHowManyHalosHoldACellAndClearsThem) {
-  const auto grid = square();
+  const auto grid = torus();
   const Index n = grid.cells();
   Field<std::complex<float>, 2> u{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   for (int turn = 0; turn < 2; ++turn) {
-    set_all(grid, u[0], 1, std::complex<float>(1, -2));
+    each_cell(grid, 1, [&](auto i, auto j) { u[0](i, j) = {1, -2}; });
     halo.accumulate();
     for (std::int64_t j = -1; j <= n[1]; ++j)
       for (std::int64_t i = -1; i <= n[0]; ++i) {
-        const bool own = i >= 0 && i < n[0] && j >= 0 && j < n[1];
         const int copies = (1 + (i == 0) + (i == n[0] - 1)) * (1 + (j == 0) + (j == n[1] - 1));
-        const float times = own ? static_cast<float>(copies) : 0.0f;
+        const float times = is_own(grid, i, j) ? static_cast<float>(copies) : 0.0f;
         ASSERT_EQ(u[0](i, j), std::complex<float>(times, -2 * times)) << i << "," << j;
       }
   }
 }
 
 TEST(Accumulate, AddsUpWhatAllHoldersOfANodeHaveInHalosOfNoLayersToo) {
-  const auto grid = square();
+  const auto grid = torus();
   const Index n = grid.cells();
   Field<double, 2> u{grid, {.halo = 0, .centring = Centring::node}};
   for (const char* strategy : {"ordered/p2p", "direct/persistent"}) {
@@ -341,7 +324,7 @@ TEST(Accumulate, AddsUpWhatAllHoldersOfANodeHaveInHalosOfNoLayersToo) {
 }
 
 TEST(Accumulate, MayBeStartedAndFinishedAndFollowsArraysThatMove) {
-  const auto grid = square();
+  const auto grid = torus();
   const Index n = grid.cells();
   const std::int64_t row = n[0] + 2;
   std::vector<double> one(static_cast<std::size_t>(row * (n[1] + 2)), 1.0), two = one;
@@ -357,7 +340,7 @@ TEST(Accumulate, MayBeStartedAndFinishedAndFollowsArraysThatMove) {
 }
 
 TEST(Accumulate, LaterCallsAllocateNothing) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 2}};
   for (const char* strategy : {"ordered/p2p", "direct:merged/persistent", "ordered/shared:packed"}) {
     auto halo = make_exchange(grid, {u}, strategy);
@@ -373,7 +356,7 @@ TEST(Accumulate, PointsThatAreNoNumbersAreRefusedByName) {
     double density;
     int material;
   };
-  const auto grid = square();
+  const auto grid = torus();
   Field<Cell, 2> cells{grid, {.halo = 1, .name = "cells"}};
   Field<bool, 2> flags{grid, {.halo = 1, .name = "flags"}};
   Field<std::array<int, 3>, 2> counts{grid, {.halo = 1}};
@@ -389,7 +372,7 @@ TEST(Accumulate, PointsThatAreNoNumbersAreRefusedByName) {
 
 TEST(Accumulate, WhileAnythingIsInFlightNothingElseStarts) {
   if (world_size() == 1) return;
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   halo.accumulate();

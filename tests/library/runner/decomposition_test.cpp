@@ -5,6 +5,7 @@
 #include <set>
 
 #include "haloscope/haloscope.hpp"
+#include "points.hpp"
 #include "world.hpp"
 
 namespace haloscope {
@@ -46,26 +47,22 @@ void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int wi
   const Box own{{0, 0, 0}, grid.cells()};
   Widths layers{};
   for (int d = 0; d < D; ++d) layers[d] = width;
-  const Box all = grown(own, layers, layers);
   const auto visit = [&](auto see) {
-    Index p;
-    for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
-      for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
-        for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0]) {
-          std::int64_t number = 0;
-          Index global;
-          for (int d = 2; d >= 0; --d) {
-            global[d] = grid.owned().lo[d] + p[d];
-            if (spec.periodic[d]) global[d] = (global[d] + spec.cells[d]) % spec.cells[d];
-            number = number * 1000 + global[d];
-          }
-          const bool inside = Box{{0, 0, 0}, spec.cells}.contains(global);
-          if (!inside || grid.layout().owner(global) < 0) number = -1;
-          if constexpr (D == 2)
-            see(p, u[0](p[0], p[1]), number);
-          else
-            see(p, u[0](p[0], p[1], p[2]), number);
-        }
+    each_point(grown(own, layers, layers), [&](const Index& p) {
+      std::int64_t number = 0;
+      Index global;
+      for (int d = 2; d >= 0; --d) {
+        global[d] = grid.owned().lo[d] + p[d];
+        if (spec.periodic[d]) global[d] = (global[d] + spec.cells[d]) % spec.cells[d];
+        number = number * 1000 + global[d];
+      }
+      const bool inside = Box{{0, 0, 0}, spec.cells}.contains(global);
+      if (!inside || grid.layout().owner(global) < 0) number = -1;
+      if constexpr (D == 2)
+        see(p, u[0](p[0], p[1]), number);
+      else
+        see(p, u[0](p[0], p[1], p[2]), number);
+    });
   };
   visit([&](const Index& p, std::int64_t& at, std::int64_t number) { at = own.contains(p) ? number : -1; });
   halo.exchange();
@@ -193,8 +190,7 @@ TEST(Decomposition, WhatIsNoCommunicatorOfOneGroupIsRefusedByName) {
   };
   refused(MPI_COMM_NULL, "MPI_COMM_NULL");
   if (world_size() == 1) return;
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = world_rank();
   MPI_Comm half, inter;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
   MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 7, &inter);
@@ -204,8 +200,7 @@ TEST(Decomposition, WhatIsNoCommunicatorOfOneGroupIsRefusedByName) {
 }
 
 TEST(Decomposition, AGraphSaysNothingOfAGridUnlessEachRankSaysWhatItOwns) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = world_rank();
   const int size = world_size(), left = (rank + size - 1) % size, right = (rank + 1) % size;
   const std::array<int, 2> beside{left, right};
   std::vector<int> ends, edges;
@@ -232,8 +227,7 @@ Box uneven_box(int place, int columns) {
 }
 
 TEST(Decomposition, EachRankMaySayWhatItOwns) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = world_rank();
   const int last = world_size() - 1;
   for (bool periodic : {false, true}) {
     const Index end = uneven_box(last, world_size()).hi;
@@ -246,8 +240,7 @@ TEST(Decomposition, EachRankMaySayWhatItOwns) {
 }
 
 TEST(Decomposition, HalosTowardsAHoleAreLeftAlone) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = world_rank();
   const int columns = 2, rows = (world_size() + 2) / 2;  // the last places, one or two, are land
   const Index end = uneven_box(columns * rows - 1, columns).hi;
   const auto grid = Grid<2>::of_boxes(MPI_COMM_WORLD, {end[0], end[1]}, {true, false}, uneven_box(rank, columns), true);
@@ -260,8 +253,7 @@ TEST(Decomposition, HalosTowardsAHoleAreLeftAlone) {
 }
 
 TEST(Decomposition, ARankWithoutNeighboursTakesPartInCollectiveRounds) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = world_rank();
   const int last = world_size() - 1;
   const std::int64_t first =
       4 * static_cast<std::int64_t>(rank) + (rank == last ? 4 : 0);  // a hole before the last rank's cells
@@ -278,8 +270,7 @@ TEST(Decomposition, ARankWithoutNeighboursTakesPartInCollectiveRounds) {
 }
 
 TEST(Decomposition, BoxesThatDoNotTileAreRefusedOnAllRanksAlike) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = world_rank();
   const std::int64_t ranks = world_size();
   const auto refusal = [&](std::int64_t cells, std::int64_t lo, std::int64_t hi) {
     return error_of([&] { Grid<2>::of_boxes(MPI_COMM_WORLD, {cells, 4}, {true, true}, {{lo, 0, 0}, {hi, 4, 1}}); });

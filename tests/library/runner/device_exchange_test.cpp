@@ -106,14 +106,9 @@ class Pair {
   template <class Visit>
   void each_point(Visit visit) {
     for (std::size_t q = 0; q < host_.views().size(); ++q)
-      for (int slot = 0; slot < static_cast<int>(host_.views()[q].size()); ++slot) {
-        const Box all = plan_.allocated(static_cast<int>(q));
-        Index p;
-        for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
-          for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])
-            for (p[0] = all.lo[0]; p[0] < all.hi[0]; ++p[0])
-              visit(plan_.spec.quantities[q], host_.views()[q][static_cast<std::size_t>(slot)].at(p));
-      }
+      for (const SlotView& view : host_.views()[q])
+        test::each_point(plan_.allocated(static_cast<int>(q)),
+                         [&](const Index& p) { visit(plan_.spec.quantities[q], view.at(p)); });
   }
   void expect_same_bytes() {
     std::vector<std::byte> found(image_.size());

@@ -12,16 +12,13 @@
 #include "haloscope/field/memory.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/stepper.hpp"
+#include "tori.hpp"
 #include "world.hpp"
 
 namespace haloscope {
 namespace {
 
-using test::Environment;
-using test::error_of;
-using test::run_if_available;
-
-Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
+using namespace test;
 
 double number(const Grid<2>& grid, std::int64_t i, std::int64_t j, double tag) {
   const Box owned = grid.owned();
@@ -33,10 +30,7 @@ double number(const Grid<2>& grid, std::int64_t i, std::int64_t j, double tag) {
 /// Owned cells hold their global number, everything else -1.
 template <class View>
 void number_cells(const Grid<2>& grid, View u, int halo, double tag) {
-  const Index n = grid.cells();
-  for (std::int64_t j = -halo; j < n[1] + halo; ++j)
-    for (std::int64_t i = -halo; i < n[0] + halo; ++i)
-      u(i, j) = i >= 0 && i < n[0] && j >= 0 && j < n[1] ? number(grid, i, j, tag) : -1;
+  each_cell(grid, halo, [&](auto i, auto j) { u(i, j) = is_own(grid, i, j) ? number(grid, i, j, tag) : -1; });
 }
 
 template <class View>
@@ -48,7 +42,7 @@ void expect_numbered(const Grid<2>& grid, View u, int halo, double tag) {
 }
 
 TEST(UserExchange, FillsEverySlotOfALibraryField) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 2, .slots = 3}};
   auto halo = make_exchange(grid, {u}, "ordered/persistent");
   for (int slot : {0, 1, 2}) {
@@ -59,7 +53,7 @@ TEST(UserExchange, FillsEverySlotOfALibraryField) {
 }
 
 TEST(UserExchange, WorksOnTheUsersOwnArrays) {
-  const auto grid = square();
+  const auto grid = torus();
   const Index n = grid.cells();
   const std::int64_t row = n[0] + 2 + 5;  // a pitch that the user chose
   std::vector<float> memory(static_cast<std::size_t>(row * (n[1] + 2)));
@@ -75,7 +69,7 @@ TEST(UserExchange, WorksOnAMemberOfStructsWhoseSecondAxisIsContiguous) {
     char material;
     double density, energy;
   };
-  const auto grid = square();
+  const auto grid = torus();
   const Index n = grid.cells();
   std::vector<Cell> cells(static_cast<std::size_t>((n[0] + 2) * (n[1] + 3)));
   const std::int64_t row = n[1] + 3;
@@ -108,7 +102,7 @@ std::vector<Strategy> own_memory_strategies() {
 
 TEST(UserExchange, OpeningTakesNoMemoryForTheGapsOfASparseArray) {
   constexpr std::int64_t row = 1 << 20;
-  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8, 8 * test::world_size()}, .process_grid = "slabs"});
+  const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8, 8 * world_size()}, .process_grid = "slabs"});
   const std::int64_t rows = grid.cells()[1] + 2;
   const auto bytes = static_cast<std::size_t>(rows * row);
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -124,7 +118,7 @@ TEST(UserExchange, OpeningTakesNoMemoryForTheGapsOfASparseArray) {
 }
 
 TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
-  const auto grid = square(12 * test::world_size());
+  const auto grid = torus(12 * world_size());
   const Index n = grid.cells();
   const std::int64_t row = n[0] + 2;
   const auto make = [&] { return std::vector<double>(static_cast<std::size_t>(row * (n[1] + 2))); };
@@ -158,7 +152,7 @@ TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
 }
 
 TEST(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 2}}, thin{grid, {.halo = grid.rank() == 0 ? 1 : 2}};
   const std::string error = error_of([&] { make_exchange(grid, {u, thin}, "ordered/p2p", {.width = 2}); });
   EXPECT_PART(error, "room for 1");
@@ -166,8 +160,8 @@ TEST(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
 }
 
 TEST(UserExchange, RanksThatAskForDifferentThingsAllFail) {
-  if (test::world_size() == 1) return;
-  const auto grid = square();
+  if (world_size() == 1) return;
+  const auto grid = torus();
   const bool first = grid.rank() == 0;
   Field<double, 2> u{grid, {.halo = 2}};
   Field<float, 2> v{grid, {.halo = 2}};
@@ -182,7 +176,7 @@ TEST(UserExchange, RanksThatAskForDifferentThingsAllFail) {
 }
 
 TEST(UserExchange, SeveralExchangesMayBeInFlight) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1}};
   Field<std::int64_t, 2> w{grid, {.halo = 1}};
   auto first = make_exchange(grid, {u}, "ordered/p2p");
@@ -202,8 +196,8 @@ TEST(UserExchange, SeveralExchangesMayBeInFlight) {
 
 /// Also by strategies that complete only in a call of MPI that waits.
 TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
-  if (test::world_size() > 4) GTEST_SKIP();  // more share cores, and take long
-  const auto grid = square();
+  if (world_size() > 4) GTEST_SKIP();  // more share cores, and take long
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
   for (const bool guard : {false, true})
     for (const std::string& strategy : strategy_names()) {
@@ -226,7 +220,7 @@ TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
 }
 
 TEST(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
   number_cells(grid, u[0], 1, 0);
   {
@@ -237,7 +231,7 @@ TEST(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
 }
 
 TEST(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 3}};
   number_cells(grid, u[0], 3, 0);
   auto halo = make_exchange(grid, {u}, "ordered/p2p", {.low = {2, 0, 0}, .high = {0, 1, 0}});
@@ -252,7 +246,7 @@ TEST(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
 }
 
 TEST(UserExchange, MisuseIsExplained) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}}, two{grid, {.halo = 1, .slots = 2}};
   EXPECT_PART(error_of([&] { make_exchange(grid, {}, "ordered/p2p"); }), "at least one field");
   EXPECT_PART(error_of([&] { make_exchange(grid, {u}, "ordered/p2q"); }), "p2p");
@@ -276,7 +270,7 @@ struct Pairs {
 };
 
 TEST(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
-  const auto grid = square();
+  const auto grid = torus();
   const int ranks = ranks_in(grid.comm());
   const Grid<2> coarse{grid.comm(), {.cells = {6 * ranks, 6 * ranks}, .periodic = {true, true}}};
   ASSERT_NE(grid.cells(), coarse.cells());
@@ -298,7 +292,7 @@ TEST(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
 }
 
 TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsAreNot) {
-  const auto grid = square();
+  const auto grid = torus();
   Pairs pairs(grid), others(grid);
   const std::int64_t row = pairs.row;
   const auto error = [&](const std::vector<double*>& u, const std::vector<double*>& v) {
@@ -320,7 +314,7 @@ TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsA
 }
 
 TEST(UserExchange, FieldsMaySwapMemoryOneByOneButNotShareItWhenAnExchangeStarts) {
-  const auto grid = square();
+  const auto grid = torus();
   Pairs pairs(grid);
   double *const a = pairs.first(0), *const b = pairs.first(1);
   auto halo = make_exchange(grid, {Pairs::field(grid, {a}, pairs.row, "u"), Pairs::field(grid, {b}, pairs.row, "v")},
@@ -333,7 +327,7 @@ TEST(UserExchange, FieldsMaySwapMemoryOneByOneButNotShareItWhenAnExchangeStarts)
 }
 
 TEST(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   Exchange other = std::move(halo);
@@ -349,7 +343,7 @@ TEST(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
 
 TEST(UserExchange, HalvesOfTheRanksExchangeAtTheSameTimeOrAreRefused) {
   MPI_Comm half;
-  const int colour = square().rank() % 2;
+  const int colour = torus().rank() % 2;
   MPI_Comm_split(MPI_COMM_WORLD, colour, 0, &half);
   const Grid<2> grid{half, {.cells = {24, 27}, .periodic = {true, true}}};
   Field<double, 2> u{grid, {.halo = 2, .memory = MemoryKind::shared}};
@@ -378,8 +372,8 @@ class ExchangeByThreads : public testing::Test {
 };
 
 TEST_F(ExchangeByThreads, AThreadIsRefusedWhileAnotherOneIsInACall) {
-  const auto grid = square();
-  if (test::world_size() == 1) return;  // no call waits
+  const auto grid = torus();
+  if (world_size() == 1) return;  // no call waits
   Field<double, 2> u{grid, {.halo = 1}};
   number_cells(grid, u[0], 1, 0);
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
@@ -413,12 +407,11 @@ TEST_F(ExchangeByThreads, ThreadsOpenAndFreeOnCommunicatorsOfTheirOwn) {
     const Grid<2> grid{comms[static_cast<std::size_t>(id)], {.cells = {12, 15}, .periodic = {true, true}}};
     for (int round = 0; round < rounds; ++round) {
       const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
-      const Index n = grid.cells();
       number_cells(grid, u[0], 1, 1000 * id + round);
       make_exchange(grid, {u}, round % 2 ? "direct/auto" : "direct:merged/shared").exchange();
-      for (std::int64_t j = -1; j <= n[1]; ++j)
-        for (std::int64_t i = -1; i <= n[0]; ++i)
-          if (u[0](i, j) != number(grid, i, j, 1000 * id + round)) found[static_cast<std::size_t>(id)] = "wrong halos";
+      each_cell(grid, 1, [&](auto i, auto j) {
+        if (u[0](i, j) != number(grid, i, j, 1000 * id + round)) found[static_cast<std::size_t>(id)] = "wrong halos";
+      });
     }
   };
   std::vector<std::thread> team;
@@ -433,7 +426,7 @@ TEST_F(ExchangeByThreads, ThreadsOpenAndFreeOnCommunicatorsOfTheirOwn) {
 }
 
 TEST(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}}, own{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "direct/shared");
   EXPECT_NE(error_of([&] { halo.rebind(std::vector<void*>{&own[0](0, 0)}); }), "no error");
@@ -448,8 +441,8 @@ TEST(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
 }
 
 TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
-  if (test::world_size() == 1) return;
-  const auto grid = square();
+  if (world_size() == 1) return;
+  const auto grid = torus();
   Field<double, 2> heat{grid, {.name = "heat"}}, salt{grid, {.name = "salt"}},
       mine{grid, {.name = std::to_string(grid.rank())}};
   const std::vector<FieldRef> fields =
@@ -460,9 +453,9 @@ TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
 }
 
 TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
-  const int ranks = test::world_size();
+  const int ranks = world_size();
   if (ranks % 2 != 0 || ranks < 4) return;
-  const bool first = square().rank() == 0;
+  const bool first = torus().rank() == 0;
   const Grid<2> grid{MPI_COMM_WORLD,
                      {.cells = {24, 27},
                       .process_grid = "2x" + std::to_string(ranks / 2),
@@ -474,7 +467,7 @@ TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
 }
 
 TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
-  const int ranks = test::world_size();
+  const int ranks = world_size();
   if (ranks == 1) return;
   const GridSpec cells{.dims = 1, .cells = {24, 1, 1}};
   const Layout even(cells, ProcessGrid{ranks, 1, 1});
@@ -482,8 +475,7 @@ TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
   for (int rank = 0; rank < ranks; ++rank) boxes.push_back(even.owned(rank));
   --boxes[0].hi[0], --boxes[1].lo[0];
   const Layout uneven(cells, boxes);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int rank = world_rank();
   const Layout& mine = rank == 0 ? even : uneven;
   std::vector<double> memory(static_cast<std::size_t>(mine.local_cells(rank)[0]) + 2);
   FieldRef field;
@@ -497,19 +489,19 @@ TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
 }
 
 TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
-  if (test::world_size() == 1) return;
-  const bool first = square().rank() == 0;
-  const std::vector<int> one_node(static_cast<std::size_t>(test::world_size()), 0);
+  if (world_size() == 1) return;
+  const bool first = torus().rank() == 0;
+  const std::vector<int> one_node(static_cast<std::size_t>(world_size()), 0);
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {24, 27}, .nodes = first ? one_node : std::vector<int>{}}};
   Field<double, 2> u{grid, {.halo = 1}};
   const auto open = [&](const Grid<2>& on, bool guard) { make_exchange(on, {u}, "direct/auto", {.guard = guard}); };
   EXPECT_PART(error_of([&] { open(grid, false); }), "nodes: ");
-  EXPECT_PART(error_of([&] { open(square(), first); }), "guard: on on rank 0");
+  EXPECT_PART(error_of([&] { open(torus(), first); }), "guard: on on rank 0");
   EXPECT_PART(error_of([&] { Field<double, 2>(grid, {.memory = MemoryKind::shared}); }), "nodes: ");
 }
 
 TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   int level = MPI_THREAD_SINGLE;
@@ -519,13 +511,13 @@ TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
   EXPECT_EQ(error != "no error", level < MPI_THREAD_SERIALIZED) << error;
   if (level < MPI_THREAD_SERIALIZED) {
     EXPECT_PART(error, "start() came from another thread");
-    std::thread([&] { error = error_of([&] { square(); }); }).join();
+    std::thread([&] { error = error_of([&] { torus(); }); }).join();
     EXPECT_PART(error, "MPI_THREAD_MULTIPLE");
   }
 }
 
 TEST(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
   const bool first = grid.rank() == 0;
   const auto fails = [&](const std::function<void()>& call, const std::string& part) {
@@ -558,7 +550,7 @@ TEST(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
 }
 
 TEST(UserExchange, EachFieldsWholeHaloIsFilledWhereNothingElseIsSaid) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 3}};
   Field<float, 2> v{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u, v}, "direct/p2p");
@@ -570,7 +562,7 @@ TEST(UserExchange, EachFieldsWholeHaloIsFilledWhereNothingElseIsSaid) {
 }
 
 TEST(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
-  const auto grid = square();
+  const auto grid = torus();
   const Index n = grid.cells();
   Field<double, 2> u{grid, {.halo = 2}}, v{grid, {.halo = 2}};
   auto halo = make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{{2, 0, 0}, {0, 1, 0}}, {{0, 1, 0}, {1, 2, 0}}}});
@@ -586,7 +578,7 @@ TEST(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
 }
 
 TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysWhich) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
   const std::string usual = make_exchange(grid, {u}, "ordered/p2p").report();
   EXPECT_EQ(usual.rfind("ordered/p2p: ", 0), 0u) << usual;
@@ -609,13 +601,13 @@ TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysW
 }
 
 TEST(UserExchange, TheReportOfAutoSaysWhatItHasChosen) {
-  const auto grid = square();
+  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
   EXPECT_PART(make_exchange(grid, {u}, "auto").report(), "; auto: ");
 }
 
 TEST(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHaveArrived) {
-  const auto grid = square();
+  const auto grid = torus();
   for (const char* strategy : {"ordered/p2p", "direct/shared:packed", "direct/auto", "reference"})
     for (const bool guard : {false, true}) {
       SCOPED_TRACE(strategy);
@@ -640,7 +632,7 @@ TEST(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHave
 }
 
 TEST(UserExchange, InteriorAndBoundaryTileTheBlock) {
-  const auto grid = square();
+  const auto grid = torus();
   std::int64_t cells = interior(grid, 2).volume();
   for (const Box& b : boundary(grid, 2)) {
     EXPECT_TRUE(intersect(b, interior(grid, 2)).empty());

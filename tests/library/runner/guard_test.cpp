@@ -9,19 +9,12 @@
 #include "allocation_counter.hpp"
 #include "haloscope/haloscope.hpp"
 #include "random_case.hpp"
+#include "tori.hpp"
 
 namespace haloscope {
 namespace {
 
 using namespace test;
-
-Grid<2> torus(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
-
-template <class Visit>
-void each_cell(const Grid<2>& grid, int halo, Visit visit) {
-  for (std::int64_t j = -halo; j < grid.cells()[1] + halo; ++j)
-    for (std::int64_t i = -halo; i < grid.cells()[0] + halo; ++i) visit(i, j);
-}
 
 /// The distance of a cell from the own ones.
 std::int64_t layer(const Grid<2>& grid, std::int64_t i, std::int64_t j) {
@@ -100,11 +93,8 @@ TEST(Guard, PoisonIsWhereAnExchangeFillsForAnyWidthsSidesAndEdges) {
     Field<float, 3> u{grid, {.halo = 2, .centring = static_cast<Centring>(pick(random, 0, 4))}};
     auto halo = make_exchange(grid, {u}, pick(random, 0, 1) ? "ordered/p2p" : "direct:merged/p2p", how);
     const auto visit = [&](auto f) {
-      const Box all = grown(halo.plan().owned(0), {2, 2, 2}, {2, 2, 2});
-      for (std::int64_t k = all.lo[2]; k < all.hi[2]; ++k)
-        for (std::int64_t j = all.lo[1]; j < all.hi[1]; ++j)
-          for (std::int64_t i = all.lo[0]; i < all.hi[0]; ++i)
-            f(u[0](i, j, k), halo.plan().owned(0).contains(Index{i, j, k}));
+      const Box own = halo.plan().owned(0);
+      each_point(grown(own, {2, 2, 2}, {2, 2, 2}), [&](const Index& p) { f(u[0](p[0], p[1], p[2]), own.contains(p)); });
     };
     std::vector<bool> poisoned, filled;
     visit([](float& x, bool) { x = 5; });
@@ -245,9 +235,9 @@ Stepper::SweepFunction star(int layers, bool corner) {
   return [=](const SweepArgs& args) {
     const auto old = args.read<double, 2>(0);
     const auto now = args.write<double, 2>(0);
-    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i)
-        now(i, j) = 0.25 * (old(i - layers, j) + old(i, j - 1) + old(i, j + 1)) + (corner ? old(i + 1, j + 1) : 0.0);
+    for_points(args.region, [&](auto i, auto j) {
+      now(i, j) = 0.25 * (old(i - layers, j) + old(i, j - 1) + old(i, j + 1)) + (corner ? old(i + 1, j + 1) : 0.0);
+    });
   };
 }
 
@@ -286,14 +276,12 @@ std::vector<Stage> summed_while_swept(const bool& greedy, ReduceMode mode, bool 
   const auto add = [&greedy, first](const SweepArgs& args) {
     star(greedy && first ? 2 : 1, false)(args);
     if (args.reduced == nullptr) return;
-    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) *args.reduced += args.read<double, 2>(0)(i, j);
+    for_points(args.region, [&](auto i, auto j) { *args.reduced += args.read<double, 2>(0)(i, j); });
   };
   const auto follow = [&greedy, first](const SweepArgs& args) {
     const auto from = args.read<double, 2>(0);
     const auto to = args.write<double, 2>(1);
-    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) to(i, j) = from(i - (greedy && !first ? 2 : 1), j);
+    for_points(args.region, [&](auto i, auto j) { to(i, j) = from(i - (greedy && !first ? 2 : 1), j); });
   };
   const std::string until = mode == ReduceMode::nonblocking ? "follow" : "";
   return {{.name = "add",

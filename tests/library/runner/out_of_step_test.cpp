@@ -10,25 +10,16 @@
 #include "haloscope/haloscope.hpp"
 #include "pmpi_counter.hpp"
 #include "random_case.hpp"
+#include "tori.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {
 namespace {
 
-using Kept = Field<double, 2>;
-
-void fill_all(const Grid<2>& grid, const Kept& u, double value) {
-  const Index n = grid.cells();
-  for (std::int64_t j = -1; j <= n[1]; ++j)
-    for (std::int64_t i = -1; i <= n[0]; ++i) u[0](i, j) = value;
-}
-
-bool holds_only(const Grid<2>& grid, const Kept& u, double value) {
-  const Index n = grid.cells();
-  for (std::int64_t j = -1; j <= n[1]; ++j)
-    for (std::int64_t i = -1; i <= n[0]; ++i)
-      if (u[0](i, j) != value) return false;
-  return true;
+bool holds_only(const Grid<2>& grid, const Field<double, 2>& u, double value) {
+  bool only = true;
+  each_cell(grid, 1, [&](auto i, auto j) { only = only && u[0](i, j) == value; });
+  return only;
 }
 
 /// Receives messages while neighbours finish their work.
@@ -43,7 +34,7 @@ void receive_what_comes() {
 
 /// Rank 1 makes an exchange more than the others, and pauses after the notes that it sends in the one that differs.
 /// @param before  exchanges that are equal on all ranks.
-void refuse_and_free(const Grid<2>& grid, const Kept& u, const std::string& strategy, int before) {
+void refuse_and_free(const Grid<2>& grid, const Field<double, 2>& u, const std::string& strategy, int before) {
   SCOPED_TRACE(strategy);
   {
     Exchange halo = make_exchange(grid, {u}, strategy, {.guard = true});
@@ -58,7 +49,7 @@ void refuse_and_free(const Grid<2>& grid, const Kept& u, const std::string& stra
     pause_after_send_s() = 0;
     EXPECT_PART(error, "differs between rank");
   }
-  fill_all(grid, u, -1);
+  each_cell(grid, 1, [&](auto i, auto j) { u[0](i, j) = -1; });
   receive_what_comes();
   EXPECT_TRUE(holds_only(grid, u, -1));
   MPI_Barrier(MPI_COMM_WORLD);
@@ -67,7 +58,7 @@ void refuse_and_free(const Grid<2>& grid, const Kept& u, const std::string& stra
 TEST(OutOfStep, NothingIsStoredIntoArraysOfAnExchangeThatWasRefusedAndFreed) {
   if (world_size() < 2 || world_size() > 3) return;  // all ranks are neighbours of rank 1
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 12}, .periodic = {true, true}}};
-  const Kept u{grid, {.halo = 1, .memory = MemoryKind::shared}};
+  const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
   for (const std::string strategy :
        {"direct/shared", "ordered/shared", "direct/shared:fence", "direct/shared:pull", "direct/shared:packed",
         "direct/p2p", "direct/persistent", "direct/rma-lockall:get", "direct/rma-lockall:rget"})

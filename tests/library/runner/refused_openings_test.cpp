@@ -12,6 +12,7 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/stepper.hpp"
 #include "pmpi_counter.hpp"
+#include "tori.hpp"
 #include "world.hpp"
 
 namespace haloscope {
@@ -20,19 +21,16 @@ namespace {
 using test::error_of;
 using test::world_size;
 
-Grid<2> torus(MPI_Comm comm) { return {comm, {.cells = {10, 12}, .periodic = {true, true}}}; }
-
 /// A step of two stages, each by a separate strategy; the first one reduces.
 std::vector<Stage> two_stages() {
   const auto stage = [](int from, int to) {
     const auto run = [=](const SweepArgs& args) {
       const auto in = args.read<double, 2>(from);
       const auto out = args.write<double, 2>(to);
-      for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-        for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) {
-          out(i, j) = in(i - 1, j);
-          if (args.reduced != nullptr) *args.reduced += out(i, j);
-        }
+      test::for_points(args.region, [&](auto i, auto j) {
+        out(i, j) = in(i - 1, j);
+        if (args.reduced != nullptr) *args.reduced += out(i, j);
+      });
     };
     return Stage{.name = "from " + std::to_string(from),
                  .sweeps = {{.name = "move", .reads = {{from, 1}}, .writes = {to}, .run = run}}};
@@ -65,7 +63,7 @@ std::string error_of_opening(MPI_Comm comm, const Asked& asked, Last last) {
   std::optional<Grid<2>> grid;
   std::optional<Field<double, 2>> u, v;
   return error_of<Error>([&] {
-    grid.emplace(torus(comm));
+    grid.emplace(test::small_torus(comm));
     u.emplace(*grid, FieldOptions{.halo = 1, .memory = asked.memory});
     v.emplace(*grid, FieldOptions{.halo = 1, .memory = asked.memory});
     last(*grid, {*u, *v}, asked.strategy);
@@ -167,7 +165,7 @@ int how_many() { return test::thorough() ? 3000 : 20; }
 
 TEST(RefusedOpenings, OneAfterTheOtherOfAnExchangeLeaveRoomForAnother) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank shares no memory";
-  const auto grid = torus(MPI_COMM_WORLD);
+  const auto grid = test::small_torus(MPI_COMM_WORLD);
   const Field<double, 2> u(grid, {.halo = 1});
   make_exchange(grid, {u}, "direct/p2p").exchange();
   const auto refused = [&] {
@@ -183,7 +181,7 @@ TEST(RefusedOpenings, OneAfterTheOtherOfAnExchangeLeaveRoomForAnother) {
 /// Refuses the last stage, when the first one is open.
 TEST(RefusedOpenings, OneAfterTheOtherOfAStepperLeaveRoomForAnother) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank shares no memory";
-  const auto grid = torus(MPI_COMM_WORLD);
+  const auto grid = test::small_torus(MPI_COMM_WORLD);
   const Field<double, 2> u(grid, {.halo = 1}), v(grid, {.halo = 1});
   const auto open = [&](const char* last) {
     Choice choice;

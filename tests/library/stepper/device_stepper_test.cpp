@@ -27,19 +27,17 @@ struct Mixing {
   void run(const SweepArgs& args, int q) const {
     const FieldView<const double, 3> u = args.read<double, 3>(0), v = args.read<double, 3>(1);
     const FieldView<double, 3> into = args.write<double, 3>(q);
-    const Box& b = args.region;
     const int rz = dims > 2 ? 1 : 0;
-    for (auto k = b.lo[2]; k < b.hi[2]; ++k)
-      for (auto j = b.lo[1]; j < b.hi[1]; ++j)
-        for (auto i = b.lo[0]; i < b.hi[0]; ++i) {
-          double sum = 0.3 * u(i, j, k) - 0.2 * v(i, j, k) + 0.001 * static_cast<double>(args.step % 7);
-          for (int z = -rz; z <= rz; ++z)
-            for (int y = -1; y <= 1; ++y)
-              for (int x = -1; x <= 1; ++x)
-                if (box || std::abs(x) + std::abs(y) + std::abs(z) == 1)
-                  sum += (0.01 + 0.003 * x + 0.005 * y + 0.007 * z) * (u(i + x, j + y, k + z) - v(i + x, j + y, k + z));
-          into(i, j, k) = sum;
-        }
+    each_point(args.region, [&](const Index& p) {
+      const auto [i, j, k] = p;
+      double sum = 0.3 * u(i, j, k) - 0.2 * v(i, j, k) + 0.001 * static_cast<double>(args.step % 7);
+      for (int z = -rz; z <= rz; ++z)
+        for (int y = -1; y <= 1; ++y)
+          for (int x = -1; x <= 1; ++x)
+            if (box || std::abs(x) + std::abs(y) + std::abs(z) == 1)
+              sum += (0.01 + 0.003 * x + 0.005 * y + 0.007 * z) * (u(i + x, j + y, k + z) - v(i + x, j + y, k + z));
+      into(i, j, k) = sum;
+    });
   }
   /// Reductions of the cells: the largest and the least value, a sum that does not depend on the order of its terms,
   /// and one that does.
@@ -52,24 +50,21 @@ struct Mixing {
   void gather(const SweepArgs& args, int q) const {
     const ReproducibleSum exact(100, 1e6);
     const FieldView<double, 3> u = args.write<double, 3>(q);
-    const Box& b = args.region;
-    for (auto k = b.lo[2]; k < b.hi[2]; ++k)
-      for (auto j = b.lo[1]; j < b.hi[1]; ++j)
-        for (auto i = b.lo[0]; i < b.hi[0]; ++i) {
-          const double x = u(i, j, k);
-          double parts[3] = {0, 0, 0};
-          exact.add(x, parts);
-          if (args.numbers) args.numbers(i, j, k, 0) = x;  // the cell's contribution to the first reduction
-          if (args.numbers) {
-            args.numbers(i, j, k, 1) = args.numbers(i, j, k, 5) = x;
-            for (int p = 0; p < 3; ++p) args.numbers(i, j, k, 2 + p) = parts[p];
-          } else {
-            args.reduced[0] = std::max(args.reduced[0], x);
-            args.reduced[1] = std::min(args.reduced[1], x);
-            for (int p = 0; p < 3; ++p) args.reduced[2 + p] += parts[p];
-            args.reduced[5] += x;
-          }
-        }
+    each_point(args.region, [&](const Index& at) {
+      const auto [i, j, k] = at;
+      const double x = u(i, j, k);
+      double parts[3] = {0, 0, 0};
+      exact.add(x, parts);
+      if (args.numbers) {  // the cell's contributions to the reductions
+        args.numbers(i, j, k, 0) = args.numbers(i, j, k, 1) = args.numbers(i, j, k, 5) = x;
+        for (int p = 0; p < 3; ++p) args.numbers(i, j, k, 2 + p) = parts[p];
+      } else {
+        args.reduced[0] = std::max(args.reduced[0], x);
+        args.reduced[1] = std::min(args.reduced[1], x);
+        for (int p = 0; p < 3; ++p) args.reduced[2 + p] += parts[p];
+        args.reduced[5] += x;
+      }
+    });
   }
   /// `launched`: through the stream on which a sweep is enqueued.
   SweepSpec sweep(std::vector<int> writes, bool launched) const {
@@ -137,10 +132,9 @@ class TwoArrays {
   std::vector<double> own_cells(int q, int slot) const {
     std::vector<double> all(count_), own;
     imitated::copy(all.data(), memory_[static_cast<std::size_t>(2 * q + slot)], bytes());
-    for (std::int64_t k = 0; k < owned_.extent(2); ++k)
-      for (std::int64_t j = 0; j < owned_.extent(1); ++j)
-        for (std::int64_t i = 0; i < owned_.extent(0); ++i)
-          own.push_back(all[static_cast<std::size_t>(first_ + i + j * row_ + k * plane_)]);
+    each_point({{0, 0, 0}, {owned_.extent(0), owned_.extent(1), owned_.extent(2)}}, [&](const Index& p) {
+      own.push_back(all[static_cast<std::size_t>(first_ + p[0] + p[1] * row_ + p[2] * plane_)]);
+    });
     return own;
   }
 

@@ -11,6 +11,7 @@
 #include "haloscope/haloscope.hpp"
 #include "haloscope/stepper.hpp"
 #include "link_rig.hpp"
+#include "tori.hpp"
 
 namespace haloscope::test {
 namespace {
@@ -22,9 +23,10 @@ struct Everything {
   std::vector<double> values;
   Everything(const Index& n, std::uint64_t seed)
       : cells(n), values(static_cast<std::size_t>(size(0) * size(1) * size(2))) {
-    for (std::int64_t k = first(2); k < size(2) + first(2); ++k)
-      for (std::int64_t j = first(1); j < size(1) + first(1); ++j)
-        for (std::int64_t i = -1; i <= cells[0]; ++i) (*this)(i, j, k) = random_value(seed, 0, {D, n, {}}, {i, j, k});
+    const Index low{-1, first(1), first(2)};
+    each_point({low, {cells[0] + 1, size(1) + low[1], size(2) + low[2]}}, [&](const Index& p) {
+      (*this)(p[0], p[1], p[2]) = random_value(seed, 0, {D, n, {}}, p);
+    });
   }
   std::int64_t first(int d) const { return d < D ? -1 : 0; }
   std::int64_t size(int d) const { return cells[d] - 2 * first(d); }
@@ -103,32 +105,22 @@ TEST(StepperInPlace, SweepsHaveTheBitsOfTheSequentialLoop) {
   }
 }
 
-/// Averages in sub-cycles: u is copied back from v at the end of each.
-template <class Out>
-void average(const SweepArgs& args, int from, Out out) {
-  const auto in = args.read<double, 2>(from);
-  for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-    for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i)
-      out(i, j) = 0.25 * (in(i - 1, j) + in(i + 1, j) + in(i, j - 1) + in(i, j + 1));
-}
-
 /// A step of averages: u to v, then v back to u, as a loop of two stages. The change of the last average is reduced.
 std::vector<Stage> averages(std::int64_t least, std::int64_t most) {
   const auto back = [](const SweepArgs& args) {
     const auto old = args.read<double, 2>(0);
     const auto into = args.write<double, 2>(0);
     const auto in = args.read<double, 2>(1);
-    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) {
-        if (args.reduced) *args.reduced = std::max(*args.reduced, std::abs(in(i, j) - old(i, j)));
-        into(i, j) = in(i, j);
-      }
+    for_points(args.region, [&](auto i, auto j) {
+      if (args.reduced) *args.reduced = std::max(*args.reduced, std::abs(in(i, j) - old(i, j)));
+      into(i, j) = in(i, j);
+    });
   };
   return {{.name = "average",
            .sweeps = {{.name = "average",
                        .reads = {{0, 1}},
                        .writes = {1},
-                       .run = [](const SweepArgs& args) { average(args, 0, args.write<double, 2>(1)); }}},
+                       .run = [](const SweepArgs& args) { average_neighbours(args, 0, 1); }}},
            .repeats = 2,
            .least = least,
            .most = most},
@@ -137,33 +129,17 @@ std::vector<Stage> averages(std::int64_t least, std::int64_t most) {
            .reductions = {{.name = "change", .op = ReduceOp::max}}}};
 }
 
-/// Random values, the same on any number of ranks.
-void fill(const Grid<2>& grid, const Field<double, 2>& u) {
-  const auto [nx, ny, nz] = grid.cells();
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i)
-      u[0](i, j) = random_value(3, 0, grid.layout().grid(), {grid.owned().lo[0] + i, grid.owned().lo[1] + j, 0});
-}
-
-std::vector<double> own_values(const Grid<2>& grid, const Field<double, 2>& u) {
-  const auto [nx, ny, nz] = grid.cells();
-  std::vector<double> values;
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[0](i, j));
-  return values;
-}
-
 /// The own values after one Stepper's steps, and the number of runs of the loop.
 std::vector<double> looped(std::int64_t least, std::int64_t most, int steps, const StepperOptions& options) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
   const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
-  fill(grid, u);
+  fill_at_random(grid, u[0]);
   Stepper stepper(grid, {u, v}, {}, averages(least, most), options);
   stepper.run(steps);
   const std::int64_t before = allocations();
   stepper.run(0);
   EXPECT_EQ(allocations(), before);
-  return own_values(grid, u);
+  return own_values(grid, u[0]);
 }
 
 TEST(StepperLoops, SubCyclesOfAKnownNumberAreStepsOfTheirOwn) {
@@ -195,9 +171,9 @@ TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
 std::vector<double> averaged_to_and_fro(const char* strategy, int steps) {
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {12, 13}, .periodic = {true, true}}};
   const Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1, .name = "v"}};
-  fill(grid, u);
+  fill_at_random(grid, u[0]);
   const auto sweep = [](int from, int to) {
-    const auto run = [=](const SweepArgs& args) { average(args, from, args.write<double, 2>(to)); };
+    const auto run = [=](const SweepArgs& args) { average_neighbours(args, from, to); };
     return SweepSpec{.name = "average", .reads = {{from, 1}}, .writes = {to}, .run = run};
   };
   Choice choice;
@@ -206,7 +182,7 @@ std::vector<double> averaged_to_and_fro(const char* strategy, int steps) {
       grid, {u, v}, choice,
       std::vector<Stage>{{.name = "to", .sweeps = {sweep(0, 1)}}, {.name = "fro", .sweeps = {sweep(1, 0)}}});
   stepper.run(steps);
-  return own_values(grid, u);
+  return own_values(grid, u[0]);
 }
 
 /// Each stage polls only its race, while the other one's reduction is in flight.
@@ -220,29 +196,26 @@ std::pair<std::vector<double>, std::int64_t> stripped(std::int64_t strip_bytes, 
   const Grid<3> grid{MPI_COMM_WORLD, {.cells = {12, 50, 18}, .periodic = {true, false, true}, .process_grid = "slabs"}};
   const Field<double, 3> u{grid, {.halo = 2, .slots = 2}};
   const Box own{{0, 0, 0}, grid.cells()};
-  for (std::int64_t k = 0; k < own.hi[2]; ++k)
-    for (std::int64_t j = -2; j < own.hi[1] + 2; ++j)
-      for (std::int64_t i = 0; i < own.hi[0]; ++i)
-        u[0](i, j, k) = u[1](i, j, k) = random_value(7, 0, grid.layout().grid(), {i, j, grid.owned().lo[2] + k});
+  each_point(grown(own, {0, 2, 0}, {0, 2, 0}), [&](const Index& p) {
+    u[0](p[0], p[1], p[2]) = u[1](p[0], p[1], p[2]) =
+        random_value(7, 0, grid.layout().grid(), {p[0], p[1], grid.owned().lo[2] + p[2]});
+  });
   std::int64_t most = 0;
   const auto sweep = [&](const SweepArgs& args) {
-    const Box& b = args.region;
-    most = std::max(most, b.extent(1));
+    most = std::max(most, args.region.extent(1));
     const auto in = args.read<double, 3>(0);
     const auto out = args.write<double, 3>(0);
-    for (auto k = b.lo[2]; k < b.hi[2]; ++k)
-      for (auto j = b.lo[1]; j < b.hi[1]; ++j)
-        for (auto i = b.lo[0]; i < b.hi[0]; ++i)
-          out(i, j, k) = (in(i - 1, j, k) + in(i + 1, j, k) + in(i, j - 1, k) + in(i, j + 1, k) + in(i, j, k - 1) +
-                          in(i, j, k + 1)) /
-                         6;
+    each_point(args.region, [&](const Index& p) {
+      const auto [i, j, k] = p;
+      const double sum =
+          in(i - 1, j, k) + in(i + 1, j, k) + in(i, j - 1, k) + in(i, j + 1, k) + in(i, j, k - 1) + in(i, j, k + 1);
+      out(i, j, k) = sum / 6;
+    });
   };
   Stepper stepper(grid, {u}, choice, sweep, {.strip_bytes = strip_bytes});
   const int slot = stepper.run(3);
   std::vector<double> values;
-  for (std::int64_t k = 0; k < own.hi[2]; ++k)
-    for (std::int64_t j = 0; j < own.hi[1]; ++j)
-      for (std::int64_t i = 0; i < own.hi[0]; ++i) values.push_back(u[slot](i, j, k));
+  each_point(own, [&](const Index& p) { values.push_back(u[slot](p[0], p[1], p[2])); });
   return {values, most};
 }
 

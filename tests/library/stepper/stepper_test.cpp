@@ -11,6 +11,7 @@
 #include "allocation_counter.hpp"
 #include "haloscope/haloscope.hpp"
 #include "random_case.hpp"
+#include "tori.hpp"
 
 namespace haloscope::test {
 namespace {
@@ -32,13 +33,10 @@ struct Stencil {
     T sum = 0;
     for (int from : {0, 1}) {
       const int r = reach[q][from], ry = dims > 1 ? r : 0, rz = dims > 2 ? r : 0;
-      for (int k = -rz; k <= rz; ++k)
-        for (int j = -ry; j <= ry; ++j)
-          for (int i = -r; i <= r; ++i) {
-            if (!box && (i != 0) + (j != 0) + (k != 0) > 1) continue;
-            const Index offset{i, j, k};
-            sum += static_cast<T>(random_value(seed, 2 * q + from, {}, offset) / 8) * read(from, offset);
-          }
+      each_point({{-r, -ry, -rz}, {r + 1, ry + 1, rz + 1}}, [&](const Index& offset) {
+        if (!box && (offset[0] != 0) + (offset[1] != 0) + (offset[2] != 0) > 1) return;
+        sum += static_cast<T>(random_value(seed, 2 * q + from, {}, offset) / 8) * read(from, offset);
+      });
     }
     return sum;
   }
@@ -49,12 +47,10 @@ struct Stencil {
     const auto compute = [*this, q](const SweepArgs& args) {
       const std::array fields{args.read<T, 3>(0), args.read<T, 3>(1)};
       const auto into = args.write<T, 3>(q);
-      const Box& b = args.region;
-      for (auto k = b.lo[2]; k < b.hi[2]; ++k)
-        for (auto j = b.lo[1]; j < b.hi[1]; ++j)
-          for (auto i = b.lo[0]; i < b.hi[0]; ++i)
-            into(i, j, k) =
-                value<T>(q, [&](int from, const Index& o) { return fields[from](i + o[0], j + o[1], k + o[2]); });
+      each_point(args.region, [&](const Index& p) {
+        into(p[0], p[1], p[2]) =
+            value<T>(q, [&](int from, const Index& o) { return fields[from](p[0] + o[0], p[1] + o[1], p[2] + o[2]); });
+      });
     };
     return {.name = q ? "second" : "first",
             .reads = {{0, reach[q][0]}, {1, reach[q][1]}},
@@ -123,12 +119,9 @@ class PlainLoop {
   }
   template <class See>
   void visit(See see) {
-    const Box box = all();
-    Index p;
-    for (p[2] = 0; p[2] < box.hi[2]; ++p[2])
-      for (p[1] = 0; p[1] < box.hi[1]; ++p[1])
-        for (p[0] = 0; p[0] < box.hi[0]; ++p[0])
-          if (layout_.owner(p) >= 0) see(p);
+    each_point(all(), [&](const Index& p) {
+      if (layout_.owner(p) >= 0) see(p);
+    });
   }
   const Layout& layout_;
   Stencil stencil_;
@@ -165,7 +158,7 @@ class TwoFields {
     const Box own{{0, 0, 0}, grid_.cells()};
     for (int q : {0, 1})
       for (int slot = 0; slot < static_cast<int>(refs_[q].slots.size()); ++slot)
-        visit(grown(own, layers, layers), [&](const Index& p) {
+        each_point(grown(own, layers, layers), [&](const Index& p) {
           Index at = global(p);
           const bool changes = loop.owned(at);
           const bool known = !changes || (slot == 0 && own.contains(p));
@@ -175,7 +168,7 @@ class TwoFields {
   void expect(const PlainLoop<T>& loop, int slot) const {
     for (int q : {0, 1}) {
       std::int64_t wrong = 0;
-      visit({{0, 0, 0}, grid_.cells()}, [&](const Index& p) {
+      each_point({{0, 0, 0}, grid_.cells()}, [&](const Index& p) {
         const T found = *place(q, refs_[q].slots.size() > 1 ? slot : 0, p), right = loop(q, global(p));
         wrong += std::memcmp(&found, &right, sizeof(T)) != 0;
       });
@@ -192,13 +185,6 @@ class TwoFields {
   Index global(Index p) const {
     for (int d = 0; d < 3; ++d) p[d] += grid_.owned().lo[d];
     return p;
-  }
-  template <class See>
-  static void visit(const Box& box, See see) {
-    Index p;
-    for (p[2] = box.lo[2]; p[2] < box.hi[2]; ++p[2])
-      for (p[1] = box.lo[1]; p[1] < box.hi[1]; ++p[1])
-        for (p[0] = box.lo[0]; p[0] < box.hi[0]; ++p[0]) see(p);
   }
   const Grid<D>& grid_;
   int halo_;
@@ -339,15 +325,7 @@ TEST(Stepper, ThreadsAndPiecesDoNotChangeTheBits) {
   }
 }
 
-Grid<2> square(std::int64_t n = 24) { return Grid<2>{MPI_COMM_WORLD, {.cells = {n, n + 3}, .periodic = {true, true}}}; }
-
-void average_around(const SweepArgs& args) {
-  const auto in = args.read<double, 2>(0);
-  const auto out = args.write<double, 2>(0);
-  for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-    for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i)
-      out(i, j) = 0.25 * (in(i - 1, j) + in(i + 1, j) + in(i, j - 1) + in(i, j + 1));
-}
+void average_around(const SweepArgs& args) { average_neighbours(args); }
 
 /// Several fused steps of average_around(), box by box in separate arrays.
 void fused_average(const SweepArgs& args) {
@@ -360,33 +338,24 @@ void fused_average(const SweepArgs& args) {
   const auto place = [&](std::int64_t i, std::int64_t j) {
     return static_cast<std::size_t>((j - all.lo[1]) * row + i - all.lo[0]);
   };
-  for (auto j = all.lo[1]; j < all.hi[1]; ++j)
-    for (auto i = all.lo[0]; i < all.hi[0]; ++i) a[place(i, j)] = in(i, j);
+  for_points(all, [&](auto i, auto j) { a[place(i, j)] = in(i, j); });
   for (int left = args.levels - 1; left >= 0; --left, a.swap(b)) {
-    const Box box = grown(args.region, {left, left, 0}, {left, left, 0});
-    for (auto j = box.lo[1]; j < box.hi[1]; ++j)
-      for (auto i = box.lo[0]; i < box.hi[0]; ++i)
-        b[place(i, j)] = 0.25 * (a[place(i - 1, j)] + a[place(i + 1, j)] + a[place(i, j - 1)] + a[place(i, j + 1)]);
+    for_points(grown(args.region, {left, left, 0}, {left, left, 0}), [&](auto i, auto j) {
+      b[place(i, j)] = 0.25 * (a[place(i - 1, j)] + a[place(i + 1, j)] + a[place(i, j - 1)] + a[place(i, j + 1)]);
+    });
   }
-  for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-    for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i) out(i, j) = a[place(i, j)];
+  for_points(args.region, [&](auto i, auto j) { out(i, j) = a[place(i, j)]; });
 }
 
 /// The bytes of this rank's cells after some steps of the averages of random values.
 std::vector<double> averaged(const Choice& choice, int steps, const Stepper::SweepFunction& sweep = average_around,
                              bool fused = false) {
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 4, .slots = 2}};
-  const auto [nx, ny, nz] = grid.cells();
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i)
-      u[0](i, j) = random_value(3, 0, grid.layout().grid(), {grid.owned().lo[0] + i, grid.owned().lo[1] + j, 0});
+  fill_at_random(grid, u[0]);
   Stepper stepper(grid, {u}, choice, sweep, {.fused = fused});
   const int slot = stepper.run(steps);
-  std::vector<double> values;
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[slot](i, j));
-  return values;
+  return own_values(grid, u[slot]);
 }
 
 Choice deep(int depth, Substeps substeps, const char* schedule = "bulk") {
@@ -417,19 +386,14 @@ TEST(Stepper, ASweepIsToldWhichStepItComputesFrom) {
 
 /// Weighted sums of random values after 3 steps: by a Stepper of some depth, or with 0 by a loop around an Exchange.
 std::vector<double> weighted(int depth) {
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 3, .slots = 2}}, weight{grid, {.halo = 3, .name = "weight"}};
-  const auto [nx, ny, nz] = grid.cells();
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i) {
-      const Index at{grid.owned().lo[0] + i, grid.owned().lo[1] + j, 0};
-      u[0](i, j) = random_value(3, 0, grid.layout().grid(), at);
-      weight[0](i, j) = random_value(3, 1, grid.layout().grid(), at);
-    }
+  fill_at_random(grid, u[0]);
+  fill_at_random(grid, weight[0], 1);
   const auto sweep = [](const Box& box, const auto& in, const auto& by, const auto& out) {
-    for (auto j = box.lo[1]; j < box.hi[1]; ++j)
-      for (auto i = box.lo[0]; i < box.hi[0]; ++i)
-        out(i, j) = by(i, j) * (in(i - 1, j - 1) + in(i + 1, j) + in(i, j - 1) + in(i + 1, j + 1));
+    for_points(box, [&](auto i, auto j) {
+      out(i, j) = by(i, j) * (in(i - 1, j - 1) + in(i + 1, j) + in(i, j - 1) + in(i + 1, j + 1));
+    });
   };
   if (depth == 0) {
     Exchange halo = make_exchange(grid, {u}, "ordered/p2p", {.width = 1});
@@ -445,10 +409,7 @@ std::vector<double> weighted(int depth) {
                     {.reads = {{0, 1}, {1, 0}}, .writes = {0}, .box_stencil = true, .run = run});
     stepper.run(3);
   }
-  std::vector<double> values;
-  for (std::int64_t j = 0; j < ny; ++j)
-    for (std::int64_t i = 0; i < nx; ++i) values.push_back(u[1](i, j));
-  return values;
+  return own_values(grid, u[1]);
 }
 
 TEST(Stepper, AFieldThatIsOnlyReadMayHaveOneSlot) {
@@ -464,23 +425,20 @@ TEST(Stepper, MirroredEdgesKeepTheSum) {
   Stepper stepper(grid, {mirrored}, {}, average_around);
   const int slot = stepper.run(5);
   double sum = 0;  // of multiples of 1/1024, which is exact
-  for (std::int64_t j = 0; j < grid.cells()[1]; ++j)
-    for (std::int64_t i = 0; i < grid.cells()[0]; ++i) sum += u[slot](i, j);
+  each_cell(grid, 0, [&](auto i, auto j) { sum += u[slot](i, j); });
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   EXPECT_EQ(sum, 1);
 }
 
 TEST(Stepper, NumbersOfReductionsAreThoseOfTheLastStep) {
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
   u[0](0, 0) = 1 + grid.rank();
   const auto with_maximum = [](const SweepArgs& args) {
     average_around(args);
     const auto out = args.write<double, 2>(0);
     if (!args.reduced) return;
-    for (auto j = args.region.lo[1]; j < args.region.hi[1]; ++j)
-      for (auto i = args.region.lo[0]; i < args.region.hi[0]; ++i)
-        args.reduced[0] = std::max(args.reduced[0], out(i, j));
+    for_points(args.region, [&](auto i, auto j) { args.reduced[0] = std::max(args.reduced[0], out(i, j)); });
   };
   const std::vector<Stage> stages{
       {.sweeps = {{.name = "average", .reads = {{0, 1}}, .writes = {0}, .run = with_maximum}},
@@ -493,7 +451,7 @@ TEST(Stepper, NumbersOfReductionsAreThoseOfTheLastStep) {
 }
 
 TEST(Stepper, NothingIsAllocatedOnceEachLengthOfRoundHasRun) {
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 3, .slots = 2}};
   Stepper stepper(grid, {u}, deep(3, Substeps::shrink, "split"), average_around);
   stepper.run(5);
@@ -504,7 +462,7 @@ TEST(Stepper, NothingIsAllocatedOnceEachLengthOfRoundHasRun) {
 }
 
 TEST(Stepper, TheReportSaysWhatTheEnvironmentAndAutoHaveChosen) {
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 2, .slots = 2}};
   Choice choice = deep(2, Substeps::shrink, "split");
   choice.strategy = "ordered/persistent";
@@ -521,7 +479,7 @@ TEST(Stepper, TheReportSaysWhatTheEnvironmentAndAutoHaveChosen) {
 }
 
 TEST(Stepper, AChoiceMadeForAnotherGridIsRefused) {
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
   const auto refusal = [&](auto change) {
     Choice choice;
@@ -542,7 +500,7 @@ TEST(Stepper, AChoiceMadeForAnotherGridIsRefused) {
 
 /// The error text of a Stepper of average_around() for a choice and fields.
 std::string refusal_of(const Choice& choice, const FieldOptions& options = {.halo = 4, .slots = 2}) {
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, options};
   return error_of([&] { Stepper(grid, {u}, choice, average_around); });
 }
@@ -559,7 +517,7 @@ TEST(Stepper, ChoicesThatCannotBeAreExplained) {
   EXPECT_PART(refusal_of(deep(0, Substeps::full)), "depth 0");
   Choice device;
   device.device = "host";
-  const auto grid = square();
+  const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}}, v{grid, {.halo = 1, .slots = 2, .name = "v"}};
   EXPECT_PART(error_of([&] { Stepper(grid, {u}, device, average_around); }), "the fields are in host memory");
   EXPECT_PART(error_of([&] { Stepper(grid, {}, {}, average_around); }), "at least one field");
@@ -607,7 +565,7 @@ TEST(Stepper, RowsAndPlanesThatAreNoWholePointsApartAreRefused) {
 }
 
 TEST(Stepper, WhatOneRankAsksWronglyFailsOnAll) {
-  const auto grid = square();
+  const auto grid = torus();
   const bool last = grid.rank() + 1 == world_size();
   const Field<double, 2> thin{grid, {.halo = last ? 1 : 2, .slots = 2}};
   EXPECT_PART(error_of([&] { Stepper(grid, {thin}, deep(2, Substeps::full), average_around); }), "room for 1");
@@ -624,7 +582,7 @@ TEST(Stepper, WhatOneRankAsksWronglyFailsOnAll) {
 }
 
 TEST(Stepper, FieldsThatShareMemoryAreRefusedWhateverIsExchanged) {
-  const auto grid = square();
+  const auto grid = torus();
   const std::int64_t row = grid.cells()[0] + 2, points = row * (grid.cells()[1] + 2);
   std::vector<double> memory(static_cast<std::size_t>(4 * points));
   const auto field = [&](std::vector<int> arrays, const char* name, int halo) {
@@ -651,7 +609,7 @@ TEST(Stepper, FieldsThatShareMemoryAreRefusedWhateverIsExchanged) {
 
 TEST(Stepper, RanksThatTakeOtherStepsAreRefused) {
   if (world_size() == 1) return;
-  const auto grid = square();
+  const auto grid = torus();
   const bool last = grid.rank() + 1 == world_size();
   const Field<double, 2> u{grid, {.halo = 2, .slots = 2, .name = "u"}}, v{grid, {.halo = 2, .slots = 2, .name = "v"}};
   const auto refused = [&](const std::string& part, const Choice& choice, std::vector<FieldRef> fields, Stage stage,

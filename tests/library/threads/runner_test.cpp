@@ -16,6 +16,7 @@
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "mailbox_link.hpp"
+#include "points.hpp"
 
 namespace haloscope {
 namespace {
@@ -33,19 +34,16 @@ class IntegerSweep {
   void sweep(const Box& box, int slot, int into) const {
     const SlotView& from = views_[0][slot];
     const SlotView& to = views_[0][into];
-    for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
-      for (std::int64_t y = box.lo[1]; y < box.hi[1]; ++y)
-        for (std::int64_t x = box.lo[0]; x < box.hi[0]; ++x) {
-          std::uint64_t sum = 0, factor = 3;
-          for (int k = dims_ > 2 ? -1 : 0; k <= (dims_ > 2 ? 1 : 0); ++k)
-            for (int j = -1; j <= 1; ++j)
-              for (int i = -1; i <= 1; ++i) {
-                factor = factor * 6364136223846793005ull + 1442695040888963407ull;
-                if (!box_ && (i != 0) + (j != 0) + (k != 0) > 1) continue;
-                sum += factor * *reinterpret_cast<const std::uint64_t*>(from.at({x + i, y + j, z + k}));
-              }
-          *reinterpret_cast<std::uint64_t*>(to.at({x, y, z})) = sum;
-        }
+    const std::int64_t layers = dims_ > 2 ? 1 : 0;
+    test::each_point(box, [&](const Index& p) {
+      std::uint64_t sum = 0, factor = 3;
+      test::each_point({{-1, -1, -layers}, {2, 2, layers + 1}}, [&](const Index& o) {
+        factor = factor * 6364136223846793005ull + 1442695040888963407ull;
+        if (!box_ && (o[0] != 0) + (o[1] != 0) + (o[2] != 0) > 1) return;
+        sum += factor * *reinterpret_cast<const std::uint64_t*>(from.at({p[0] + o[0], p[1] + o[1], p[2] + o[2]}));
+      });
+      *reinterpret_cast<std::uint64_t*>(to.at(p)) = sum;
+    });
   }
   const Views& views_;
   bool box_;
@@ -75,11 +73,10 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Step& step, const
     Storage fields(plan, 2);
     const Box global = layout.owned(rank);
     const auto each = [&](auto&& f) {
-      for (std::int64_t z = 0; z < plan.cells[2]; ++z)
-        for (std::int64_t y = 0; y < plan.cells[1]; ++y)
-          for (std::int64_t x = 0; x < plan.cells[0]; ++x)
-            f(Index{x, y, z},
-              static_cast<std::size_t>((global.lo[0] + x) + n[0] * ((global.lo[1] + y) + n[1] * (global.lo[2] + z))));
+      test::each_point(plan.own_cells(), [&](const Index& p) {
+        const std::int64_t row = global.lo[1] + p[1] + n[1] * (global.lo[2] + p[2]);
+        f(p, static_cast<std::size_t>(global.lo[0] + p[0] + n[0] * row));
+      });
     };
     each([&](const Index& p, std::size_t id) {
       *reinterpret_cast<std::uint64_t*>(fields.views()[0][0].at(p)) = id * 7919 + 1;

@@ -364,25 +364,21 @@ TEST(SharedMemory, FieldsOfTheUserClassesExchangeThroughIt) {
     for (const char* strategy : {"ordered/shared+p2p", "direct:merged/shared:pull+persistent:testany",
                                  "ordered:merged/shared:fence+p2p", "ordered/shared:packed+p2p"}) {
       Exchange exchange = make_exchange(grid, {u, v}, strategy);
-      const Index n = grid.cells(), first = grid.owned().lo, all = grid.layout().grid().cells;
-      const auto value = [&](std::int64_t i, std::int64_t j, std::int64_t k) {
-        const auto wrapped = [&](std::int64_t p, int d) { return (p + first[d] + all[d]) % all[d]; };
-        return static_cast<double>(wrapped(i, 0) + 100 * wrapped(j, 1) + 10000 * wrapped(k, 2));
+      const Index first = grid.owned().lo, all = grid.layout().grid().cells;
+      const Box own{{0, 0, 0}, grid.cells()}, around = grown(own, {2, 2, 2}, {2, 2, 2});
+      const auto value = [&](const Index& p) {
+        const auto wrapped = [&](int d) { return (p[d] + first[d] + all[d]) % all[d]; };
+        return static_cast<double>(wrapped(0) + 100 * wrapped(1) + 10000 * wrapped(2));
       };
-      const auto each = [&](auto visit) {
-        for (std::int64_t k = -2; k < n[2] + 2; ++k)
-          for (std::int64_t j = -2; j < n[1] + 2; ++j)
-            for (std::int64_t i = -2; i < n[0] + 2; ++i) visit(i, j, k);
-      };
-      each([&](auto i, auto j, auto k) {
-        const bool owned = i >= 0 && j >= 0 && k >= 0 && i < n[0] && j < n[1] && k < n[2];
-        u[0](i, j, k) = owned ? value(i, j, k) : -1;
-        v[0](i, j, k) = static_cast<float>(owned ? value(i, j, k) : -1);
+      each_point(around, [&](const Index& p) {
+        const double start = own.contains(p) ? value(p) : -1;
+        u[0](p[0], p[1], p[2]) = start;
+        v[0](p[0], p[1], p[2]) = static_cast<float>(start);
       });
       exchange.exchange();
       std::int64_t wrong = 0;
-      each([&](auto i, auto j, auto k) {
-        wrong += u[0](i, j, k) != value(i, j, k) || v[0](i, j, k) != static_cast<float>(value(i, j, k));
+      each_point(around, [&](const Index& p) {
+        wrong += u[0](p[0], p[1], p[2]) != value(p) || v[0](p[0], p[1], p[2]) != static_cast<float>(value(p));
       });
       EXPECT_EQ(wrong, 0) << strategy << " on " << nodes << " node(s), " << to_word(placement);
     }

@@ -134,8 +134,6 @@ TEST(Strategies, OneThreadedAndManyRankedRunsGiveTheSameBytes) {
   const std::uint64_t all = result(c, 6);
   Choice alone = c;
   alone.ranks = 1;
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   haloscope::Run run(MPI_COMM_SELF, alone);
   run.initialise();
   run.advance(6);
