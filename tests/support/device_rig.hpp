@@ -5,19 +5,37 @@
 #include <string>
 #include <vector>
 
+#include "app_problem.hpp"
 #include "faulty_device.hpp"
-#include "haloscope/rank/measure/run.hpp"
 #include "link_rig.hpp"
 
 namespace haloscope::test {
 
-/// The fields of all ranks after a few steps, with halos poisoned before each exchange.
-inline std::uint64_t bytes_of(const Choice& choice) {
-  haloscope::Run run(MPI_COMM_WORLD, choice);
-  run.initialise();
-  run.advance(5, true);
-  EXPECT_TRUE(run.canaries_alive());
-  return run.checksum();
+/// Expects the bytes of `reference` on imitated devices by these strategies and schedules, in one case in `stride`, at
+/// several depths. @return the number of cases.
+inline int expect_bytes_of_reference(const std::vector<AppProblem>& problems,
+                                     const std::vector<const char*>& strategies,
+                                     const std::vector<const char*>& schedules, int stride) {
+  int ran = 0, turn = world_size();
+  for (const AppProblem& problem : problems)
+    for (const bool periodic : {true, false}) {
+      Choice c = choice_for(problem, periodic);
+      c.strategy = "reference";
+      const std::uint64_t expected = checksum_of(c);
+      c.device = "host";
+      for (const char* strategy : strategies)
+        for (const char* schedule : schedules) {
+          c.strategy = strategy;
+          c.schedule = schedule;
+          c.depth = turn % 3 == 2 ? 2 : 1;
+          if (!illegal(c).empty()) c.depth = 1;
+          if (!illegal(c).empty() || turn++ % stride != 0) continue;
+          EXPECT_EQ(checksum_of(c), expected)
+              << problem.app << " " << strategy << " " << schedule << " depth " << c.depth;
+          ++ran;
+        }
+    }
+  return ran;
 }
 
 /// A ring of ranks whose fields lie on an imitated device.

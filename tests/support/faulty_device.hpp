@@ -108,14 +108,21 @@ class Imitated {
   device::host::Imitation before_;
 };
 
+/// Changes the imitation that is set.
+template <class Change>
+void change_imitation(Change change) {
+  device::host::Imitation now = device::host::imitation();
+  change(now);
+  device::host::imitate(now);
+}
+
 /// Devices that fail on request.
 class Doom {
  public:
   /// @param text  as of Imitated
   explicit Doom(const std::string& text) : imitated_(text) {
-    device::host::Imitation now = device::host::imitation();
-    now.works = [left = left_](int) { return left->fetch_sub(1) > 0; };
-    device::host::imitate(now);
+    change_imitation(
+        [&](device::host::Imitation& now) { now.works = [left = left_](int) { return left->fetch_sub(1) > 0; }; });
   }
   /// Lets them fail after this many copies and launches.
   void come(std::int64_t pieces) { *left_ = pieces; }

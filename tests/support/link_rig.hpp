@@ -43,15 +43,31 @@ struct Case {
   RankOrder order{0, 1, 2};
   unsigned strided = 0;  ///< fields are arrays of random strides, by this seed; 0: laid out as in a run
   int delay_us = 0;      ///< max delay before each call of a link; of random length, different on each rank
+
+  Layout layout() const { return boxes.empty() ? Layout(grid, ranks, order) : Layout(grid, boxes, true); }
 };
+
+/// This rank's plan for a case under a strategy.
+inline Plan plan_of(const Layout& layout, const Case& c, const Strategy& strategy) {
+  ExchangeSpec spec = c.spec;
+  apply(strategy, layout, spec);
+  return make_plan(layout, world_rank(), spec);
+}
+
+/// @param shared  in memory that the ranks of a node share; otherwise as the case has its fields.
+inline RigFields allocate_fields(const Plan& plan, const Case& c, bool shared) {
+  if (shared) return RigFields(Storage(plan, c.slots, {}, shared_by(Node(MPI_COMM_WORLD, c.nodes))));
+  if (c.strided == 0) return RigFields(Storage(plan, c.slots));
+  return RigFields(StridedArrays(plan, c.slots, c.strided + static_cast<unsigned>(world_rank())));
+}
 
 class Rig {
  public:
   explicit Rig(const Case& c)
       : case_(c),
-        layout(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
+        layout(c.layout()),
         plan(make_plan(layout, world_rank(), c.spec)),
-        fields(allocate(plan, c)),
+        fields(allocate_fields(plan, c, c.shared_fields)),
         tags_(*own_, plan, c.slots) {
     fields.set_canaries();
     for (int s = 0; s < c.slots; ++s)
@@ -128,13 +144,6 @@ class Rig {
   }
 
  private:
-  static RigFields allocate(const Plan& plan, const Case& c) {
-    if (c.strided > 0 && !c.shared_fields)
-      return RigFields(StridedArrays(plan, c.slots, c.strided + static_cast<unsigned>(world_rank())));
-    if (!c.shared_fields) return RigFields(Storage(plan, c.slots));
-    const Node node(MPI_COMM_WORLD, c.nodes);
-    return RigFields(Storage(plan, c.slots, {}, shared_by(node)));
-  }
   template <class Work>
   void by_team(Work work) {
     const int threads = case_.threads;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
+#include "allocation_counter.hpp"
 #include "link_rig.hpp"
 
 namespace haloscope::test {
@@ -111,18 +113,61 @@ inline Case periodic_cube(int split_dimension, const Case& variant) {
   return c;
 }
 
+inline void expect_right(Rig& rig, int slot, int epoch) {
+  EXPECT_EQ(rig.wrong_points(slot, epoch), 0) << "exchange " << epoch;
+  EXPECT_TRUE(rig.fields.canaries_alive());
+}
+
 /// Several exchanges over all slots, with new values each time.
-inline void expect_right_halos(const Case& c) {
+/// @param sends  called with the rig, returns the messages and bytes that MPI moves in each; without it: any.
+inline void expect_right_halos(const Case& c, const std::function<Sent(const Rig&)>& sends = {}) {
   SCOPED_TRACE(describe(c));
   Rig rig(c);
   for (int epoch = 0; epoch < 2 * c.slots + 1; ++epoch) {
     const int slot = epoch % c.slots;
     rig.fill(slot, epoch);
+    const Sent before = sent();
     rig.exchange(slot);
-    EXPECT_EQ(rig.wrong_points(slot, epoch), 0);
-    EXPECT_TRUE(rig.fields.canaries_alive());
+    if (sends) {
+      EXPECT_EQ(sent().messages - before.messages, sends(rig).messages);
+      EXPECT_EQ(sent().bytes - before.bytes, sends(rig).bytes);
+    }
+    expect_right(rig, slot, epoch);
     EXPECT_EQ(rig.link->waiting_for(rig.in(0), slot), -1);
   }
+}
+
+/// Exchanges that have each used their slot before allocate nothing outside MPI.
+inline void expect_no_allocations(const Case& c) {
+  Rig rig(c);
+  for (int slot : {0, 1}) rig.exchange(slot);
+  const std::int64_t before = allocations();
+  for (int i = 0; i < 4; ++i) rig.exchange(i % 2);
+  EXPECT_EQ(allocations() - before, 0) << describe(c);
+}
+
+/// Exchanges of all slots of a case are in flight together, and end in this order.
+inline void expect_right_in_flight(Case c, const std::vector<int>& order) {
+  c.spec.pattern = Pattern::direct;
+  c.slots = static_cast<int>(order.size());
+  SCOPED_TRACE(describe(c));
+  Rig rig(c);
+  for (int slot = 0; slot < c.slots; ++slot) {
+    rig.fill(slot, slot);
+    rig.copy(0, slot);
+  }
+  for (int slot = 0; slot < c.slots; ++slot) rig.start(0, slot);
+  for (int slot : order) rig.finish(0, slot);
+  for (int slot : order) expect_right(rig, slot, slot);
+}
+
+/// Ends the link of a case with an exchange in flight.
+inline void end_in_flight(const Case& c) {
+  Rig rig(c);
+  rig.fill(0, 3);
+  rig.start(0, 0);
+  rig.link.reset();
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 }  // namespace haloscope::test

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "link_rig.hpp"
+#include "random_case.hpp"
 
 namespace haloscope::test {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "app_problem.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/rank/measure/run.hpp"
 #include "points.hpp"
 #include "world.hpp"
 
@@ -95,15 +95,6 @@ inline std::string describe(const Choice& c) {
           std::to_string(c.grid.periodic[1]);
   for (const auto& [name, value] : c.set) text += " " + name + "=" + to_text(value);
   return text;
-}
-
-/// The checksum after five steps of a choice, its halos poisoned before each exchange.
-inline std::uint64_t checksum_of(const Choice& choice) {
-  Run run(MPI_COMM_WORLD, choice);
-  run.initialise();
-  run.advance(5, true);
-  EXPECT_TRUE(run.canaries_alive());
-  return run.checksum();
 }
 
 /// Registers an app at its first use.

@@ -24,9 +24,9 @@ struct Opened {
   std::optional<Exchange> halo;
 
   Opened(const Case& c, const Strategy& strategy)
-      : layout(c.boxes.empty() ? Layout(c.grid, c.ranks, c.order) : Layout(c.grid, c.boxes, true)),
-        plan(plan_of(c, strategy)),
-        fields(allocate(c, strategy)) {
+      : layout(c.layout()),
+        plan(plan_of(layout, c, strategy)),
+        fields(allocate_fields(plan, c, in_shared_memory(c, strategy))) {
     fields.set_canaries();
     halo.emplace(MPI_COMM_WORLD, layout, c.spec, strategy, fields.views(), c.nodes);
   }
@@ -57,18 +57,8 @@ struct Opened {
   }
 
  private:
-  Plan plan_of(const Case& c, const Strategy& strategy) const {
-    ExchangeSpec spec = c.spec;
-    apply(strategy, layout, spec);
-    return make_plan(layout, world_rank(), spec);
-  }
-  RigFields allocate(const Case& c, const Strategy& strategy) const {
-    const bool shared = needs_shared_fields(strategy) || (strategy.transport == "auto" && c.strided % 2 == 0);
-    if (!shared && c.strided > 0)
-      return RigFields(StridedArrays(plan, c.slots, c.strided + static_cast<unsigned>(world_rank())));
-    if (!shared) return RigFields(Storage(plan, c.slots));
-    const Node node(MPI_COMM_WORLD, c.nodes);
-    return RigFields(Storage(plan, c.slots, {}, shared_by(node)));
+  static bool in_shared_memory(const Case& c, const Strategy& strategy) {
+    return needs_shared_fields(strategy) || (strategy.transport == "auto" && c.strided % 2 == 0);
   }
 };
 

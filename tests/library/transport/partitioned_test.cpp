@@ -1,5 +1,4 @@
 // Partitioned messages on random exchanges, with one partition or several, made ready by one thread or by each.
-#include "allocation_counter.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
 #include "random_case.hpp"
@@ -48,19 +47,8 @@ void check_periodic_cubes() {
 }
 
 void check_two_slots_in_flight() {
-  for (const Case& variant : partitioned_variants()) {
-    Case c = periodic_cube(0, variant);
-    c.spec.pattern = Pattern::direct;
-    SCOPED_TRACE(describe(c));
-    Rig rig(c);
-    for (int slot : {0, 1}) {
-      rig.fill(slot, slot);
-      make_copies(rig.fields.views(), slot, rig.plan.copies).run();
-    }
-    for (int slot : {0, 1}) rig.start(0, slot);
-    for (int slot : world_rank() % 2 ? std::array{1, 0} : std::array{0, 1}) rig.finish(0, slot);
-    for (int slot : {0, 1}) EXPECT_EQ(rig.wrong_points(slot, slot), 0);
-  }
+  for (const Case& variant : partitioned_variants())
+    expect_right_in_flight(periodic_cube(0, variant), world_rank() % 2 ? std::vector{1, 0} : std::vector{0, 1});
 }
 
 // The next two come first: Open MPI sets up its partitioned messages once in a program, for all ranks together.
@@ -119,23 +107,13 @@ TEST(Partitioned, ExchangesOfTwoSlotsMayBeInFlightAndEndInAnyOrder) { check_two_
 
 TEST(Partitioned, LinkDestroyedInFlightCompletesItsMessages) {
   for (const Case& variant : partitioned_variants()) {
-    const Case c = periodic_cube(0, variant);
-    Rig rig(c);
-    rig.fill(0, 3);
-    rig.start(0, 0);
-    rig.link.reset();
-    expect_right_halos(c);
+    end_in_flight(periodic_cube(0, variant));
+    expect_right_halos(periodic_cube(0, variant));
   }
 }
 
 TEST(Partitioned, SteadyStateAllocatesNothingOutsideMpi) {
-  for (const Case& variant : partitioned_variants()) {
-    Rig rig(periodic_cube(0, variant));
-    for (int slot : {0, 1}) rig.exchange(slot);
-    const std::int64_t before = allocations();
-    for (int i = 0; i < 4; ++i) rig.exchange(i % 2);
-    EXPECT_EQ(allocations() - before, 0) << describe(periodic_cube(0, variant));
-  }
+  for (const Case& variant : partitioned_variants()) expect_no_allocations(periodic_cube(0, variant));
 }
 
 /// The same with MPI initialised for calls from several threads: each makes ready the partitions that it has packed.

@@ -6,7 +6,6 @@
 #include <functional>
 #include <random>
 
-#include "allocation_counter.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/exchange.hpp"
 #include "haloscope/extend/candidate.hpp"
@@ -33,10 +32,7 @@ class Delays {
 
 void exchange_with_delays(Rig& rig, int slot, Delays& delays) {
   for (int r = 0; r < rig.plan.rounds; ++r) {
-    std::vector<Copy> copies;
-    for (const Copy& copy : rig.plan.copies)
-      if (copy.round == r) copies.push_back(copy);
-    make_copies(rig.fields.views(), slot, copies).run();
+    rig.copy(r, slot);
     const std::function<void()> calls[] = {
         [&] { rig.link->post(rig.in(r), slot); },      [&] { rig.link->pack(rig.out(r), slot, {}); },
         [&] { rig.link->send(rig.out(r), slot); },     [&] { rig.link->test(rig.in(r), slot); },
@@ -218,23 +214,14 @@ TEST(Rma, TestAloneBringsMessagesInUnlessASynchronisationBlocks) {
 TEST(Rma, LinkDestroyedInFlightEnds) {
   for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"})
     for (Case c : row_cases(transport)) {
-      SCOPED_TRACE(describe(c));
       c.spec.pattern = Pattern::direct;
-      Rig rig(c);
-      rig.start(0, 0);
-      rig.link.reset();
+      end_in_flight(c);
     }
 }
 
 TEST(Rma, SteadyStateAllocatesNothingOutsideMpi) {
   for (const char* transport : {"rma-fence", "rma-pscw", "rma-lock", "rma-lockall"})
-    for (const Case& c : row_cases(transport)) {
-      Rig rig(c);
-      for (int slot : {0, 1}) rig.exchange(slot);
-      const std::int64_t before = allocations();
-      for (int i = 0; i < 4; ++i) rig.exchange(i % 2);
-      EXPECT_EQ(allocations() - before, 0) << describe(c);
-    }
+    for (const Case& c : row_cases(transport)) expect_no_allocations(c);
 }
 
 /// Bytes of all owned and ghost points after one exchange of halos on the low sides only.

@@ -1,7 +1,6 @@
 // Shared memory: every form, alone and joined with a transport between nodes, on one to three emulated nodes.
 #include <cstdlib>
 
-#include "allocation_counter.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/haloscope.hpp"
@@ -49,22 +48,8 @@ Sent across_nodes(const Rig& rig, const Case& c) {
 
 /// Runs several exchanges; MPI moves only messages that cross the border of a node.
 void check(const Case& c) {
-  SCOPED_TRACE(describe(c));
-  Rig rig(c);
-  const Sent expected = across_nodes(rig, c);
-  for (int epoch = 0; epoch < 2 * c.slots + 1; ++epoch) {
-    const int slot = epoch % c.slots;
-    rig.fill(slot, epoch);
-    const Sent before = sent();
-    rig.exchange(slot);
-    if (c.between.empty() || c.between == "p2p" || c.between == "persistent") {
-      EXPECT_EQ(sent().messages - before.messages, expected.messages);
-      EXPECT_EQ(sent().bytes - before.bytes, expected.bytes);
-    }
-    EXPECT_EQ(rig.wrong_points(slot, epoch), 0);
-    EXPECT_TRUE(rig.fields.canaries_alive());
-    EXPECT_EQ(rig.link->waiting_for(rig.in(0), slot), -1);
-  }
+  if (!c.between.empty() && c.between != "p2p" && c.between != "persistent") return expect_right_halos(c);
+  expect_right_halos(c, [&](const Rig& rig) { return across_nodes(rig, c); });
 }
 
 TEST(Shared, SE1_EveryGhostPointHoldsTheIdOfThePointItMirrors) {
@@ -101,11 +86,7 @@ TEST(Shared, SE3_AnyTransportOfTheBuildWorksBetweenNodes) {
     for (const Case& form : forms(2, Placement::block, transport->name)) {
       Case c = random_case(random, form);
       c.poll = false;
-      try {
-        check(c);
-      } catch (const UnavailableError& error) {  // this MPI lacks it, and reports that on all ranks
-        EXPECT_NE(std::string(error.what()), "");
-      }
+      EXPECT_NE(error_of<UnavailableError>([&] { check(c); }), "");
     }
   }
 }
@@ -153,28 +134,12 @@ TEST(Shared, SE4_SharedBytesAreTheFieldsOrTwoBuffersPerMessage) {
 
 TEST(Shared, SteadyStateAllocatesNothing) {
   for (int nodes : node_counts())
-    for (const Case& form : forms(nodes)) {
-      Rig rig(periodic_cube(2, form));
-      for (int slot : {0, 1}) rig.exchange(slot);
-      const std::int64_t before = allocations();
-      for (int i = 0; i < 4; ++i) rig.exchange(i % 2);
-      EXPECT_EQ(allocations() - before, 0) << describe(form);
-    }
+    for (const Case& form : forms(nodes)) expect_no_allocations(periodic_cube(2, form));
 }
 
 TEST(Shared, BothSlotsCanBeInFlightAtOnce) {
   for (int nodes : node_counts())
-    for (const Case& form : forms(nodes)) {
-      Case c = periodic_cube(0, form);
-      c.spec.pattern = Pattern::direct;
-      SCOPED_TRACE(describe(c));
-      Rig rig(c);
-      for (int slot : {0, 1}) rig.fill(slot, slot);
-      for (int slot : {0, 1}) make_copies(rig.fields.views(), slot, rig.plan.copies).run();
-      for (int slot : {0, 1}) rig.start(0, slot);
-      for (int slot : {0, 1}) rig.finish(0, slot);
-      for (int slot : {0, 1}) EXPECT_EQ(rig.wrong_points(slot, slot), 0);
-    }
+    for (const Case& form : forms(nodes)) expect_right_in_flight(periodic_cube(0, form), {0, 1});
 }
 
 TEST(Shared, LinkDestroyedInFlightCompletesItsMessages) {
@@ -182,11 +147,7 @@ TEST(Shared, LinkDestroyedInFlightCompletesItsMessages) {
     for (const Case& form : forms(nodes)) {
       Case c = periodic_cube(0, form);
       c.spec.pattern = Pattern::direct;
-      Rig rig(c);
-      rig.fill(0, 3);
-      rig.start(0, 0);
-      rig.link.reset();
-      MPI_Barrier(MPI_COMM_WORLD);
+      end_in_flight(c);
       check(c);
     }
 }
@@ -213,24 +174,12 @@ TEST(Shared, SendDoesNotWaitForANeighbourThatIsLate) {
   EXPECT_EQ(rig.wrong_points(0, 1), 0);
 }
 
-std::string refusal(const Case& c, Exit& code) {
-  try {
-    Rig rig(c);
-  } catch (const Error& error) {
-    code = error.exit_code();
-    return error.what();
-  }
-  return "accepted";
-}
-
 TEST(Shared, FieldsOutsideSharedMemoryAreRefusedWithTheRemedy) {
   for (Case c : forms(0)) {
     if (c.options[0] == "packed") continue;
     c = periodic_cube(0, c);
     c.shared_fields = false;
-    Exit code = Exit::ok;
-    EXPECT_PART(refusal(c, code), "MemoryKind::shared");
-    EXPECT_EQ(code, Exit::usage);
+    EXPECT_PART(error_of<UsageError>([&] { Rig rig(c); }), "MemoryKind::shared");
   }
 }
 
@@ -238,9 +187,7 @@ TEST(Shared, NeighboursOnOtherNodesAreRefusedWithTheRemedy) {
   if (world_size() < 2) GTEST_SKIP() << "needs 2 nodes";
   Case c = periodic_cube(0, forms(2)[2]);
   c.between.clear();
-  Exit code = Exit::ok;
-  EXPECT_PART(refusal(c, code), "shared+p2p");
-  EXPECT_EQ(code, Exit::unavailable);
+  EXPECT_PART(error_of<UnavailableError>([&] { Rig rig(c); }), "shared+p2p");
   Choice choice;
   choice.grid = {3, {32, 32, 32}, {true, true, true}};
   choice.ranks = world_size();

@@ -7,7 +7,6 @@
 #include <random>
 #include <thread>
 
-#include "app_problem.hpp"
 #include "device_rig.hpp"
 #include "haloscope/comm/patience.hpp"
 #include "haloscope/core/clock.hpp"
@@ -17,46 +16,20 @@
 namespace haloscope::test {
 namespace {
 
-/// Streams and blocks sleep for random times; a kernel has up to `blocks` blocks a rank.
-struct SlowBlocks {
-  explicit SlowBlocks(double us, int blocks)
-      : imitated("devices=8,delay_us=20,resident=" + std::to_string(8 * blocks)) {
-    device::host::Imitation now = device::host::imitation();
-    now.before_block = [us](int) {
-      thread_local std::minstd_rand random(static_cast<unsigned>(world_rank()) + 1);
-      std::this_thread::sleep_for(
-          std::chrono::duration<double, std::micro>(std::uniform_real_distribution<>(0, us)(random)));
-    };
-    device::host::imitate(now);
-  }
-  Imitated imitated;
-};
+/// Streams and blocks sleep for random times, blocks up to `us`; a kernel has up to `blocks` blocks a rank.
+std::string with_slow_blocks(int us, int blocks) {
+  return "devices=8,delay_us=20,block_delay_us=" + std::to_string(us) + ",resident=" + std::to_string(8 * blocks);
+}
 
 TEST(NT1_NT2_NT3_NT4_Taskqueue, EveryWayToTellGivesTheSameBytesUnderRandomDelays) {
-  const SlowBlocks slow(30, 3);
-  int ran = 0, turn = world_size();
-  const int stride = thorough() ? 1 : 13;
-  for (const AppProblem& problem : {AppProblem{"advection3d", "dense", Real::f64, {9, 8, 11}},
-                                    AppProblem{"laplace2d", "star", Real::f32, {31, 27, 1}},
-                                    AppProblem{"laplace3d", "star", Real::f64, {11, 7, 13}}})
-    for (const bool periodic : {true, false}) {
-      Choice c = choice_for(problem, periodic);
-      c.strategy = "reference";
-      const std::uint64_t expected = bytes_of(c);
-      c.device = "host";
-      for (const char* strategy :
-           {"ordered/taskqueue", "direct/taskqueue:device,chunks=16", "direct:merged/taskqueue:queue,chunks=3",
-            "ordered:self-first/taskqueue:device,queue", "direct:corners/taskqueue:chunks=5"})
-        for (const char* schedule : {"bulk", "streams"}) {
-          c.strategy = strategy;
-          c.schedule = schedule;
-          c.depth = turn % 3 == 2 ? 2 : 1;
-          if (!illegal(c).empty()) c.depth = 1;
-          if (turn++ % stride != 0) continue;
-          ASSERT_EQ(bytes_of(c), expected) << problem.app << " " << strategy << " " << schedule << " depth " << c.depth;
-          ++ran;
-        }
-    }
+  const Imitated slow(with_slow_blocks(30, 3));
+  const int ran = expect_bytes_of_reference(
+      {{"advection3d", "dense", Real::f64, {9, 8, 11}},
+       {"laplace2d", "star", Real::f32, {31, 27, 1}},
+       {"laplace3d", "star", Real::f64, {11, 7, 13}}},
+      {"ordered/taskqueue", "direct/taskqueue:device,chunks=16", "direct:merged/taskqueue:queue,chunks=3",
+       "ordered:self-first/taskqueue:device,queue", "direct:corners/taskqueue:chunks=5"},
+      {"bulk", "streams"}, thorough() ? 1 : 13);
   EXPECT_GE(ran, 4);
 }
 
@@ -126,13 +99,9 @@ TEST(Taskqueue, KernelsThatLeaveAtAnyTimeLoseNoMessage) {
 /// The first kernel never packs: each call reports that, and the end waits for nothing.
 TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
   if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
-  auto works = std::make_shared<std::atomic<bool>>(true);
-  const Imitated imitated("devices=8,resident=16");
-  device::host::Imitation now = device::host::imitation();
-  now.works = [works](int) { return works->load(); };
-  device::host::imitate(now);
+  Doom doom("devices=8,resident=16");
   DeviceRig rig("direct/taskqueue");
-  *works = false;
+  doom.come(0);
   const std::string said = error_of<Error>([&] {  // the first of them that reads the device
     rig.begin();
     rig.moves().send(rig.out, 0);
@@ -150,7 +119,7 @@ TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
 
 TEST(Taskqueue, RanksThatOnlySendOrOnlyReceiveHaveAKernelToo) {
   if (world_size() < 2) GTEST_SKIP() << "needs a neighbour";
-  const SlowBlocks slow(20, 2);
+  const Imitated slow(with_slow_blocks(20, 2));
   DeviceRig rig("direct/taskqueue:queue,chunks=2", true);
   const bool first = world_rank() == 0, last = world_rank() == world_size() - 1;
   ASSERT_EQ(rig.in.size(), first ? 0u : 1u);
@@ -196,11 +165,11 @@ TEST(NT7_NX2_Taskqueue, PartsAreSentWhileOthersAreNotYetPacked) {
   if (world_size() > 8) GTEST_SKIP() << "ranks would share a device and its blocks";
   const Imitated imitated("devices=8,resident=16");  // two blocks a rank
   std::atomic<bool> held{true};
-  device::host::Imitation now = device::host::imitation();
-  now.before_block = [&held](int block) {
-    while (block == 1 && held) sched_yield();
-  };
-  device::host::imitate(now);
+  change_imitation([&](device::host::Imitation& now) {
+    now.before_block = [&held](int block) {
+      while (block == 1 && held) sched_yield();
+    };
+  });
   DeviceRig rig("direct/taskqueue:chunks=4");
   const Sent before = sent();
   const auto parts_sent = [&] { return sent().messages - before.messages; };

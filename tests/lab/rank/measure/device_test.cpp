@@ -16,13 +16,7 @@ namespace {
 
 using namespace test;
 
-std::uint64_t result(const Choice& choice) {
-  haloscope::Run run(MPI_COMM_WORLD, choice);
-  run.initialise();
-  run.advance(7, true);
-  EXPECT_TRUE(run.canaries_alive());
-  return run.checksum();
-}
+std::uint64_t result(const Choice& choice) { return checksum_of(choice, 7); }
 
 void check_on_devices(const AppProblem& problem) {
   const Imitated slow("devices=2,delay_us=20");
