@@ -44,8 +44,7 @@ TEST(PlanClasses, RanksBesideAHoleDifferFromThoseWithAllNeighbours) {
     for (int x = 0; x < 4; ++x)
       if (x + y > 0) owned.push_back({{2 * x, 2 * y, 0}, {2 * x + 2, 2 * y + 2, 1}});  // none at the corner
   const Layout layout({2, {8, 8, 1}}, owned, true);
-  ExchangeSpec spec;
-  spec.pattern = Pattern::direct;
+  ExchangeSpec spec{.pattern = Pattern::direct};
   const std::vector<int> classes = plan_classes(layout);
   std::map<int, std::size_t> messages;
   for (int rank = 0; rank < layout.size(); ++rank) {
@@ -203,8 +202,7 @@ TEST(Segments, BytesInRowsCostATimePerRow) {
 
 TEST(Traffic, CopiesOfUnlikeStretchesAreNotOneMean) {
   const Layout layout({3, {40, 40, 40}, {true, true, true}}, {1, 1, 2});
-  ExchangeSpec spec;
-  spec.quantities = {Quantity{"u", 8}};
+  ExchangeSpec spec{.quantities = {Quantity{"u", 8}}};
   spec.low = spec.high = {4, 4, 4};
   const Plan plan = make_plan(layout, 0, spec);
   const Program program = find_schedule("bulk").make(stencil_step(3, 4, true).stages.front(), plan, ScheduleOptions{});

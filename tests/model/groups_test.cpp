@@ -56,10 +56,7 @@ TEST(Groups, EachIsOfThoseThatCannotBeToldFromItsFastest) {
 
 TEST(Groups, TheSimplestHasFewestOptionsThenTheFirstTransport) {
   const auto named = [](const char* strategy, int depth = 1, const char* schedule = "bulk") {
-    Choice c;
-    c.strategy = strategy;
-    c.depth = depth;
-    c.schedule = schedule;
+    Choice c{.schedule = schedule, .strategy = strategy, .depth = depth};
     return c;
   };
   const std::vector<Choice> ranked{named("ordered/p2p"),       named("direct/p2p"),

@@ -17,8 +17,7 @@ constexpr double line = 64;
 
 Plan plan_of(int cells, int width, int bytes, Pattern pattern) {
   const Layout layout({3, {3 * cells, 3 * cells, 3 * cells}, {true, true, true}}, {3, 3, 3});
-  ExchangeSpec spec;
-  spec.quantities = {Quantity{"u", bytes}};
+  ExchangeSpec spec{.quantities = {Quantity{"u", bytes}}};
   spec.low = spec.high = {width, width, width};
   spec.pattern = pattern;
   return make_plan(layout, 0, spec);

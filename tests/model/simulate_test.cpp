@@ -85,19 +85,15 @@ struct Case {
 };
 
 Options rounds(int count) {
-  Options options;
-  options.rounds = count;
+  Options options{.rounds = count};
   return options;
 }
 
 Case exchange_case(const Layout& layout, const std::string& schedule, Pattern pattern = Pattern::ordered,
                    int tiles = 4) {
   Case c{layout};
-  ExchangeSpec spec;
-  spec.pattern = pattern;
-  spec.corners = false;
-  ScheduleOptions options;
-  options.tiles = tiles;
+  ExchangeSpec spec{.pattern = pattern, .corners = false};
+  ScheduleOptions options{.tiles = tiles};
   const Step stencil = stencil_step(layout.dims(), 1, false);
   c.plans.reserve(layout.size());
   for (int r = 0; r < layout.size(); ++r) {
@@ -289,8 +285,7 @@ TEST(Simulate, ACommunicationThreadLetsTheOthersSweepFasterWhileItWaits) {
 TEST(Simulate, ABarrierHoldsEveryRankUntilTheLastComes) {
   Case c = exchange_case(ring(3), "bulk");
   for (int r = 0; r < 3; ++r) {
-    ScheduleOptions options;
-    options.barrier = true;
+    ScheduleOptions options{.barrier = true};
     c.programs[r] = find_schedule("bulk").make(stencil_step(1, 1, false).stages.front(), c.plans[r], options);
   }
   c.price({{OpKind::sweep, 10}, {OpKind::barrier, 1}});

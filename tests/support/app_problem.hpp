@@ -15,10 +15,7 @@ struct AppProblem {
 };
 
 inline Choice choice_for(const AppProblem& p, bool periodic) {
-  Choice c;
-  c.app = p.app;
-  c.form = p.form;
-  c.real = p.real;
+  Choice c{.app = p.app, .form = p.form, .real = p.real};
   c.grid.dims = find_app(p.app).dims;
   c.grid.cells = p.cells;
   for (int d = 0; d < c.grid.dims; ++d) c.grid.periodic[d] = periodic || d == 1;

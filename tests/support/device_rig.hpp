@@ -55,9 +55,7 @@ struct DeviceRig {
     return device::find_backend("host").open(world_rank() % device::host::imitation().devices);
   }
   static Case ring(bool one_way) {
-    Case c;
-    c.grid = {2, {8 * world_size(), 600, 1}, {true, false, false}};
-    c.ranks = {world_size(), 1, 1};
+    Case c{.grid = {2, {8 * world_size(), 600, 1}, {true, false, false}}, .ranks = {world_size(), 1, 1}};
     c.spec.pattern = Pattern::direct;
     c.spec.corners = false;
     if (one_way) c.spec.high = {0, 0, 0}, c.grid.periodic = {false, false, false};

@@ -45,9 +45,7 @@ inline std::vector<WordList> sampled_lists(const std::string& transport) {
 }
 
 inline Case rma_case(const std::string& transport, const WordList& options) {
-  Case c;
-  c.transport = transport;
-  c.options = options;
+  Case c{.transport = transport, .options = options};
   c.yield = true;  // whatever the load of the machine, no rank keeps another from its core
   return c;
 }

@@ -127,9 +127,7 @@ inline const App& known(const App& app) {
 }
 
 inline Choice choice_of(const App& app, const Index& cells, bool periodic, const std::string& process_grid, int ranks) {
-  Choice choice;
-  choice.app = known(app).name;
-  choice.grid = {app.dims, cells, {}};
+  Choice choice{.app = known(app).name, .grid = {app.dims, cells, {}}};
   for (int d = 0; d < 3; ++d) {
     choice.grid.periodic[d] = periodic && d < app.dims;
     if (d >= app.dims) choice.grid.cells[d] = 1;

@@ -80,10 +80,7 @@ inline std::vector<double> numbers_of(const Run& run, int stage, int reduction) 
 
 /// A choice of an app of two dimensions on all ranks; odd extents, so that blocks differ.
 inline Choice flat_choice(const std::string& app, std::array<bool, 2> periodic, Index cells = {19, 17, 1}) {
-  Choice c;
-  c.app = app;
-  c.grid = {2, cells, {periodic[0], periodic[1], false}};
-  c.ranks = world_size();
+  Choice c{.app = app, .grid = {2, cells, {periodic[0], periodic[1], false}}, .ranks = world_size()};
   return c;
 }
 

@@ -13,10 +13,7 @@ namespace haloscope {
 namespace {
 
 Choice cube(std::int64_t n, const char* form = "dense") {
-  Choice c;
-  c.app = "advection3d";
-  c.form = form;
-  c.grid = {3, {n, n, n}, {true, true, true}};
+  Choice c{.app = "advection3d", .grid = {3, {n, n, n}, {true, true, true}}, .form = form};
   MPI_Comm_size(MPI_COMM_WORLD, &c.ranks);
   return c;
 }

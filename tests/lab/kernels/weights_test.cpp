@@ -15,10 +15,9 @@ namespace {
 
 /// The scheme with a time step as long as the grid spacing: the velocity is the Courant number.
 Choice advection(const std::array<double, 3>& courant) {
-  Choice c;
-  c.form = "dense";
-  c.grid = {3, {8, 8, 8}, {true, true, true}};
-  c.set = {{"velocity", std::vector<double>(courant.begin(), courant.end())}, {"nu", 1.0}};
+  Choice c{.grid = {3, {8, 8, 8}, {true, true, true}},
+           .form = "dense",
+           .set = {{"velocity", std::vector<double>(courant.begin(), courant.end())}, {"nu", 1.0}}};
   return c;
 }
 
@@ -64,9 +63,7 @@ TEST(Coefficients, AVelocityHasThreeNumbers) {
 }
 
 TEST(Coefficients, StarWeightsMustFitTheStencil) {
-  Choice c;
-  c.app = "laplace2d";
-  c.grid = {2, {8, 8, 1}, {true, true, false}};
+  Choice c{.app = "laplace2d", .grid = {2, {8, 8, 1}, {true, true, false}}};
   c.set["weights"] = std::vector<double>{1, 2, 3};
   EXPECT_PART(illegal(c), "takes 5 weights, not 3");
   const std::vector<double> weights{0.1, 0.2, 0.3, 0.2, 0.1};

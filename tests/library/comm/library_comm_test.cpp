@@ -209,9 +209,8 @@ TEST(LinkTags, OfLinksOnOneCommunicatorAreApart) {
   const Grid<2> grid = test::small_torus(MPI_COMM_WORLD);
   std::vector<std::pair<std::unique_ptr<LinkTags>, std::vector<int>>> open;
   for (int n = 0; n < 40; ++n) {
-    ExchangeSpec spec;
-    spec.quantities = {Quantity{.name = "u"}};
-    spec.pattern = n % 2 == 0 ? Pattern::direct : Pattern::ordered;
+    ExchangeSpec spec{.quantities = {Quantity{.name = "u"}},
+                      .pattern = n % 2 == 0 ? Pattern::direct : Pattern::ordered};
     const Layout layout({2, {40, 40, 1}, {n % 3 == 0, n % 5 == 0, false}}, grid.layout().ranks());
     const Plan plan = make_plan(layout, grid.rank(), spec);
     auto tags = std::make_unique<LinkTags>(*own, plan, 1 + n % 4);

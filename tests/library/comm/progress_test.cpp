@@ -133,10 +133,8 @@ TEST(MpiProgress, AStepperLetsMessagesOfTheProgramArrive) {
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
   Reached reached;
   for (const char* schedule : {"bulk", "comm-thread"}) {
-    Choice choice;
-    choice.strategy = "direct/shared:packed";
-    choice.schedule = schedule;
-    choice.threads = schedule == std::string("bulk") ? 1 : 2;
+    Choice choice{
+        .threads = schedule == std::string("bulk") ? 1 : 2, .schedule = schedule, .strategy = "direct/shared:packed"};
     Stepper stepper(grid, {u}, choice, [](const SweepArgs&) {});
     reached.send_before([&] { stepper.run(2); });
   }

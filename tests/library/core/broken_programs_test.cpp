@@ -16,9 +16,7 @@ namespace {
 enum class Where { host, device, boxed, task_queue };
 
 Choice choice_of(const char* schedule, int depth, Where where) {
-  Choice choice;
-  choice.app = "laplace2d";
-  choice.grid = {2, {14, 13, 1}, {true, true, false}};
+  Choice choice{.app = "laplace2d", .grid = {2, {14, 13, 1}, {true, true, false}}};
   choice.ranks = 4;  // 2x2, all of them with messages in every round
   choice.schedule = schedule;
   choice.depth = depth;
@@ -294,11 +292,10 @@ TEST(BrokenPrograms, ARingThatLacksCellsIsFound) {
 }
 
 TEST(BrokenPrograms, W14_AResidentProgramNeedsItsSweepsToWrapAround) {
-  Choice choice;
-  choice.grid = {3, {6, 5, 4}, {true, true, true}};
-  choice.schedule = "resident";
-  choice.device = "host";
-  choice.strategy = "ordered/staged";
+  Choice choice{.grid = {3, {6, 5, 4}, {true, true, true}},
+                .schedule = "resident",
+                .strategy = "ordered/staged",
+                .device = "host"};
   const World world(choice);
   EXPECT_EQ(world.finding(), "");
   EXPECT_TRUE(world.first().wraps);

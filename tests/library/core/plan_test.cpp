@@ -16,8 +16,7 @@ using namespace haloscope;
 namespace {
 
 ExchangeSpec floats(int width, Pattern pattern) {
-  ExchangeSpec spec;
-  spec.quantities = {Quantity{"u", 4}};
+  ExchangeSpec spec{.quantities = {Quantity{"u", 4}}};
   spec.low = spec.high = {width, width, width};
   spec.pattern = pattern;
   return spec;
@@ -174,8 +173,7 @@ TEST(FieldsApart, APipelineIsRefusedWhereRoundsAreCollective) {
 }
 
 TEST(Centring, SharedPlanesAreNeverSent) {
-  ExchangeSpec spec;
-  spec.quantities = {Quantity{"v", 8, ScalarType::real, Centring::node}};
+  ExchangeSpec spec{.quantities = {Quantity{"v", 8, ScalarType::real, Centring::node}}};
   const Plan plan = make_plan(Layout({1, {8, 1, 1}, {true, false, false}}, {2, 1, 1}), 0, spec);
   EXPECT_EQ(plan.owned(0), (Box{{0, 0, 0}, {5, 1, 1}}));
   EXPECT_EQ(sent(plan, 0, true).regions[0].box, (Box{{3, 0, 0}, {4, 1, 1}}));

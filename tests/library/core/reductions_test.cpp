@@ -276,17 +276,11 @@ struct Lines {
 
   Lines(int ranks, const Reduction& reduction)
       : layout(GridSpec{2, {5, 12, 1}, {}}, ProcessGrid{1, ranks, 1}), step(in_place(reduction)) {
-    ExchangeSpec spec;
-    spec.corners = false;
+    ExchangeSpec spec{.corners = false};
     for (int rank = 0; rank < ranks; ++rank) plans.push_back(make_plan(layout, rank, spec));
   }
   Program program(int rank, Series series, int steps, bool last) const {
-    ScheduleOptions options;
-    options.steps = steps;
-    options.series = series;
-    options.last = last;
-    options.slots = 1;
-    options.flips = false;
+    ScheduleOptions options{.steps = steps, .series = series, .last = last, .slots = 1, .flips = false};
     return find_schedule("pipeline").make(step.stages[0], plans[static_cast<std::size_t>(rank)], options);
   }
   std::vector<Program> programs(int steps) const {

@@ -34,8 +34,7 @@ TEST(DeviceFaces, ArePackedByALaunchOfTheirOwnInTheFirstStepOfARunAlone) {
   const Step step = stencil_step(2, 1, false);
   const Plan plan = make_plan(Layout(GridSpec{2, {8, 6, 1}, {true, true, false}}, {1, 1, 1}), 0,
                               ExchangeSpec{.high = {1, 1, 0}, .pattern = Pattern::direct});
-  ScheduleOptions options;
-  options.device = true;
+  ScheduleOptions options{.device = true};
   Program program = find_schedule("faces").make(step.stages[0], plan, options);
   program.sweeps.front().faces = true;  // as with neighbours
   const Storage host(plan, 2);

@@ -15,8 +15,8 @@ namespace {
 
 /// Cells of 8 bytes in two slots, nodes of 4 in one, with two layers around.
 Plan cells_and_nodes(int dims, const Index& cells) {
-  ExchangeSpec spec;
-  spec.quantities = {{"u", 8, ScalarType::real, Centring::cell}, {"v", 4, ScalarType::real, Centring::node}};
+  ExchangeSpec spec{
+      .quantities = {{"u", 8, ScalarType::real, Centring::cell}, {"v", 4, ScalarType::real, Centring::node}}};
   for (int d = 0; d < dims; ++d) spec.low[d] = spec.high[d] = 2;
   return make_plan(Layout({dims, cells, {false, false, false}}, {1, 1, 1}), 0, spec);
 }

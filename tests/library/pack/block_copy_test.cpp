@@ -214,8 +214,8 @@ TEST(CopyList, EmptyAndDegenerateCopiesDoNothing) {
 }
 
 Plan two_fields(const Index& cells, int width) {
-  ExchangeSpec spec;
-  spec.quantities = {{"u", 8, ScalarType::real, Centring::cell}, {"v", 4, ScalarType::real, Centring::node}};
+  ExchangeSpec spec{
+      .quantities = {{"u", 8, ScalarType::real, Centring::cell}, {"v", 4, ScalarType::real, Centring::node}}};
   spec.low = spec.high = {width, width, width};
   return make_plan(Layout({3, cells, {true, true, true}}, {1, 1, 1}), 0, spec);
 }

@@ -51,10 +51,7 @@ TEST_F(AddedSchedule, IsListedFoundOnceAndSaysItselfWhatItCannotArrange) {
   EXPECT_EQ(schedules().back(), &shell_first);
   EXPECT_EQ(&find_schedule("test-shell-first"), &shell_first);
   EXPECT_THROW(add_schedule(shell_first), UsageError);
-  Choice c;
-  c.schedule = "test-shell-first";
-  c.ranks = world_size();
-  c.grid = {3, {9, 9, 9}, {}};
+  Choice c{.grid = {3, {9, 9, 9}, {}}, .ranks = world_size(), .schedule = "test-shell-first"};
   EXPECT_EQ(illegal(c), "schedule 'test-shell-first' is for two dimensions; use another schedule");
 }
 

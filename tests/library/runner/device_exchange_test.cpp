@@ -287,9 +287,7 @@ TEST(DeviceExchange, NoNeighbourIsTooLateForAuto) {
   const Imitated short_stay("devices=2,stay_us=50");
   std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
   Lateness late(static_cast<unsigned>(world_rank()) + 1);
-  Case c;
-  c.grid = {2, {8 * world_size(), 9, 1}, {true, true, false}};
-  c.ranks = {world_size(), 1, 1};
+  Case c{.grid = {2, {8 * world_size(), 9, 1}, {true, true, false}}, .ranks = {world_size(), 1, 1}};
   c.spec.pattern = Pattern::direct;
   const OwnStream stream(world_rank() % 2);
   Pair pair(c, "auto", world_rank() % 2);
@@ -312,9 +310,7 @@ TEST(DeviceExchange, NoNeighbourIsTooLateForAuto) {
 /// fail with the first.
 TEST(DeviceExchange, ADeviceThatFailsIsNamedByItsRankAndNoExchangeSucceedsWithoutItsHalos) {
   std::mt19937_64 values(static_cast<std::uint64_t>(world_rank()));
-  Case c;
-  c.grid = {2, {8 * world_size(), 9, 1}, {true, false, false}};
-  c.ranks = {world_size(), 1, 1};
+  Case c{.grid = {2, {8 * world_size(), 9, 1}, {true, false, false}}, .ranks = {world_size(), 1, 1}};
   c.spec.pattern = Pattern::direct;
   c.spec.corners = false;
   int failed = 0;
@@ -631,9 +627,7 @@ TEST(DeviceExchange, MemoryThatMovesIsFollowed) {
 /// A rank at the edge may have nothing to exchange; its callers' streams are ordered all the same.
 TEST(DeviceExchange, StreamsAreOrderedWhereARankHasNoHalos) {
   using namespace std::chrono_literals;
-  Case c;
-  c.grid = {1, {4 * world_size(), 1, 1}, {false, false, false}};
-  c.ranks = {world_size(), 1, 1};
+  Case c{.grid = {1, {4 * world_size(), 1, 1}, {false, false, false}}, .ranks = {world_size(), 1, 1}};
   c.spec.low = c.spec.high = {0, 0, 0};
   for (const char* strategy :
        {"ordered/staged", "direct/staged:stream", "direct:merged/ipc", "ordered/taskqueue", "auto"}) {

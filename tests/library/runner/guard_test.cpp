@@ -245,10 +245,7 @@ TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
   const auto grid = torus(60);  // 4 layers on 7 ranks
   Field<double, 2> u{grid, {.halo = 6, .slots = 2, .name = "u"}};
   for (int depth : {1, 2}) {
-    Choice choice;
-    choice.strategy = "ordered/p2p";
-    choice.schedule = "split";
-    choice.depth = depth;
+    Choice choice{.schedule = "split", .strategy = "ordered/p2p", .depth = depth};
     const auto run = [&](int layers, bool corner, int said, bool box) {
       for (int slot : {0, 1}) each_cell(grid, 6, [&](auto i, auto j) { u[slot](i, j) = 1; });
       SweepSpec sweep{
@@ -263,8 +260,7 @@ TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
     EXPECT_PART(error, "sweep 'smooth'");
     EXPECT_PART(error, "low side in x");
   }
-  Choice choice;
-  choice.strategy = "direct/p2p";
+  Choice choice{.strategy = "direct/p2p"};
   for (int slot : {0, 1}) each_cell(grid, 6, [&](auto i, auto j) { u[slot](i, j) = 1; });
   Stepper step(grid, {u}, choice, SweepSpec{.name = "corner", .reads = {{0, 1}}, .writes = {0}, .run = star(1, true)},
                {.guard = true});

@@ -48,8 +48,7 @@ struct Asked {
 using Last = void (*)(const Grid<2>&, const std::vector<FieldRef>&, const char* strategy);
 
 void step(const Grid<2>& grid, const std::vector<FieldRef>& fields, const char* strategy) {
-  Choice choice;
-  choice.strategy = Strategy(strategy);
+  Choice choice{.strategy = Strategy(strategy)};
   Stepper(grid, fields, choice, two_stages(), {.guard = true}).run(2);
 }
 
@@ -184,9 +183,7 @@ TEST(RefusedOpenings, OneAfterTheOtherOfAStepperLeaveRoomForAnother) {
   const auto grid = test::small_torus(MPI_COMM_WORLD);
   const Field<double, 2> u(grid, {.halo = 1}), v(grid, {.halo = 1});
   const auto open = [&](const char* last) {
-    Choice choice;
-    choice.strategy = Strategy("direct/p2p");
-    choice.stage_strategies = {{"from 1", Strategy(last)}};
+    Choice choice{.strategy = Strategy("direct/p2p"), .stage_strategies = {{"from 1", Strategy(last)}}};
     Stepper(grid, {u, v}, choice, two_stages(), {.guard = true}).run(1);
   };
   open("direct/p2p");

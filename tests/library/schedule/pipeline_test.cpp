@@ -22,10 +22,7 @@ Step in_place_step() {
 }
 
 ScheduleOptions in_place_options(int steps) {
-  ScheduleOptions options;
-  options.steps = steps;
-  options.slots = 1;
-  options.flips = false;
+  ScheduleOptions options{.steps = steps, .slots = 1, .flips = false};
   return options;
 }
 
@@ -38,9 +35,7 @@ struct Case {
 };
 
 Case make_case(int ranks, std::int64_t lines, int steps, Pattern pattern = Pattern::ordered) {
-  ExchangeSpec spec;
-  spec.corners = false;
-  spec.pattern = pattern;
+  ExchangeSpec spec{.pattern = pattern, .corners = false};
   Case c{Layout(GridSpec{2, {3, lines, 1}, {false, false, false}}, ProcessGrid{1, ranks, 1}), in_place_step(), {}, {}};
   ScheduleOptions options = in_place_options(steps);
   options.tiles = 3;
@@ -87,8 +82,7 @@ TEST(Pipeline, ASweepOutOfOrderIsFound) {
 }
 
 TEST(Pipeline, ItsPartsAreTheWholeProgramCutUp) {
-  ExchangeSpec spec;
-  spec.corners = false;
+  ExchangeSpec spec{.corners = false};
   const Layout layout(GridSpec{2, {5, 12, 1}, {false, false, false}}, ProcessGrid{1, 3, 1});
   const Step step = in_place_step();
   for (int r = 0; r < 3; ++r) {

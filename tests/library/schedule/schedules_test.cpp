@@ -52,10 +52,7 @@ std::vector<Layout> layouts() {
 
 void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std::string& schedule,
                const ScheduleOptions& given = {}) {
-  ExchangeSpec spec;
-  spec.pattern = pattern;
-  spec.merge_peers = merged;
-  spec.order = order;
+  ExchangeSpec spec{.pattern = pattern, .merge_peers = merged, .order = order};
   for (const Layout& layout : layouts())
     for (bool box : {false, true})
       for (int depth : {1, 2, 3})
@@ -101,10 +98,7 @@ TEST(Schedules, W13_CommThreadNeverReadsWhatIsNotThere) {
 TEST(Schedules, OnADeviceTheyNeverReadWhatIsNotThere) {
   for (const bool staged : {true, false})
     for (const bool pack_first : {true, false}) {
-      ScheduleOptions options;
-      options.device = true;
-      options.staged = staged;
-      options.pack_first = pack_first;
+      ScheduleOptions options{.device = true, .staged = staged, .pack_first = pack_first};
       for (const char* schedule : {"bulk", "streams", "resident"}) {
         check_all(Pattern::ordered, false, {0, 1, 2}, schedule, options);
         check_all(Pattern::direct, true, {0, 1, 2}, schedule, options);
@@ -140,9 +134,7 @@ TEST(Schedules, NT1_TheCheckerFindsWhatWaitsForAKernelThatWaitsForIt) {
 TEST(Schedules, NT1_TheCheckerFindsACopyBesideTheKernelThatFillsTheSameHalos) {
   const Layout layout(GridSpec{2, {12, 10, 1}, {true, true, false}}, ProcessGrid{2, 1, 1});
   for (const bool signals : {false, true}) {
-    ScheduleOptions options;
-    options.device = true;
-    options.signals = signals;
+    ScheduleOptions options{.device = true, .signals = signals};
     StencilCase c = make_case(layout, ExchangeSpec{}, false, "bulk", options);
     Program& program = c.programs[0];
     const auto first = [&](OpKind kind) {
@@ -165,12 +157,8 @@ TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
     for (bool staged : {true, false})
       for (Pattern pattern : {Pattern::ordered, Pattern::direct})
         for (const Layout& layout : layouts()) {
-          ExchangeSpec spec;
-          spec.pattern = pattern;
-          spec.corners = pattern == Pattern::direct;
-          ScheduleOptions options;
-          options.device = true;
-          options.staged = staged;
+          ExchangeSpec spec{.pattern = pattern, .corners = pattern == Pattern::direct};
+          ScheduleOptions options{.device = true, .staged = staged};
           StencilCase c = make_case(layout, spec, spec.corners, schedule, options);
           ASSERT_EQ(c.finding(layout), "")
               << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " corners " << spec.corners;
@@ -192,10 +180,8 @@ TEST(Schedules, W17_W18_ABlockInABoxNeverReadsWhatIsNotThere) {
             bool fits = true;
             for (int d = 0; d < layout.dims(); ++d) fits = fits && 2 * thickness < layout.smallest_extent(d);
             if (!fits) continue;
-            ExchangeSpec spec;
-            spec.pattern = pattern;
-            ScheduleOptions options;
-            options.walls = thickness;
+            ExchangeSpec spec{.pattern = pattern};
+            ScheduleOptions options{.walls = thickness};
             const StencilCase c = make_case(layout, spec, box, schedule, options);
             ASSERT_EQ(c.finding(layout), "") << schedule << " dims " << layout.dims() << " ranks " << layout.size()
                                              << " box " << box << " walls " << thickness;
@@ -204,8 +190,7 @@ TEST(Schedules, W17_W18_ABlockInABoxNeverReadsWhatIsNotThere) {
 
 TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
   const Layout layout(GridSpec{3, {24, 24, 24}, {true, true, true}}, ProcessGrid{1, 2, 2});
-  ScheduleOptions options;
-  options.walls = 3;
+  ScheduleOptions options{.walls = 3};
   const StencilCase c = make_case(layout, ExchangeSpec{}, true, "box-overlap", options);
   const Program& p = c.programs[0];
   for (const Op& op : p.ops) {
@@ -326,10 +311,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, BrokenPrograms, testing::Values("bulk", "spl
                          });
 
 TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
-  Choice c;
-  c.app = "laplace2d";
-  c.grid = {2, {64, 64, 1}, {true, true, false}};
-  c.ranks = 4;
+  Choice c{.app = "laplace2d", .grid = {2, {64, 64, 1}, {true, true, false}}, .ranks = 4};
   EXPECT_EQ(illegal(c), "");
   const auto expect_reason = [&](auto change, const std::string& part) {
     Choice other = c;
@@ -382,11 +364,10 @@ TEST(Choices, NamesAreReadOnceAndTheNearestOnesNamed) {
 }
 
 TEST(Choices, StrategiesOfSingleStagesBelongToStagesOfTheApp) {
-  Choice c;
-  c.app = "laplace2d";
-  c.grid = {2, {64, 64, 1}, {true, true, false}};
-  c.ranks = 4;
-  c.stage_strategies = {{"step", "direct/p2p"}};
+  Choice c{.app = "laplace2d",
+           .grid = {2, {64, 64, 1}, {true, true, false}},
+           .ranks = 4,
+           .stage_strategies = {{"step", "direct/p2p"}}};
   EXPECT_EQ(illegal(c), "");
   EXPECT_EQ(exchange_spec(c).pattern, Pattern::direct);
   c.stage_strategies = {{"stepp", "direct/p2p"}};
@@ -397,13 +378,12 @@ TEST(Choices, StrategiesOfSingleStagesBelongToStagesOfTheApp) {
 
 TEST(Choices, AppsFuseAsManyStepsAsTheirKernelsDoOnTheCpuAndOnDevices) {
   const auto fused = [](const char* app, int depth, const char* device) {
-    Choice c;
-    c.app = app;
-    c.device = device;
-    c.depth = depth;
-    c.substeps = Substeps::blocked;
-    c.strategy = *device == 0 ? "ordered/p2p" : "ordered/staged";
-    c.grid = {find_app(app).dims, {64, 64, find_app(app).dims == 3 ? 64 : 1}, {true, true, true}};
+    Choice c{.app = app,
+             .grid = {find_app(app).dims, {64, 64, find_app(app).dims == 3 ? 64 : 1}, {true, true, true}},
+             .strategy = *device == 0 ? "ordered/p2p" : "ordered/staged",
+             .depth = depth,
+             .substeps = Substeps::blocked,
+             .device = device};
     return illegal(c);
   };
   EXPECT_EQ(fused("laplace2d", 16, ""), "");

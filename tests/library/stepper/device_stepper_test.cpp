@@ -151,9 +151,8 @@ class TwoArrays {
 };
 
 Choice random_choice_of_devices(std::mt19937& random, const std::string& strategy) {
-  Choice c;
+  Choice c{.strategy = strategy};
   c.device = pick(random, 0, 1) ? "host" : "auto";
-  c.strategy = strategy;
   c.schedule = pick(random, 0, 1) ? "bulk" : "streams";
   c.depth = pick(random, 1, 3);
   c.substeps = c.depth > 1 && pick(random, 0, 1) ? Substeps::shrink : Substeps::full;
@@ -249,11 +248,7 @@ class FailingStepper {
       : doom_("stay_us=1e9"),
         grid_(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}}),
         arrays_(grid_, 1, true) {
-    Choice choice;
-    choice.device = "host";
-    choice.strategy = strategy;
-    choice.schedule = schedule;
-    choice.barrier = !mode;
+    Choice choice{.schedule = schedule, .strategy = strategy, .barrier = !mode, .device = "host"};
     Stage stage{.sweeps = {Mixing().sweep({0, 1}, true)}};
     if (mode) stage.reductions = Mixing::reductions(*mode);
     step_ = std::make_unique<Stepper>(grid_, arrays_.refs(), choice, std::vector<Stage>{stage});
@@ -328,9 +323,7 @@ TEST(DeviceStepper, AnExceptionOfALaunchOnOneRankReachesAllRanks) {
   const int thrower = world_size() - 1;
   for (const char* strategy : {"direct/staged", "direct/taskqueue"}) {
     TwoArrays arrays(grid, 1, true);
-    Choice choice;
-    choice.device = "host";
-    choice.strategy = strategy;
+    Choice choice{.strategy = strategy, .device = "host"};
     SweepSpec sweep = Mixing().sweep({0, 1}, true);
     sweep.launch = [thrower, launch = sweep.launch](const SweepArgs& args) {
       if (world_rank() == thrower && args.step == 2) throw std::runtime_error("no such table");
@@ -354,10 +347,7 @@ TEST(DeviceStepper, SumsAreTheSameInEveryRun) {
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {60 * world_size(), 71}, .periodic = {true, true}});
   const Mixing mixing;
   for (const char* schedule : {"bulk", "streams"}) {
-    Choice choice;
-    choice.device = "host";
-    choice.strategy = "direct/staged";
-    choice.schedule = schedule;
+    Choice choice{.schedule = schedule, .strategy = "direct/staged", .device = "host"};
     double first = 0;
     for (int turn = 0; turn < 4; ++turn) {
       TwoArrays fields(grid, 1, true);
@@ -430,8 +420,7 @@ TEST(DeviceStepper, WhatCannotBeIsRefused) {
                            const StepperOptions& of = {}) {
     return error_of([&] { Stepper(grid, arrays.refs(), choice, mixing.sweep({0, 1}, launched), of); });
   };
-  Choice choice;
-  choice.device = "host";
+  Choice choice{.device = "host"};
   EXPECT_PART(refusal(host, choice, true), "fields are in host memory");
   EXPECT_PART(refusal(device, {}, true), "set its device to 'host'");
   EXPECT_PART(refusal(device, choice, true), "use 'auto', or 'ordered/' or 'direct/' with one of staged");

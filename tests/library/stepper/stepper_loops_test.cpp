@@ -80,9 +80,7 @@ void expect_sequential_bits(const char* strategy, const std::vector<int>& series
   const std::vector<Stage> stages{
       {.sweeps = {{.name = "relax", .reads = {{0, 1}, {1, 0}}, .writes = {0}, .in_place = true, .run = sweep}},
        .reductions = {{.name = "change", .op = ReduceOp::max}}}};
-  Choice choice;
-  choice.schedule = "pipeline";
-  choice.strategy = strategy;
+  Choice choice{.schedule = "pipeline", .strategy = strategy};
   Stepper stepper(grid, {mine, source}, choice, stages);
   const auto whole = [&](std::int64_t i, std::int64_t j, std::int64_t k) -> double& { return u(i, j, k); };
   for (const int steps : series) {
@@ -176,8 +174,7 @@ std::vector<double> averaged_to_and_fro(const char* strategy, int steps) {
     const auto run = [=](const SweepArgs& args) { average_neighbours(args, from, to); };
     return SweepSpec{.name = "average", .reads = {{from, 1}}, .writes = {to}, .run = run};
   };
-  Choice choice;
-  choice.strategy = Strategy(strategy);
+  Choice choice{.strategy = Strategy(strategy)};
   Stepper stepper(
       grid, {u, v}, choice,
       std::vector<Stage>{{.name = "to", .sweeps = {sweep(0, 1)}}, {.name = "fro", .sweeps = {sweep(1, 0)}}});
@@ -221,9 +218,7 @@ std::pair<std::vector<double>, std::int64_t> stripped(std::int64_t strip_bytes, 
 
 TEST(StepperStrips, KeepTheBitsAndAreAsManyRowsAsFitTheCache) {
   for (const auto& [schedule, depth] : {std::pair{"bulk", 1}, {"split", 1}, {"bulk", 2}}) {
-    Choice choice;
-    choice.schedule = schedule;
-    choice.depth = depth;
+    Choice choice{.schedule = schedule, .depth = depth};
     const auto whole = stripped(0, choice), strips = stripped(20 * (3 * 14 + 12) * 8 - 1 + 8, choice);
     EXPECT_EQ(whole.first, strips.first) << schedule << depth;
     EXPECT_GT(whole.second, 20) << schedule << depth;

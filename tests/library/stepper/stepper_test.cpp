@@ -359,10 +359,7 @@ std::vector<double> averaged(const Choice& choice, int steps, const Stepper::Swe
 }
 
 Choice deep(int depth, Substeps substeps, const char* schedule = "bulk") {
-  Choice choice;
-  choice.depth = depth;
-  choice.substeps = substeps;
-  choice.schedule = schedule;
+  Choice choice{.schedule = schedule, .depth = depth, .substeps = substeps};
   return choice;
 }
 
@@ -482,9 +479,7 @@ TEST(Stepper, AChoiceMadeForAnotherGridIsRefused) {
   const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
   const auto refusal = [&](auto change) {
-    Choice choice;
-    choice.grid = grid.layout().grid();
-    choice.ranks = world_size();
+    Choice choice{.grid = grid.layout().grid(), .ranks = world_size()};
     change(choice);
     return error_of([&] { Stepper(grid, {u}, choice, average_around); });
   };
@@ -515,8 +510,7 @@ TEST(Stepper, ChoicesThatCannotBeAreExplained) {
   EXPECT_PART(refusal_of(deep(1, Substeps::full, "pipeline")), "sweeps in place");
   EXPECT_PART(refusal_of(deep(1, Substeps::full, "faces")), "for devices");
   EXPECT_PART(refusal_of(deep(0, Substeps::full)), "depth 0");
-  Choice device;
-  device.device = "host";
+  Choice device{.device = "host"};
   const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}}, v{grid, {.halo = 1, .slots = 2, .name = "v"}};
   EXPECT_PART(error_of([&] { Stepper(grid, {u}, device, average_around); }), "the fields are in host memory");
@@ -621,8 +615,7 @@ TEST(Stepper, RanksThatTakeOtherStepsAreRefused) {
     SweepSpec sweep{.name = "s", .reads = {{0, layers}}, .writes = {0}, .run = [](const SweepArgs&) {}};
     return Stage{.sweeps = {sweep}, .reductions = std::move(reductions)};
   };
-  Choice bars;
-  bars.barrier = last;
+  Choice bars{.barrier = last};
   refused("depth: ", last ? deep(2, Substeps::full) : Choice{}, {u}, stage(1));
   refused("barrier: ", bars, {u}, stage(1));
   refused("stages: ", {}, {u}, stage(last ? 1 : 2));

@@ -91,9 +91,7 @@ std::vector<std::uint64_t> run_all(const Layout& layout, const Step& step, const
     MailboxLink link(boxes, plan, fields.views(), 17u + rank);
     CommOps comm(program, fields.views(), link, MPI_COMM_NULL);
     IntegerSweep sweep(fields.views(), step, layout.dims());
-    RunnerOptions runner_options;
-    runner_options.threads = setting.threads;
-    runner_options.yield = true;
+    RunnerOptions runner_options{.threads = setting.threads, .yield = true};
     Runner runner(program, comm, {&IntegerSweep::call, &sweep}, runner_options);
     int slot = 0;
     for (int c = 0; c < cycles; ++c) slot = runner.run(slot, c * setting.depth);
@@ -219,8 +217,7 @@ TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) 
   // Two ranks per dimension: every round has messages. The order in the program's own execution counts.
   LoneRank rank(Layout({3, {16, 16, 16}, {true, true, true}}, {2, 2, 2}), true, "interleaved");
   Log log;
-  RunnerOptions options;
-  options.injection = {&Log::before, &log};
+  RunnerOptions options{.injection = {&Log::before, &log}};
   rank.runner(options).run(0, 0);
   int sends = 0, waits = 0, between = 0;
   for (OpKind kind : log.kinds) {
@@ -236,8 +233,7 @@ TEST(RunnerTrace, W12_InterleavedComputesBetweenStartAndCompletionOfEveryRound) 
 TEST(RunnerTrace, W11_BuffersAreFilledAndEmptiedByTheTeamWhereThatPays) {
   const auto teams = [](const char* schedule, const Index& cells, int threads) {
     LoneRank rank(Layout({3, cells, {true, true, true}}, {2, 1, 1}), true, schedule);
-    RunnerOptions options;
-    options.threads = threads;
+    RunnerOptions options{.threads = threads};
     rank.runner(options).run(0, 0);
     return std::pair{rank.link.most_packers(), rank.link.most_unpackers()};
   };
@@ -251,8 +247,7 @@ TEST(RunnerTrace, W11_BuffersAreFilledAndEmptiedByTheTeamWhereThatPays) {
 TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
   LoneRank rank(Layout({2, {12, 12, 1}, {true, true, false}}, {2, 2, 1}), false, "split");
   int first_inner = -1, first_outer = -1, last_unpack = -1, first_pack = -1;
-  RunnerOptions options;
-  options.trace_events = 100;
+  RunnerOptions options{.trace_events = 100};
   Runner runner = rank.runner(options);
   runner.run(0, 0);
   for (int i = 0; i < static_cast<int>(runner.trace().size()); ++i) {
@@ -273,8 +268,7 @@ TEST(RunnerTrace, V11_PackComesBeforeInnerAndOuterAfterUnpack) {
 // span each run from before its first operation until after its last.
 TEST(RunnerTimers, V14_PartsAddUpToTheWhole) {
   LoneRank rank(Layout({2, {64, 64, 1}, {true, true, false}}, {1, 1, 1}), false, "bulk");
-  RunnerOptions options;
-  options.trace_events = 1000;
+  RunnerOptions options{.trace_events = 1000};
   Runner runner = rank.runner(options);
   const double begin = now_s();
   double least = 0;

@@ -135,10 +135,9 @@ TEST_F(AddedTransport, MovesWhatThePlanSaysAndNothingElse) {
 }
 
 TEST_F(AddedTransport, FillsHalosOfEveryCentringAndWidth) {
-  Case c;
-  c.transport = "test-blocking";
-  c.ranks = {1, world_size(), 1};
-  c.grid = {3, {7, 4 * world_size() + 1, 6}, {true, false, true}};
+  Case c{.grid = {3, {7, 4 * world_size() + 1, 6}, {true, false, true}},
+         .ranks = {1, world_size(), 1},
+         .transport = "test-blocking"};
   c.spec.low = {1, 2, 1};
   c.spec.high = {2, 1, 1};
   c.spec.quantities = {{.name = "u"},

@@ -14,10 +14,7 @@ std::vector<Case> forms() {
   for (bool emulated : {false, true})
     for (bool shared_fields : {false, true}) {
       if (emulated && world_size() < 2) continue;
-      Case c;
-      c.transport = "auto";
-      c.options = {"quick"};
-      c.shared_fields = shared_fields;
+      Case c{.transport = "auto", .options = {"quick"}, .shared_fields = shared_fields};
       if (emulated) c.nodes = emulated_nodes(world_size(), 2, Placement::block);
       list.push_back(c);
     }
@@ -222,8 +219,7 @@ struct Runners {
 constexpr TrialLimits one_heat{2, 1};
 
 Case ring() {
-  Case c;
-  c.transport = "p2p";
+  Case c{.transport = "p2p"};
   c = periodic_cube(0, c);
   c.spec.pattern = Pattern::direct;
   c.yield = world_size() > 2;

@@ -19,8 +19,7 @@ std::vector<Case> neighbor_variants() {
   for (const char* form : {"", "blocking", "persistent"})
     for (bool packed : {false, true}) {
       if (std::string(form) == "persistent" && !has_persistent) continue;
-      Case c;
-      c.transport = "neighbor";
+      Case c{.transport = "neighbor"};
       if (*form) c.options.push_back(form);
       if (packed) c.options.push_back("packed");
       list.push_back(c);
@@ -122,9 +121,7 @@ TEST(Neighbor, PeerOfAnIncompleteRoundIsNamed) {
 
 TEST(Neighbor, BadOptionsAreRefusedWithWhatToDoInstead) {
   const auto refusal = [](const std::vector<std::string>& words) -> std::string {
-    Case c;
-    c.transport = "neighbor";
-    c.options = words;
+    Case c{.transport = "neighbor", .options = words};
     return error_of<Error>([&] { Rig rig(periodic_cube(0, c)); });
   };
   EXPECT_PART(refusal({"persistant"}), "did you mean persistent");

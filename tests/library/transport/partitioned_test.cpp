@@ -12,8 +12,7 @@ std::vector<Case> partitioned_variants() {
   std::vector<Case> list;
   for (const bool late : {false, true})
     for (const int threads : {1, 2, 3}) {
-      Case c;
-      c.transport = "partitioned";
+      Case c{.transport = "partitioned"};
       if (late) c.options.push_back("late");
       c.threads = threads;
       list.push_back(c);
@@ -70,8 +69,7 @@ TEST(Partitioned, HalfOfTheRanksExchangeOrAreRefused) {
 }
 
 TEST(Partitioned, NonblockingCallsOfTheProgramKeepTheirOrderAfterTheFirstLinkIsOpened) {
-  Case c;
-  c.transport = "partitioned";
+  Case c{.transport = "partitioned"};
   Rig rig(periodic_cube(0, c));
   for (int i = 0; i < 10; ++i) {
     int polls = (world_rank() + i) % 2 * 1000, there = 0, sum = world_rank();  // MPI may continue its set-up in each
@@ -138,17 +136,14 @@ TEST_F(PartitionedByThreads, ExchangesOfTwoSlotsMayBeInFlightAndEndInAnyOrder) {
 #else
 
 TEST(Partitioned, LibraryWithoutItIsNamedAsTheReason) {
-  Case c;
-  c.transport = "partitioned";
+  Case c{.transport = "partitioned"};
   EXPECT_PART(error_of<UnavailableError>([&] { Rig rig(periodic_cube(0, c)); }), "MPI_Psend_init");
 }
 
 #endif
 
 TEST(Partitioned, BadOptionsAreRefusedWithWhatToDoInstead) {
-  Case c;
-  c.transport = "partitioned";
-  c.options = {"lat"};
+  Case c{.transport = "partitioned", .options = {"lat"}};
   EXPECT_PART(error_of([&] { Rig rig(periodic_cube(0, c)); }), "options of partitioned: late");
 }
 

@@ -18,10 +18,7 @@ std::vector<Case> forms(int nodes, Placement placement = Placement::block, const
                         const std::vector<std::string>& between_options = {}) {
   std::vector<Case> list;
   for (const char* mode : {"push", "pull", "packed", "fence"}) {
-    Case c;
-    c.transport = "shared";
-    c.options = {mode};
-    c.shared_fields = std::string(mode) != "packed";
+    Case c{.transport = "shared", .options = {mode}, .shared_fields = std::string(mode) != "packed"};
     if (nodes > 0) c.nodes = emulated_nodes(world_size(), nodes, placement);
     if (nodes > 1) {
       c.between = between;
@@ -188,11 +185,8 @@ TEST(Shared, NeighboursOnOtherNodesAreRefusedWithTheRemedy) {
   Case c = periodic_cube(0, forms(2)[2]);
   c.between.clear();
   EXPECT_PART(error_of<UnavailableError>([&] { Rig rig(c); }), "shared+p2p");
-  Choice choice;
-  choice.grid = {3, {32, 32, 32}, {true, true, true}};
-  choice.ranks = world_size();
-  choice.nodes = 2;
-  choice.strategy = "ordered/shared";
+  Choice choice{
+      .grid = {3, {32, 32, 32}, {true, true, true}}, .ranks = world_size(), .strategy = "ordered/shared", .nodes = 2};
   EXPECT_PART(illegal(choice), "shared+p2p");
   choice.strategy = "ordered/shared+p2p";
   EXPECT_EQ(illegal(choice), "");
@@ -208,9 +202,7 @@ struct Cap {
 
 TEST(Shared, SE6_TooLittleSharedMemoryIsAClearErrorBeforeTheRun) {
   if (world_size() < 2) GTEST_SKIP() << "a lone rank shares nothing";
-  Choice choice;
-  choice.grid = {3, {64, 64, 64}, {true, true, true}};
-  choice.ranks = world_size();
+  Choice choice{.grid = {3, {64, 64, 64}, {true, true, true}}, .ranks = world_size()};
   choice.process_grid = std::to_string(world_size()) + "x1x1";  // every page has cells that a neighbour reaches
   choice.strategy = "ordered/shared";
   const Cap cap(3000000);

@@ -36,11 +36,12 @@ struct RunnerRig : DeviceRig {
     return options;
   }
   RunnerOptions runner_options() {
-    RunnerOptions options;
-    options.yield = true;
-    options.device = &ops;
-    options.injection = {
-        [](void* self, const Op& op, std::int64_t) { static_cast<RunnerRig*>(self)->begun.push_back(op.kind); }, this};
+    RunnerOptions options{.yield = true,
+                          .device = &ops,
+                          .injection = {[](void* self, const Op& op, std::int64_t) {
+                                          static_cast<RunnerRig*>(self)->begun.push_back(op.kind);
+                                        },
+                                        this}};
     return options;
   }
   std::ptrdiff_t place(OpKind kind) const { return std::find(begun.begin(), begun.end(), kind) - begun.begin(); }

@@ -89,9 +89,7 @@ class LateNeighbour : public testing::Test {
   /// Runs `look` on rank 0 once rank 1's message has had every chance to arrive and the last rank's has not been sent.
   template <class Look>
   void run(const std::vector<std::string>& options, Look look) {
-    Case c;
-    c.options = options;
-    c.yield = true;
+    Case c{.options = options, .yield = true};
     c = periodic_cube(0, c);
     c.spec.pattern = Pattern::direct;
     c.spec.corners = false;
@@ -177,9 +175,7 @@ std::string refusal(const Case& c, const Views* views = nullptr) {
 }
 
 Case refused(const std::string& transport, const std::vector<std::string>& options) {
-  Case variant;
-  variant.transport = transport;
-  variant.options = options;
+  Case variant{.transport = transport, .options = options};
   return periodic_cube(0, variant);
 }
 

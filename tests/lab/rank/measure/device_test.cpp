@@ -172,8 +172,7 @@ TEST(Devices, AfterADroppedCaptureStreamsDoTheirWorkAgain) {
   ExchangeSpec spec;
   spec.low = spec.high = {1, 0, 0};
   const Plan plan = make_plan(Layout({1, {8, 1, 1}, {true, false, false}}, {1, 1, 1}), 0, spec);
-  ScheduleOptions options;
-  options.device = true;
+  ScheduleOptions options{.device = true};
   const Program program = exchange_program(plan, options);
   const std::vector<double> before{0, 1, 2, 3, 4, 5, 6, 7, 8, 0};
   const device::Buffer memory = device::copied_to(*device, before.data(), before.size() * sizeof(double));
@@ -239,8 +238,7 @@ TEST(Devices, W16_W19_TheInteriorRunsWhileMessagesTravel) {
   c.strategy = "direct/staged";
   c.schedule = "streams";
   c.pack = Packing::beside;
-  RunnerOptions options;
-  options.trace_events = 10000;
+  RunnerOptions options{.trace_events = 10000};
   haloscope::Run run(MPI_COMM_WORLD, c, options);
   run.initialise();
   run.advance(20);
