@@ -72,4 +72,15 @@ std::vector<T> from_device(Device& device, const Buffer& buffer) {
   return values;
 }
 
+/// Runs a list of copies in one launch, and waits for its end.
+/// @param stores  it adds or clears numbers.
+inline void run_copies(Device& device, const std::vector<BlockCopy>& copies, bool stores = false) {
+  const PieceList pieces(device, cut_copies(copies));
+  CopyLaunch launch = pieces.all();
+  launch.stores = stores;
+  const auto stream = device.stream();
+  device.kernels().copy(*stream, launch);
+  stream->finish();
+}
+
 }  // namespace haloscope::device::test

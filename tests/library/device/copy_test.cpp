@@ -59,12 +59,7 @@ void expect_plain_loops(const std::vector<Case>& cases, std::mt19937_64& rng) {
                     source.data() + c.from.begin + z * c.from.plane + y * c.from.row,
                     static_cast<std::size_t>(c.copy.row_bytes));
   }
-  const auto pieces = cut_copies(copies);
-  const Buffer list = test::on_device(device, pieces);
-  const auto stream = device.stream();
-  device.kernels().copy(*stream,
-                        {reinterpret_cast<const CopyLaunch::Piece*>(list.data()), static_cast<int>(pieces.size())});
-  stream->finish();
+  test::run_copies(device, copies);
   EXPECT_EQ(test::from_device<char>(device, to), expected);
   EXPECT_EQ(test::from_device<char>(device, from), source);
 }
@@ -97,11 +92,7 @@ TEST(DeviceCopy, RealsThatAreMirroredChangeTheirSignAndNothingElse) {
       const Buffer from = test::on_device(*device, source), to = test::on_device(*device, std::vector<T>(6, T(3)));
       BlockCopy copy{.from = from.data() + bytes, .to = to.data(), .row_bytes = 4 * bytes};
       copy.negated = bytes;
-      const auto pieces = cut_copies({copy});
-      const Buffer list = test::on_device(*device, pieces);
-      const auto stream = device->stream();
-      device->kernels().copy(*stream, {reinterpret_cast<const CopyLaunch::Piece*>(list.data()), 1});
-      stream->finish();
+      test::run_copies(*device, {copy});
       const auto found = test::from_device<T>(*device, to);
       for (std::size_t i = 0; i < 4; ++i) {
         EXPECT_EQ(found[i], -source[i + 1]);
@@ -141,12 +132,7 @@ TEST(DeviceCopy, NumbersAreAddedAndClearedAsOnTheHostAtAnyAddress) {
           copy.to += 8 * plane, copy.store = Store::replace;
           return std::vector<BlockCopy>{add, clear, copy};
         };
-        PieceList pieces(device, cut_copies(list(from.data(), to.data())));
-        CopyLaunch launch = pieces.all();
-        launch.stores = true;
-        const auto stream = device.stream();
-        device.kernels().copy(*stream, launch);
-        stream->finish();
+        test::run_copies(device, list(from.data(), to.data()), true);
         CopyList(list(given.data(), sums.data())).run();
         EXPECT_EQ(test::from_device<char>(device, to), sums) << static_cast<int>(summand) << " at " << shift;
       }
@@ -173,12 +159,7 @@ TEST(DeviceCopy, OwnNeighbourHalosOfOneDimensionAreOneLaunch) {
     c.from_row = c.to_row = row * 8, c.from_plane = c.to_plane = plane * 8;
     return c;
   };
-  const auto pieces = cut_copies({face(5, 0), face(1, 6)});
-  const Buffer list = test::on_device(device, pieces);
-  const auto stream = device.stream();
-  device.kernels().copy(*stream,
-                        {reinterpret_cast<const CopyLaunch::Piece*>(list.data()), static_cast<int>(pieces.size())});
-  stream->finish();
+  test::run_copies(device, {face(5, 0), face(1, 6)});
   const auto result = test::from_device<double>(device, memory);
   for (std::size_t i = 0; i < field.size(); ++i) {
     const auto x = i % 7;

@@ -156,10 +156,7 @@ void two_blocks_write(std::array<int, 2>& first, std::array<int, 2>& second) {
   copies[0].from = reinterpret_cast<const std::byte*>(one), copies[0].to = reinterpret_cast<std::byte*>(first.data());
   copies[1].from = reinterpret_cast<const std::byte*>(two), copies[1].to = reinterpret_cast<std::byte*>(second.data());
   for (BlockCopy& copy : copies) copy.row_bytes = sizeof one, copy.rows = copy.planes = 1;
-  const PieceList pieces(*device, cut_copies({copies[0], copies[1]}));
-  const auto stream = device->stream();
-  device->kernels().copy(*stream, pieces.all());
-  stream->finish();
+  test::run_copies(*device, {copies[0], copies[1]});
 }
 
 TEST(HostLaunch, BlocksThatThreadsShareAreAllRun) {
