@@ -49,7 +49,7 @@ TEST(PlanClasses, RanksBesideAHoleDifferFromThoseWithAllNeighbours) {
   std::map<int, std::size_t> messages;
   for (int rank = 0; rank < layout.size(); ++rank) {
     const std::size_t own = make_plan(layout, rank, spec).messages.size();
-    EXPECT_EQ(messages.try_emplace(classes[static_cast<std::size_t>(rank)], own).first->second, own) << "rank " << rank;
+    EXPECT_EQ(messages.try_emplace(classes[rank], own).first->second, own) << "rank " << rank;
   }
 }
 
@@ -68,7 +68,7 @@ TEST(PlanClasses, RanksOfOneClassHaveEqualPlansButForRankNumbers) {
   for (int rank = 0; rank < layout.size(); ++rank) {
     Plan plan = make_plan(layout, rank, {});
     for (Message& message : plan.messages) message.peer = -1;
-    const Plan& first = firsts.try_emplace(classes[static_cast<std::size_t>(rank)], plan).first->second;
+    const Plan& first = firsts.try_emplace(classes[rank], plan).first->second;
     ASSERT_EQ(plan.messages.size(), first.messages.size());
     for (std::size_t m = 0; m < plan.messages.size(); ++m) {
       EXPECT_EQ(plan.messages[m].regions, first.messages[m].regions);

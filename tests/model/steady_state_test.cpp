@@ -115,7 +115,7 @@ TEST(Compose, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
     const RoundTime mean = steady_state({split(p)}).front();
     EXPECT_NEAR(mean.seconds, p.pack + std::max(p.inner, p.flight) + p.unpack + p.outer, close);
     EXPECT_NEAR(mean.term(Term::message), std::max(0.0, p.flight - p.inner), close);
-    EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], p.flight, close);
+    EXPECT_NEAR(mean.busy[Term::message], p.flight, close);
   });
 }
 
@@ -190,7 +190,7 @@ TEST(Compose, ACommunicationThreadServesEveryRoundBesideTheSweep) {
   const RoundTime mean = steady_state({track}).front();
   EXPECT_NEAR(mean.seconds, 4 * 1 + 2 * 4 + 2, close);  // the exchange is the longer lane: 12, sweep 1 to 11
   EXPECT_NEAR(mean.term(Term::compute), 12, close);
-  EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], 8, close);
+  EXPECT_NEAR(mean.busy[Term::message], 8, close);
 }
 
 TEST(Compose, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
@@ -203,7 +203,7 @@ TEST(Compose, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {
 
 TEST(Compose, ASlowRankSetsThePaceAndItsNeighboursWaitForIt) {
   std::vector<Timeline> tracks{bulk({1, 2, 1, 3, 1}), bulk({1, 2, 1, 8, 1})};
-  for (int i = 0; i < 2; ++i) tracks[static_cast<std::size_t>(i)].sources[0] = {{1 - i, 1}};
+  for (int i = 0; i < 2; ++i) tracks[i].sources[0] = {{1 - i, 1}};
   const auto means = steady_state(tracks);
   for (const RoundTime& mean : means) EXPECT_NEAR(mean.seconds, 11, close);
   EXPECT_NEAR(means[1].term(Term::message), 0, close);  // its peer is early

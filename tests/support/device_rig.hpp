@@ -83,9 +83,7 @@ struct DeviceRig {
     moves().post(in, 0);
     moves().pack_on(*stream, out, 0);
   }
-  double* value(int slot, int x, int y) {
-    return reinterpret_cast<double*>(fields.views()[0][static_cast<std::size_t>(slot)].at({x, y, 0}));
-  }
+  double* value(int slot, int x, int y) { return reinterpret_cast<double*>(fields.views()[0][slot].at({x, y, 0})); }
   /// Sets values next to both neighbours that are different in every exchange, and halos that occur in none.
   void set(int exchange) {
     for (int y = 0; y < 600; ++y) {

@@ -47,7 +47,7 @@ inline bool may_race() { return !races_are_reported || std::getenv("HALOSCOPE_RU
 /// start, start + 1, ...
 inline std::vector<int> counted(int size, int start = 0) {
   std::vector<int> values(static_cast<std::size_t>(size));
-  for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i)] = start + i;
+  for (int i = 0; i < size; ++i) values[i] = start + i;
   return values;
 }
 

@@ -23,7 +23,7 @@ inline std::vector<Quantity> random_numbers(std::mt19937& random, const GridSpec
                                     {"flags", 3, ScalarType::integer, Centring::cell, 1, {}, 1}};
   std::vector<Quantity> chosen;
   for (int n = pick(random, 1, 3); n > 0; --n) {
-    chosen.push_back(known[static_cast<std::size_t>(pick(random, 0, 7))]);
+    chosen.push_back(known[pick(random, 0, 7)]);
     Quantity& q = chosen.back();
     q.centring = centred();
     const bool plain_real = q.type == ScalarType::real && q.number_bytes == 0;

@@ -145,7 +145,7 @@ class StepCase {
   /// @param last  they end a run.
   explicit StepCase(const Choice& given, int steps = 0, bool last = false) : choice(given), candidate(choice) {
     for (int s = 0; s < static_cast<int>(candidate.step.stages.size()); ++s) {
-      const Stage& stage = candidate.step.stages[static_cast<std::size_t>(s)];
+      const Stage& stage = candidate.step.stages[s];
       StagePrograms made{&stage, exchanged(candidate, s), {}, {}, choice.depth};
       ScheduleOptions options = schedule_options(candidate, s);
       if (steps > 0) options.steps = steps;
@@ -165,9 +165,7 @@ class StepCase {
     twice.insert(twice.end(), stages.begin(), stages.end());
     return check_step(candidate.layout, candidate.step, twice);
   }
-  Program& program(int stage = 0, int rank = 0) {
-    return stages[static_cast<std::size_t>(stage)].programs[static_cast<std::size_t>(rank)];
-  }
+  Program& program(int stage = 0, int rank = 0) { return stages[stage].programs[rank]; }
 
   const Choice choice;
   const Candidate candidate;

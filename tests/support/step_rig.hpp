@@ -25,7 +25,7 @@ class Whole {
  public:
   Whole(const Choice& choice, int quantity) : grid_(choice.grid) {
     const Candidate candidate(choice);
-    const Centring centring = candidate.step.quantities[static_cast<std::size_t>(quantity)].centring;
+    const Centring centring = candidate.step.quantities[quantity].centring;
     for (int d = 0; d < 3; ++d) {
       owned_.hi[d] = grid_.cells[d] + (d < grid_.dims ? staggered(centring, d) : 0);
       all_.lo[d] = d < grid_.dims ? -around : 0;
@@ -58,7 +58,7 @@ class Whole {
 template <class T>
 std::int64_t wrong_points(const Run& run, int quantity, const Whole<T>& expected) {
   const Box cells = run.layout().owned(run.plan().rank);
-  const Centring centring = run.candidate().step.quantities[static_cast<std::size_t>(quantity)].centring;
+  const Centring centring = run.candidate().step.quantities[quantity].centring;
   Box points = cells;
   for (int d = 0; d < 2; ++d) points.hi[d] += staggered(centring, d);
   std::int64_t wrong = 0;

@@ -59,7 +59,7 @@ void expect_shift(const std::vector<double>& courant, const char* form) {
   test::each_point(owned, [&](const Index& p) {
     Index from = p;
     for (int d = 0; d < 3; ++d) {
-      from[d] -= static_cast<std::int64_t>(courant[static_cast<std::size_t>(d)]) * steps;
+      from[d] -= static_cast<std::int64_t>(courant[d]) * steps;
       from[d] = ((from[d] % n) + n) % n;
     }
     ASSERT_EQ(s.value({p[0] - owned.lo[0], p[1] - owned.lo[1], p[2] - owned.lo[2]}), random_value(1, 0, c.grid, from));

@@ -107,8 +107,8 @@ TEST(ManyExchanges, InFlightTogetherKeepTheirMessagesApart) {
     open.push_back(make_exchange(grid, {fields.back()}, n % 2 == 0 ? "direct/p2p" : "ordered/shared:packed"));
   }
   for (Exchange& halo : open) halo.start();
-  for (int n = 5; n >= 0; --n) open[static_cast<std::size_t>(n)].finish();
-  for (int n = 0; n < 6; ++n) expect_filled(grid, fields[static_cast<std::size_t>(n)], n);
+  for (int n = 5; n >= 0; --n) open[n].finish();
+  for (int n = 0; n < 6; ++n) expect_filled(grid, fields[n], n);
 }
 
 TEST(ManyExchanges, OutliveTheUsersCommunicator) {

@@ -58,7 +58,7 @@ struct World {
 
 /// Removes one operation; its dependents inherit its dependencies.
 void drop(Program& program, int index) {
-  const std::vector<std::int32_t> gone = program.ops[static_cast<std::size_t>(index)].after;
+  const std::vector<std::int32_t> gone = program.ops[index].after;
   program.ops.erase(program.ops.begin() + index);
   for (Op& op : program.ops) {
     std::set<std::int32_t> after;
@@ -78,23 +78,23 @@ std::function<void(Program&)> dropping(int index) {
 }
 
 std::function<void(Program&)> waiting_for_nothing(int index) {
-  return [index](Program& program) { program.ops[static_cast<std::size_t>(index)].after.clear(); };
+  return [index](Program& program) { program.ops[index].after.clear(); };
 }
 
 std::vector<int> places_of(const Program& program, OpKind kind) {
   std::vector<int> places;
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
-    if (program.ops[static_cast<std::size_t>(i)].kind == kind) places.push_back(i);
+    if (program.ops[i].kind == kind) places.push_back(i);
   return places;
 }
 
-const Op& op_of(const Program& program, int index) { return program.ops[static_cast<std::size_t>(index)]; }
+const Op& op_of(const Program& program, int index) { return program.ops[index]; }
 
 /// Sweeps of cells that need halos or an earlier sweep.
 std::vector<int> needy_sweeps(const Program& program) {
   std::vector<int> places;
   for (const int i : places_of(program, OpKind::sweep)) {
-    const Sweep& sweep = program.sweeps[static_cast<std::size_t>(op_of(program, i).target)];
+    const Sweep& sweep = program.sweeps[op_of(program, i).target];
     if (sweep.part != Part::inner || sweep.step > 0) places.push_back(i);
   }
   return places;
@@ -164,12 +164,12 @@ void move_to_front(Program& program, int index) {
   std::vector<Op> ops = program.ops;
   std::vector<std::int32_t> place(ops.size());
   std::rotate(ops.begin(), ops.begin() + index, ops.begin() + index + 1);
-  for (int i = 0; i < static_cast<int>(ops.size()); ++i) place[static_cast<std::size_t>(i)] = i < index ? i + 1 : i;
+  for (int i = 0; i < static_cast<int>(ops.size()); ++i) place[i] = i < index ? i + 1 : i;
   ops.front().after.clear();
   for (std::size_t i = 1; i < ops.size(); ++i) {
     std::vector<std::int32_t> after{0};
     for (const std::int32_t a : ops[i].after)
-      if (a != index) after.push_back(place[static_cast<std::size_t>(a)]);
+      if (a != index) after.push_back(place[a]);
     ops[i].after = after;
   }
   program.ops = ops;
@@ -194,8 +194,7 @@ TEST(BrokenPrograms, MessagesInFlightWhileTheirCellsAreOverwrittenAreFound) {
       const auto& after = op_of(world.first(), i).after;
       if (std::find(after.begin(), after.end(), ends[0]) == after.end()) continue;
       ++waiting;
-      const std::string finding =
-          world.broken([&](Program& program) { std::erase(program.ops[static_cast<std::size_t>(i)].after, ends[0]); });
+      const std::string finding = world.broken([&](Program& program) { std::erase(program.ops[i].after, ends[0]); });
       EXPECT_PART(finding, "nothing orders") << schedule;
     }
     EXPECT_GT(waiting, 0) << schedule;
@@ -231,7 +230,7 @@ TEST(BrokenPrograms, ACycleIsFound) {
 TEST(BrokenPrograms, AMessageThatNeverComesIsADeadlock) {
   EXPECT_PART(World("bulk", 1).broken(
                   [](Program& program) {
-                    Op& op = program.ops[static_cast<std::size_t>(places_of(program, OpKind::send).front())];
+                    Op& op = program.ops[places_of(program, OpKind::send).front()];
                     op.kind = OpKind::progress;
                     op.target = -1;
                   },

@@ -150,7 +150,7 @@ class PlantedMistakes : public testing::TestWithParam<Planted> {
 /// True if an operation on messages has none, as in a stage that exchanges nothing.
 bool moves_nothing(const Program& program, const Op& op) {
   const bool of_messages = op.kind != OpKind::sweep && op.kind != OpKind::copy && op.kind != OpKind::progress;
-  return of_messages && program.sets[static_cast<std::size_t>(op.target)].empty();
+  return of_messages && program.sets[op.target].empty();
 }
 
 TEST_P(PlantedMistakes, AMissingOperationIsFound) {
@@ -163,10 +163,9 @@ TEST_P(PlantedMistakes, AMissingOperationIsFound) {
 
 TEST_P(PlantedMistakes, ASweepThatWaitsForNothingIsFound) {
   expect_all_found([](Program& program, Op& op) {
-    if (op.kind != OpKind::sweep || program.sweeps[static_cast<std::size_t>(op.target)].part == Part::inner)
-      return false;
+    if (op.kind != OpKind::sweep || program.sweeps[op.target].part == Part::inner) return false;
     if (std::none_of(op.after.begin(), op.after.end(), [&](int before) {
-          const Op& one = program.ops[static_cast<std::size_t>(before)];
+          const Op& one = program.ops[before];
           return one.kind == OpKind::sweep || !moves_nothing(program, one);
         }))
       return false;
@@ -178,7 +177,7 @@ TEST_P(PlantedMistakes, ASweepThatWaitsForNothingIsFound) {
 TEST_P(PlantedMistakes, ASweepOfTooFewCellsIsFound) {
   expect_all_found([](Program& program, Op& op) {
     if (op.kind != OpKind::sweep) return false;
-    Sweep& sweep = program.sweeps[static_cast<std::size_t>(op.target)];
+    Sweep& sweep = program.sweeps[op.target];
     --sweep.region.hi[0];
     sweep.valid = intersect(sweep.valid, sweep.region);
     return true;
@@ -188,7 +187,7 @@ TEST_P(PlantedMistakes, ASweepOfTooFewCellsIsFound) {
 TEST_P(PlantedMistakes, ASweepBeyondTheFieldIsFound) {
   expect_all_found([](Program& program, Op& op) {
     if (op.kind != OpKind::sweep) return false;
-    program.sweeps[static_cast<std::size_t>(op.target)].region.hi[1] += 20;
+    program.sweeps[op.target].region.hi[1] += 20;
     return true;
   });
 }
@@ -200,7 +199,7 @@ TEST_P(PlantedMistakes, ASweepThatClaimsToBeRightBeyondWhatItReadsIsFound) {
     StepCase bad(c);
     ASSERT_EQ(bad.finding(), "");
     Program& program = bad.program();
-    Sweep& last = program.sweeps[static_cast<std::size_t>(program.ops.back().target)];
+    Sweep& last = program.sweeps[program.ops.back().target];
     ASSERT_EQ(program.ops.back().kind, OpKind::sweep);
     last.valid = last.region;
     EXPECT_NE(bad.finding(), "") << app.name;
@@ -232,7 +231,7 @@ TEST_P(PlantedMistakes, AWrongSlotIsFound) {
     StepCase bad(choice(test::mixture(2)));
     for (Op& op : bad.program(1).ops) {
       if (op.kind != OpKind::sweep) continue;
-      Sweep& sweep = bad.program(1).sweeps[static_cast<std::size_t>(op.target)];
+      Sweep& sweep = bad.program(1).sweeps[op.target];
       part == 0 ? static_cast<void>(sweep.into = 0) : static_cast<void>(op.slot = 1);
     }
     EXPECT_NE(bad.finding(), "") << (part == 0 ? "written" : "read");
@@ -263,7 +262,7 @@ bool filled_before(const Candidate& candidate, int stage, int quantity) {
     return std::find(list.begin(), list.end(), quantity) != list.end();
   };
   for (int before = stage - 1; before >= 0; --before) {
-    const auto& sweeps = candidate.step.stages[static_cast<std::size_t>(before)].sweeps;
+    const auto& sweeps = candidate.step.stages[before].sweeps;
     if (std::any_of(sweeps.begin(), sweeps.end(), [&](const SweepSpec& s) { return holds(s.writes); })) return false;
     if (holds(exchanged(candidate, before))) return true;
   }
@@ -285,16 +284,15 @@ TEST_P(PlantedMistakes, ATooNarrowExchangeIsFound) {
             narrow.widths.clear();
             for (int other = 0; other < static_cast<int>(good.quantities.size()); ++other)
               narrow.widths.push_back({good.low_of(other), good.high_of(other)});
-            int& width = high ? narrow.widths[static_cast<std::size_t>(q)].high[d]
-                              : narrow.widths[static_cast<std::size_t>(q)].low[d];
+            int& width = high ? narrow.widths[q].high[d] : narrow.widths[q].low[d];
             if (width == 0) continue;
             --width;
             StepCase bad(c);
-            StagePrograms& changed = bad.stages[static_cast<std::size_t>(stage)];
+            StagePrograms& changed = bad.stages[stage];
             for (int rank = 0; rank < candidate.layout.size(); ++rank) {
-              changed.plans[static_cast<std::size_t>(rank)] = make_plan(candidate.layout, rank, narrow);
-              bad.program(stage, rank) = c.schedule->make(*changed.stage, changed.plans[static_cast<std::size_t>(rank)],
-                                                          schedule_options(candidate, stage));
+              changed.plans[rank] = make_plan(candidate.layout, rank, narrow);
+              bad.program(stage, rank) =
+                  c.schedule->make(*changed.stage, changed.plans[rank], schedule_options(candidate, stage));
             }
             EXPECT_NE(bad.finding(), "") << app.name << ", stage " << stage << ", quantity " << q << " in "
                                          << "xyz"[d] << (high ? ", high" : ", low");
@@ -323,7 +321,7 @@ TEST_P(PlantedMistakes, MissingCornersAreFound) {
     ASSERT_TRUE(spec.corners);
     spec.corners = false;
     for (int rank = 0; rank < 4; ++rank) {
-      Plan& plan = bad.stages[0].plans[static_cast<std::size_t>(rank)];
+      Plan& plan = bad.stages[0].plans[rank];
       plan = make_plan(bad.candidate.layout, rank, spec);
       bad.program(0, rank) = c.schedule->make(*bad.stages[0].stage, plan, schedule_options(bad.candidate));
     }

@@ -39,7 +39,7 @@ Choice choice_of(const App& app, const std::string& schedule) {
 std::vector<int> ops_of(const Program& program, OpKind kind) {
   std::vector<int> found;
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
-    if (program.ops[static_cast<std::size_t>(i)].kind == kind) found.push_back(i);
+    if (program.ops[i].kind == kind) found.push_back(i);
   return found;
 }
 
@@ -47,14 +47,14 @@ std::vector<int> ops_of(const Program& program, OpKind kind) {
 std::set<int> sweeps_of(const Program& program, int number, int done = -1) {
   std::set<int> found;
   for (int i : ops_of(program, OpKind::sweep)) {
-    const Sweep& sweep = program.sweeps[static_cast<std::size_t>(program.ops[static_cast<std::size_t>(i)].target)];
+    const Sweep& sweep = program.sweeps[program.ops[i].target];
     if ((number < 0 || sweep.number == number) && (done < 0 || sweep.step + sweep.levels == done)) found.insert(i);
   }
   return found;
 }
 
 std::set<int> after(const Program& program, int op) {
-  const auto& list = program.ops[static_cast<std::size_t>(op)].after;
+  const auto& list = program.ops[op].after;
   return {list.begin(), list.end()};
 }
 
@@ -71,7 +71,7 @@ int only(const Program& program, OpKind kind) {
   const auto found = ops_of(program, kind);
   EXPECT_EQ(found.size(), 1u) << to_string(kind);
   if (found.empty()) return 0;
-  const Op& op = program.ops[static_cast<std::size_t>(found[0])];
+  const Op& op = program.ops[found[0]];
   EXPECT_EQ(op.lane, Lane::main);
   EXPECT_EQ(op.target, 0);
   return found[0];
@@ -121,7 +121,7 @@ TEST_P(Reductions, ASweepThatOnlyGathersIsProvedLikeOthers) {
                "reduces-only", {{.name = "largest", .op = ReduceOp::max}});
   StepCase c(choice_of(app, GetParam()));
   EXPECT_EQ(c.finding(), "");
-  for (int i : sweeps_of(c.program(), 1)) c.program().ops[static_cast<std::size_t>(i)].after.clear();
+  for (int i : sweeps_of(c.program(), 1)) c.program().ops[i].after.clear();
   EXPECT_NE(c.finding(), "");
 }
 
@@ -149,7 +149,7 @@ TEST_P(Reductions, OfDeepExchangesGatherInTheLastOfTheirStepsOverOwnCells) {
       EXPECT_EQ(after(p, only(p, OpKind::reduce)), and_sent(gathering, p)) << to_word(substeps) << ", steps " << steps;
       std::int64_t cells = 0;
       for (int op : gathering) {
-        const Sweep& sweep = p.sweeps[static_cast<std::size_t>(p.ops[static_cast<std::size_t>(op)].target)];
+        const Sweep& sweep = p.sweeps[p.ops[op].target];
         EXPECT_EQ(intersect(sweep.region, c.stages[0].plans[0].own_cells()), sweep.region);
         cells += sweep.region.volume();
       }
@@ -167,12 +167,12 @@ TEST_P(Reductions, OfSeveralSweepsAndStagesAreInTheProgramsOfTheirStages) {
   const auto started = ops_of(first, OpKind::reduce);
   ASSERT_EQ(started.size(), 2u);
   for (int r : {0, 1}) {
-    EXPECT_EQ(first.ops[static_cast<std::size_t>(started[static_cast<std::size_t>(r)])].target, r);
+    EXPECT_EQ(first.ops[started[r]].target, r);
     const std::set<int> gathering = sweeps_of(first, r);
-    EXPECT_EQ(after(first, started[static_cast<std::size_t>(r)]), r == 0 ? and_sent(gathering, first) : gathering);
+    EXPECT_EQ(after(first, started[r]), r == 0 ? and_sent(gathering, first) : gathering);
   }
   ASSERT_EQ(ops_of(first, OpKind::reduced).size(), 1u);
-  EXPECT_EQ(first.ops[static_cast<std::size_t>(ops_of(first, OpKind::reduced)[0])].target, 1);
+  EXPECT_EQ(first.ops[ops_of(first, OpKind::reduced)[0]].target, 1);
   const Program& second = c.program(1);
   EXPECT_EQ(after(second, only(second, OpKind::reduced)), and_sent(sweeps_of(second, 0), second));
   EXPECT_EQ(c.finding(), "");
@@ -188,10 +188,10 @@ TEST_P(Reductions, ThatLastUntilALaterStageEndWithItsSweeps) {
   Program& later = c.program(1);
   const auto ended = ops_of(later, OpKind::reduced);
   ASSERT_EQ(ended.size(), 1u);
-  EXPECT_EQ(later.ops[static_cast<std::size_t>(ended[0])].target, -1) << "the last of the stage before";
+  EXPECT_EQ(later.ops[ended[0]].target, -1) << "the last of the stage before";
   EXPECT_EQ(after(later, ended[0]), and_sent(sweeps_of(later, 0), later));
   EXPECT_EQ(c.finding(), "");
-  later.ops[static_cast<std::size_t>(ended[0])].kind = OpKind::progress;
+  later.ops[ended[0]].kind = OpKind::progress;
   EXPECT_PART(c.finding(), "never awaited");
 }
 
@@ -211,7 +211,7 @@ TEST_P(Reductions, ThatDoNotWaitForTheLastOfTheirSweepsAreFound) {
   const App app = smoother("reduces-parts", {{.name = "sum"}});
   StepCase bad(choice_of(app, GetParam()));
   Program& p = bad.program();
-  std::erase(p.ops[static_cast<std::size_t>(only(p, OpKind::reduce))].after, *sweeps_of(p, 0).rbegin());
+  std::erase(p.ops[only(p, OpKind::reduce)].after, *sweeps_of(p, 0).rbegin());
   EXPECT_PART(bad.finding(), "which gathers its numbers");
 }
 
@@ -235,7 +235,7 @@ TEST_P(Reductions, ThatNothingOrdersWithTheWaitForTheirNumbersAreFound) {
     Program& p = bad.program();
     const std::set<int> gathering = sweeps_of(p, 2);
     for (OpKind kind : {OpKind::reduce, OpKind::reduced})
-      p.ops[static_cast<std::size_t>(only(p, kind))].after.assign(gathering.begin(), gathering.end());
+      p.ops[only(p, kind)].after.assign(gathering.begin(), gathering.end());
     EXPECT_PART(bad.finding(), "nothing orders them") << to_word(mode);
   }
 }
@@ -246,7 +246,7 @@ TEST_P(Reductions, ThatAreMissingAreFound) {
     for (OpKind kind : {OpKind::reduce, OpKind::reduced}) {
       StepCase bad(choice_of(app, GetParam()));
       if (ops_of(bad.program(), kind).empty()) continue;
-      bad.program().ops[static_cast<std::size_t>(only(bad.program(), kind))].kind = OpKind::progress;
+      bad.program().ops[only(bad.program(), kind)].kind = OpKind::progress;
       EXPECT_PART(bad.finding(), "'energy'") << to_word(mode) << ", " << to_string(kind);
     }
   }
@@ -281,7 +281,7 @@ struct Lines {
   }
   Program program(int rank, Series series, int steps, bool last) const {
     ScheduleOptions options{.steps = steps, .series = series, .last = last, .slots = 1, .flips = false};
-    return find_schedule("pipeline").make(step.stages[0], plans[static_cast<std::size_t>(rank)], options);
+    return find_schedule("pipeline").make(step.stages[0], plans[rank], options);
   }
   std::vector<Program> programs(int steps) const {
     std::vector<Program> all;
@@ -306,8 +306,8 @@ TEST(ReductionsInPlace, EachStepEndsWithItsOwn) {
       ASSERT_EQ(reduces.size(), 3u);
       for (int step : {0, 1, 2}) {
         const int last_sweep = *sweeps_of(whole, 0, step + 1).rbegin();
-        EXPECT_GT(reduces[static_cast<std::size_t>(step)], last_sweep);
-        EXPECT_TRUE(after(whole, reduces[static_cast<std::size_t>(step)]).contains(last_sweep)) << "step " << step;
+        EXPECT_GT(reduces[step], last_sweep);
+        EXPECT_TRUE(after(whole, reduces[step]).contains(last_sweep)) << "step " << step;
       }
       EXPECT_TRUE(ops_of(whole, OpKind::reduced).empty()) << "the run asks for the numbers";
     }
@@ -320,8 +320,8 @@ TEST(ReductionsInPlace, TheCheckerTellsTheirStepsApart) {
       EXPECT_EQ(check_programs(lines.layout, lines.step, lines.plans, lines.programs(steps)), "");
       for (int step = 0; step < steps; ++step) {
         auto bad = lines.programs(steps);
-        const int reduce = ops_of(bad[0], OpKind::reduce)[static_cast<std::size_t>(step)];
-        bad[0].ops[static_cast<std::size_t>(reduce)].after.clear();
+        const int reduce = ops_of(bad[0], OpKind::reduce)[step];
+        bad[0].ops[reduce].after.clear();
         EXPECT_PART(check_programs(lines.layout, lines.step, lines.plans, bad), "which gathers its numbers")
             << "step " << step << " of " << steps << ", ranks " << ranks;
       }

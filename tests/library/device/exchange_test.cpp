@@ -75,7 +75,7 @@ struct Loop {
   /// Writes new values to the field, and starts the kernel.
   void begin(double value) {
     std::vector<double> values(elements);
-    for (int i = 0; i < elements; ++i) values[static_cast<std::size_t>(i)] = value + i;
+    for (int i = 0; i < elements; ++i) values[i] = value + i;
     other->copy(field.data(), values.data(), field.size());
     other->finish();
     ++launch.exchange;
@@ -93,7 +93,7 @@ struct Loop {
   }
   /// The bytes of a part travel, and it arrives as number `turn`.
   void deliver(int part, int turn) {
-    const auto begin = static_cast<std::size_t>(begins[static_cast<std::size_t>(part)]);
+    const auto begin = static_cast<std::size_t>(begins[part]);
     const auto end = static_cast<std::size_t>(begins[static_cast<std::size_t>(part) + 1]);
     std::memcpy(received.data() + begin, sent.data() + begin, end - begin);
     std::atomic_ref(*const_cast<std::uint64_t*>(launch.arrived + turn * signal_words))
@@ -113,7 +113,7 @@ TEST(NT1_NT2_NT4_Exchange, OneKernelPacksWaitsAndUnpacksAgainAndAgainWithoutARes
       for (int turn = 0; turn < parts; ++turn) loop.deliver(loop.task(turn), turn);
       loop.stream->finish();
       const auto found = test::from_device<double>(loop.device, loop.halo);
-      for (int i = 0; i < elements; ++i) ASSERT_EQ(found[static_cast<std::size_t>(i)], 1000.0 * exchange + i);
+      for (int i = 0; i < elements; ++i) ASSERT_EQ(found[i], 1000.0 * exchange + i);
       for (int block = 0; block < blocks; ++block) ASSERT_EQ(loop.progress(block), Progress::ended);
     }
   }
@@ -125,7 +125,7 @@ TEST(NT3_Exchange, TheListNamesEveryPartOnce) {
     loop.begin(exchange);
     std::vector<int> named;
     for (int turn = 0; turn < 16; ++turn) named.push_back(loop.task(turn));
-    for (int turn = 0; turn < 16; ++turn) loop.deliver(named[static_cast<std::size_t>(turn)], turn);
+    for (int turn = 0; turn < 16; ++turn) loop.deliver(named[turn], turn);
     loop.stream->finish();
     std::sort(named.begin(), named.end());
     ASSERT_EQ(named, test::counted(16));
@@ -142,7 +142,7 @@ TEST(NT6_Exchange, PartsAreUnpackedInTheOrderOfTheirArrivalThoughOthersAreMissin
   const auto found = test::from_device<double>(loop.device, loop.halo);
   for (int part : {2, 0, 3})
     for (auto i = loop.begins[part] / 8; i < loop.begins[part + 1] / 8; ++i)
-      ASSERT_EQ(found[static_cast<std::size_t>(i)], 7 + static_cast<double>(i)) << "part " << part;
+      ASSERT_EQ(found[i], 7 + static_cast<double>(i)) << "part " << part;
 }
 
 TEST(Exchange, AKernelThatIsToldToOrHasStayedLongEnoughLeaves) {
@@ -174,7 +174,7 @@ TEST(Exchange, AKernelThatLeavesSaysSoOrUnpacksWhatHasArrived) {
     loop.stream->finish();
     const auto found = test::from_device<double>(loop.device, loop.halo);
     bool all = true;
-    for (int i = 0; i < elements; ++i) all = all && found[static_cast<std::size_t>(i)] == exchange + i;
+    for (int i = 0; i < elements; ++i) all = all && found[i] == exchange + i;
     ASSERT_TRUE(said || all) << "exchange " << exchange;
   }
 }
@@ -201,7 +201,7 @@ TEST(Exchange, PiecesAreCutWherePartsBegin) {
   for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
     bytes.push_back(0);
     for (int p = cuts[part]; p < cuts[part + 1]; ++p) bytes.back() += pieces[p].units * pieces[p].unit_bytes;
-    const CopyLaunch::Piece& begin = pieces[static_cast<std::size_t>(cuts[part])];
+    const CopyLaunch::Piece& begin = pieces[cuts[part]];
     const std::int64_t at = (begin.to - copy.to) + begin.y * begin.to_row + begin.x * begin.unit_bytes;
     EXPECT_EQ(at, (std::vector<std::int64_t>{0, 16, 512, 1024, 1152})[part]);
   }

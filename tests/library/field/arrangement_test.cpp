@@ -78,8 +78,7 @@ TEST(Arrangement, PartsOfAnySizeHaveThePointsOfTheWholeInTheirOrder) {
     EXPECT_EQ(whole.size(), static_cast<std::size_t>(2 * plan.allocated(0).volume() + plan.allocated(1).volume()));
     std::vector<std::byte> memory(fields.bytes());
     const Views views = fields.views(memory.data());
-    for (const auto& [q, slot, at, byte] : whole)
-      EXPECT_EQ(views[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)].at(at), memory.data() + byte);
+    for (const auto& [q, slot, at, byte] : whole) EXPECT_EQ(views[q][slot].at(at), memory.data() + byte);
     for (const std::size_t most : {8, 9, 20, 128, 129, 1000}) {
       const auto parts = parts_of(fields, most);
       for (const ByteRange& part : parts) EXPECT_LE(part.size(), most);

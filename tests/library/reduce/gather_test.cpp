@@ -28,7 +28,7 @@ std::vector<double> in_order(const Reduction& r, int round) {
     for (int i = 0; i < r.numbers; ++i) {
       double mine = identity_of(r.op);
       for (int t = 0; t < threads; ++t) mine = combined(r.op, mine, number_of(r.type, round, rank, t, i));
-      all[static_cast<std::size_t>(i)] = combined(r.op, all[static_cast<std::size_t>(i)], mine);
+      all[i] = combined(r.op, all[i], mine);
     }
   return all;
 }
@@ -175,10 +175,10 @@ TEST(Reductions, FindTheLargestAndTheLeastOfAllRealNumbers) {
     SCOPED_TRACE(words_of(r));
     std::vector<double> mine, expected;
     for (int i = 0; i < count; ++i) {
-      mine.push_back(kinds[static_cast<std::size_t>((i + 3 * world_rank()) % count)]);
-      double all = kinds[static_cast<std::size_t>(i)];
+      mine.push_back(kinds[(i + 3 * world_rank()) % count]);
+      double all = kinds[i];
       for (int rank = 1; rank < ranks; ++rank) {
-        const double one = kinds[static_cast<std::size_t>((i + 3 * rank) % count)];
+        const double one = kinds[(i + 3 * rank) % count];
         all = r.op == ReduceOp::max ? std::max(all, one) : std::min(all, one);
       }
       expected.push_back(all);

@@ -38,9 +38,8 @@ struct Opened {
   template <class Visit>
   void visit_at(int slot, Visit visit) const {
     for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
-      each_point(plan.allocated(q), [&](const Index& p) {
-        visit(q, p, plan.spec.quantities[static_cast<std::size_t>(q)], fields.views()[q][slot].at(p));
-      });
+      each_point(plan.allocated(q),
+                 [&](const Index& p) { visit(q, p, plan.spec.quantities[q], fields.views()[q][slot].at(p)); });
     }
   }
   std::vector<std::byte> contents(int slot) const {
@@ -94,8 +93,7 @@ std::vector<std::uint64_t> products(const Opened& opened, const std::vector<std:
     std::vector<std::uint64_t> factors;
     each_number(q, &one[at], [&](auto number) { factors.push_back(as_integer(number)); });
     std::size_t i = 0;
-    each_number(q, &other[at],
-                [&](auto number) { sums[static_cast<std::size_t>(f)] += factors[i++] * as_integer(number); });
+    each_number(q, &other[at], [&](auto number) { sums[f] += factors[i++] * as_integer(number); });
     at += static_cast<std::size_t>(q.element_bytes);
   });
   MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -151,9 +149,9 @@ class Held {
     for (int d : {2, 1, 0}) {
       std::int64_t at = origin[d] + p[d];
       if (grid.periodic[d]) at %= grid.cells[d];
-      n = n * grids_[static_cast<std::size_t>(f)].extent(d) + at;
+      n = n * grids_[f].extent(d) + at;
     }
-    for (int before = 0; before < f; ++before) n += grids_[static_cast<std::size_t>(before)].volume();
+    for (int before = 0; before < f; ++before) n += grids_[before].volume();
     return static_cast<std::size_t>(n);
   }
   std::size_t points() const {

@@ -93,7 +93,7 @@ TEST(Decomposition, AnyDimensionOfACartesianCommunicatorMayBeX) {
     for (int d : {0, 1, 2}) {
       std::array<int, 3> offset{};
       offset[d] = 1;
-      EXPECT_EQ(grid.layout().ranks()[d], cart.ranks()[static_cast<std::size_t>(axes[d])]);
+      EXPECT_EQ(grid.layout().ranks()[d], cart.ranks()[axes[d]]);
       EXPECT_EQ(grid.layout().neighbour(grid.rank(), offset), cart.beside(axes[d], 1));
     }
     expect_right_halos(grid, "ordered/p2p", 1);
@@ -140,7 +140,7 @@ TEST(Decomposition, ACommunicatorMaySplitAnyAxesOfAGridAndLeaveTheOthersWhole) {
       const auto grid = Grid<3>::of_cartesian(cart, {12, 14, 13}, axes, {}, {wraps, wraps, wraps});
       for (int d : {0, 1, 2}) {
         const bool whole = axes[d] == not_split;
-        EXPECT_EQ(grid.layout().ranks()[d], whole ? 1 : cart.ranks()[static_cast<std::size_t>(axes[d])]);
+        EXPECT_EQ(grid.layout().ranks()[d], whole ? 1 : cart.ranks()[axes[d]]);
         EXPECT_EQ(grid.layout().grid().periodic[d], whole ? wraps : axes[d] == 0);
         std::array<int, 3> offset{};
         offset[d] = 1;

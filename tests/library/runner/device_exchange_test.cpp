@@ -80,7 +80,7 @@ class Pair {
   /// Makes an own point of a field a copy of the neighbouring ghost point, here and there, after the work of a stream.
   void leak(int q, int slot, DeviceStream stream) {
     const Box owned = plan_.owned(q);
-    const SlotView& view = host_.views()[static_cast<std::size_t>(q)][static_cast<std::size_t>(slot)];
+    const SlotView& view = host_.views()[q][slot];
     const auto bytes = static_cast<std::size_t>(view.element_bytes());
     const auto copy = [=](std::byte* to, const std::byte* from) { std::memcpy(to, from, bytes); };
     for (int d = 0; d < layout_.dims(); ++d) {
@@ -405,8 +405,7 @@ class Plane {
     for (int slot : {0, 1}) {
       host_.emplace_back(static_cast<std::size_t>(count_));
       if (on_device) memory_.push_back(imitated::allocate(static_cast<std::size_t>(count_) * sizeof(double)));
-      first.push_back(
-          (on_device ? static_cast<double*>(memory_.back()) : host_[static_cast<std::size_t>(slot)].data()) + row + 1);
+      first.push_back((on_device ? static_cast<double*>(memory_.back()) : host_[slot].data()) + row + 1);
     }
     ref_ = view<double, 2>(grid, first, row, 0, 1);
     ref_.quantity.name = name;
@@ -417,7 +416,7 @@ class Plane {
   Plane(const Plane&) = delete;
   Plane& operator=(const Plane&) = delete;
   FieldRef& ref() { return ref_; }
-  double* first(int slot) const { return reinterpret_cast<double*>(ref_.slots[static_cast<std::size_t>(slot)].origin); }
+  double* first(int slot) const { return reinterpret_cast<double*>(ref_.slots[slot].origin); }
 
  private:
   std::int64_t count_;

@@ -41,8 +41,12 @@ void expect_numbered(const Grid<2>& grid, View u, int halo, double tag) {
       ASSERT_EQ(static_cast<double>(u(i, j)), number(grid, i, j, tag)) << "cell " << i << "," << j;
 }
 
-TEST(UserExchange, FillsEverySlotOfALibraryField) {
-  const auto grid = torus();
+class UserExchange : public testing::Test {
+ protected:
+  const Grid<2> grid = torus();
+};
+
+TEST_F(UserExchange, FillsEverySlotOfALibraryField) {
   Field<double, 2> u{grid, {.halo = 2, .slots = 3}};
   auto halo = make_exchange(grid, {u}, "ordered/persistent");
   for (int slot : {0, 1, 2}) {
@@ -52,8 +56,7 @@ TEST(UserExchange, FillsEverySlotOfALibraryField) {
   }
 }
 
-TEST(UserExchange, WorksOnTheUsersOwnArrays) {
-  const auto grid = torus();
+TEST_F(UserExchange, WorksOnTheUsersOwnArrays) {
   const Index n = grid.cells();
   const std::int64_t row = n[0] + 2 + 5;  // a pitch that the user chose
   std::vector<float> memory(static_cast<std::size_t>(row * (n[1] + 2)));
@@ -64,7 +67,7 @@ TEST(UserExchange, WorksOnTheUsersOwnArrays) {
   expect_numbered(grid, u, 1, 0);
 }
 
-TEST(UserExchange, WorksOnAMemberOfStructsWhoseSecondAxisIsContiguous) {
+TEST_F(UserExchange, WorksOnAMemberOfStructsWhoseSecondAxisIsContiguous) {
   struct Cell {
     char material;
     double density, energy;
@@ -100,7 +103,7 @@ std::vector<Strategy> own_memory_strategies() {
   return found;
 }
 
-TEST(UserExchange, OpeningTakesNoMemoryForTheGapsOfASparseArray) {
+TEST_F(UserExchange, OpeningTakesNoMemoryForTheGapsOfASparseArray) {
   constexpr std::int64_t row = 1 << 20;
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8, 8 * world_size()}, .process_grid = "slabs"});
   const std::int64_t rows = grid.cells()[1] + 2;
@@ -117,7 +120,7 @@ TEST(UserExchange, OpeningTakesNoMemoryForTheGapsOfASparseArray) {
   munmap(memory, bytes);
 }
 
-TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
+TEST_F(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
   const auto grid = torus(12 * world_size());
   const Index n = grid.cells();
   const std::int64_t row = n[0] + 2;
@@ -151,17 +154,15 @@ TEST(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
   }
 }
 
-TEST(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
-  const auto grid = torus();
+TEST_F(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
   Field<double, 2> u{grid, {.halo = 2}}, thin{grid, {.halo = grid.rank() == 0 ? 1 : 2}};
   const std::string error = error_of([&] { make_exchange(grid, {u, thin}, "ordered/p2p", {.width = 2}); });
   EXPECT_PART(error, "room for 1");
   EXPECT_EQ(error.rfind("rank 0: ", 0) == 0, grid.rank() != 0) << error;
 }
 
-TEST(UserExchange, RanksThatAskForDifferentThingsAllFail) {
+TEST_F(UserExchange, RanksThatAskForDifferentThingsAllFail) {
   if (world_size() == 1) return;
-  const auto grid = torus();
   const bool first = grid.rank() == 0;
   Field<double, 2> u{grid, {.halo = 2}};
   Field<float, 2> v{grid, {.halo = 2}};
@@ -175,8 +176,7 @@ TEST(UserExchange, RanksThatAskForDifferentThingsAllFail) {
   refused({u}, "ordered/p2p", {.corners = first});
 }
 
-TEST(UserExchange, SeveralExchangesMayBeInFlight) {
-  const auto grid = torus();
+TEST_F(UserExchange, SeveralExchangesMayBeInFlight) {
   Field<double, 2> u{grid, {.halo = 1}}, v{grid, {.halo = 1}};
   Field<std::int64_t, 2> w{grid, {.halo = 1}};
   auto first = make_exchange(grid, {u}, "ordered/p2p");
@@ -195,9 +195,8 @@ TEST(UserExchange, SeveralExchangesMayBeInFlight) {
 }
 
 /// Also by strategies that complete only in a call of MPI that waits.
-TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
+TEST_F(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
   if (world_size() > 4) GTEST_SKIP();  // more share cores, and take long
-  const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
   for (const bool guard : {false, true})
     for (const std::string& strategy : strategy_names()) {
@@ -219,8 +218,7 @@ TEST(UserExchange, ALoopOverProgressEndsByEveryStrategy) {
     }
 }
 
-TEST(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
-  const auto grid = torus();
+TEST_F(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
   Field<double, 2> u{grid, {.halo = 1}};
   number_cells(grid, u[0], 1, 0);
   {
@@ -230,8 +228,7 @@ TEST(UserExchange, AnUnfinishedHandleWaitsWhenItIsDestroyed) {
   expect_numbered(grid, u[0], 1, 0);
 }
 
-TEST(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
-  const auto grid = torus();
+TEST_F(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
   Field<double, 2> u{grid, {.halo = 3}};
   number_cells(grid, u[0], 3, 0);
   auto halo = make_exchange(grid, {u}, "ordered/p2p", {.low = {2, 0, 0}, .high = {0, 1, 0}});
@@ -245,8 +242,7 @@ TEST(UserExchange, AsymmetricWidthsFillOnlyTheirSide) {
   EXPECT_EQ(u[0](0, -1), -1);
 }
 
-TEST(UserExchange, MisuseIsExplained) {
-  const auto grid = torus();
+TEST_F(UserExchange, MisuseIsExplained) {
   Field<double, 2> u{grid, {.halo = 1}}, two{grid, {.halo = 1, .slots = 2}};
   EXPECT_PART(error_of([&] { make_exchange(grid, {}, "ordered/p2p"); }), "at least one field");
   EXPECT_PART(error_of([&] { make_exchange(grid, {u}, "ordered/p2q"); }), "p2p");
@@ -269,8 +265,7 @@ struct Pairs {
   std::vector<double> numbers;
 };
 
-TEST(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
-  const auto grid = torus();
+TEST_F(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
   const int ranks = ranks_in(grid.comm());
   const Grid<2> coarse{grid.comm(), {.cells = {6 * ranks, 6 * ranks}, .periodic = {true, true}}};
   ASSERT_NE(grid.cells(), coarse.cells());
@@ -291,8 +286,7 @@ TEST(UserExchange, FieldsWithoutMemoryOrOfAnotherGridAreRefused) {
   EXPECT_PART(error_of([&] { static_cast<void>(static_cast<FieldRef>(u)); }), "moved to another one");
 }
 
-TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsAreNot) {
-  const auto grid = torus();
+TEST_F(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsAreNot) {
   Pairs pairs(grid), others(grid);
   const std::int64_t row = pairs.row;
   const auto error = [&](const std::vector<double*>& u, const std::vector<double*>& v) {
@@ -313,8 +307,7 @@ TEST(UserExchange, FieldsThatShareMemoryAreRefusedOnAllRanksAndMembersOfStructsA
   EXPECT_EQ(one.rfind("rank 0: ", 0) == 0, grid.rank() != 0) << one;
 }
 
-TEST(UserExchange, FieldsMaySwapMemoryOneByOneButNotShareItWhenAnExchangeStarts) {
-  const auto grid = torus();
+TEST_F(UserExchange, FieldsMaySwapMemoryOneByOneButNotShareItWhenAnExchangeStarts) {
   Pairs pairs(grid);
   double *const a = pairs.first(0), *const b = pairs.first(1);
   auto halo = make_exchange(grid, {Pairs::field(grid, {a}, pairs.row, "u"), Pairs::field(grid, {b}, pairs.row, "v")},
@@ -326,8 +319,7 @@ TEST(UserExchange, FieldsMaySwapMemoryOneByOneButNotShareItWhenAnExchangeStarts)
   halo.exchange();
 }
 
-TEST(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
-  const auto grid = torus();
+TEST_F(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
   Field<double, 2> u{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   Exchange other = std::move(halo);
@@ -341,7 +333,7 @@ TEST(UserExchange, AnExchangeThatWasMovedAwayIsNamed) {
   halo.exchange();
 }
 
-TEST(UserExchange, HalvesOfTheRanksExchangeAtTheSameTimeOrAreRefused) {
+TEST_F(UserExchange, HalvesOfTheRanksExchangeAtTheSameTimeOrAreRefused) {
   MPI_Comm half;
   const int colour = torus().rank() % 2;
   MPI_Comm_split(MPI_COMM_WORLD, colour, 0, &half);
@@ -404,29 +396,27 @@ TEST_F(ExchangeByThreads, ThreadsOpenAndFreeOnCommunicatorsOfTheirOwn) {
   for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   std::array<std::string, threads> found;
   const auto work = [&](int id) {
-    const Grid<2> grid{comms[static_cast<std::size_t>(id)], {.cells = {12, 15}, .periodic = {true, true}}};
+    const Grid<2> grid{comms[id], {.cells = {12, 15}, .periodic = {true, true}}};
     for (int round = 0; round < rounds; ++round) {
       const Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}};
       number_cells(grid, u[0], 1, 1000 * id + round);
       make_exchange(grid, {u}, round % 2 ? "direct/auto" : "direct:merged/shared").exchange();
       each_cell(grid, 1, [&](auto i, auto j) {
-        if (u[0](i, j) != number(grid, i, j, 1000 * id + round)) found[static_cast<std::size_t>(id)] = "wrong halos";
+        if (u[0](i, j) != number(grid, i, j, 1000 * id + round)) found[id] = "wrong halos";
       });
     }
   };
   std::vector<std::thread> team;
   for (int id = 0; id < threads; ++id)
     team.emplace_back([&, id] {
-      if (const std::string error = error_of([&] { work(id); }); error != "no error")
-        found[static_cast<std::size_t>(id)] = error;
+      if (const std::string error = error_of([&] { work(id); }); error != "no error") found[id] = error;
     });
   for (std::thread& thread : team) thread.join();
   for (const std::string& text : found) EXPECT_EQ(text, "");
   for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
 }
 
-TEST(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
-  const auto grid = torus();
+TEST_F(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
   Field<double, 2> u{grid, {.halo = 1, .memory = MemoryKind::shared}}, own{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "direct/shared");
   EXPECT_NE(error_of([&] { halo.rebind(std::vector<void*>{&own[0](0, 0)}); }), "no error");
@@ -440,9 +430,8 @@ TEST(UserExchange, AfterARefusedRebindNothingMovesUntilTheNextOne) {
   expect_numbered(grid, u[0], 1, 5);
 }
 
-TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
+TEST_F(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
   if (world_size() == 1) return;
-  const auto grid = torus();
   Field<double, 2> heat{grid, {.name = "heat"}}, salt{grid, {.name = "salt"}},
       mine{grid, {.name = std::to_string(grid.rank())}};
   const std::vector<FieldRef> fields =
@@ -452,7 +441,7 @@ TEST(UserExchange, FieldsInAnotherOrderOnOneRankAreRefused) {
   EXPECT_EQ(error_of([&] { make_exchange(grid, {heat, mine}, "ordered/p2p"); }), "no error");  // a name per rank
 }
 
-TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
+TEST_F(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
   const int ranks = world_size();
   if (ranks % 2 != 0 || ranks < 4) return;
   const bool first = torus().rank() == 0;
@@ -466,7 +455,7 @@ TEST(UserExchange, AnotherOrderOfRanksOnOneRankIsRefused) {
   EXPECT_PART(error, "next in y 1 on rank 1");
 }
 
-TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
+TEST_F(UserExchange, OtherBlocksOnOneRankAreRefused) {
   const int ranks = world_size();
   if (ranks == 1) return;
   const GridSpec cells{.dims = 1, .cells = {24, 1, 1}};
@@ -488,7 +477,7 @@ TEST(UserExchange, OtherBlocksOnOneRankAreRefused) {
   EXPECT_PART(error, " on rank 0, 0," + std::to_string(end - 1));
 }
 
-TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
+TEST_F(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
   if (world_size() == 1) return;
   const bool first = torus().rank() == 0;
   const std::vector<int> one_node(static_cast<std::size_t>(world_size()), 0);
@@ -500,8 +489,7 @@ TEST(UserExchange, NodesAndGuardsOfOneRankAreRefused) {
   EXPECT_PART(error_of([&] { Field<double, 2>(grid, {.memory = MemoryKind::shared}); }), "nodes: ");
 }
 
-TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
-  const auto grid = torus();
+TEST_F(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
   Field<double, 2> u{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u}, "ordered/p2p");
   int level = MPI_THREAD_SINGLE;
@@ -516,8 +504,7 @@ TEST(UserExchange, AThreadThatMayNotCallMpiIsRefused) {
   }
 }
 
-TEST(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
-  const auto grid = torus();
+TEST_F(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
   Field<double, 2> u{grid, {.halo = 1}};
   const bool first = grid.rank() == 0;
   const auto fails = [&](const std::function<void()>& call, const std::string& part) {
@@ -549,8 +536,7 @@ TEST(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
   }
 }
 
-TEST(UserExchange, EachFieldsWholeHaloIsFilledWhereNothingElseIsSaid) {
-  const auto grid = torus();
+TEST_F(UserExchange, EachFieldsWholeHaloIsFilledWhereNothingElseIsSaid) {
   Field<double, 2> u{grid, {.halo = 3}};
   Field<float, 2> v{grid, {.halo = 1}};
   auto halo = make_exchange(grid, {u, v}, "direct/p2p");
@@ -561,8 +547,7 @@ TEST(UserExchange, EachFieldsWholeHaloIsFilledWhereNothingElseIsSaid) {
   expect_numbered(grid, v[0], 1, 5);
 }
 
-TEST(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
-  const auto grid = torus();
+TEST_F(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
   const Index n = grid.cells();
   Field<double, 2> u{grid, {.halo = 2}}, v{grid, {.halo = 2}};
   auto halo = make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{{2, 0, 0}, {0, 1, 0}}, {{0, 1, 0}, {1, 2, 0}}}});
@@ -577,8 +562,7 @@ TEST(UserExchange, WidthsMayDifferByFieldDimensionAndSide) {
   EXPECT_PART(error_of([&] { make_exchange(grid, {u, v}, "ordered/p2p", {.widths = {{}}}); }), "widths for 1");
 }
 
-TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysWhich) {
-  const auto grid = torus();
+TEST_F(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysWhich) {
   Field<double, 2> u{grid, {.halo = 1}};
   const std::string usual = make_exchange(grid, {u}, "ordered/p2p").report();
   EXPECT_EQ(usual.rfind("ordered/p2p: ", 0), 0u) << usual;
@@ -600,14 +584,12 @@ TEST(UserExchange, TheEnvironmentOfRankZeroOverridesTheStrategyAndTheReportSaysW
   EXPECT_PART(error_of([&] { make_exchange(grid, {u}, "ordered/p2p"); }), "HALOSCOPE_STRATEGY: ");
 }
 
-TEST(UserExchange, TheReportOfAutoSaysWhatItHasChosen) {
-  const auto grid = torus();
+TEST_F(UserExchange, TheReportOfAutoSaysWhatItHasChosen) {
   Field<double, 2> u{grid, {.halo = 1}};
   EXPECT_PART(make_exchange(grid, {u}, "auto").report(), "; auto: ");
 }
 
-TEST(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHaveArrived) {
-  const auto grid = torus();
+TEST_F(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHaveArrived) {
   for (const char* strategy : {"ordered/p2p", "direct/shared:packed", "direct/auto", "reference"})
     for (const bool guard : {false, true}) {
       SCOPED_TRACE(strategy);
@@ -631,8 +613,7 @@ TEST(UserExchange, CallsBeforeFinishAreRefusedOnAllRanksThoughAllMessagesMayHave
     }
 }
 
-TEST(UserExchange, InteriorAndBoundaryTileTheBlock) {
-  const auto grid = torus();
+TEST_F(UserExchange, InteriorAndBoundaryTileTheBlock) {
   std::int64_t cells = interior(grid, 2).volume();
   for (const Box& b : boundary(grid, 2)) {
     EXPECT_TRUE(intersect(b, interior(grid, 2)).empty());

@@ -21,7 +21,7 @@ class Replaced {
       : grid_(grid),
         row_(grid.cells()[0] + 2),
         arrays_(4, std::vector<double>(static_cast<std::size_t>(row_ * (grid.cells()[1] + 2)))) {}
-  double* first(int array) { return arrays_[static_cast<std::size_t>(array)].data() + row_ + 1; }
+  double* first(int array) { return arrays_[array].data() + row_ + 1; }
   Exchange open(std::array<int, 2> slots, const Strategy& strategy) {
     return make_exchange(grid_, {view<double, 2>(grid_, {first(slots[0]), first(slots[1])}, row_, 0, 1)}, strategy);
   }

@@ -131,10 +131,9 @@ class TwoArrays {
   }
   std::vector<double> own_cells(int q, int slot) const {
     std::vector<double> all(count_), own;
-    imitated::copy(all.data(), memory_[static_cast<std::size_t>(2 * q + slot)], bytes());
-    each_point({{0, 0, 0}, {owned_.extent(0), owned_.extent(1), owned_.extent(2)}}, [&](const Index& p) {
-      own.push_back(all[static_cast<std::size_t>(first_ + p[0] + p[1] * row_ + p[2] * plane_)]);
-    });
+    imitated::copy(all.data(), memory_[2 * q + slot], bytes());
+    each_point({{0, 0, 0}, {owned_.extent(0), owned_.extent(1), owned_.extent(2)}},
+               [&](const Index& p) { own.push_back(all[first_ + p[0] + p[1] * row_ + p[2] * plane_]); });
     return own;
   }
 

@@ -52,7 +52,7 @@ Step room_step(const Problem&) {
                      {.name = "drift_x", .centring = Centring::node},
                      {.name = "drift_y", .centring = Centring::node},
                      {.name = "leak", .centring = Centring::face_x}};
-  for (int q : {air, drift_x, drift_y, leak}) step.quantities[static_cast<std::size_t>(q)].edges = room_edges[q];
+  for (int q : {air, drift_x, drift_y, leak}) step.quantities[q].edges = room_edges[q];
   step.stages = {{.name = "air",
                   .sweeps = {{.name = "air",
                               .reads = {{air, 2}, {drift_x, 1}, {drift_y, 1}},
@@ -95,7 +95,7 @@ const std::string& room() {
 class Mirrored {
  public:
   Mirrored(const Choice& c, int quantity) : values_(c, quantity), grid_(c.grid), edges_(room_edges[quantity]) {
-    const auto centring = Candidate(c).step.quantities[static_cast<std::size_t>(quantity)].centring;
+    const auto centring = Candidate(c).step.quantities[quantity].centring;
     for (int d : {0, 1}) on_edge_[d] = staggered(centring, d);
   }
   double operator()(std::int64_t i, std::int64_t j) const {

@@ -197,10 +197,9 @@ TEST(Steps, ReductionsOfEveryModeAreTheSameOnAllRanksAndFromRunToRun) {
 
 /// True if an operation comes after one of a kind.
 bool comes_after(const Program& program, int op, OpKind kind) {
-  const auto& before = program.ops[static_cast<std::size_t>(op)].after;
-  return std::any_of(before.begin(), before.end(), [&](int b) {
-    return program.ops[static_cast<std::size_t>(b)].kind == kind || comes_after(program, b, kind);
-  });
+  const auto& before = program.ops[op].after;
+  return std::any_of(before.begin(), before.end(),
+                     [&](int b) { return program.ops[b].kind == kind || comes_after(program, b, kind); });
 }
 
 /// Otherwise this rank would wait for a neighbour that is late because it waits for these messages.
@@ -214,7 +213,7 @@ TEST(Steps, RanksThatWaitForNumbersHaveSentTheirMessages) {
       const bool sends = run.stage(1).plan().messages_out() > 0;
       const OpKind waiting = mode == "blocking" ? OpKind::reduce : OpKind::reduced;
       for (int op = 0; op < static_cast<int>(program.ops.size()); ++op)
-        if (world_size() > 1 && program.ops[static_cast<std::size_t>(op)].kind == waiting) {
+        if (world_size() > 1 && program.ops[op].kind == waiting) {
           EXPECT_EQ(comes_after(program, op, OpKind::complete), sends) << describe(choice);
         }
     }
@@ -723,7 +722,7 @@ TEST(Steps, ASweepGathersTheNumbersOfSeveralReductions) {
             for_points(u.owned(), [&](std::int64_t i, std::int64_t j) {
               largest[0] = std::max(largest[0], std::abs(u(i, j)));
               signs[u(i, j) > 0 ? 0 : 1] += 1;
-              columns[static_cast<std::size_t>(i % 4)] += static_cast<double>(j);
+              columns[i % 4] += static_cast<double>(j);
             });
             haloscope::Run run(MPI_COMM_WORLD, choice);
             run.initialise();

@@ -56,7 +56,7 @@ double relax(const Box& box, const U& u, const F& f, const Index& shift = {}) {
 template <int D>
 Grid<D> slabs() {
   GridOptions<D> options;
-  for (int d = 0; d < D; ++d) options.cells[static_cast<std::size_t>(d)] = 6 + d;
+  for (int d = 0; d < D; ++d) options.cells[d] = 6 + d;
   options.cells[D - 1] = 3 * world_size() + 2;
   options.process_grid = "slabs";
   return Grid<D>(MPI_COMM_WORLD, options);

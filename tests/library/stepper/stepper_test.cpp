@@ -178,7 +178,7 @@ class TwoFields {
 
  private:
   T* place(int q, int slot, const Index& p) const {
-    const SlotView& v = refs_[q].slots[static_cast<std::size_t>(slot)];
+    const SlotView& v = refs_[q].slots[slot];
     return reinterpret_cast<T*>(v.origin + p[0] * static_cast<std::int64_t>(sizeof(T)) + p[1] * v.stride[1] +
                                 p[2] * v.stride[2]);
   }
@@ -220,7 +220,7 @@ Choice random_choice(std::mt19937& random, const Stencil& stencil, bool direct) 
   const int first = direct ? 6 : 0;
   c.strategy = all[static_cast<std::size_t>(pick(random, first, static_cast<int>(all.size()) - 1))];
   const std::vector<const char*> schedules{"bulk", "split", "divided", "comm-thread", "interleaved"};
-  c.schedule = schedules[static_cast<std::size_t>(pick(random, 0, c.strategy.pattern == Pattern::ordered ? 4 : 3))];
+  c.schedule = schedules[pick(random, 0, c.strategy.pattern == Pattern::ordered ? 4 : 3)];
   if (c.schedule->plain && pick(random, 0, 4) == 0) c.strategy = "reference";
   c.threads = c.schedule->name == "comm-thread" ? 2 : pick(random, 1, 2);
   c.depth = stencil.form == Form::by_stages ? 1 : pick(random, 1, stencil.dims > 2 ? 2 : 3);
@@ -264,7 +264,7 @@ bool expect_plain_bits(const StepperCase& c) {
     cells[d] = c.grid.cells[d];
     periodic[d] = c.grid.periodic[d];
   }
-  const auto own = c.boxes[static_cast<std::size_t>(world_rank())];
+  const auto own = c.boxes[world_rank()];
   const auto grid = Grid<D>::of_boxes(MPI_COMM_WORLD, cells, periodic, own, c.holes);
   const MemoryKind memory = needs_shared_fields(c.choice.strategy) ? MemoryKind::shared : MemoryKind::own;
   TwoFields<T, D> fields(grid, c.stencil.halo(c.choice.depth), c.stencil.slots(), c.own, memory);

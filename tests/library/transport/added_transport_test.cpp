@@ -29,7 +29,7 @@ class BlockingLink final : public Link {
   }
   void send(Ids out, int) override {
     for (int id : out) {
-      const Message& m = plan_.messages[static_cast<std::size_t>(id)];
+      const Message& m = plan_.messages[id];
       MPI_Isend(buffer(id).data(), static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_, &request(id));
       ++sent_messages;
     }
@@ -37,7 +37,7 @@ class BlockingLink final : public Link {
   bool test(Ids, int) override { return false; }  // messages arrive in wait()
   void wait(Ids in, int) override {
     for (int id : in) {
-      const Message& m = plan_.messages[static_cast<std::size_t>(id)];
+      const Message& m = plan_.messages[id];
       MPI_Recv(buffer(id).data(), static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_, MPI_STATUS_IGNORE);
     }
   }
@@ -58,27 +58,25 @@ class BlockingLink final : public Link {
   void complete(Ids out, int) override {
     for (int id : out) MPI_Wait(&request(id), MPI_STATUS_IGNORE);
   }
-  int waiting_for(Ids in, int) const override {
-    return in.empty() ? -1 : plan_.messages[static_cast<std::size_t>(in.front())].peer;
-  }
+  int waiting_for(Ids in, int) const override { return in.empty() ? -1 : plan_.messages[in.front()].peer; }
   std::string report() const override { return "blocking calls"; }
 
   static inline int opened = 0, sent_messages = 0;
 
  private:
-  std::vector<std::byte>& buffer(int id) { return buffers_[static_cast<std::size_t>(id)]; }
-  MPI_Request& request(int id) { return requests_[static_cast<std::size_t>(id)]; }
+  std::vector<std::byte>& buffer(int id) { return buffers_[id]; }
+  MPI_Request& request(int id) { return requests_[id]; }
 
   /// Visits a message's regions row by row.
   template <class Move>
   void move(int id, int slot, Move copy) {
     std::byte* packed = buffer(id).data();
-    for (const Region& region : plan_.messages[static_cast<std::size_t>(id)].regions) {
+    for (const Region& region : plan_.messages[id].regions) {
       const auto q = static_cast<std::size_t>(region.quantity);
       const auto bytes = static_cast<std::size_t>(region.box.extent(0) * plan_.spec.quantities[q].element_bytes);
       for (std::int64_t z = region.box.lo[2]; z < region.box.hi[2]; ++z)
         for (std::int64_t y = region.box.lo[1]; y < region.box.hi[1]; ++y, packed += bytes)
-          copy(packed, views_[q][static_cast<std::size_t>(slot)].at({region.box.lo[0], y, z}), bytes);
+          copy(packed, views_[q][slot].at({region.box.lo[0], y, z}), bytes);
     }
   }
 

@@ -84,7 +84,7 @@ class LinePipeline {
   explicit LinePipeline(const Case& c) : rig_(c), delays_(5) {
     const std::int64_t n = rig_.plan.cells[1];
     for (int id = 0; id < static_cast<int>(rig_.plan.messages.size()); ++id) {
-      const Message& m = rig_.plan.messages[static_cast<std::size_t>(id)];
+      const Message& m = rig_.plan.messages[id];
       const bool before = m.peer < rig_.plan.rank;
       Line& line = m.out ? (before ? out_before_ : out_after_) : (before ? in_before_ : in_after_);
       line = {id, m.out ? (before ? 0 : n - 1) : (before ? -1 : n)};

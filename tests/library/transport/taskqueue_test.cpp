@@ -126,7 +126,7 @@ TEST(Taskqueue, RanksThatOnlySendOrOnlyReceiveHaveAKernelToo) {
   ASSERT_EQ(rig.out.size(), last ? 0u : 1u);
   for (int exchange = 0; exchange < 4; ++exchange) {
     const int slot = exchange % 2;
-    const SlotView& field = rig.fields.views()[0][static_cast<std::size_t>(slot)];
+    const SlotView& field = rig.fields.views()[0][slot];
     const auto value = [&](int x, int y) { return reinterpret_cast<double*>(field.at({x, y, 0})); };
     for (int y = 0; y < 600; ++y) *value(7, y) = 1000.0 * (world_rank() + 10 * exchange) + y;
     if (!first) rig.moves().post(rig.in, slot);

@@ -135,11 +135,11 @@ TEST(TrialRounds, WhatIsChosenIsHardlySlowerThanTheBest) {
       TrialRounds race(5, {}, i);
       run(race, [&](int c) {
         const double disturbed = uniform(random) < 0.1 ? 50 * uniform(random) : 0;
-        const double exchange = truth[static_cast<std::size_t>(c)] * std::exp(noise * normal(random)) + disturbed;
+        const double exchange = truth[c] * std::exp(noise * normal(random)) + disturbed;
         return Times{exchange, exchange + 4 * std::exp(noise * normal(random))};
       });
       const double best = *std::min_element(truth.begin(), truth.end());
-      wrong += truth[static_cast<std::size_t>(race.leader())] > 1.05 * best;
+      wrong += truth[race.leader()] > 1.05 * best;
     }
     EXPECT_LE(wrong, noise > 0.05 ? 20 : 0) << "noise " << noise;
   }
