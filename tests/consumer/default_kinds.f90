@@ -8,12 +8,6 @@ program default_kinds
 
   interface
     include 'mpi_for_fortran.inc'
-    pure integer(c_int) function rank_count() bind(c)
-      import :: c_int
-    end function
-    integer(c_int) function cartesian() bind(c)
-      import :: c_int
-    end function
   end interface
 
   type :: communicator  ! as the one of mpi_f08
@@ -86,7 +80,6 @@ contains
     call exchange_and_check('cartesian')
   end subroutine
 
-  !> Mistakes for which no answer can be returned end the program.
   integer function number(i, j)
     integer, intent(in) :: i, j
     number = sum(modulo(grid%first() - 2 + [i, j], cells)*[1, 100]) + 1
@@ -325,29 +318,21 @@ contains
     two = one
     allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1.)
     call halo%add(u, halo=one)
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('halo')
+    call refuse_to_open('halo')
     call halo%add(u, halo=1.)
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('halo')
+    call refuse_to_open('halo')
     call halo%add(u, low=two)
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('low')
+    call refuse_to_open('low')
     call halo%add(u, low=[1])
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('low')
+    call refuse_to_open('low')
     call halo%add(u, high=[1, 1, 1])
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('high')
+    call refuse_to_open('high')
     call halo%add(u, high=two)
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('high')
+    call refuse_to_open('high')
     call halo%add(u, centring=large)
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('centring')
+    call refuse_to_open('centring')
     call halo%add(u, dims=large)
-    call halo%open(grid, stat=refused, errmsg=text)
-    call expect_refusal('dims')
+    call refuse_to_open('dims')
     call halo%add(u, dims=-1)
     call halo%open(grid, stat=refused, errmsg=text)
     call expect(refused == 2 .and. index(text, 'of -1 dimensions') > 0, trim(text))
@@ -361,6 +346,12 @@ contains
     call halo%add(u)
     call halo%open(grid, guard=0, stat=refused, errmsg=text)
     call expect_refusal('guard')
+  end subroutine
+
+  subroutine refuse_to_open(name)
+    character(*), intent(in) :: name
+    call halo%open(grid, stat=refused, errmsg=text)
+    call expect_refusal(name)
   end subroutine
 
   subroutine expect_refusal(name)

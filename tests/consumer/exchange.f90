@@ -6,12 +6,6 @@ program exchange
 
   interface
     include 'mpi_for_fortran.inc'
-    integer(c_int) function rank_count() bind(c)
-      import :: c_int
-    end function
-    integer(c_int) function cartesian() bind(c)
-      import :: c_int
-    end function
     integer(c_int32_t) function hs_imitated_allocate(bytes, device, memory) bind(c)  ! a device for the test
       import :: c_int32_t, c_int64_t, c_ptr
       integer(c_int64_t), value :: bytes
@@ -40,7 +34,8 @@ program exchange
   integer, parameter :: cells(2) = [30, 21]
   type(halo_grid) :: grid
   type(halo_exchange) :: halo
-  integer :: wrong = 0, n
+  integer :: wrong = 0, stat, n
+  character(300) :: text
 
   call begin_mpi()
   call grid%create(world(), cells, periodic=[.true., .true.])
@@ -73,6 +68,18 @@ contains
     if (holds) return
     print '(a, i0, 2a)', 'rank ', own_rank(), ': wrong: ', what
     wrong = wrong + 1
+  end subroutine
+
+  !> The last call has failed, with this part in its text.
+  subroutine expect_refusal(part)
+    character(*), intent(in) :: part
+    call expect(stat == 2 .and. index(text, part) > 0, trim(text))
+  end subroutine
+
+  subroutine refuse_to_open(part)
+    character(*), intent(in) :: part
+    call halo%open(grid, stat=stat, errmsg=text)
+    call expect_refusal(part)
   end subroutine
 
   subroutine fill_and_check(name)
@@ -123,8 +130,7 @@ contains
   subroutine columns_and_check()
     type(halo_grid) :: columns
     integer, allocatable, target :: u(:, :, :)
-    character(300) :: text
-    integer :: first(3), n(3), i, j, k, stat
+    integer :: first(3), n(3), i, j, k
     call columns%create_cartesian(cartesian(), [cells(1), 5, cells(2)], axes=[1, 0, 2], periodic=[.false., .true., .false.])
     n = columns%shape()
     first = columns%first()
@@ -149,7 +155,7 @@ contains
     end do
     call halo%free()
     call columns%create_cartesian(cartesian(), [cells(1), 5, cells(2)], stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no dimension 2') > 0, trim(text))
+    call expect_refusal('no dimension 2')
   end subroutine
 
   !> Accumulates: with 1 everywhere a point gets the number of halos that hold it.
@@ -157,8 +163,7 @@ contains
     complex(8), allocatable, target :: wave(:, :, :)
     integer(2), allocatable, target :: count(:, :)
     logical, allocatable, target :: flag(:, :)
-    character(300) :: text
-    integer :: n(2), i, j, copies, stat
+    integer :: n(2), i, j, copies
     n = grid%shape()
     allocate (wave(2, 0:n(1) + 1, 0:n(2) + 1), source=(1._8, -2._8))
     allocate (count(0:n(1) + 1, 0:n(2) + 1), source=1_2)
@@ -181,7 +186,7 @@ contains
     call halo%add(flag)
     call halo%open(grid, strategy='ordered/p2p')
     call halo%accumulate(stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'number_bytes') > 0, trim(text))
+    call expect_refusal('number_bytes')
     call halo%free()
   end subroutine
 
@@ -189,8 +194,7 @@ contains
   subroutine exchange_on_device_and_check()
     real(8), pointer :: u(:, :), field(:, :)
     type(c_ptr) :: memory, stream
-    character(300) :: text
-    integer :: first(2), n(2), i, j, stat
+    integer :: first(2), n(2), i, j
     first = grid%first()
     n = grid%shape()
     stat = hs_imitated_allocate(8_c_int64_t*(n(1) + 2)*(n(2) + 2), 0_c_int32_t, memory)
@@ -206,7 +210,7 @@ contains
     end do
     call halo%add(u, halo=1)
     call halo%open(grid, strategy='ordered/p2p', stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, "memory of device 0 of back end 'host'") > 0, trim(text))
+    call expect_refusal("memory of device 0 of back end 'host'")
     call halo%add(u, halo=1)
     call halo%open(grid)
     call halo%start(stream=stream)
@@ -243,8 +247,7 @@ contains
   !> A forgotten exchange is named, and found.
   subroutine guard_and_check()
     real(8), allocatable, target :: u(:, :)
-    character(300) :: text
-    integer :: n(2), stat
+    integer :: n(2)
     n = grid%shape()
     allocate (u(0:n(1) + 1, 0:n(2) + 1), source=1._8)
     call halo%add(u)
@@ -255,19 +258,18 @@ contains
     call halo%require_fresh(1)
     call halo%changed()
     call halo%require_fresh(1, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'stale on the low side in x') > 0, trim(text))
+    call expect_refusal('stale on the low side in x')
     call halo%check_clean()
     u(1, 1) = u(1, 1) + u(1, 0)
     call halo%check_clean(stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'the low side in y') > 0, trim(text))
+    call expect_refusal('the low side in y')
     call halo%free()
   end subroutine
 
   !> Each slot has halos of its own: a change of the second one leaves the first one fresh.
   subroutine guard_slots_and_check()
     real(8), allocatable, target :: u(:, :, :)
-    character(300) :: text
-    integer :: n(2), stat, slot
+    integer :: n(2), slot
     n = grid%shape()
     allocate (u(0:n(1) + 1, 0:n(2) + 1, 2), source=1._8)
     call halo%add(u(:, :, 1))
@@ -281,12 +283,12 @@ contains
     call halo%require_fresh(1)
     call halo%require_fresh(1, slot=1)
     call halo%require_fresh(1, slot=2, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'stale on the low side in x') > 0, trim(text))
+    call expect_refusal('stale on the low side in x')
     u(2, 1, 2) = u(2, 1, 2) + u(2, 0, 2)
     call halo%check_clean()
     call halo%check_clean(slot=1)
     call halo%check_clean(slot=2, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'own point (1, 0)') > 0, trim(text))
+    call expect_refusal('own point (1, 0)')
     call expect(index(text, 'in slot 1 ') > 0 .and. index(text, 'the low side in y') > 0, trim(text))
     call halo%run(2)
     call halo%changed(fresh=1, slot=2)
@@ -294,46 +296,39 @@ contains
     call check_refused_slots_of_guard()
     call halo%free()
     call halo%changed(stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'not open') > 0, trim(text))
+    call expect_refusal('not open')
   end subroutine
 
   !> A slot that does not exist, on rank 0 alone in the call that is collective.
   subroutine check_refused_slots_of_guard()
-    character(300) :: text
-    integer :: stat
     call halo%changed(slot=3, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no slot 3') > 0, trim(text))
+    call expect_refusal('no slot 3')
     call halo%require_fresh(1, slot=0, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no slot 0') > 0, trim(text))
+    call expect_refusal('no slot 0')
     call halo%check_clean(slot=merge(3, 1, own_rank() == 0), stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no slot 3') > 0, trim(text))
+    call expect_refusal('no slot 3')
     call expect(own_rank() == 0 .or. index(text, 'rank 0: ') == 1, trim(text))
   end subroutine
 
   subroutine check_refusals()
     real(8), allocatable, target :: u(:, :), line(:)
-    character(300) :: text
-    integer :: n(2), stat
+    integer :: n(2)
     type(halo_grid) :: other
     n = grid%shape()
     allocate (u(n(1) + 2, n(2) + 2), line(n(1) + 2))
     call halo%add(u, halo=2)
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'and its halo of 2') > 0, trim(text))
+    call refuse_to_open('and its halo of 2')
     call halo%add(line)
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'grid of 2') > 0, trim(text))
+    call refuse_to_open('grid of 2')
     call halo%add(line, dims=2)
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'rank 1') > 0, trim(text))
+    call refuse_to_open('rank 1')
     call halo%add(u)
     call halo%open(grid, strategy='ordered/p2q', stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'p2p') > 0, trim(text))
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'at least one') > 0, trim(text))
+    call expect_refusal('p2p')
+    call refuse_to_open('at least one')
     call check_refused_slots(u)
     call halo%run(stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'not open') > 0, trim(text))
+    call expect_refusal('not open')
     call other%create(world(), [1, 1], stat=stat, errmsg=text)
     call expect(stat == 2 .or. own_rank() == 0, trim(text))
   end subroutine
@@ -341,41 +336,35 @@ contains
   subroutine check_refused_slots(u)
     real(8), intent(inout), target :: u(:, :)
     real(8), allocatable, target :: v(:, :), narrow(:, :), wide(:, :)
-    character(300) :: text
-    integer :: stat
     allocate (v, source=u)
     allocate (narrow(size(u, 1) - 1, size(u, 2)), wide(2*size(u, 1), size(u, 2)))
     call halo%add_slot(u)
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'by add()') > 0, trim(text))
+    call refuse_to_open('by add()')
     call halo%add(u)
     call halo%add_slot(narrow)
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'pass one of the same') > 0, trim(text))
+    call refuse_to_open('pass one of the same')
     call halo%add(u)
     call halo%add_slot(wide(1::2, :))
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'pass one of the same') > 0, trim(text))
+    call refuse_to_open('pass one of the same')
     call halo%add(u)
     call halo%add_slot(v)
     call halo%add(wide(1::2, :))
-    call halo%open(grid, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'array 2 has 1 slots and array 1 has 2') > 0, trim(text))
+    call refuse_to_open('array 2 has 1 slots and array 1 has 2')
     call halo%rebind(u, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'not open') > 0, trim(text))
+    call expect_refusal('not open')
     call halo%add(u)
     call halo%open(grid)
     call halo%rebind(v, number=2, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no array 2') > 0, trim(text))
+    call expect_refusal('no array 2')
     call check_refusals_of_one_rank(v, narrow)
     call halo%rebind(v, slot=2, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no slot 2') > 0, trim(text))
+    call expect_refusal('no slot 2')
     call halo%rebind(narrow, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'pass one of the same') > 0, trim(text))
+    call expect_refusal('pass one of the same')
     call halo%run(slot=2, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no slot 2') > 0, trim(text))
+    call expect_refusal('no slot 2')
     call halo%start(slot=0, stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'no slot 0') > 0, trim(text))
+    call expect_refusal('no slot 0')
     call halo%free()
   end subroutine
 
@@ -383,8 +372,7 @@ contains
   subroutine check_refusals_of_one_rank(u, narrow)
     real(8), intent(inout), target :: u(:, :), narrow(:, :)
     type(halo_exchange) :: near, copy
-    character(300) :: text
-    integer :: stat, slot
+    integer :: slot
     logical :: first
     first = own_rank() == 0
     slot = merge(7, 1, first)
@@ -401,6 +389,6 @@ contains
     copy = near
     call near%free()
     call copy%run(stat=stat, errmsg=text)
-    call expect(stat == 2 .and. index(text, 'freed before') > 0, trim(text))
+    call expect_refusal('freed before')
   end subroutine
 end program

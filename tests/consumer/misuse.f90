@@ -31,11 +31,6 @@ program misuse
 
   interface
     include 'mpi_for_fortran.inc'
-    subroutine meet() bind(c)
-    end subroutine
-    integer(c_int) function rank_count() bind(c)
-      import :: c_int
-    end function
     integer(c_int) function begin_mpi_with_threads(all) bind(c)
       import :: c_int
       integer(c_int), value :: all

@@ -50,9 +50,6 @@ module grids
 
   interface
     include 'mpi_for_fortran.inc'
-    integer(c_int) function rank_count() bind(c)
-      import :: c_int
-    end function
     integer(c_int) function cartesian_of(dims, ranks, wrap) bind(c)
       import :: c_int
       integer(c_int), value :: dims

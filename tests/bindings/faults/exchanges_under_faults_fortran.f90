@@ -8,8 +8,6 @@ program exchanges_under_faults
 
   interface
     include '../../consumer/mpi_for_fortran.inc'
-    subroutine meet() bind(c)
-    end subroutine
     subroutine leave(code) bind(c, name='_Exit')
       import :: c_int
       integer(c_int), value :: code
