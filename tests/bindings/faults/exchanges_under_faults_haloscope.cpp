@@ -193,8 +193,7 @@ bool step_all(const haloscope::Grid<2>& grid, const haloscope::FieldRef& field, 
 
 bool step_on_host(const std::string& strategy, const std::string& how) {
   const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
-  haloscope::Choice choice;
-  choice.strategy = haloscope::Strategy(strategy);
+  haloscope::Choice choice{.strategy = haloscope::Strategy(strategy)};
   int halo = 1;
   auto memory = haloscope::MemoryKind::own;
   if (how == "best") {
@@ -209,9 +208,7 @@ bool step_on_host(const std::string& strategy, const std::string& how) {
 
 bool step_on_device(const std::string& strategy) {
   const haloscope::Grid<2> grid(MPI_COMM_WORLD, {.cells = cells, .periodic = periodic});
-  haloscope::Choice choice;
-  choice.device = "host";
-  choice.strategy = haloscope::Strategy(strategy);
+  const haloscope::Choice choice{.strategy = haloscope::Strategy(strategy), .device = "host"};
   const DeviceArray first(grid), second(grid);
   const auto field =
       haloscope::view<double, 2>(grid, std::vector<double*>{&first(0, 0), &second(0, 0)}, grid.cells()[0] + 2, 0, 1);

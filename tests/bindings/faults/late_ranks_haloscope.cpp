@@ -52,10 +52,7 @@ void step(int rank, double seconds, const char* strategy, const char* schedule) 
   const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .periodic = {true, true}}};
   const bool shared = needs_shared_fields(Strategy(strategy));
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2, .memory = shared ? MemoryKind::shared : MemoryKind::own}};
-  Choice choice;
-  choice.strategy = strategy;
-  choice.schedule = schedule;
-  choice.threads = 2;
+  const Choice choice{.threads = 2, .schedule = schedule, .strategy = strategy};
   Stepper(grid, {u}, choice, [&](const SweepArgs& args) {
     if (args.step == 2) stay_away(rank, seconds);
   }).run(4);
@@ -124,8 +121,7 @@ void end_stepper(int rank, double seconds) {
   const Field<double, 2> u{grid, {.halo = 1, .slots = 2}};
   SweepSpec sweep{.name = "sweep", .reads = {{0, 1}}, .writes = {0}};
   sweep.run = [](const SweepArgs&) {};
-  Choice choice;
-  choice.strategy = "direct/rma-lockall";
+  const Choice choice{.strategy = "direct/rma-lockall"};
   Stepper stepper(grid, {u}, choice, std::vector<Stage>{{.sweeps = {sweep}, .reductions = {{.name = "sum"}}}});
   stepper.run(4);
   stay_away(rank, seconds);

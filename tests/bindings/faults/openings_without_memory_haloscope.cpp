@@ -139,8 +139,7 @@ std::string step_on(const Setting& with) {
       for (auto x = own.lo[0]; x < own.hi[0]; ++x) visit(u[0](x - own.lo[0], y - own.lo[1]), value_of(x, y));
   };
   each([](double& point, double value) { point = value; });
-  haloscope::Choice choice;
-  choice.strategy = haloscope::Strategy(with.strategy);
+  const haloscope::Choice choice{.strategy = haloscope::Strategy(with.strategy)};
   const std::vector<FieldRef> fields{u};
   const std::vector<haloscope::Stage> stages = moving();
   const haloscope::StepperOptions how{.guard = with.memory == "guarded-stepper"};
