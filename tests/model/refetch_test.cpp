@@ -5,9 +5,9 @@
 
 #include <set>
 
+#include "each_point.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/model/profile.hpp"
-#include "points.hpp"
 #include "texts.hpp"
 
 namespace haloscope::model {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "each_point.hpp"
 #include "haloscope/kernels/kernel.hpp"
-#include "points.hpp"
 
 namespace haloscope::test {
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "each_point.hpp"
 #include "haloscope/field/field.hpp"
-#include "points.hpp"
 
 namespace haloscope::test {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "app_problem.hpp"
+#include "each_point.hpp"
 #include "haloscope/error.hpp"
-#include "points.hpp"
 #include "world.hpp"
 
 namespace haloscope::test {

@@ -3,10 +3,10 @@
 
 #include <vector>
 
+#include "each_point.hpp"
 #include "haloscope/extend/app.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/stepper.hpp"
-#include "points.hpp"
 
 namespace haloscope::test {
 

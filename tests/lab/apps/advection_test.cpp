@@ -4,9 +4,9 @@
 
 #include <cmath>
 
+#include "each_point.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/rank/measure/run.hpp"
-#include "points.hpp"
 #include "texts.hpp"
 
 namespace haloscope {

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "points.hpp"
+#include "each_point.hpp"
 
 namespace haloscope {
 namespace {

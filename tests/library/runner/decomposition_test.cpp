@@ -4,8 +4,8 @@
 
 #include <set>
 
+#include "each_point.hpp"
 #include "haloscope/haloscope.hpp"
-#include "points.hpp"
 #include "world.hpp"
 
 namespace haloscope {

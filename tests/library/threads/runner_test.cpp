@@ -8,6 +8,7 @@
 #include <map>
 #include <thread>
 
+#include "each_point.hpp"
 #include "haloscope/comm/mpi_progress.hpp"
 #include "haloscope/core/check.hpp"
 #include "haloscope/core/clock.hpp"
@@ -16,7 +17,6 @@
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "mailbox_link.hpp"
-#include "points.hpp"
 
 namespace haloscope {
 namespace {
