@@ -10,6 +10,7 @@ import pytest
 import haloscope
 from haloscope import errors
 from haloscope.measure import launch
+from long_run import or_long
 from paths import RANK_PROGRAMS, ROOT
 
 ROUNDS = 80
@@ -26,30 +27,28 @@ def on_ranks(ranks: int, *words) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "ranks", [1, 2, 3, pytest.param(4, marks=pytest.mark.long), pytest.param(6, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
 def test_random_arrays_get_right_halos_and_nothing_else_changes(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "random_exchanges.py", 10 + ranks, ROUNDS) == ["right"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, *(pytest.param(ranks, marks=pytest.mark.long) for ranks in (4, 5, 6))])
+@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 5, 6]))
 def test_accumulating_is_the_transpose_of_the_exchange_with_the_same_bits_by_every_strategy(ranks):
     rounds = {1: 20, 2: 12}.get(ranks, 5)
     assert on_ranks(ranks, RANK_PROGRAMS / "random_accumulations.py", 20 + ranks, rounds) == ["right"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("ranks", or_long([1, 2], [3]))
 def test_dropped_exchanges_are_freed_by_all_ranks_together(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "dropped_exchanges.py") == ["right"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("ranks", or_long([1, 2], [3]))
 def test_handlers_at_exit_use_drop_and_free_the_exchanges_that_a_program_still_has(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "exchanges_at_exit.py") == ["later", "handlers", "earlier", "handlers"]
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4, pytest.param(6, marks=pytest.mark.long)])
+@pytest.mark.parametrize("ranks", or_long([1, 3, 4], [6]))
 def test_ranks_take_places_beside_those_of_their_node(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "reordered_grids.py") == ["right"]
 
@@ -76,17 +75,16 @@ def test_what_one_rank_does_wrong_fails_on_all_whatever_is_raised_by_it(ranks):
 
 @pytest.mark.parametrize(
     "strategy",
-    ["ordered/auto", "ordered/rma-fence:split"]
-    + [
-        pytest.param(one, marks=pytest.mark.long)
-        for one in (
+    or_long(
+        ["ordered/auto", "ordered/rma-fence:split"],
+        [
             "direct/shared:packed",
             "ordered/p2p",
             "ordered/neighbor",
             "direct/rma-pscw",
             "direct/rma-lockall:per-message",
-        )
-    ],
+        ],
+    ),
 )
 def test_an_exchange_that_finds_no_communicator_is_refused_or_does_without(strategy):
     assert set(on_ranks(2, RANK_PROGRAMS / "few_communicators.py", strategy)) <= {"right", "refused", "many"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from haloscope.measure import launch
+from long_run import or_long
 from paths import RANK_PROGRAMS
 
 pytestmark = pytest.mark.sleeps
@@ -37,7 +39,6 @@ LONG_BLOCKING = [
     "direct/rma-fence:split",
     "reference",
 ]
-REPORT = r"^haloscope: rank 0 has waited for \d+ s: rank 1 has not answered in exchange 3 of heat$"
 
 
 def command(ranks: int, script: str, *words: object) -> list[str]:
@@ -63,37 +64,40 @@ def rights(output: str) -> int:
     return output.count("right")
 
 
-@pytest.mark.parametrize("strategy", [*POLLING, *(pytest.param(one, marks=pytest.mark.long) for one in LONG_POLLING)])
-def test_a_late_neighbour_is_named_while_it_is_waited_for(strategy):
-    ended = run(strategy, "sleep")
+def assert_reported(ended: subprocess.CompletedProcess[str], waited_for: str) -> None:
+    """The job has ended well, and rank 0 has reported what it waited for."""
     assert ended.returncode == 0, ended.stderr
-    assert rights(ended.stdout) == 2, ended.stdout
-    assert re.search(REPORT, ended.stderr, re.MULTILINE), ended.stderr
+    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
+    assert re.search(rf"^haloscope: rank 0 has waited for \d+ s: {waited_for}", ended.stderr, re.M), ended.stderr
 
 
-@pytest.mark.parametrize("strategy", [*BLOCKING, *(pytest.param(one, marks=pytest.mark.long) for one in LONG_BLOCKING)])
-def test_a_late_rank_is_reported_from_inside_blocking_calls(strategy):
-    ended = run(strategy, "sleep")
-    assert ended.returncode == 0, ended.stderr
-    assert rights(ended.stdout) == 2, ended.stdout
-    report = r"^haloscope: rank 0 has waited for \d+ s: other ranks have not answered in exchange 3 of heat$"
-    assert re.search(report, ended.stderr, re.MULTILINE), ended.stderr
-
-
-def test_a_job_that_stalls_in_a_blocking_call_ends_on_request():
-    ended = run("ordered/rma-fence", "sleep", HALOSCOPE_STALL="end")
+def assert_stalled(ended: subprocess.CompletedProcess[str], report: str) -> None:
+    """The job has ended early, with this report."""
     assert ended.returncode != 0
-    report = r"rank 0: has waited for \d+ s: other ranks have not answered in exchange 3 of heat"
-    assert re.search(report, ended.stderr), ended.stderr
+    assert re.search(report, ended.stderr, re.M), ended.stderr
     assert "right" not in ended.stdout
 
 
+@pytest.mark.parametrize("strategy", or_long(POLLING, LONG_POLLING))
+def test_a_late_neighbour_is_named_while_it_is_waited_for(strategy):
+    assert_reported(run(strategy, "sleep"), "rank 1 has not answered in exchange 3 of heat$")
+
+
+@pytest.mark.parametrize("strategy", or_long(BLOCKING, LONG_BLOCKING))
+def test_a_late_rank_is_reported_from_inside_blocking_calls(strategy):
+    assert_reported(run(strategy, "sleep"), "other ranks have not answered in exchange 3 of heat$")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "late"), [("ordered/p2p", "rank 1 has"), ("ordered/rma-fence", "other ranks have")]
+)
+def test_a_stalled_job_ends_on_request(strategy, late):
+    ended = run(strategy, "sleep", HALOSCOPE_STALL="end")
+    assert_stalled(ended, rf"^haloscope: rank 0: has waited for \d+ s: {late} not answered in exchange 3 of heat")
+
+
 def test_a_rank_that_is_late_to_open_an_exchange_is_reported():
-    ended = run("ordered/p2p", "open")
-    assert ended.returncode == 0, ended.stderr
-    assert rights(ended.stdout) == 2, ended.stdout
-    report = r"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to the call that makes an exchange$"
-    assert re.search(report, ended.stderr, re.MULTILINE), ended.stderr
+    assert_reported(run("ordered/p2p", "open"), "other ranks have not come to the call that makes an exchange$")
 
 
 def out_of_step(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -109,13 +113,7 @@ DIFFERENCES = {
 
 
 @pytest.mark.parametrize("how", DIFFERENCES)
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        "ordered/p2p",
-        *(pytest.param(one, marks=pytest.mark.long) for one in [*POLLING[1:], *LONG_POLLING, *LONG_BLOCKING]),
-    ],
-)
+@pytest.mark.parametrize("strategy", or_long(["ordered/p2p"], [*POLLING[1:], *LONG_POLLING, *LONG_BLOCKING]))
 def test_the_guard_finds_ranks_that_make_other_exchanges(strategy, how):
     ended = out_of_step(strategy, how, "guard")
     assert "right" not in ended.stdout and "wrong" not in ended.stdout
@@ -137,66 +135,37 @@ LONG_BY_SLOT = [
 ]
 
 
-@pytest.mark.parametrize("strategy", [*BY_SLOT, *(pytest.param(one, marks=pytest.mark.long) for one in LONG_BY_SLOT)])
+@pytest.mark.parametrize("strategy", or_long(BY_SLOT, LONG_BY_SLOT))
 def test_ranks_that_exchange_other_slots_wait_for_each_other_and_report_it(strategy):
     ended = out_of_step(strategy, "slot", HALOSCOPE_STALL="end")
-    assert ended.returncode != 0
-    assert re.search(r"has waited for \d+ s: rank \d has not answered in exchange 3 of heat", ended.stderr), (
-        ended.stderr
-    )
-    assert "right" not in ended.stdout
+    assert_stalled(ended, r"has waited for \d+ s: rank \d has not answered in exchange 3 of heat")
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        "ordered/p2p",
-        *(
-            pytest.param(one, marks=pytest.mark.long)
-            for one in [*POLLING[1:], *LONG_POLLING, *BLOCKING, *LONG_BLOCKING]
-        ),
-    ],
-)
+@pytest.mark.parametrize("strategy", or_long(["ordered/p2p"], [*POLLING[1:], *LONG_POLLING, *BLOCKING, *LONG_BLOCKING]))
 def test_ranks_that_take_exchanges_in_another_order_wait_for_each_other_and_report_it(strategy):
     ended = out_of_step(strategy, "order", HALOSCOPE_STALL="end")
-    assert ended.returncode != 0
-    assert re.search(r"has waited for \d+ s: .* in exchange 3 of (heat|wind)", ended.stderr), ended.stderr
-    assert "right" not in ended.stdout
+    assert_stalled(ended, r"has waited for \d+ s: .* in exchange 3 of (heat|wind)")
 
 
-@pytest.mark.parametrize(
-    "strategy", ["ordered/p2p", *(pytest.param(one, marks=pytest.mark.long) for one in [*POLLING[1:], *LONG_POLLING])]
-)
+@pytest.mark.parametrize("strategy", or_long(["ordered/p2p"], [*POLLING[1:], *LONG_POLLING]))
 def test_the_exchange_that_one_rank_makes_more_than_the_others_is_reported_at_the_end(strategy):
     ended = out_of_step(strategy, "more", HALOSCOPE_STALL="end")
     assert ended.returncode != 0
-    assert re.search(r"rank 1: has waited for \d+ s: rank 0 has not answered in exchange 6 of heat", ended.stderr), (
-        ended.stderr
-    )
+    report = r"rank 1: has waited for \d+ s: rank 0 has not answered in exchange 6 of heat"
+    assert re.search(report, ended.stderr), ended.stderr
 
 
 @pytest.mark.parametrize(
     ("strategy", "schedule"),
-    [
-        ("ordered/p2p", "bulk"),
-        *(
-            pytest.param(strategy, schedule, marks=pytest.mark.long)
-            for strategy in [*POLLING, *BLOCKING]
-            for schedule in ("split", "comm-thread")
-        ),
-    ],
+    or_long([("ordered/p2p", "bulk")], itertools.product([*POLLING, *BLOCKING], ("split", "comm-thread"))),
 )
 def test_a_rank_that_is_late_to_the_halos_of_a_step_is_reported(strategy, schedule):
-    ended = late_ranks("step", strategy, schedule)
-    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
-    assert re.search(r"^haloscope: rank 0 has waited for \d+ s: ", ended.stderr, re.MULTILINE), ended.stderr
+    assert_reported(late_ranks("step", strategy, schedule), "")
     ended = late_ranks("step", strategy, schedule, HALOSCOPE_STALL="end")
     assert ended.returncode != 0 and "right" not in ended.stdout
 
 
-@pytest.mark.parametrize(
-    "strategy", ["ordered/p2p", *(pytest.param(one, marks=pytest.mark.long) for one in [*POLLING[1:], *LONG_POLLING])]
-)
+@pytest.mark.parametrize("strategy", or_long(["ordered/p2p"], [*POLLING[1:], *LONG_POLLING]))
 def test_a_rank_that_is_stopped_for_a_while_changes_nothing(strategy):
     ended = run(strategy, "stop", HALOSCOPE_PATIENCE="0")
     assert ended.returncode == 0, ended.stderr
@@ -210,22 +179,14 @@ def late_ranks(how: str, *more: object, ranks: int = 2, **environment: str) -> s
     return run_command([*launch.launcher_words(launch.mpiexec(), ranks, 1), *words], **environment)
 
 
-@pytest.mark.parametrize("how", ["boxes", pytest.param("reorder", marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", or_long(["boxes"], ["reorder"]))
 def test_a_rank_that_is_late_to_make_a_grid_together_is_reported(how):
-    ended = late_ranks(how)
-    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
-    report = r"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to the call that makes a grid$"
-    assert re.search(report, ended.stderr, re.MULTILINE), ended.stderr
+    assert_reported(late_ranks(how), "other ranks have not come to the call that makes a grid$")
 
 
-@pytest.mark.parametrize(
-    "how", ["blocking", *(pytest.param(one, marks=pytest.mark.long) for one in ("nonblocking", "gather"))]
-)
+@pytest.mark.parametrize("how", or_long(["blocking"], ["nonblocking", "gather"]))
 def test_a_rank_that_is_late_for_a_reduction_is_reported(how):
-    ended = late_ranks(how)
-    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
-    report = r"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to a reduction of the step$"
-    assert re.search(report, ended.stderr, re.MULTILINE), ended.stderr
+    assert_reported(late_ranks(how), "other ranks have not come to a reduction of the step$")
     ended = late_ranks(how, HALOSCOPE_STALL="end")
     assert ended.returncode != 0 and "right" not in ended.stdout
 
@@ -248,39 +209,30 @@ LONG_ENDS_ALONE = [
 ]
 
 
-def reports_a_late_end(ended: subprocess.CompletedProcess[str], what: str) -> bool:
-    assert ended.returncode == 0, ended.stderr
-    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
-    report = rf"^haloscope: rank 0 has waited for \d+ s: other ranks have not come to the end of {what}$"
-    return re.search(report, ended.stderr, re.MULTILINE) is not None
+LATE_END = "other ranks have not come to the end of"
 
 
-@pytest.mark.parametrize(
-    ("strategy", "columns"),
-    [*ENDS_TOGETHER, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG_ENDS_TOGETHER)],
-)
+@pytest.mark.parametrize(("strategy", "columns"), or_long(ENDS_TOGETHER, LONG_ENDS_TOGETHER))
 def test_a_rank_that_is_late_to_end_an_exchange_is_reported(strategy, columns):
-    ended = late_ranks("end", strategy, columns)
-    assert reports_a_late_end(ended, "the exchange of u"), ended.stderr
+    assert_reported(late_ranks("end", strategy, columns), f"{LATE_END} the exchange of u$")
 
 
-@pytest.mark.parametrize("strategy", ["direct/shared", pytest.param("auto", marks=pytest.mark.long)])
+@pytest.mark.parametrize("strategy", or_long(["direct/shared"], ["auto"]))
 def test_a_rank_that_is_late_to_end_accumulations_is_reported(strategy):
-    ended = late_ranks("end-accumulation", strategy, SMALL)
-    assert reports_a_late_end(ended, "the exchange of u"), ended.stderr
+    assert_reported(late_ranks("end-accumulation", strategy, SMALL), f"{LATE_END} the exchange of u$")
 
 
-@pytest.mark.parametrize(
-    ("strategy", "columns"), [*ENDS_ALONE, *(pytest.param(*one, marks=pytest.mark.long) for one in LONG_ENDS_ALONE)]
-)
+@pytest.mark.parametrize(("strategy", "columns"), or_long(ENDS_ALONE, LONG_ENDS_ALONE))
 def test_an_exchange_whose_strategy_needs_no_other_rank_ends_alone(strategy, columns):
     ended = late_ranks("end-alone", strategy, columns)
-    assert not reports_a_late_end(ended, ".*"), ended.stderr
+    assert ended.returncode == 0, ended.stderr
+    assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
+    assert LATE_END not in ended.stderr
 
 
 @pytest.mark.parametrize(("how", "what"), [("end-stepper", "a window"), ("end-field", "memory that ranks share")])
 def test_a_rank_that_is_late_to_end_a_stepper_or_a_shared_field_is_reported(how, what):
-    assert reports_a_late_end(late_ranks(how), what)
+    assert_reported(late_ranks(how), f"{LATE_END} {what}$")
 
 
 @pytest.mark.parametrize(
@@ -304,17 +256,6 @@ def test_an_exception_on_one_rank_ends_the_job(how):
     assert ended.returncode != 0
     assert "FloatingPointError: the temperature is no number" in ended.stderr
     assert "haloscope: rank 1: an exception leaves this rank while exchanges are open" in ended.stderr
-    assert "right" not in ended.stdout
-
-
-def test_a_stalled_job_ends_on_request():
-    ended = run("ordered/p2p", "sleep", HALOSCOPE_STALL="end")
-    assert ended.returncode != 0
-    assert re.search(
-        r"^haloscope: rank 0: has waited for \d+ s: rank 1 has not answered in exchange 3 of heat",
-        ended.stderr,
-        re.MULTILINE,
-    )
     assert "right" not in ended.stdout
 
 
