@@ -34,7 +34,7 @@ using StageStrategies = std::map<std::string, Strategy>;
 /// One point of the space of choices.
 struct Choice {
   std::string app = "advection3d";
-  GridSpec grid;
+  GridSpec grid = {};
 #define CHOICE_GRID(...)
 #define CHOICE_FIELD(type, name, value, ...) type name = value;
 #include "haloscope/choice.def"

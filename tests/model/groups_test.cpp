@@ -15,8 +15,8 @@ namespace {
 Prediction taking(double compute, double rest) {
   Prediction p;
   p.time_s = compute + rest;
-  p.terms[Term::compute] = compute;
-  p.terms[Term::message] = rest;
+  p.terms[static_cast<std::size_t>(Term::compute)] = compute;
+  p.terms[static_cast<std::size_t>(Term::message)] = rest;
   p.bound = "latency-bound";
   return p;
 }
@@ -71,7 +71,7 @@ TEST(Regime, IsTheLargestTerm) {
   EXPECT_EQ(regime_of(taking(2, 1), true), "latency-bound");
   EXPECT_EQ(regime_of(taking(1, 2), false), "latency-bound");
   Prediction waits = taking(1, 1);
-  waits.terms[Term::wait] = 5;
+  waits.terms[static_cast<std::size_t>(Term::wait)] = 5;
   EXPECT_EQ(regime_of(waits, false), "imbalance");
 }
 

@@ -50,7 +50,9 @@ TEST(AtPace, CostsFollowTheKernelThatIsLikeThem) {
   EXPECT_NEAR(now.streaming.at("a/b/f64").at(1).front().slope, 2 * 2 + 3 * 4, near_by);
   EXPECT_NEAR(now.steps.per_program_s, 2, near_by);
   EXPECT_EQ(now.steps.waiting_share, 0.1);  // a share of sweeps, which are scaled already
-  const auto message = [](const Profile& p, Locality near) { return p.network->given[near]->segments.front(); };
+  const auto message = [](const Profile& p, Locality near) {
+    return p.network->given[static_cast<std::size_t>(near)]->segments.front();
+  };
   EXPECT_NEAR(message(now, Locality::socket).fixed, 5 * message(before, Locality::socket).fixed, near_by);
   EXPECT_NEAR(message(now, Locality::socket).slope, 7 * message(before, Locality::socket).slope, near_by);
   EXPECT_EQ(message(now, Locality::network).fixed.value, message(before, Locality::network).fixed.value);
@@ -61,8 +63,8 @@ TEST(AtPace, MessagesOfRanksAloneOnTheirNodesAreThoseBetweenNodes) {
   Profile profile = paced();
   profile.transports["persistent"].per_message_s = {1, 0.1};
   Pace then = pace_of({1, 1}), now = pace_of({1, 1});
-  then.times[PaceKind::far_latency] = PaceTime{1, 0};
-  now.times[PaceKind::far_latency] = PaceTime{4, 0};
+  then.times[static_cast<std::size_t>(PaceKind::far_latency)] = PaceTime{1, 0};
+  now.times[static_cast<std::size_t>(PaceKind::far_latency)] = PaceTime{4, 0};
   profile.paces[2] = then;
   EXPECT_NEAR(at_pace(profile, now).transports.at("persistent").per_message_s, 4, near_by);
 }

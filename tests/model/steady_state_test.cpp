@@ -115,7 +115,7 @@ TEST(Compose, OverlapHidesTheMessageBehindTheInteriorAndNoMore) {
     const RoundTime mean = steady_state({split(p)}).front();
     EXPECT_NEAR(mean.seconds, p.pack + std::max(p.inner, p.flight) + p.unpack + p.outer, close);
     EXPECT_NEAR(mean.term(Term::message), std::max(0.0, p.flight - p.inner), close);
-    EXPECT_NEAR(mean.busy[Term::message], p.flight, close);
+    EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], p.flight, close);
   });
 }
 
@@ -190,7 +190,7 @@ TEST(Compose, ACommunicationThreadServesEveryRoundBesideTheSweep) {
   const RoundTime mean = steady_state({track}).front();
   EXPECT_NEAR(mean.seconds, 4 * 1 + 2 * 4 + 2, close);  // the exchange is the longer lane: 12, sweep 1 to 11
   EXPECT_NEAR(mean.term(Term::compute), 12, close);
-  EXPECT_NEAR(mean.busy[Term::message], 8, close);
+  EXPECT_NEAR(mean.busy[static_cast<std::size_t>(Term::message)], 8, close);
 }
 
 TEST(Compose, ASweepGoesFasterWhileTheCommunicationThreadWaitsAndOnceItHelps) {

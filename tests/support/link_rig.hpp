@@ -26,11 +26,11 @@ struct Sent {
 Sent& sent();
 
 struct Case {
-  GridSpec grid;
+  GridSpec grid = {};
   ProcessGrid ranks{1, 1, 1};
-  ExchangeSpec spec;
+  ExchangeSpec spec = {};
   std::string transport = "p2p";
-  std::vector<std::string> options;
+  std::vector<std::string> options = {};
   int slots = 2;
   bool yield = false;
   bool poll = false;            ///< spin on test() before wait()

@@ -69,9 +69,9 @@ struct RunnerOptions {
   RankStatus* status = nullptr;  ///< receives the current operation
   DeviceOps* device = nullptr;   ///< programs with operations on a device: enqueues them
   bool graph = false;            ///< programs with only device operations: capture an execution, launch it whole
-  ReduceCall reduce;             ///< programs with reductions: runs them
-  Injection injection;
-  EventReader events;            ///< with timers: further counters of each operation
+  ReduceCall reduce = {};        ///< programs with reductions: runs them
+  Injection injection = {};
+  EventReader events = {};       ///< with timers: further counters of each operation
   std::size_t trace_events = 0;  ///< maximum number of trace events; later ones are dropped
 };
 
