@@ -5,12 +5,13 @@
 #include <functional>
 #include <set>
 
-#include "haloscope/core/check.hpp"
-#include "haloscope/extend/candidate.hpp"
+#include "all_programs.hpp"
 #include "texts.hpp"
 
 namespace haloscope {
 namespace {
+
+using test::ops_of;
 
 /// Memory of the fields, and the schedule or transport that moves them.
 enum class Where { host, device, boxed, task_queue };
@@ -28,32 +29,22 @@ Choice choice_of(const char* schedule, int depth, Where where) {
 }
 
 /// All ranks' plans and programs of one choice.
-struct World {
-  Layout layout;
-  Step step;
-  std::vector<Plan> plans;
-  std::vector<Program> programs;
-
+struct World : test::AllPrograms {
   explicit World(const Choice& choice) : World(choice, Candidate(choice)) { EXPECT_EQ(illegal(choice), ""); }
   World(const char* schedule, int depth = 2, Where where = Where::host) : World(choice_of(schedule, depth, where)) {}
 
   const Program& first() const { return programs.front(); }
-  std::string finding() const { return check_programs(layout, step, plans, programs); }
   /// The finding with a change of one rank's program.
   std::string broken(const std::function<void(Program&)>& change, std::size_t rank = 0) const {
-    std::vector<Program> changed = programs;
-    change(changed[rank]);
-    return check_programs(layout, step, plans, changed);
+    AllPrograms changed = *this;
+    change(changed.programs[rank]);
+    return changed.finding();
   }
 
  private:
-  World(const Choice& choice, const Candidate& candidate) : layout(candidate.layout), step(candidate.step) {
-    const ExchangeSpec spec = exchange_spec(candidate);
-    for (int rank = 0; rank < layout.size(); ++rank) {
-      plans.push_back(make_plan(layout, rank, spec));
-      programs.push_back(choice.schedule->make(step.stages[0], plans.back(), schedule_options(candidate)));
-    }
-  }
+  World(const Choice& choice, const Candidate& candidate)
+      : AllPrograms(candidate.layout, candidate.step, exchange_spec(candidate), choice.schedule->name,
+                    schedule_options(candidate)) {}
 };
 
 /// Removes one operation; its dependents inherit its dependencies.
@@ -81,19 +72,12 @@ std::function<void(Program&)> waiting_for_nothing(int index) {
   return [index](Program& program) { program.ops[index].after.clear(); };
 }
 
-std::vector<int> places_of(const Program& program, OpKind kind) {
-  std::vector<int> places;
-  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
-    if (program.ops[i].kind == kind) places.push_back(i);
-  return places;
-}
-
 const Op& op_of(const Program& program, int index) { return program.ops[index]; }
 
 /// Sweeps of cells that need halos or an earlier sweep.
 std::vector<int> needy_sweeps(const Program& program) {
   std::vector<int> places;
-  for (const int i : places_of(program, OpKind::sweep)) {
+  for (const int i : ops_of(program, OpKind::sweep)) {
     const Sweep& sweep = program.sweeps[op_of(program, i).target];
     if (sweep.part != Part::inner || sweep.step > 0) places.push_back(i);
   }
@@ -131,7 +115,7 @@ TEST(BrokenPrograms, V11_NT1_ADroppedOperationIsFound) {
     EXPECT_EQ(world.finding(), "") << one.schedule;
     EXPECT_EQ(world.first().signals, one.where == Where::task_queue);
     for (const OpKind kind : one.kinds) {
-      const auto places = places_of(world.first(), kind);
+      const auto places = ops_of(world.first(), kind);
       EXPECT_FALSE(places.empty()) << one.schedule << " " << to_string(kind);
       for (const int i : places) EXPECT_NE(world.broken(dropping(i)), "") << one.schedule << ", operation " << i;
     }
@@ -145,7 +129,7 @@ TEST(BrokenPrograms, ADroppedCopyIsFound) {
   choice.process_grid = "1x2";
   const World world(choice);
   EXPECT_EQ(world.finding(), "");
-  const auto places = places_of(world.programs[1], OpKind::copy);
+  const auto places = ops_of(world.programs[1], OpKind::copy);
   EXPECT_FALSE(places.empty());
   for (const int i : places) EXPECT_NE(world.broken(dropping(i), 1), "");
 }
@@ -187,10 +171,10 @@ TEST(BrokenPrograms, ASweepBeforeItsExchangeIsFoundByItsValues) {
 TEST(BrokenPrograms, MessagesInFlightWhileTheirCellsAreOverwrittenAreFound) {
   for (const char* schedule : host_schedules) {
     const World world(schedule);
-    const auto ends = places_of(world.first(), OpKind::complete);
+    const auto ends = ops_of(world.first(), OpKind::complete);
     ASSERT_EQ(ends.size(), 1u);
     int waiting = 0;
-    for (const int i : places_of(world.first(), OpKind::sweep)) {
+    for (const int i : ops_of(world.first(), OpKind::sweep)) {
       const auto& after = op_of(world.first(), i).after;
       if (std::find(after.begin(), after.end(), ends[0]) == after.end()) continue;
       ++waiting;
@@ -223,14 +207,14 @@ TEST(BrokenPrograms, CellsThatAreNotSweptAreFound) {
 
 TEST(BrokenPrograms, ACycleIsFound) {
   const World world("split");
-  const int last = places_of(world.first(), OpKind::sweep).back();
+  const int last = ops_of(world.first(), OpKind::sweep).back();
   EXPECT_PART(world.broken([last](Program& program) { program.ops[0].after = {last}; }), "cycle");
 }
 
 TEST(BrokenPrograms, AMessageThatNeverComesIsADeadlock) {
   EXPECT_PART(World("bulk", 1).broken(
                   [](Program& program) {
-                    Op& op = program.ops[places_of(program, OpKind::send).front()];
+                    Op& op = program.ops[ops_of(program, OpKind::send).front()];
                     op.kind = OpKind::progress;
                     op.target = -1;
                   },
@@ -240,7 +224,7 @@ TEST(BrokenPrograms, AMessageThatNeverComesIsADeadlock) {
 
 TEST(BrokenPrograms, ProgressCallsMayBeMissing) {
   EXPECT_EQ(World("split").broken([](Program& program) {
-    while (!places_of(program, OpKind::progress).empty()) drop(program, places_of(program, OpKind::progress).front());
+    while (!ops_of(program, OpKind::progress).empty()) drop(program, ops_of(program, OpKind::progress).front());
   }),
             "");
 }
@@ -248,8 +232,8 @@ TEST(BrokenPrograms, ProgressCallsMayBeMissing) {
 TEST(BrokenPrograms, V11_WorkOfADeviceThatDoesNotWaitForAnotherLaneIsFound) {
   for (const char* schedule : device_schedules) {
     const World world(schedule, 2, Where::device);
-    std::vector<int> places = places_of(world.first(), OpKind::send);
-    for (const int i : places_of(world.first(), OpKind::h2d)) places.push_back(i);
+    std::vector<int> places = ops_of(world.first(), OpKind::send);
+    for (const int i : ops_of(world.first(), OpKind::h2d)) places.push_back(i);
     const auto sweeps = needy_sweeps(world.first());
     const auto on_stream = [&](int i) { return op_of(world.first(), i).lane == Lane::sweep_stream; };
     const auto sweep = std::find_if(sweeps.begin(), sweeps.end(), on_stream);
@@ -261,7 +245,7 @@ TEST(BrokenPrograms, V11_WorkOfADeviceThatDoesNotWaitForAnotherLaneIsFound) {
 TEST(BrokenPrograms, NT1_MessagesThatDoNotWaitForTheirKernelAreFound) {
   const World world("streams", 2, Where::task_queue);
   for (const OpKind kind : {OpKind::send, OpKind::unpack})
-    for (const int i : places_of(world.first(), kind))
+    for (const int i : ops_of(world.first(), kind))
       EXPECT_NE(world.broken(waiting_for_nothing(i)), "") << "operation " << i;
 }
 
@@ -269,7 +253,7 @@ TEST(BrokenPrograms, ARingWhosePartsDoNotWaitForEachOtherIsFound) {
   for (const char* schedule : box_schedules) {
     const World world(schedule, 1, Where::boxed);
     for (const OpKind kind : {OpKind::transfer, OpKind::scatter})
-      for (const int i : places_of(world.first(), kind)) {
+      for (const int i : ops_of(world.first(), kind)) {
         if (op_of(world.first(), i).lane == op_of(world.first(), i - 1).lane) continue;
         EXPECT_PART(world.broken(waiting_for_nothing(i)), "does not wait") << schedule;
       }

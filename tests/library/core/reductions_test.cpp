@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "all_programs.hpp"
 #include "haloscope/core/app_json.hpp"
 #include "stage_apps.hpp"
 #include "texts.hpp"
@@ -12,6 +13,7 @@
 namespace haloscope {
 namespace {
 
+using test::ops_of;
 using test::StepCase;
 
 /// The app under another name, its first stage with reductions.
@@ -34,13 +36,6 @@ Choice choice_of(const App& app, const std::string& schedule) {
   c.schedule = schedule;
   c.tiles = 3;
   return c;
-}
-
-std::vector<int> ops_of(const Program& program, OpKind kind) {
-  std::vector<int> found;
-  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
-    if (program.ops[i].kind == kind) found.push_back(i);
-  return found;
 }
 
 /// Operations that run a sweep of the stage, or with -1 any, and end with the program's step `done`, or any.
@@ -259,15 +254,6 @@ INSTANTIATE_TEST_SUITE_P(Every, Reductions, testing::Values("bulk", "split", "in
 
 // ---- sweeps in place ------------------------------------------------------------------------------------------------
 
-/// A five-point sweep in place that gathers numbers.
-Step in_place(const Reduction& reduction) {
-  Step step = stencil_step(2, 1, false);
-  step.quantities[0].slots = 1;
-  step.stages[0].sweeps[0].in_place = true;
-  step.stages[0].reductions = {reduction};
-  return resolved(step, 2, "in-place");
-}
-
 /// Blocks of lines, one behind the other, and the pipeline's programs for them.
 struct Lines {
   Layout layout;
@@ -275,7 +261,7 @@ struct Lines {
   std::vector<Plan> plans{};
 
   Lines(int ranks, const Reduction& reduction)
-      : layout(GridSpec{2, {5, 12, 1}, {}}, ProcessGrid{1, ranks, 1}), step(in_place(reduction)) {
+      : layout(GridSpec{2, {5, 12, 1}, {}}, ProcessGrid{1, ranks, 1}), step(test::in_place_step({reduction})) {
     ExchangeSpec spec{.corners = false};
     for (int rank = 0; rank < ranks; ++rank) plans.push_back(make_plan(layout, rank, spec));
   }

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "haloscope/core/check.hpp"
-#include "haloscope/extend/candidate.hpp"
-#include "haloscope/extend/schedule.hpp"
+#include "all_programs.hpp"
 #include "haloscope/extend/transport_traits.hpp"
 #include "stage_apps.hpp"
 #include "texts.hpp"
@@ -13,37 +11,19 @@
 namespace haloscope {
 namespace {
 
-/// A five-point sweep in place.
-Step in_place_step() {
-  Step step = stencil_step(2, 1, false);
-  step.quantities[0].slots = 1;
-  step.stages[0].sweeps[0].in_place = true;
-  return resolved(step, 2, "in-place");
-}
+using test::AllPrograms;
+using test::in_place_step;
 
 ScheduleOptions in_place_options(int steps) {
   ScheduleOptions options{.steps = steps, .slots = 1, .flips = false};
   return options;
 }
 
-struct Case {
-  Layout layout;
-  Step step;
-  std::vector<Plan> plans;
-  std::vector<Program> programs;
-  std::string finding() const { return check_programs(layout, step, plans, programs); }
-};
-
-Case make_case(int ranks, std::int64_t lines, int steps, Pattern pattern = Pattern::ordered) {
-  ExchangeSpec spec{.pattern = pattern, .corners = false};
-  Case c{Layout(GridSpec{2, {3, lines, 1}, {false, false, false}}, ProcessGrid{1, ranks, 1}), in_place_step(), {}, {}};
+AllPrograms make_case(int ranks, std::int64_t lines, int steps, Pattern pattern = Pattern::ordered) {
   ScheduleOptions options = in_place_options(steps);
   options.tiles = 3;
-  for (int r = 0; r < ranks; ++r) {
-    c.plans.push_back(make_plan(c.layout, r, spec));
-    c.programs.push_back(find_schedule("pipeline").make(c.step.stages[0], c.plans.back(), options));
-  }
-  return c;
+  const Layout layout(GridSpec{2, {3, lines, 1}, {false, false, false}}, ProcessGrid{1, ranks, 1});
+  return {layout, in_place_step(), {.pattern = pattern, .corners = false}, "pipeline", options};
 }
 
 TEST(Pipeline, SB2_KeepsTheSequentialOrderOnAnyNumberOfLinesAndRanks) {
@@ -58,7 +38,7 @@ TEST(Pipeline, SB2_KeepsTheSequentialOrderOnAnyNumberOfLinesAndRanks) {
 TEST(Pipeline, SB2_HoldsWithTilesOfLongBlocks) { EXPECT_EQ(make_case(2, 400, 2).finding(), ""); }
 
 TEST(Pipeline, ALineThatIsSentTooEarlyIsFound) {
-  Case c = make_case(3, 9, 3);
+  AllPrograms c = make_case(3, 9, 3);
   Program& program = c.programs[1];  // the last own line leaves before it is swept
   const auto sweeps = [](const Op& op) { return op.kind == OpKind::sweep; };
   const auto last = std::find_if(program.ops.rbegin(), program.ops.rend(), sweeps);
@@ -68,14 +48,14 @@ TEST(Pipeline, ALineThatIsSentTooEarlyIsFound) {
 }
 
 TEST(Pipeline, AReceiveThatMayOverwriteALineStillNeededIsFound) {
-  Case c = make_case(2, 6, 2);
+  AllPrograms c = make_case(2, 6, 2);
   for (Op& op : c.programs[1].ops)
     if (op.kind == OpKind::post) op.after.clear();
   EXPECT_PART(c.finding(), "nothing orders them");
 }
 
 TEST(Pipeline, ASweepOutOfOrderIsFound) {
-  Case c = make_case(1, 6, 2);
+  AllPrograms c = make_case(1, 6, 2);
   Program& program = c.programs[0];
   std::swap(program.sweeps[0].step, program.sweeps[1].step);
   EXPECT_PART(c.finding(), "out of the sequential order");

@@ -3,34 +3,22 @@
 
 #include <algorithm>
 
-#include "haloscope/core/check.hpp"
+#include "all_programs.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/extend/candidate.hpp"
-#include "haloscope/extend/schedule.hpp"
 #include "haloscope/extend/transport_traits.hpp"
 #include "texts.hpp"
 
 namespace haloscope {
 namespace {
 
-/// The programs of all ranks for a stencil that reaches one cell far.
-struct StencilCase {
-  std::vector<Plan> plans;
-  std::vector<Program> programs;
-  Step step;
-  std::string finding(const Layout& layout) const { return check_programs(layout, step, plans, programs); }
-};
+using test::AllPrograms;
 
-StencilCase make_case(const Layout& layout, ExchangeSpec spec, bool box, const std::string& schedule,
-                      ScheduleOptions options) {
+/// The programs of all ranks for a stencil that reaches one cell far.
+AllPrograms make_case(const Layout& layout, ExchangeSpec spec, bool box, const std::string& schedule,
+                      const ScheduleOptions& options) {
   for (int d = 0; d < layout.dims(); ++d) spec.low[d] = spec.high[d] = options.depth;
   spec.corners = box || options.depth > 1;
-  StencilCase c{{}, {}, stencil_step(layout.dims(), 1, box)};
-  for (int r = 0; r < layout.size(); ++r) {
-    c.plans.push_back(make_plan(layout, r, spec));
-    c.programs.push_back(find_schedule(schedule).make(c.step.stages[0], c.plans.back(), options));
-  }
-  return c;
+  return {layout, stencil_step(layout.dims(), 1, box), spec, schedule, options};
 }
 
 std::vector<Layout> layouts() {
@@ -71,10 +59,10 @@ void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std
             options.steps = steps;
             options.substeps = substeps;
             options.tiles = 3;
-            const StencilCase c = make_case(layout, spec, box, schedule, options);
-            ASSERT_EQ(c.finding(layout), "")
-                << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box " << box << " depth "
-                << depth << " substeps " << to_word(substeps) << " steps " << steps;
+            const AllPrograms c = make_case(layout, spec, box, schedule, options);
+            ASSERT_EQ(c.finding(), "") << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box "
+                                       << box << " depth " << depth << " substeps " << to_word(substeps) << " steps "
+                                       << steps;
           }
 }
 
@@ -120,13 +108,13 @@ TEST(Schedules, NT1_TheCheckerFindsWhatWaitsForAKernelThatWaitsForIt) {
   ScheduleOptions options;
   options.device = options.signals = true;
   for (OpKind kind : {OpKind::post, OpKind::wait}) {
-    StencilCase c = make_case(layout, ExchangeSpec{}, false, "streams", options);
-    ASSERT_EQ(c.finding(layout), "");
+    AllPrograms c = make_case(layout, ExchangeSpec{}, false, "streams", options);
+    ASSERT_EQ(c.finding(), "");
     std::vector<Op>& ops = c.programs[0].ops;
     const auto is = [](OpKind wanted) { return [wanted](const Op& op) { return op.kind == wanted; }; };
     const auto pack = std::find_if(ops.begin(), ops.end(), is(OpKind::pack));
     std::find_if(ops.begin(), ops.end(), is(kind))->after.push_back(static_cast<int>(pack - ops.begin()));
-    EXPECT_PART(c.finding(layout), "which waits for it");
+    EXPECT_PART(c.finding(), "which waits for it");
   }
 }
 
@@ -135,7 +123,7 @@ TEST(Schedules, NT1_TheCheckerFindsACopyBesideTheKernelThatFillsTheSameHalos) {
   const Layout layout(GridSpec{2, {12, 10, 1}, {true, true, false}}, ProcessGrid{2, 1, 1});
   for (const bool signals : {false, true}) {
     ScheduleOptions options{.device = true, .signals = signals};
-    StencilCase c = make_case(layout, ExchangeSpec{}, false, "bulk", options);
+    AllPrograms c = make_case(layout, ExchangeSpec{}, false, "bulk", options);
     Program& program = c.programs[0];
     const auto first = [&](OpKind kind) {
       return static_cast<int>(
@@ -148,7 +136,7 @@ TEST(Schedules, NT1_TheCheckerFindsACopyBesideTheKernelThatFillsTheSameHalos) {
       for (std::int32_t& before : op.after) before += before >= place;
     program.ops.insert(program.ops.begin() + place, {OpKind::copy, Lane::sweep_stream, 0, copies, {}});
     program.ops[static_cast<std::size_t>(place) + 1].after.push_back(place);
-    EXPECT_EQ(c.finding(layout).empty(), !signals) << c.finding(layout);
+    EXPECT_EQ(c.finding().empty(), !signals) << c.finding();
   }
 }
 
@@ -159,14 +147,14 @@ TEST(Schedules, W15_KernelsOfFacesNeverReadWhatIsNotThere) {
         for (const Layout& layout : layouts()) {
           ExchangeSpec spec{.pattern = pattern, .corners = pattern == Pattern::direct};
           ScheduleOptions options{.device = true, .staged = staged};
-          StencilCase c = make_case(layout, spec, spec.corners, schedule, options);
-          ASSERT_EQ(c.finding(layout), "")
-              << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " corners " << spec.corners;
+          AllPrograms c = make_case(layout, spec, spec.corners, schedule, options);
+          ASSERT_EQ(c.finding(), "") << schedule << " dims " << layout.dims() << " ranks " << layout.size()
+                                     << " corners " << spec.corners;
           for (Program& program : c.programs)
             for (Op& op : program.ops)
               if (op.kind == OpKind::sweep && program.sweeps[op.target].faces) op.after.clear();
           if (!staged && c.plans[0].messages_out() > 0) {
-            EXPECT_NE(c.finding(layout), "") << "messages were not waited for";
+            EXPECT_NE(c.finding(), "") << "messages were not waited for";
           }
         }
 }
@@ -182,16 +170,16 @@ TEST(Schedules, W17_W18_ABlockInABoxNeverReadsWhatIsNotThere) {
             if (!fits) continue;
             ExchangeSpec spec{.pattern = pattern};
             ScheduleOptions options{.walls = thickness};
-            const StencilCase c = make_case(layout, spec, box, schedule, options);
-            ASSERT_EQ(c.finding(layout), "") << schedule << " dims " << layout.dims() << " ranks " << layout.size()
-                                             << " box " << box << " walls " << thickness;
+            const AllPrograms c = make_case(layout, spec, box, schedule, options);
+            ASSERT_EQ(c.finding(), "") << schedule << " dims " << layout.dims() << " ranks " << layout.size() << " box "
+                                       << box << " walls " << thickness;
           }
 }
 
 TEST(Schedules, W18_WithABoxMessagesAndTheDevicesCellsDoNotWaitForEachOther) {
   const Layout layout(GridSpec{3, {24, 24, 24}, {true, true, true}}, ProcessGrid{1, 2, 2});
   ScheduleOptions options{.walls = 3};
-  const StencilCase c = make_case(layout, ExchangeSpec{}, true, "box-overlap", options);
+  const AllPrograms c = make_case(layout, ExchangeSpec{}, true, "box-overlap", options);
   const Program& p = c.programs[0];
   for (const Op& op : p.ops) {
     const bool of_messages = op.kind == OpKind::wait || op.kind == OpKind::send || op.kind == OpKind::unpack;
@@ -208,7 +196,7 @@ TEST(Schedules, OnADeviceTheInteriorWaitsForNoMessage) {
   const Layout layout(GridSpec{2, {40, 30, 1}, {true, true, false}}, ProcessGrid{2, 2, 1});
   ScheduleOptions options;
   options.device = options.staged = true;
-  const StencilCase c = make_case(layout, ExchangeSpec{}, false, "streams", options);
+  const AllPrograms c = make_case(layout, ExchangeSpec{}, false, "streams", options);
   const Program& p = c.programs[0];
   int interiors = 0;
   for (const Op& op : p.ops) {
@@ -226,10 +214,10 @@ TEST(Schedules, TheCheckerFindsAMissingWaitBetweenHostAndDevice) {
   options.device = options.staged = true;
   options.depth = options.steps = 2;
   for (OpKind kind : {OpKind::send, OpKind::h2d, OpKind::sweep}) {
-    StencilCase c = make_case(layout, ExchangeSpec{}, false, "streams", options);
+    AllPrograms c = make_case(layout, ExchangeSpec{}, false, "streams", options);
     for (Op& op : c.programs[0].ops)
       if (op.kind == kind) op.after.clear();
-    EXPECT_NE(c.finding(layout), "") << to_string(kind);
+    EXPECT_NE(c.finding(), "") << to_string(kind);
   }
 }
 
@@ -238,7 +226,7 @@ TEST(Schedules, V9_InnerAndOuterWriteExactlyTheFullRegion) {
   for (int depth : {1, 2, 5}) {
     ScheduleOptions options;
     options.depth = options.steps = depth;
-    const StencilCase c = make_case(layout, ExchangeSpec{}, false, "split", options);
+    const AllPrograms c = make_case(layout, ExchangeSpec{}, false, "split", options);
     const Program& p = c.programs[0];
     std::int64_t inner = 0, outer = 0;
     for (const Sweep& s : p.sweeps) {
@@ -258,7 +246,7 @@ TEST(Schedules, V23_V25_SweptPointsEqualTheFormulas) {
       ScheduleOptions options;
       options.depth = options.steps = D;
       options.substeps = substeps;
-      const StencilCase c = make_case(layout, ExchangeSpec{}, false, "bulk", options);
+      const AllPrograms c = make_case(layout, ExchangeSpec{}, false, "bulk", options);
       std::int64_t points = 0, expected = 0;
       for (const Sweep& s : c.programs[0].sweeps) points += s.region.volume();
       for (int j = 0; j < D; ++j) {
@@ -272,23 +260,22 @@ TEST(Schedules, V23_V25_SweptPointsEqualTheFormulas) {
 class BrokenPrograms : public testing::TestWithParam<std::string> {
  protected:
   Layout layout{GridSpec{3, {6, 6, 6}, {true, true, true}}, ProcessGrid{1, 2, 2}};
-  StencilCase good() {
+  AllPrograms good() {
     ScheduleOptions options;
     options.depth = options.steps = 2;
     return make_case(layout, ExchangeSpec{}, true, GetParam(), options);
   }
-  std::string verdict(const StencilCase& c) { return c.finding(layout); }
 };
 
 TEST_P(BrokenPrograms, DroppedOperationIsFound) {
   const std::size_t count = good().programs[0].ops.size();
   int dropped = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    StencilCase c = good();
+    AllPrograms c = good();
     Op& op = c.programs[0].ops[i];
     if (op.kind == OpKind::progress) continue;
     op.kind = OpKind::progress;  // does nothing, keeps the order
-    EXPECT_NE(verdict(c), "") << "operation " << i << " removed";
+    EXPECT_NE(c.finding(), "") << "operation " << i << " removed";
     ++dropped;
   }
   EXPECT_GT(dropped, 8);
@@ -297,11 +284,11 @@ TEST_P(BrokenPrograms, DroppedOperationIsFound) {
 TEST_P(BrokenPrograms, SweepWithoutItsDependenciesIsFound) {
   const std::size_t count = good().programs[0].ops.size();
   for (std::size_t i = 0; i < count; ++i) {
-    StencilCase c = good();
+    AllPrograms c = good();
     Op& op = c.programs[0].ops[i];
     if (op.kind != OpKind::sweep || c.programs[0].sweeps[op.target].part == Part::inner) continue;
     op.after.clear();
-    EXPECT_NE(verdict(c), "") << "operation " << i << " without order";
+    EXPECT_NE(c.finding(), "") << "operation " << i << " without order";
   }
 }
 
