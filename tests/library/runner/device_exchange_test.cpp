@@ -321,25 +321,25 @@ TEST(DeviceExchange, ADeviceThatFailsIsNamedByItsRankAndNoExchangeSucceedsWithou
       Doom doom("stay_us=1e9");
       Pair pair(c, strategy, 0);
       const bool races = std::string(strategy) == "auto";
-      std::string said;
-      for (int n = 0; n < 12 && said.empty(); ++n) {
+      std::string text;
+      for (int n = 0; n < 12 && text.empty(); ++n) {
         if (n == pieces / 4) doom.come(races ? 0 : pieces % 4);
         pair.fill(values);
         imitated::copy(pair.image().data(), pair.host().all().data(), pair.image().size());
-        said = error_of<Error>([&] {
+        text = error_of<Error>([&] {
           pair.halo().start(0);
           if (n % 2 == 0) pair.halo().progress();
           pair.halo().finish();
         });
-        if (said == "no error") said.clear();
-        if (said.empty()) pair.expect_same(0);
+        if (text == "no error") text.clear();
+        if (text.empty()) pair.expect_same(0);
       }
       ASSERT_FALSE(HasFailure());
       ++failed;
-      EXPECT_PART(said, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
-      EXPECT_PART(said, world_size() > 1 ? std::to_string((world_rank() + 1) % world_size()) : "");
-      EXPECT_PART(said, "the device is lost");
-      EXPECT_EQ(error_of<Error>([&] { pair.halo().finish(); }), said);
+      EXPECT_PART(text, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
+      EXPECT_PART(text, world_size() > 1 ? std::to_string((world_rank() + 1) % world_size()) : "");
+      EXPECT_PART(text, "the device is lost");
+      EXPECT_EQ(error_of<Error>([&] { pair.halo().finish(); }), text);
     }
   EXPECT_EQ(failed, thorough() ? 84 : 14);
 }
@@ -711,10 +711,10 @@ class OneFails {
   std::string exchange_u(int number, bool polls) { return exchange(*of_u_, u_, number, polls); }
   std::string exchange_v(int number, bool polls) { return exchange(*of_v_, v_, number, polls); }
   /// The error that each rank reports.
-  void expect_failure(const std::string& said) const {
-    EXPECT_PART(said, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
-    EXPECT_PART(said, "rank " + std::to_string(mortal_) + ": the exchange of slot 0");
-    EXPECT_PART(said, "the device is lost");
+  void expect_failure(const std::string& text) const {
+    EXPECT_PART(text, "rank " + std::to_string(world_rank()) + ": the exchange of slot 0");
+    EXPECT_PART(text, "rank " + std::to_string(mortal_) + ": the exchange of slot 0");
+    EXPECT_PART(text, "the device is lost");
   }
   Exchange& of_u() { return *of_u_; }
   /// All ranks end the exchanges, and have ended them.
@@ -731,12 +731,12 @@ class OneFails {
     const std::int64_t n = grid_.cells()[0], row = n + 2;
     double* const at = plane.first(0);
     for (std::int64_t j = 0; j < 9; ++j) std::fill_n(at + j * row, n, value(world_rank(), number));
-    const std::string said = error_of<Error>([&] {
+    const std::string text = error_of<Error>([&] {
       halo.start(0);
       while (polls && !halo.progress()) sched_yield();
       halo.finish();
     });
-    if (said != "no error") return said;
+    if (text != "no error") return text;
     for (std::int64_t j = 0; j < 9; ++j) {
       EXPECT_EQ(at[j * row - 1], value(world_rank() - 1, number));
       EXPECT_EQ(at[j * row + n], value(world_rank() + 1, number));
@@ -776,13 +776,13 @@ TEST(DeviceExchange, ADeviceThatFailsOnOneRankIsNamedByAllRanks) {
       SCOPED_TRACE(std::string(strategy) + ", device of rank " + std::to_string(mortal) + " lost in exchange " +
                    std::to_string(number) + " after " + std::to_string(pieces));
       OneFails rig(strategy, mortal);
-      std::string said;
-      for (int n = 0; n < most && said.empty(); ++n) {
+      std::string text;
+      for (int n = 0; n < most && text.empty(); ++n) {
         if (n == number) rig.doom(pieces);
-        said = rig.exchange_u(n, polls);
+        text = rig.exchange_u(n, polls);
       }
-      rig.expect_failure(said);
-      EXPECT_EQ(error_of<Error>([&] { rig.of_u().finish(); }), said);
+      rig.expect_failure(text);
+      EXPECT_EQ(error_of<Error>([&] { rig.of_u().finish(); }), text);
       rig.end();
       ASSERT_FALSE(HasFailure());
     }
@@ -796,13 +796,13 @@ TEST(DeviceExchange, ADeviceThatFailsInOneExchangeEndsWaitsInOthers) {
       SCOPED_TRACE(std::string(strategy) + ", lost in exchange " + std::to_string(number) + " after " +
                    std::to_string(pieces));
       OneFails rig(strategy, world_size() - 1);
-      std::string said;
-      for (int n = 0; n < most && said.empty(); ++n) {
+      std::string text;
+      for (int n = 0; n < most && text.empty(); ++n) {
         if (n == number) rig.doom(pieces);
-        said = rig.exchange_u(n, false);
-        if (said.empty()) said = rig.exchange_v(n, false);
+        text = rig.exchange_u(n, false);
+        if (text.empty()) text = rig.exchange_v(n, false);
       }
-      rig.expect_failure(said);
+      rig.expect_failure(text);
       rig.end();
       ASSERT_FALSE(HasFailure());
     }
@@ -816,12 +816,12 @@ TEST(DeviceExchange, ExchangesEndWhereADeviceOfAnotherRankHasFailed) {
         if (!thorough() && exchanges > 1 && std::string(strategy) != "auto") continue;
         SCOPED_TRACE(std::string(strategy) + ", lost after " + std::to_string(pieces));
         OneFails rig(strategy, pieces % world_size());
-        std::string said;
-        for (int n = 0; n < exchanges && said.empty(); ++n) {
+        std::string text;
+        for (int n = 0; n < exchanges && text.empty(); ++n) {
           if (n == exchanges - 1) rig.doom(pieces);
-          said = rig.exchange_u(n, false);
+          text = rig.exchange_u(n, false);
         }
-        if (!said.empty()) rig.expect_failure(said);
+        if (!text.empty()) rig.expect_failure(text);
         rig.end();
         ASSERT_FALSE(HasFailure());
       }

@@ -255,12 +255,12 @@ class FailingStepper {
   /// Runs steps until one fails. @param mortal  rank whose device fails after these steps, copies and launches; -1:
   /// all.
   std::string run_until_it_fails(int mortal, int steps, int pieces, int most = 200) {
-    std::string said = "no error";
-    for (int n = 0; n < most && said == "no error"; ++n) {
+    std::string text = "no error";
+    for (int n = 0; n < most && text == "no error"; ++n) {
       if (n == steps && (mortal < 0 || world_rank() == mortal)) doom_.come(pieces);
-      said = error_of<Error>([&] { step_->run(1 + n % 2); });
+      text = error_of<Error>([&] { step_->run(1 + n % 2); });
     }
-    return said;
+    return text;
   }
   std::string run_again() {
     return error_of<Error>([&] { step_->run(1); });
@@ -293,12 +293,12 @@ TEST(DeviceStepper, ADeviceThatFailsIsNamedByAllRanksAndEndsAllLaterSteps) {
           SCOPED_TRACE(std::string(strategy) + " " + schedule + ", rank " + std::to_string(mortal) + " lost in step " +
                        std::to_string(steps) + " after " + std::to_string(pieces) + (mode ? " reducing" : ""));
           FailingStepper stepper(strategy, schedule, mode);
-          const std::string said = stepper.run_until_it_fails(mortal, steps, pieces);
-          EXPECT_PART(said, "rank " + std::to_string(world_rank()) + ": step ");
+          const std::string text = stepper.run_until_it_fails(mortal, steps, pieces);
+          EXPECT_PART(text, "rank " + std::to_string(world_rank()) + ": step ");
           const int named = mortal < 0 ? world_rank() : mortal;
-          EXPECT_PART(said, "rank " + std::to_string(named) + ": step ");
-          EXPECT_PART(said, "the device is lost");
-          EXPECT_EQ(has_part(said, "with rank"), world_size() > 1) << said;
+          EXPECT_PART(text, "rank " + std::to_string(named) + ": step ");
+          EXPECT_PART(text, "the device is lost");
+          EXPECT_EQ(has_part(text, "with rank"), world_size() > 1) << text;
           EXPECT_PART(stepper.run_again(), "an earlier step");
           stepper.end();
           ASSERT_FALSE(HasFailure());
@@ -333,9 +333,9 @@ TEST(DeviceStepper, AnExceptionOfALaunchOnOneRankReachesAllRanks) {
     if (world_rank() == thrower) {
       EXPECT_THROW(run(), std::runtime_error);
     } else {
-      const std::string said = error_of<Error>(run);
-      EXPECT_PART(said, "rank " + std::to_string(thrower) + ": step 2");
-      EXPECT_PART(said, "no such table");
+      const std::string text = error_of<Error>(run);
+      EXPECT_PART(text, "rank " + std::to_string(thrower) + ": step 2");
+      EXPECT_PART(text, "no such table");
     }
   }
 }

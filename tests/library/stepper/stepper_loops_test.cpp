@@ -160,9 +160,9 @@ TEST(StepperLoops, ALoopEndsWhenItIsEnough) {
 }
 
 TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {
-  const std::string said = error_of([] { looped(1, 9, 1, {}); });
-  EXPECT_PART(said, "a loop of 1 to 9 times");
-  EXPECT_PART(said, "StepperOptions::finished");
+  const std::string text = error_of([] { looped(1, 9, 1, {}); });
+  EXPECT_PART(text, "a loop of 1 to 9 times");
+  EXPECT_PART(text, "StepperOptions::finished");
 }
 
 /// The own values after steps of averages to and fro, both of which exchange.

@@ -206,14 +206,14 @@ TEST(Shared, SE6_TooLittleSharedMemoryIsAClearErrorBeforeTheRun) {
   choice.process_grid = std::to_string(world_size()) + "x1x1";  // every page has cells that a neighbour reaches
   choice.strategy = "ordered/shared";
   const Cap cap(3000000);
-  std::string said;
+  std::string text;
   try {
     haloscope::Run run(MPI_COMM_WORLD, choice);
   } catch (const Error& error) {
     EXPECT_EQ(error.exit_code(), Exit::failed);
-    said = error.what();
+    text = error.what();
   }
-  EXPECT_PART(said, "only 3000000 are left");
+  EXPECT_PART(text, "only 3000000 are left");
   EXPECT_EQ(shared_bytes(), 0);
   choice.strategy = "ordered/shared:packed";  // needs far less
   haloscope::Run(MPI_COMM_WORLD, choice).initialise();

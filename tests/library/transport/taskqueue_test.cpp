@@ -48,13 +48,13 @@ TEST(Taskqueue, AMessageThatIsLateIsWaitedForAndReportedWithTheStateOfMessagesAn
     rig.moves().send(rig.out, 0);
     rig.link->wait(rig.in, 0);
     rig.link->complete(rig.out, 0);
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string text = testing::internal::GetCapturedStderr();
     rig.unpack();
     rig.expect(1);
     if (world_rank() != 1) continue;
-    EXPECT_PART(said, "rank 1 has waited for");
-    EXPECT_PART(said, "from rank 0: 0 of 2 parts here");
-    EXPECT_PART(said, "left: blocks 0 1");
+    EXPECT_PART(text, "rank 1 has waited for");
+    EXPECT_PART(text, "from rank 0: 0 of 2 parts here");
+    EXPECT_PART(text, "left: blocks 0 1");
   }
 }
 
@@ -102,17 +102,17 @@ TEST(Taskqueue, ADeviceThatFailsEndsEveryCallWithTheReasonAndThePeers) {
   Doom doom("devices=8,resident=16");
   DeviceRig rig("direct/taskqueue");
   doom.come(0);
-  const std::string said = error_of<Error>([&] {  // the first of them that reads the device
+  const std::string text = error_of<Error>([&] {  // the first of them that reads the device
     rig.begin();
     rig.moves().send(rig.out, 0);
     rig.link->wait(rig.in, 0);
   });
-  EXPECT_PART(said, "the device is lost");
-  EXPECT_PART(said, "to rank " + std::to_string((world_rank() + 1) % world_size()) + ": 0 of 1 parts packed");
-  EXPECT_EQ(error_of<Error>([&] { rig.link->complete(rig.out, 0); }), said);
-  EXPECT_EQ(error_of<Error>([&] { rig.link->test(rig.in, 0); }), said);
-  EXPECT_EQ(error_of<Error>([&] { rig.moves().post(rig.in, 1); }), said);
-  EXPECT_EQ(error_of<Error>([&] { rig.moves().pack_on(*rig.stream, rig.out, 1); }), said);
+  EXPECT_PART(text, "the device is lost");
+  EXPECT_PART(text, "to rank " + std::to_string((world_rank() + 1) % world_size()) + ": 0 of 1 parts packed");
+  EXPECT_EQ(error_of<Error>([&] { rig.link->complete(rig.out, 0); }), text);
+  EXPECT_EQ(error_of<Error>([&] { rig.link->test(rig.in, 0); }), text);
+  EXPECT_EQ(error_of<Error>([&] { rig.moves().post(rig.in, 1); }), text);
+  EXPECT_EQ(error_of<Error>([&] { rig.moves().pack_on(*rig.stream, rig.out, 1); }), text);
   rig.link.reset();
   MPI_Barrier(MPI_COMM_WORLD);
 }
