@@ -83,6 +83,13 @@ struct DeviceRig {
     moves().post(in, 0);
     moves().pack_on(*stream, out, 0);
   }
+  /// Sends, receives and unpacks the messages of an exchange that has begun.
+  void end() {
+    moves().send(out, 0);
+    link->wait(in, 0);
+    link->complete(out, 0);
+    unpack();
+  }
   double* value(int slot, int x, int y) { return reinterpret_cast<double*>(fields.views()[0][slot].at({x, y, 0})); }
   /// Sets values next to both neighbours that are different in every exchange, and halos that occur in none.
   void set(int exchange) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <string>
 
 #include "haloscope/error.hpp"
@@ -34,6 +36,13 @@ bool run_if_available(F f) {
     return false;
   }
   return true;
+}
+
+/// A text as a name of a test: underscores in place of other characters than letters and digits.
+inline std::string test_name(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return text;
 }
 
 }  // namespace haloscope::test

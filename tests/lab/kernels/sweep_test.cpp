@@ -30,10 +30,7 @@ std::vector<Case> all_cases() {
 }
 
 std::string name(const testing::TestParamInfo<Case>& info) {
-  std::string text = info.param.form + (info.param.real == Real::f64 ? "_f64_" : "_f32_") + info.param.isa;
-  for (auto& c : text)
-    if (c == '-') c = '_';
-  return text;
+  return test::test_name(info.param.form + (info.param.real == Real::f64 ? "_f64_" : "_f32_") + info.param.isa);
 }
 
 class KernelSweep : public testing::TestWithParam<Case> {};

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "stage_apps.hpp"
@@ -335,10 +334,7 @@ INSTANTIATE_TEST_SUITE_P(Every, PlantedMistakes,
                                          Planted{"interleaved", "ordered:fields=none/p2p"},
                                          Planted{"comm-thread", "ordered/p2p"}, Planted{"comm-thread", "direct/p2p"}),
                          [](const auto& info) {
-                           std::string name = info.param.schedule + "_" + info.param.strategy;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-                           return name;
+                           return test::test_name(info.param.schedule + "_" + info.param.strategy);
                          });
 
 }  // namespace

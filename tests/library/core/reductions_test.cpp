@@ -248,9 +248,7 @@ TEST_P(Reductions, ThatAreMissingAreFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Reductions, testing::Values("bulk", "split", "interleaved", "comm-thread"),
-                         [](const auto& info) {
-                           return info.param == "comm-thread" ? std::string("comm_thread") : info.param;
-                         });
+                         [](const auto& info) { return test::test_name(info.param); });
 
 // ---- sweeps in place ------------------------------------------------------------------------------------------------
 

@@ -25,10 +25,7 @@ std::vector<Entry> entries(bool fused) {
 }
 
 std::string name(const testing::TestParamInfo<Entry>& info) {
-  std::string text = std::string(info.param.form) + "_" + info.param.real + "_" + info.param.variant;
-  for (auto& c : text)
-    if (c == '-') c = '_';
-  return text;
+  return haloscope::test::test_name(std::string(info.param.form) + "_" + info.param.real + "_" + info.param.variant);
 }
 
 std::string text(const SweepLaunch& s) {

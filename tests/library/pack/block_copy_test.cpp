@@ -76,64 +76,56 @@ std::vector<BlockCopy> random_list(std::mt19937& random, const Volume& v, std::b
   return list;
 }
 
-TEST(CopyList, GivesWhatListOrderGivesOnRandomDependentCopies) {
-  std::mt19937 random(7);
-  for (int trial = 0; trial < 3000; ++trial) {
+/// Compares random lists with copies in list order. `run` runs a list and describes the way.
+template <class Run>
+void expect_list_order(unsigned seed, int trials, Run run) {
+  std::mt19937 random(seed);
+  for (int trial = 0; trial < trials; ++trial) {
     Volume engine(random);
     Volume naive = engine;
-    const std::mt19937 same = random;
-    std::mt19937 a = same, b = same;
-    const auto list = random_list(a, engine, engine.bytes.data());
+    std::mt19937 a = random, b = random;
+    const CopyList list(random_list(a, engine, engine.bytes.data()));
     run_in_list_order(random_list(b, naive, naive.bytes.data()));
     random = a;
-    CopyList(list).run();
-    ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial;
+    const std::string way = run(list, random);
+    ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial << way;
   }
 }
 
-/// All shares of a stage in random order.
-void run_stage_in_shares(const CopyList& list, int stage, int parts, std::mt19937& random) {
+/// The numbers of some parts in random order.
+std::vector<int> shuffled(int parts, std::mt19937& random) {
   std::vector<int> order(parts);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
-  for (int part : order) list.run_stage(stage, {part, parts});
+  return order;
+}
+
+TEST(CopyList, GivesWhatListOrderGivesOnRandomDependentCopies) {
+  expect_list_order(7, 3000, [](const CopyList& list, std::mt19937&) {
+    list.run();
+    return "";
+  });
 }
 
 /// Plane by plane and row by row no order of shares may show: no share may need bytes that another one wrote.
 TEST(CopyList, SharesOfStagesInAnyOrderGiveWhatListOrderGives) {
-  std::mt19937 random(8);
   int shared = 0;
-  for (int trial = 0; trial < 6000; ++trial) {
-    Volume engine(random);
-    Volume naive = engine;
-    std::mt19937 a = random, b = random;
-    const CopyList list(random_list(a, engine, engine.bytes.data()));
-    run_in_list_order(random_list(b, naive, naive.bytes.data()));
-    random = a;
+  expect_list_order(8, 6000, [&](const CopyList& list, std::mt19937& random) {
     const int parts = static_cast<int>(pick(random, 1, 5));
     shared += list.stages() == 1 && parts > 1;
-    for (int stage = 0; stage < list.stages(); ++stage) run_stage_in_shares(list, stage, parts, random);
-    ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial << ", " << parts << " parts, " << list.stages()
-                                         << " stages";
-  }
+    for (int stage = 0; stage < list.stages(); ++stage)
+      for (int part : shuffled(parts, random)) list.run_stage(stage, {part, parts});
+    return ", " + std::to_string(parts) + " parts, " + std::to_string(list.stages()) + " stages";
+  });
   EXPECT_GT(shared, 1000) << "most lists must be shared for this test to say something";
 }
 
 TEST(CopyList, SharesOfAnyListInAnyOrderGiveWhatListOrderGives) {
-  std::mt19937 random(9);
-  for (int trial = 0; trial < 3000; ++trial) {
-    Volume engine(random);
-    Volume naive = engine;
-    std::mt19937 a = random, b = random;
-    const CopyList list(random_list(a, engine, engine.bytes.data()));
-    run_in_list_order(random_list(b, naive, naive.bytes.data()));
-    random = a;
-    std::vector<int> order(pick(random, 1, 5));
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), random);
-    for (int part : order) list.run({part, static_cast<int>(order.size())});
-    ASSERT_EQ(engine.bytes, naive.bytes) << "trial " << trial << ", " << order.size() << " shares";
-  }
+  expect_list_order(9, 3000, [](const CopyList& list, std::mt19937& random) {
+    const int parts = static_cast<int>(pick(random, 1, 5));
+    for (int part : shuffled(parts, random)) list.run({part, parts});
+    return ", " + std::to_string(parts) + " shares";
+  });
 }
 
 /// Bytes that each share of a list alone changes in a volume of zeros, when it copies ones.

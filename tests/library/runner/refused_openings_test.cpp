@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <cctype>
 #include <optional>
 #include <string>
 #include <vector>
@@ -152,12 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, RefusedOpening,
                                          Asked{"ordered/rma-lock"}, Asked{"ordered/rma-lockall:flag"},
                                          Asked{"reference"}, Asked{"direct/shared:packed"},
                                          Asked{"direct/shared", MemoryKind::shared}),
-                         [](const auto& asked) {
-                           std::string name = asked.param.strategy;
-                           for (char& c : name)
-                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-                           return name;
-                         });
+                         [](const auto& asked) { return test::test_name(asked.param.strategy); });
 
 /// More openings than communicators, in the long tests.
 int how_many() { return test::thorough() ? 3000 : 20; }

@@ -293,9 +293,7 @@ TEST_P(BrokenPrograms, SweepWithoutItsDependenciesIsFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, BrokenPrograms, testing::Values("bulk", "split", "interleaved", "comm-thread"),
-                         [](const auto& info) {
-                           return info.param == "comm-thread" ? std::string("comm_thread") : info.param;
-                         });
+                         [](const auto& info) { return test::test_name(info.param); });
 
 TEST(Choices, IllegalCombinationsSayWhyAndWhatToDo) {
   Choice c{.app = "laplace2d", .grid = {2, {64, 64, 1}, {true, true, false}}, .ranks = 4};

@@ -45,11 +45,8 @@ TEST(Taskqueue, AMessageThatIsLateIsWaitedForAndReportedWithTheStateOfMessagesAn
     rig.begin();
     if (world_rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     testing::internal::CaptureStderr();
-    rig.moves().send(rig.out, 0);
-    rig.link->wait(rig.in, 0);
-    rig.link->complete(rig.out, 0);
+    rig.end();
     const std::string text = testing::internal::GetCapturedStderr();
-    rig.unpack();
     rig.expect(1);
     if (world_rank() != 1) continue;
     EXPECT_PART(text, "rank 1 has waited for");
@@ -68,10 +65,7 @@ TEST(Taskqueue, AKernelThatLeavesBeforeItsMessagesAreSentLosesNone) {
       rig.set(exchange);
       rig.begin();
       rig.stream->finish();
-      rig.moves().send(rig.out, 0);
-      rig.link->wait(rig.in, 0);
-      rig.link->complete(rig.out, 0);
-      rig.unpack();
+      rig.end();
       rig.expect(exchange);
     }
   }
@@ -87,10 +81,7 @@ TEST(Taskqueue, KernelsThatLeaveAtAnyTimeLoseNoMessage) {
     rig.begin();
     for (const double until = now_s() + 1e-6 * std::uniform_real_distribution<>(0, 300)(random); now_s() < until;)
       sched_yield();
-    rig.moves().send(rig.out, 0);
-    rig.link->wait(rig.in, 0);
-    rig.link->complete(rig.out, 0);
-    rig.unpack();
+    rig.end();
     rig.expect(exchange);
     ASSERT_FALSE(HasFailure()) << "exchange " << exchange;
   }
