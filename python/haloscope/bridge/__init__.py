@@ -20,7 +20,6 @@ from haloscope.bridge.apps import find_app as find_app
 from haloscope.bridge.apps import is_declared as is_declared
 from haloscope.bridge.apps import kernel_of as kernel_of
 from haloscope.bridge.apps import own_refusal as own_refusal
-from haloscope.bridge.apps import refusal_of as refusal_of
 from haloscope.bridge.apps import refuses_itself as refuses_itself
 from haloscope.bridge.apps import step_of as step_of
 from haloscope.bridge.apps import sweep_names as sweep_names

@@ -185,13 +185,8 @@ def refuses_itself(name: str) -> bool:
 
 def own_refusal(choice: Choice) -> str:
     """Return why an app of another program refuses an otherwise legal choice, "" where it does not."""
-    refusal = refusal_of(choice.app)
+    refusal = _declared.get(choice.app)
     return refusal(choice) if refusal else ""
-
-
-def refusal_of(app: str) -> Callable[[Choice], str] | None:
-    """Return the function by which an app of another program refuses choices; None for an app that refuses none."""
-    return _declared.get(app)
 
 
 def declare_app(description: dict, refusal: Callable[[Choice], str] | None = None) -> App:

@@ -50,13 +50,13 @@ def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] |
     """
     space: Space[Request] = Space()
     seen: set[str] = set()
-    own_refusal = bridge.refusal_of(app)
+    refuses = bridge.refuses_itself(app)
     for document, refused in bridge.product(app, axes):
         request = Request(document).measured(**(settings or {}))
         if request.id in seen:
             continue
         seen.add(request.id)
-        if reason := refused or (own_refusal(request.choice) if own_refusal else ""):
+        if reason := refused or (bridge.own_refusal(request.choice) if refuses else ""):
             space.refused.append((request, reason))
         else:
             space.requests.append(request)
