@@ -1,4 +1,6 @@
 // Reordering: neighbours on one node and socket, by permutations that are never worse than the original order.
+#include "haloscope/extend/reorder.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <set>
 
 #include "haloscope/error.hpp"
-#include "haloscope/extend/reorder.hpp"
 
 namespace haloscope {
 namespace {

@@ -1,6 +1,5 @@
 #include "haloscope/stepper/stepper_guard.hpp"
 
-
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/stepper/bound_stage.hpp"
 

@@ -1,7 +1,7 @@
 // Numbers of steps that make a repetition last as long as requested, on made-up machines: no clock is read.
-#include <gtest/gtest.h>
-
 #include "haloscope/rank/measure/steps.hpp"
+
+#include <gtest/gtest.h>
 
 namespace haloscope {
 namespace {

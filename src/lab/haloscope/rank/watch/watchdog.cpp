@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
-#include "haloscope/comm/patience.hpp"
 #include "haloscope/comm/mpi_traits.hpp"
+#include "haloscope/comm/patience.hpp"
 #include "haloscope/extend/program.hpp"
 
 namespace haloscope {
