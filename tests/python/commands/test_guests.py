@@ -70,7 +70,7 @@ def test_a_guest_that_cannot_be_imported_is_named_with_the_remedy(installed):
 
 def test_without_studies_the_commands_work_and_name_the_missing_distribution(tmp_path):
     listed = ended(tmp_path, "--help", before=NONE)
-    assert listed.returncode == 0 and "ours: none installed." in " ".join(listed.stdout.split())
+    assert listed.returncode == 0 and "new ones: none installed." in " ".join(listed.stdout.split())
     assert "blocks " not in listed.stdout
     for words, code in ((("study",), 3), (("study", "white2011"), 3), (("study", "--help"), 0), (("run", "--help"), 0)):
         done = ended(tmp_path, *words, before=NONE)
