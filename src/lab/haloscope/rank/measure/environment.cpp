@@ -128,7 +128,8 @@ nlohmann::json build_info() {
 
 nlohmann::json gather_environment(MPI_Comm comm) {
   std::vector<std::string> hosts;
-  for_each_text(OwnComm(comm), host_name(), [&](int, const std::string& host) { hosts.push_back(host); });
+  const OwnedComm own = duplicate(comm);
+  for_each_text(own.get(), host_name(), [&](int, const std::string& host) { hosts.push_back(host); });
   nlohmann::json environment = plain_info();
   for (const char* key : {"isas", "mpi_compiler"}) environment.erase(key);
   environment["hosts"] = hosts;
