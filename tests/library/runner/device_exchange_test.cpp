@@ -587,7 +587,10 @@ TEST(DeviceExchange, WhereIpcIsRefusedRanksWaitForEachOtherBeforeTheyFree) {
   const Imitated refusing(world_rank() == 0 ? "maps=0" : "");
   const std::int64_t before = calls().barriers;
   const std::string error = error_of<UnavailableError>([&] { make_exchange(grid, {u.ref()}, "direct/ipc"); });
-  EXPECT_PART(error, "rank 0 reports the system refuses to map memory");
+  EXPECT_PART(error, "the system refuses to map memory; use staged");
+  if (world_rank() > 0) {
+    EXPECT_PART(error, "rank 0");
+  }
   EXPECT_EQ(calls().barriers, before + 1);
   Exchange halo = make_exchange(grid, {u.ref()}, "auto:quick");
   halo.exchange();
