@@ -26,7 +26,6 @@
 #include "haloscope/core/text.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/measure/environment.hpp"
 #include "haloscope/rank/pace/pace.hpp"
 #include "haloscope/rank/probe/probe.hpp"
@@ -283,7 +282,8 @@ void print_description(const std::vector<std::string>& words) {
 
 /// A foreign mpiexec starts single ranks that know nothing of each other.
 void expect_ranks(int expected) {
-  const int size = ranks_in(MPI_COMM_WORLD);
+  int size = 0;
+  REQUIRE_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
   if (expected > 0 && expected != size)
     throw UsageError("started with " + std::to_string(size) + " rank(s) instead of " + std::to_string(expected) +
                      ": the mpiexec used belongs to another MPI than the one this program was built with (" +
@@ -299,8 +299,8 @@ Json read_findings(const std::string& path) {
 /// @param started_s  when the program began, by now_s().
 Exit run(const Arguments& arguments, const std::vector<Line>& lines, double started_s) {
   Session session;
-  session.rank = rank_in(session.comm);
-  session.size = ranks_in(session.comm);
+  REQUIRE_MPI(MPI_Comm_rank(session.comm, &session.rank));
+  REQUIRE_MPI(MPI_Comm_size(session.comm, &session.size));
   expect_ranks(arguments.expect_ranks);
   if (lines.empty()) {
     std::vector<std::string> names;
@@ -372,7 +372,8 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
   REQUIRE_MPI(MPI_Init_thread(&argc, &argv, level, &provided));
   for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF})
     REQUIRE_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));  // so that errors name rank and call
-  const int rank = rank_in(MPI_COMM_WORLD);
+  int rank = 0;
+  REQUIRE_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   Exit code = Exit::ok;
   try {
     if (arguments.info) {

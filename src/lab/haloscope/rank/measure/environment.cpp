@@ -14,7 +14,6 @@
 #include "haloscope/core/denormals.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/kernels/kernel.hpp"
 #include "haloscope/rank/measure/build_config.hpp"
@@ -99,7 +98,9 @@ void pin_threads(MPI_Comm comm, int threads) {
   if (mpi_traits.simulated) return;  // there all ranks are one thread of this machine
   MPI_Comm node;
   REQUIRE_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  const int rank = rank_in(node), ranks = ranks_in(node);
+  int rank = 0, ranks = 0;
+  REQUIRE_MPI(MPI_Comm_rank(node, &rank));
+  REQUIRE_MPI(MPI_Comm_size(node, &ranks));
   REQUIRE_MPI(MPI_Comm_free(&node));
   const std::vector<int>& cores = allowed_cores();
   const bool all_cores = static_cast<int>(cores.size()) == cores_of_node();

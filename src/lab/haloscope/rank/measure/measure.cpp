@@ -11,7 +11,6 @@
 #include "haloscope/comm/shared_memory.hpp"
 #include "haloscope/core/choice_fields.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
 #include "haloscope/model/normal.hpp"
 #include "haloscope/rank/measure/barrier.hpp"

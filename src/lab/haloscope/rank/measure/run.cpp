@@ -47,7 +47,7 @@ Sites sites_for(MPI_Comm comm, const Choice& choice) {
 
 Run::Run(MPI_Comm comm, const Choice& choice, const RunnerOptions& options, std::size_t hatch_bytes)
     : choice_(checked(choice)), candidate_(choice_, sites_for(comm, choice_)), options_(options) {
-  rank_ = rank_in(comm);
+  CHECK_MPI(MPI_Comm_rank(comm, &rank_));
   points_ = points_of_all(candidate_, rank_);
   const Index first = candidate_.layout.owned(rank_).lo;
   const KernelContext opening{candidate_.problem, candidate_.step, first, points_.cells, choice.isa, choice.threads};

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/model/normal.hpp"
 
 namespace haloscope {
@@ -130,7 +129,9 @@ std::vector<NamedTimer> timers_of(const Run& run, double measured_s) {
 }
 
 std::vector<Json> over_ranks(const std::vector<double>& mine, MPI_Comm comm) {
-  const int size = ranks_in(comm), rank = rank_in(comm);
+  int size = 0, rank = 0;
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   const std::size_t count = mine.size();
   std::vector<double> all(count * static_cast<std::size_t>(rank == 0 ? size : 0));
   REQUIRE_MPI(MPI_Gather(mine.data(), static_cast<int>(count), MPI_DOUBLE, all.data(), static_cast<int>(count),

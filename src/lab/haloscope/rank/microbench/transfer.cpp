@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
@@ -14,7 +13,8 @@
 namespace haloscope {
 
 std::unique_ptr<PeerGroup> PeerGroup::open_pair(MPI_Comm all, int gap, int pairs, int nodes, bool yield) {
-  const int rank = rank_in(all);
+  int rank = 0;
+  REQUIRE_MPI(MPI_Comm_rank(all, &rank));
   const Paired mine = find_pair(rank, gap);
   std::unique_ptr<PeerGroup> group(new PeerGroup);
   REQUIRE_MPI(MPI_Comm_split(all, mine.pair < pairs ? mine.pair : MPI_UNDEFINED, mine.side, &group->comm_));
@@ -30,8 +30,8 @@ std::unique_ptr<PeerGroup> PeerGroup::open_pair(MPI_Comm all, int gap, int pairs
 std::unique_ptr<PeerGroup> PeerGroup::open_ring(MPI_Comm all, int nodes, bool yield) {
   std::unique_ptr<PeerGroup> group(new PeerGroup);
   REQUIRE_MPI(MPI_Comm_dup(all, &group->comm_));
-  group->rank_ = rank_in(all);
-  group->size_ = ranks_in(all);
+  REQUIRE_MPI(MPI_Comm_rank(all, &group->rank_));
+  REQUIRE_MPI(MPI_Comm_size(all, &group->size_));
   group->ring_ = true;
   group->yield_ = yield;
   group->partner_ = (group->rank_ + 1) % group->size_;
@@ -46,7 +46,9 @@ PeerGroup::~PeerGroup() {
 /// Numbers of the nodes of this group's ranks, in the order in which they first appear.
 void PeerGroup::take_nodes(MPI_Comm all, int emulated) {
   if (emulated == 0) return;
-  const int ranks = ranks_in(all), rank = rank_in(all);
+  int ranks = 0, rank = 0;
+  REQUIRE_MPI(MPI_Comm_size(all, &ranks));
+  REQUIRE_MPI(MPI_Comm_rank(all, &rank));
   const std::vector<int> of_all = emulated_nodes(ranks, emulated, Placement::block);
   nodes_.resize(static_cast<std::size_t>(size_));
   REQUIRE_MPI(MPI_Allgather(&of_all[rank], 1, MPI_INT, nodes_.data(), 1, MPI_INT, comm_));

@@ -5,7 +5,6 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/clock.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
 
 namespace haloscope {
@@ -39,7 +38,7 @@ PaceKernels::PaceKernels(MPI_Comm comm)
       far_(far_bytes),
       triad_(find_memory_pass(Pass::triad)),
       message_(static_cast<std::size_t>(large_message)) {
-  rank_ = rank_in(comm_);
+  REQUIRE_MPI(MPI_Comm_rank(comm_, &rank_));
   partners_ = find_partners();
   const auto pass = [&] { near_.run(triad_, 0, near_bytes); };
   pass();

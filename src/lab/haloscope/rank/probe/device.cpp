@@ -7,7 +7,6 @@
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/comm/shared_memory.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -21,8 +20,8 @@ using device::Space;
 /// also crosses from node to node.
 struct DeviceRing {
   explicit DeviceRing(MPI_Comm ranks) : comm(ranks), node(ranks) {
-    rank = rank_in(comm);
-    size = ranks_in(comm);
+    REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+    REQUIRE_MPI(MPI_Comm_size(comm, &size));
     const device::Backend& backend = device::find_backend("auto");
     own = backend.open(node.local(rank) % backend.count());
     stream = own->stream();

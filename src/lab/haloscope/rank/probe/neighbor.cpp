@@ -4,7 +4,6 @@
 #include <array>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -90,7 +89,8 @@ struct Origin {
 
 /// Exchange a few times over a communicator with `sends` outgoing edges; `origins` says what is right.
 std::string exchange(MPI_Comm comm, Form form, int sends, const std::vector<Origin>& origins) {
-  const int rank = rank_in(comm);
+  int rank = 0;
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   Blocks blocks(sends, static_cast<int>(origins.size()), 5);
   MPI_Request request = MPI_REQUEST_NULL;
 #if HALOSCOPE_HAVE_NEIGHBOR_INIT
@@ -132,7 +132,9 @@ std::string on_grid(MPI_Comm comm, Form form, std::array<int, 2> extents) {
 /// Everyone sends to the ranks `steps` further on, along one edge for each entry; equal entries are parallel edges,
 /// whose blocks arrive in the order of the edges.
 std::string on_graph(MPI_Comm comm, Form form, const std::vector<int>& steps) {
-  const int rank = rank_in(comm), size = ranks_in(comm);
+  int rank = 0, size = 0;
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   std::vector<int> to, from;
   std::vector<Origin> origins;
   for (std::size_t e = 0; e < steps.size(); ++e) {
@@ -157,7 +159,8 @@ const Finding lacking{false, "this MPI has no persistent neighbourhood collectiv
 template <Form form>
 Finding cartesian(MPI_Comm comm) {
   if (lacks(form)) return lacking;
-  const int size = ranks_in(comm);
+  int size = 0;
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   std::string complaint = on_grid(comm, form, {size, 1});
   if (complaint.empty() && size % 2 == 0) complaint = on_grid(comm, form, {2, size / 2});
   return wrong_if(complaint);
@@ -172,7 +175,8 @@ Finding parallel_edges(MPI_Comm comm) {
 template <Form form>
 Finding one_edge_per_peer(MPI_Comm comm) {
   if (lacks(form)) return lacking;
-  const int size = ranks_in(comm);
+  int size = 0;
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   std::vector<int> steps;  // to all others, each once; none when there is only one rank
   for (int step = 1; step < size; ++step) steps.push_back(step);
   return wrong_if(on_graph(comm, form, steps));
@@ -180,7 +184,9 @@ Finding one_edge_per_peer(MPI_Comm comm) {
 
 /// Parallel edges again, through MPI_Neighbor_alltoall: a library may be right in one of the calls only.
 Finding parallel_edges_plain(MPI_Comm comm) {
-  const int rank = rank_in(comm), size = ranks_in(comm);
+  int rank = 0, size = 0;
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
   const std::array<int, 4> to{next, next, rank, rank}, from{previous, previous, rank, rank};
   std::array<int, 4> out{}, in{};

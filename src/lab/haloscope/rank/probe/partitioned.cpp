@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -17,7 +16,9 @@ int number_in(int rank, int round, int i) { return (round * 64 + rank) * 2048 + 
 
 /// All ranks in a ring, everyone sending to the next.
 Finding partitioned(MPI_Comm comm) {
-  const int rank = rank_in(comm), size = ranks_in(comm);
+  int rank = 0, size = 0;
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
   std::vector<int> out(partitions * per_partition), in(partitions * per_partition);
   MPI_Request requests[2];

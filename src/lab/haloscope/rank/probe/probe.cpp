@@ -9,7 +9,6 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
-#include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
 
@@ -43,7 +42,9 @@ std::vector<const Probe*> chosen(const std::vector<std::string>& names) {
 
 /// On rank 0: the finding of the lowest rank that found something wrong, else rank 0's own.
 Finding agree(const Finding& mine, MPI_Comm comm) {
-  const int rank = rank_in(comm), size = ranks_in(comm);
+  int rank = 0, size = 0;
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+  REQUIRE_MPI(MPI_Comm_size(comm, &size));
   const int claim = mine.ok ? size : rank;
   int speaker = size;
   REQUIRE_MPI(MPI_Allreduce(&claim, &speaker, 1, MPI_INT, MPI_MIN, comm));
@@ -69,7 +70,8 @@ const std::vector<Probe>& probes() {
 }
 
 void run_probes(MPI_Comm comm, const std::vector<std::string>& names) {
-  const int rank = rank_in(comm);
+  int rank = 0;
+  REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
   if (names == std::vector<std::string>{"list"}) {
     for (const Probe* probe : chosen({"all"}))
       if (rank == 0) std::cout << nlohmann::json{{"probe", probe->name}}.dump() << std::endl;

@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -15,8 +14,8 @@ constexpr int ints = 40;
 /// Memory of `ints` numbers per rank to put into, and as many to get from.
 struct Ring {
   explicit Ring(MPI_Comm comm_of_all) : comm(comm_of_all) {
-    rank = rank_in(comm);
-    size = ranks_in(comm);
+    REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
+    REQUIRE_MPI(MPI_Comm_size(comm, &size));
     next = (rank + 1) % size;
     previous = (rank + size - 1) % size;
     REQUIRE_MPI(MPI_Win_allocate(2 * ints * sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &base, &window));

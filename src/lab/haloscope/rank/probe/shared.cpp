@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "haloscope/comm/mpi_call.hpp"
-#include "haloscope/extend/agree.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -14,8 +13,8 @@ namespace {
 struct SharedWindow {
   explicit SharedWindow(MPI_Comm comm, bool apart = false) {
     REQUIRE_MPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    rank = rank_in(node);
-    size = ranks_in(node);
+    REQUIRE_MPI(MPI_Comm_rank(node, &rank));
+    REQUIRE_MPI(MPI_Comm_size(node, &size));
     MPI_Info info;
     REQUIRE_MPI(MPI_Info_create(&info));
     if (apart) REQUIRE_MPI(MPI_Info_set(info, "alloc_shared_noncontig", "true"));
