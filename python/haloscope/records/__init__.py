@@ -156,9 +156,9 @@ def read(path: str | Path, what: str = RECORD) -> RecordFile:
     return result
 
 
-def read_aloud(path: str | Path) -> RecordFile:
+def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
     """Read a record file as `read` does, and name its bad lines on the error output."""
-    found = read(path)
+    found = read(path, what)
     for complaint in found.complaints():
         say(complaint)
     return found
