@@ -13,7 +13,7 @@ import pytest
 
 from haloscope.bridge import build
 from haloscope.measure import launch
-from paths import CONSUMER
+from paths import CONSUMER, RANK_PROGRAMS
 
 BIN = launch.mpiexec().parent
 RANKS = [1, 2, 3]
@@ -123,27 +123,17 @@ def test_random_sections_of_fortran_get_right_halos_by_the_abi(prefix, tmp_path,
     assert run(launch.mpiexec(), "-n", ranks, tmp_path / "random", 20 + ranks, 40) == "right\n"
 
 
+def install(*words: object, **variables: str) -> None:
+    """Install a package by pip, without the packages that it depends on."""
+    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", *words, **variables)
+
+
 @pytest.fixture(scope="module")
 def mpi4py_abi(tmp_path_factory) -> Path:
     """mpi4py, built from source for the ABI."""
     place = tmp_path_factory.mktemp("mpi4py")
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--no-binary",
-        "mpi4py",
-        "--no-cache-dir",
-        "--target",
-        place,
-        "mpi4py>=4.1",
-        MPICC=str(BIN / "mpicc_abi"),
-        CFLAGS="-O0",
-    )
+    from_source = ("--no-binary", "mpi4py", "--no-cache-dir", "--target", place, "mpi4py>=4.1")
+    install(*from_source, MPICC=str(BIN / "mpicc_abi"), CFLAGS="-O0")
     code = "from mpi4py import MPI; print(MPI.Get_abi_version()[0])"
     assert run(sys.executable, "-c", code, PYTHONPATH=str(place)) == "1\n"
     return place
@@ -152,8 +142,8 @@ def mpi4py_abi(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("ranks", RANKS)
 def test_random_arrays_of_python_get_right_halos_by_the_abi(mpi4py_abi, ranks):
     """The library follows from mpi4py: this one runs on the ABI."""
-    exchanges = RANKS / "random_exchanges.py"
-    said = run(
+    exchanges = RANK_PROGRAMS / "random_exchanges.py"
+    found = run(
         launch.mpiexec(),
         "-n",
         ranks,
@@ -165,25 +155,14 @@ def test_random_arrays_of_python_get_right_halos_by_the_abi(mpi4py_abi, ranks):
         40,
         PYTHONPATH=str(mpi4py_abi),
     )
-    assert said.split() == ["right"]
+    assert found.split() == ["right"]
 
 
 @pytest.fixture(scope="module")
 def intel_mpi(tmp_path_factory) -> Path:
     """Intel MPI's runtime from PyPI, which has the ABI too."""
     place = tmp_path_factory.mktemp("impi")
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--prefix",
-        place,
-        "impi-rt==2021.19.0",
-    )
+    install("--prefix", place, "impi-rt==2021.19.0")
     return place
 
 
@@ -199,7 +178,7 @@ def test_what_was_built_with_this_mpi_runs_on_intel_mpi(mpi4py_abi, intel_mpi, r
     }
     start = (intel_mpi / "bin" / "mpiexec.hydra", "-n", ranks, sys.executable)
     assert run(*start, "-c", code, **there).split() == ["Intel(R)"] * ranks
-    exchanges = RANKS / "random_exchanges.py"
+    exchanges = RANK_PROGRAMS / "random_exchanges.py"
     assert run(*start, "-m", "mpi4py", exchanges, 40 + ranks, 40, **there).split() == ["right"]
 
 
