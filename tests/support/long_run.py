@@ -1,4 +1,4 @@
-"""Whether everything is to be tried instead of a sample, as `make check-long` does."""
+"""The setting that makes tests try everything instead of a sample, as `make check-long` does."""
 
 import os
 from collections.abc import Iterable, Sequence
