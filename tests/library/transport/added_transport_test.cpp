@@ -2,10 +2,11 @@
 #include <cstring>
 #include <deque>
 
-#include "haloscope/exchange.hpp"
 #include "haloscope/extend/transport.hpp"
+#include "haloscope/haloscope.hpp"
 #include "link_rig.hpp"
 #include "step_rig.hpp"
+#include "tori.hpp"
 
 namespace haloscope::test {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 class BlockingLink final : public Link {
  public:
   explicit BlockingLink(const LinkContext& context)
-      : comm_(context.comm), plan_(*context.plan), views_(*context.views) {
+      : comm_(context.comm), tags_(context.tags), plan_(*context.plan), views_(*context.views) {
     ++opened;
     for (const Message& m : plan_.messages) buffers_.emplace_back(static_cast<std::size_t>(m.bytes));
     requests_.assign(plan_.messages.size(), MPI_REQUEST_NULL);
@@ -27,18 +28,22 @@ class BlockingLink final : public Link {
     for (int id : out)
       move(id, slot, [](std::byte* packed, std::byte* field, std::size_t n) { std::memcpy(packed, field, n); });
   }
-  void send(Ids out, int) override {
+  void send(Ids out, int slot) override {
     for (int id : out) {
       const Message& m = plan_.messages[id];
-      MPI_Isend(buffer(id).data(), static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_, &request(id));
+      const int bytes = static_cast<int>(m.bytes), tag = tags_.of(m.tag, 0, slot);
+      MPI_Isend(buffer(id).data(), bytes, MPI_BYTE, m.peer, tag, comm_, &request(id));
       ++sent_messages;
     }
   }
-  bool test(Ids, int) override { return false; }  // messages arrive in wait()
-  void wait(Ids in, int) override {
+  Blocks blocks() const override { return Blocks::always; }
+  bool arrives_in_wait() const override { return true; }
+  bool test(Ids, int) override { return false; }
+  void wait(Ids in, int slot) override {
     for (int id : in) {
       const Message& m = plan_.messages[id];
-      MPI_Recv(buffer(id).data(), static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_, MPI_STATUS_IGNORE);
+      const int bytes = static_cast<int>(m.bytes), tag = tags_.of(m.tag, 0, slot);
+      MPI_Recv(buffer(id).data(), bytes, MPI_BYTE, m.peer, tag, comm_, MPI_STATUS_IGNORE);
     }
   }
   void unpack(Ids in, int slot, Share share) override {
@@ -81,6 +86,7 @@ class BlockingLink final : public Link {
   }
 
   MPI_Comm comm_;
+  MessageTags tags_;
   Plan plan_;
   Views views_;
   std::deque<std::vector<std::byte>> buffers_;
@@ -150,6 +156,27 @@ TEST_F(AddedTransport, FillsHalosOfEveryCentringAndWidth) {
       rig.exchange(epoch % 2);
       EXPECT_EQ(rig.wrong_points(epoch % 2, epoch), 0);
     }
+  }
+}
+
+TEST_F(AddedTransport, ExchangesInFlightReceiveTheirOwnMessages) {
+  const Grid<2> grid = small_torus(MPI_COMM_WORLD);
+  std::deque<Field<double, 2>> fields;
+  std::deque<Exchange> halos;
+  for (int n = 0; n < 2; ++n) {
+    fields.emplace_back(grid, FieldOptions{.halo = 1});
+    halos.push_back(make_exchange(grid, {fields[n]}, "ordered/test-blocking"));
+  }
+  for (int round = 1; round <= 3; ++round) {
+    for (int n = 0; n < 2; ++n) {
+      each_cell(grid, 1, [&](auto i, auto j) { fields[n][0](i, j) = is_own(grid, i, j) ? 10 * round + n : -1; });
+      halos[n].start();
+    }
+    while (!halos[1].progress()) continue;
+    halos[1].finish();
+    halos[0].finish();
+    for (int n = 0; n < 2; ++n)
+      each_cell(grid, 1, [&](auto i, auto j) { ASSERT_EQ(fields[n][0](i, j), 10 * round + n) << i << "," << j; });
   }
 }
 
