@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/haloscope.hpp"
 #include "link_rig.hpp"
 #include "toy_profile.hpp"

@@ -1,6 +1,7 @@
 // Choosing a transport at run time: right halos before, during and after the decision, which is the same everywhere.
 #include "allocation_counter.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/extend/candidate.hpp"
 #include "haloscope/haloscope.hpp"
 #include "haloscope/transport/automatic.hpp"
 #include "random_case.hpp"
