@@ -49,10 +49,16 @@ class LazyGroup(click.Group):
         """List the subcommands by group."""
         width = max(map(len, self.list_commands(ctx)))
         for title, names in (GROUPS | {STUDIES: (*GROUPS[STUDIES], *guest_commands())}).items():
-            commands = ((name.ljust(width), self.get_command(ctx, name)) for name in names)
-            lines = [(name, command.get_short_help_str(formatter.width)) for name, command in commands if command]
             with formatter.section(title):
-                formatter.write_dl(lines)
+                formatter.write_dl([(name.ljust(width), self.summary(ctx, name, formatter.width)) for name in names])
+
+    def summary(self, ctx: click.Context, name: str, width: int) -> str:
+        """Return the summary of a subcommand, or the reason why it cannot be imported."""
+        try:
+            command = self.get_command(ctx, name)
+        except errors.UnavailableError as error:
+            return str(error)
+        return command.get_short_help_str(width) if command else ""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words, for commands that are given again elsewhere."""

@@ -19,11 +19,11 @@ def find_guests(group: str) -> dict[str, metadata.EntryPoint]:
 
 
 def load(group: str, name: str) -> Any:
-    """Import a guest and return its object. Raises UnavailableError where its distribution cannot be imported."""
+    """Import a guest and return its object. Raises UnavailableError where it cannot be imported."""
     entry = find_guests(group)[name]
     try:
         return entry.load()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         owner = entry.dist.name if entry.dist else entry.value
         raise UnavailableError(
             f"{owner} has '{name}', which cannot be imported: {error}; install {owner} again, or uninstall it"

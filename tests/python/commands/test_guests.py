@@ -30,7 +30,7 @@ def installed(tmp_path):
             f"[{group}]\n" + "".join(f"{name} = {entry.value}\n" for name, entry in found.items())
             for group, found in made_up_study.GUESTS.items()
         ),
-        "broken": "[haloscope.commands]\nbroken = no_such_module:command\n",
+        "broken": "[haloscope.commands]\nbroken = no_such_module:command\nmisspelt = made_up_study:comand\n",
     }
     for name, text in texts.items():
         folder = tmp_path / f"{name}-1.dist-info"
@@ -66,6 +66,15 @@ def test_a_guest_that_cannot_be_imported_is_named_with_the_remedy(installed):
     assert done.returncode == 3
     assert done.stderr.startswith("haloscope: broken has 'broken', which cannot be imported: No module named")
     assert "install broken again, or uninstall it" in done.stderr
+    misspelt = ended(installed, "misspelt")
+    assert misspelt.returncode == 3 and "'misspelt', which cannot be imported" in misspelt.stderr
+
+
+def test_help_lists_all_commands_where_one_cannot_be_imported(installed):
+    listed = ended(installed, "--help")
+    assert listed.returncode == 0
+    text = " ".join(listed.stdout.split())
+    assert "greet" in text and "broken has 'broken', which cannot be imported: No module named" in text
 
 
 def test_without_studies_the_commands_work_and_name_the_missing_distribution(tmp_path):
