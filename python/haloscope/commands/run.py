@@ -28,7 +28,7 @@ from haloscope.studies import run_flags
 @starts_ranks
 @click.pass_context
 def command(context: click.Context, /, app: str, **options: Any) -> int:
-    """Measure APP, one of the library (--help-all shows them) or of --program, and rank the results.
+    """Measure APP and rank the results. APP is in the library (--help-all lists them) or in your --program.
 
     \b
     haloscope run laplace2d --cells 2048x2048 --depth 1,2,4,8 --schedule bulk,split

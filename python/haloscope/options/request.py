@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from haloscope.bridge import App, Choice, Field
     from haloscope.measure.space import Space
 
-PROGRAM: dict[str, Any] = {"type": ANY_PATH, "help": "Program with its own app, linked with haloscope::rank_main."}
+PROGRAM: dict[str, Any] = {"type": ANY_PATH, "help": "Program with its own app, whose main() calls rank_main()."}
 
 
 def program(**attributes: Any) -> Decorator:

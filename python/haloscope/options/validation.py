@@ -21,5 +21,5 @@ VALIDATED = options_of(
         type=FileName(stem=True),
         help="Write STEM.md, and a plot of predicted against measured times as STEM.svg and STEM.png.",
     ),
-    program(help="Program with the app of the records, linked with haloscope::rank_main."),
+    program(help="Program with the app of the records, whose main() calls rank_main()."),
 )

@@ -55,8 +55,9 @@ bool chosen_guard(MPI_Comm comm, bool asked) {
 
 std::string describe_exchange(const Strategy& strategy, const Plan& plan, const Link& link) {
   const std::string more = link.report();
-  return to_string(strategy) + ": " + std::to_string(plan.messages_out()) + " messages and " +
-         std::to_string(plan.bytes_out()) + " bytes out of rank " + std::to_string(plan.rank) + " an exchange" +
+  const std::int64_t messages = plan.messages_out();
+  return to_string(strategy) + ": rank " + std::to_string(plan.rank) + " sends " + std::to_string(messages) +
+         (messages == 1 ? " message, " : " messages, ") + std::to_string(plan.bytes_out()) + " bytes, per exchange" +
          (more.empty() ? "" : "; " + more);
 }
 

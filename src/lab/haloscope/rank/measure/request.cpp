@@ -24,11 +24,11 @@ void check(bool good, const std::string& what) {
 
 void take(const std::string& name, std::int64_t& value, const Json& json) {
   check(json.is_number_integer() && json.get<double>() < 9e18,
-        "--" + name + " " + shown(json.dump()) + " is no whole number");
+        "--" + name + " is " + shown(json.dump()) + "; give a whole number");
   value = json.get<std::int64_t>();
 }
 void take(const std::string& name, double& value, const Json& json) {
-  check(json.is_number() && std::isfinite(json.get<double>()), "--" + name + " " + json.dump() + " is no number");
+  check(json.is_number() && std::isfinite(json.get<double>()), "--" + name + " is " + json.dump() + "; give a number");
   value = json.get<double>();
 }
 void take(const std::string& name, bool& value, const Json& json) {
