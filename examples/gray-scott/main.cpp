@@ -1,5 +1,5 @@
 // The program that runs and measures Gray-Scott.
-//   haloscope run --program ./gray-scott gray-scott --strategy 'ordered/*' --schedule bulk,split --depth 1,2
+//   haloscope run --program ./gray-scott gray-scott --cells 512 --strategy 'ordered/*' --schedule bulk,split
 #include <haloscope/extend/main.hpp>
 
 namespace haloscope {
