@@ -66,7 +66,7 @@ def test_commands_of_devices_run(haloscope, calibrated_device, tmp_path, command
 
 
 QUOTED = {  # pages whose code is a part of a source, and the number of such parts
-    "extend/app.md": 6,
+    "extend/app.md": 8,
     "extend/backend.md": 1,
     "extend/language.md": 3,
     "extend/pattern.md": 1,

@@ -80,11 +80,18 @@ def profiles(gray_scott, wave) -> dict[str, Path]:
     return found
 
 
-@pytest.mark.parametrize("name", ["wave", "stepper"])
+@pytest.mark.parametrize("name", ["diffusion", "wave", "stepper"])
 def test_an_example_is_one_file_of_90_lines_at_most_and_a_project_of_its_own(name):
     files = sorted(f.name for f in (ROOT / "examples" / name).iterdir())
     assert files == ["CMakeLists.txt", f"{name.replace('-', '_')}.cpp"]
     assert all(len((ROOT / "examples" / name / f).read_text().splitlines()) <= 90 for f in files)
+
+
+def test_the_smallest_app_gives_the_bytes_of_reference_by_every_choice(prefix, tmp_path):
+    found = build_example("diffusion", prefix, tmp_path / "diffusion").measured(
+        "--ranks 1,2,3 --strategy ordered/p2p,direct:merged/p2p --schedule bulk,split --depth 1,2"
+    )
+    assert len(found) >= 15 and {r["verification"]["status"] for r in found} == {"passed"}
 
 
 def test_the_example_with_kernels_is_an_app_a_program_and_three_headers():
