@@ -88,9 +88,9 @@ def cli() -> None:
     """
 
 
-def usage_message(error: click.UsageError) -> str:
-    """Turn click's usage error into one line: what was asked, what is wrong, what to do."""
-    command = error.ctx.command_path if error.ctx else "haloscope"
+def usage_message(error: click.UsageError, words: list[str]) -> str:
+    """Turn click's usage error in a command line into one line: what was asked, what is wrong, what to do."""
+    command = error.ctx.command_path if error.ctx else " ".join(["haloscope", *(w for w in words[:1] if w in COMMANDS)])
     if isinstance(error, click.NoSuchOption):
         parameters = error.ctx.command.get_params(error.ctx) if error.ctx else []
         known = [o for p in parameters for o in p.opts + p.secondary_opts]
@@ -109,7 +109,7 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             print(error.format_message())
         else:
-            say(usage_message(error))
+            say(usage_message(error, sys.argv[1:] if argv is None else argv))
         return errors.USAGE
     except click.ClickException as error:
         say(error.format_message())

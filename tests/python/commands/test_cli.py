@@ -125,6 +125,7 @@ def test_without_words_the_help_is_shown(haloscope):
         ("plan laplace2d --cells 8,16", "--cells names several; give one value"),
         ("plan laplace2d --cells 8 --schedule bulk,split", "--schedule or device names several"),
         ("compare one.jsonl", "Missing argument 'B'"),
+        ("run laplace2d --cells", "Option '--cells' requires an argument (see 'haloscope run --help')"),
     ],
 )
 def test_bad_words_give_one_line_with_what_is_wrong_and_code_2(haloscope, line, complaint):
