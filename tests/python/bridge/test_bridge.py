@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import threading
@@ -158,6 +159,16 @@ def test_a_space_is_the_product_of_its_axes_the_last_one_fastest():
     for wrong in ({"depth": [1]}, [["depth", 1]], [["depth"]], [[1, [1]]]):
         with pytest.raises(UsageError, match="pairs of a field and a list of its values"):
             capi.answer("hs_expand", space | {"axes": wrong})
+
+
+def test_an_app_that_cannot_be_listed_is_not_declared():
+    listed = capi.answer("hs_describe", b"apps")
+    endless = copy.deepcopy(next(app for app in listed if app["name"] == "laplace2d")) | {"name": "endless"}
+    for step in endless["steps"].values():
+        step["stages"][0]["repeats"] = 65536
+    with pytest.raises(UsageError, match="repeats 65536 stages"):
+        capi.call("hs_declare_app", encoded(endless))
+    assert capi.answer("hs_describe", b"apps") == listed
 
 
 def test_a_step_survives_the_way_to_python_and_back():
