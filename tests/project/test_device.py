@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import cuda_code
+from guest_cases import guest_cases
 from paths import ROOT
 from programs import TOOLS, ended
 
@@ -31,9 +32,8 @@ SWEEPS = {
     "FusedSweep": (8 + 4) * 2,
     "FaceSweep": 6,
     "CopyBlocks": 1,
-    "PassBlocks": 24,
     "CombineBlocks": 1,
-}
+} | guest_cases("DEVICE_KERNELS")
 # Most instructions a cell of an inner loop, and bytes of its widest load: a tenth above what nvcc 13 makes. 32 cells of
 # a sweep at the full speed of an H100's memory leave time for 62 in f32, 124 in f64 (docs/machine/devices.md).
 BARS = {

@@ -8,6 +8,7 @@ from mutate import lines_of
 from test_blocks import BASE, EVENTS, QUEUE, around, record
 
 ROW = "taskqueue:queue,device,blocking"
+DEVICE_KERNELS = {"PassBlocks": 24}
 
 
 def timed() -> list[dict]:
