@@ -1,6 +1,6 @@
 // Sound in 2D on a staggered grid: pressure in cells, velocities on faces. A step has two stages, each with its own
 // exchange, and ends in the energy, summed over all ranks.
-//   haloscope run --program ./wave wave --cells 256 --ranks 4 --schedule '*' --stage-strategies 'push=ordered/persistent'
+//   haloscope run --program ./wave wave --cells 256 --schedule '*' --stage-strategies 'push=ordered/persistent'
 #include <cmath>
 #include <haloscope/extend/app.hpp>
 #include <haloscope/extend/main.hpp>
