@@ -173,11 +173,7 @@ hs_status hs_parse_strategy(const char* text, const char** json) {
 }
 
 hs_status hs_declare_app(const char* app) {
-  return guarded([&] {
-    const App described = described_app(request_of(app, "app"));
-    describe(described);  // refuses an app that could not be listed
-    declare_app(described);
-  });
+  return guarded([&] { declare_app(described_app(request_of(app, "app"))); });
 }
 
 hs_status hs_examine(const char* choice, const char* part, int32_t stage, const char** json) {

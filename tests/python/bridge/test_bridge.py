@@ -163,9 +163,9 @@ def test_a_space_is_the_product_of_its_axes_the_last_one_fastest():
 
 def test_an_app_that_cannot_be_listed_is_not_declared():
     listed = capi.answer("hs_describe", b"apps")
-    endless = copy.deepcopy(next(app for app in listed if app["name"] == "laplace2d")) | {"name": "endless"}
-    for step in endless["steps"].values():
-        step["stages"][0]["repeats"] = 65536
+    endless = copy.deepcopy(next(app for app in listed if app["name"] == "advection3d")) | {"name": "endless"}
+    assert len(endless["forms"]) > 1
+    endless["steps"][endless["forms"][-1]]["stages"][0]["repeats"] = 65536
     with pytest.raises(UsageError, match="repeats 65536 stages"):
         capi.call("hs_declare_app", encoded(endless))
     assert capi.answer("hs_describe", b"apps") == listed

@@ -50,30 +50,39 @@ std::vector<const AppKernels*> known_kernels() {
 
 const App& find_app(const std::string& name) { return find_named("app", known_apps(), name); }
 
-void check_app(const App& app) {
-  const auto check = [&](bool good, const std::string& fault) {
-    if (!good) throw UsageError("app '" + app.name + "' cannot be run: " + fault);
-  };
-  check(!app.name.empty() && app.name.find_first_of(" /:,=") == std::string::npos,
-        "its name must not be empty nor hold blanks, slashes, colons, commas or equals signs");
-  check(app.dims >= 1 && app.dims <= 3, "it has " + std::to_string(app.dims) + " dimensions; 1 to 3 are possible");
-  check(!app.forms.empty() && !app.reals.empty(), "it needs at least one form and one scalar type");
-  for (const std::string& real : app.reals) from_word<Real>(real);
-  Problem problem{GridSpec{app.dims, {8, 8, 8}, {}}, app.forms.front(), from_word<Real>(app.reals.front()), {}};
+namespace {
+
+void check(const App& app, bool good, const std::string& fault) {
+  if (!good) throw UsageError("app '" + app.name + "' cannot be run: " + fault);
+}
+
+void check_step(const App& app, const std::string& form) {
+  Problem problem{GridSpec{app.dims, {8, 8, 8}, {}}, form, from_word<Real>(app.reals.front()), {}};
   for (int d = app.dims; d < 3; ++d) problem.grid.cells[d] = 1;
   problem.parameters = Parameters(parameters_of(app), {}, app.name);
   const Step step = step_of(app, problem);
-  for (const Stage& stage : step.stages)
+  for (const Stage& stage : step.stages) {
     for (const SweepSpec& sweep : stage.sweeps) {
-      check(sweep.run || sweep.launch || app.open,
+      check(app, sweep.run || sweep.launch || app.open,
             "sweep '" + sweep.name + "' of stage '" + stage.name + "' has no code; give it `run`");
-      check(!sweep.in_place || app.scalars.empty(),
+      check(app, !sweep.in_place || app.scalars.empty(),
             "ranks that sweep in place are in different steps, so it has no scalars");
-      check(!sweep.in_place || app.plain, "sweeps in place need `plain`, the loop that results are compared with");
+      check(app, !sweep.in_place || app.plain, "sweeps in place need `plain`, the loop that results are compared with");
     }
-  check(app.scalars.empty() == !app.update, "scalars need `update`, and `update` needs scalars");
-  for (const Stage& stage : step.stages)
-    check(stage.repeats == 0 || app.finished, "stage '" + stage.name + "' repeats, and `finished` never ends it");
+    check(app, stage.repeats == 0 || app.finished, "stage '" + stage.name + "' repeats, and `finished` never ends it");
+  }
+}
+
+}  // namespace
+
+void check_app(const App& app) {
+  check(app, !app.name.empty() && app.name.find_first_of(" /:,=") == std::string::npos,
+        "its name must not be empty nor hold blanks, slashes, colons, commas or equals signs");
+  check(app, app.dims >= 1 && app.dims <= 3, "it has " + std::to_string(app.dims) + " dimensions; 1 to 3 are possible");
+  check(app, !app.forms.empty() && !app.reals.empty(), "it needs at least one form and one scalar type");
+  for (const std::string& real : app.reals) from_word<Real>(real);
+  for (const std::string& form : app.forms) check_step(app, form);
+  check(app, app.scalars.empty() == !app.update, "scalars need `update`, and `update` needs scalars");
 }
 
 void add_app(const App& app) {
