@@ -89,7 +89,7 @@ def cli() -> None:
 
 
 def usage_message(error: click.UsageError, words: list[str]) -> str:
-    """Turn click's usage error in a command line into one line: what was asked, what is wrong, what to do."""
+    """Return click's usage error as one line: the words, the fault, the remedy."""
     command = error.ctx.command_path if error.ctx else " ".join(["haloscope", *(w for w in words[:1] if w in COMMANDS)])
     if isinstance(error, click.NoSuchOption):
         parameters = error.ctx.command.get_params(error.ctx) if error.ctx else []

@@ -80,7 +80,7 @@ def can_be_added(dtype: np.dtype) -> bool:
 
 
 class Described:
-    """The C form of one field, with what it points to."""
+    """The C struct of one field, with the arrays that it points to."""
 
     def __init__(self, grid: Grid, field: Field, number: int, halo: Halo, slots: int):
         self.name = name_of(field, number)

@@ -91,15 +91,15 @@ class Grid(Unique):
 
         What has a value for each axis or rank is a list, a tuple or an array of one axis, here and in all calls.
 
-        A communicator with a Cartesian topology of as many dimensions as there are axes defines how it is split,
-        and what is periodic: its dimensions are the axes. Where it has fewer, `axes` names those that it splits. Others
-        are split into blocks as even as can be, rank numbers run along the last axis first (with order "F": the first).
+        A communicator with a Cartesian topology defines the split and the periodic axes. Its dimensions are the axes;
+        if it has fewer, `axes` names the axes that it splits. Other communicators are split into blocks of nearly
+        equal size, and rank numbers run along the last axis first (with order "F": the first).
 
         periodic: per axis or for all; ignored where the communicator defines it.
         process_grid: ranks per axis, as (2, 1), or a rule: "cubic", "square", "prime-factors", "slabs". Default: as
             near to cubes or squares as can be. Numbers in a text, as in "2x1", are refused: C and C++ count from x.
         owned: this rank's own cells, a slice of global indices per axis, from 0 and never from the end: blocks may be
-            uneven but must line up. Topologies are not looked at.
+            uneven but must line up. Topologies are ignored.
         holes: with `owned`, whether cells may belong to no rank.
         order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous, on all ranks alike.
             Other arrays work too, only slower.

@@ -65,7 +65,7 @@ def rights(output: str) -> int:
 
 
 def assert_reported(ended: subprocess.CompletedProcess[str], waited_for: str) -> None:
-    """The job has ended well, and rank 0 has reported what it waited for."""
+    """The job has ended with code 0, and rank 0 has reported its wait."""
     assert ended.returncode == 0, ended.stderr
     assert rights(ended.stdout) == 2, ended.stdout + ended.stderr
     assert re.search(rf"^haloscope: rank 0 has waited for \d+ s: {waited_for}", ended.stderr, re.M), ended.stderr

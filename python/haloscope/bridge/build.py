@@ -29,9 +29,9 @@ _CHECKOUT = _PACKAGE.parents[1]
 
 @dataclass(frozen=True)
 class Root:
-    """A folder to look in, and the file that leads there: only users who can change that may change what is found.
+    """A folder that may hold built files, and the file that points to it, whose writers control the files found there.
 
-    No file leads to a folder that the user names; all that is in it counts.
+    No file points to a folder that the user names: all of its contents count.
     """
 
     folder: Path

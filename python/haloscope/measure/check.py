@@ -28,7 +28,7 @@ class Run:
     failure: str
     last_lines: list[str]
     differences: list[Difference] = field(default_factory=list)
-    repeated: bool = False  # each rank has printed what the base printed, as programs of one rank each do
+    repeated: bool = False  # each rank has printed the base's output, like a separate program on one rank
 
     @property
     def oversubscribed(self) -> bool:

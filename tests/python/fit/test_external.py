@@ -259,15 +259,15 @@ def test_one_file_is_fitted_and_the_rest_of_another_predicted(made, tmp_path, ha
     lines = made.read_text().splitlines()
     part = tmp_path / "part.csv"
     part.write_text("\n".join([lines[0], *(line for line in lines[1:] if line.startswith("1x1x1"))]) + "\n")
-    done = haloscope("validate --holdout halo=2 --json --profiles fitted -o told --external", part)
+    done = haloscope("validate --holdout halo=2 --json --profiles fitted -o report --external", part)
     assert done.code == 0
-    told = json.loads(done.out)
-    assert len(told["exchanges"]) == 24
-    assert {e["halo"] for e in told["exchanges"]} == {"2"}
-    assert told["errors"][0]["median"] < 0.1
-    assert told["regret"]["mean"] >= 1
+    report = json.loads(done.out)
+    assert len(report["exchanges"]) == 24
+    assert {e["halo"] for e in report["exchanges"]} == {"2"}
+    assert report["errors"][0]["median"] < 0.1
+    assert report["regret"]["mean"] >= 1
     head = "<!-- Written by haloscope validate -->\n\n# Predicted against measured"
-    assert (tmp_path / "told.md").read_text().startswith(head)
+    assert (tmp_path / "report.md").read_text().startswith(head)
     [path] = tmp_path.glob("fitted-*.json")
     assert profiles.load(path).data["memory"]["cache_bytes"] > 0
     done = haloscope("validate", "--external", made, "--fit", part)
