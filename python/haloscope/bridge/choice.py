@@ -51,18 +51,18 @@ class Choice(ChoiceFields):
 
     def to_json(self) -> dict:
         """Return the fields that are not their defaults, and the strategy, as a record's request has them."""
-        return _document({name: _document_value(name, getattr(self, name)) for name in _DEFAULTS})
+        return _document({name: _document_value(name, getattr(self, name)) for name in DEFAULTS})
 
     @classmethod
     def from_json(cls, request: Mapping) -> Choice:
         """Return the choice of a record's request; its other fields are ignored."""
-        given = {name: _frozen(request[name]) for name in _DEFAULTS if request.get(name) is not None}
+        given = {name: _frozen(request[name]) for name in DEFAULTS if request.get(name) is not None}
         if isinstance(given.get("process_grid"), tuple):
             given["process_grid"] = "x".join(map(str, given["process_grid"]))
         return cls(**given)
 
 
-_DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Choice)}
+DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Choice)}
 _PAIRS = ("stage_strategies", "set")
 
 
@@ -72,7 +72,7 @@ def _document_value(name: str, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-_DOCUMENT_DEFAULTS = {name: _document_value(name, value) for name, value in _DEFAULTS.items()}
+_DOCUMENT_DEFAULTS = {name: _document_value(name, value) for name, value in DEFAULTS.items()}
 
 
 def _document(fields: Mapping[str, Any]) -> dict:
@@ -132,7 +132,7 @@ def normal(choice: Choice) -> Choice:
     point = point_of(choice)
     if point["choice"] is None:
         raise UsageError(point["reason"])
-    changes = {f.name: _DEFAULTS[f.name] for f in fields() if f.name not in point["choice"]}
+    changes = {f.name: DEFAULTS[f.name] for f in fields() if f.name not in point["choice"]}
     return dataclasses.replace(choice, **changes)
 
 

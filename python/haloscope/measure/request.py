@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from haloscope import bridge, records
-from haloscope.bridge.choice import Choice
+from haloscope.bridge.choice import DEFAULTS, Choice
 from haloscope.measure import programs
 
 KIND = "measurement"
@@ -135,12 +134,9 @@ SETTINGS: Mapping[str, Any] = {
 }
 
 
-_DEFAULTS = {f.name: f.default for f in dataclasses.fields(Choice)}
-
-
 def name_of(document: Mapping[str, Any]) -> str:
     """Return a readable name of a choice's document: the everyday fields, then those that are not at their defaults."""
-    fields = {**_DEFAULTS, **document}
+    fields = {**DEFAULTS, **document}
     parts = [
         fields["app"],
         "x".join(map(str, fields["cells"])),
