@@ -1,7 +1,7 @@
 // Several steps fused give the bits of single sweeps.
 #include <gtest/gtest.h>
 
-#include "reference.hpp"
+#include "kernel_reference.hpp"
 
 namespace haloscope {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "reference.hpp"
+#include "kernel_reference.hpp"
 
 namespace haloscope {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "haloscope/error.hpp"
-#include "reference.hpp"
+#include "kernel_reference.hpp"
 #include "texts.hpp"
 
 namespace haloscope {

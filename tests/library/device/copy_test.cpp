@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "here.hpp"
+#include "device_here.hpp"
 
 namespace haloscope::device {
 namespace {

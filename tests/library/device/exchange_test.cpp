@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "device_here.hpp"
 #include "haloscope/core/clock.hpp"
-#include "here.hpp"
 
 namespace haloscope::device {
 namespace {

@@ -2,12 +2,12 @@
 // tested with ranks (mpi/device_test.cpp).
 #include <gtest/gtest.h>
 
+#include "device_here.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/candidate.hpp"
 #include "haloscope/extend/schedule.hpp"
 #include "haloscope/field/field.hpp"
 #include "haloscope/runner/device_ops.hpp"
-#include "here.hpp"
 
 namespace haloscope {
 namespace {

@@ -6,10 +6,10 @@
 #include <semaphore>
 #include <thread>
 
+#include "device_here.hpp"
 #include "haloscope/device/host_stream.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/runner/device_ops.hpp"
-#include "here.hpp"
 
 namespace haloscope::device {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "here.hpp"
+#include "device_here.hpp"
 
 namespace haloscope::device::test {
 namespace {

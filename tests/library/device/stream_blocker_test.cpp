@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "here.hpp"
+#include "device_here.hpp"
 
 namespace haloscope::device {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <thread>
 
+#include "device_here.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/error.hpp"
-#include "here.hpp"
 
 namespace haloscope::device {
 namespace {

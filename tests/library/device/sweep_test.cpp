@@ -3,10 +3,10 @@
 
 #include <limits>
 
+#include "device_here.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/candidate.hpp"
-#include "here.hpp"
-#include "reference.hpp"
+#include "kernel_reference.hpp"
 
 namespace haloscope::device {
 namespace {

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <thread>
 
+#include "device_here.hpp"
 #include "haloscope/core/clock.hpp"
 #include "haloscope/extend/app_kernels.hpp"
-#include "here.hpp"
 #include "vanecek2020/app/launches.hpp"
 
 namespace haloscope {
