@@ -59,7 +59,7 @@ function(haloscope_add_kernels name)
       string(APPEND backends " {\"${backend}\", device::add_${name}_to_${backend}},")
     endforeach()
   endif()
-  if(isas OR backends)
+  if(arg_KERNELS OR arg_DEVICE)
     file(CONFIGURE OUTPUT ${folder}/kernels.cpp @ONLY CONTENT [[
 // The kernels of @name@.
 #include "haloscope/extend/app_kernels.hpp"
