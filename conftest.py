@@ -1,4 +1,4 @@
-"""Shared by all tests: markers, the command line as a function, and checklist ids carried into the JUnit report."""
+"""Configuration of all tests: markers, the command line as a function, and checklist ids in the JUnit report."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ import pytest
 ROOT = Path(__file__).resolve().parent
 os.environ["HALOSCOPE_BUILD"] = str(Path(os.environ.get("HALOSCOPE_BUILD", ROOT / "build" / "release")).resolve())
 
-# Tests run more ranks and threads than there are cores, where one that spins keeps another from what it waits for: ten
-# times slower. So threads sleep while they wait, and MPICH's collectives stay with those that let others run.
+# Tests run more ranks and threads than the machine has cores. A thread that spins there delays the thread that it waits
+# for, and tests take ten times as long. So threads sleep while they wait, and MPICH stays with collective algorithms
+# that let other ranks run.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD", "1000000000")
-os.environ["HALOSCOPE_TRACE"] = "1"  # a fault of the command line itself is an exception
-os.environ["HALOSCOPE_CACHE"] = ""  # no choices of earlier programs, and none for later ones
+os.environ["HALOSCOPE_TRACE"] = "1"  # an internal error of the command line raises an exception
+os.environ["HALOSCOPE_CACHE"] = ""  # no cached choices of earlier programs, and none for later ones
 
 
 def pytest_configure(config):
     """Declare the markers."""
-    config.addinivalue_line("markers", "ids(*names): rows of the studies' checklists that the test shows to hold")
-    config.addinivalue_line("markers", "card: runs on a GPU, so that its rows count as shown on a card")
+    config.addinivalue_line("markers", "ids(*names): rows of the studies' checklists that the test verifies")
+    config.addinivalue_line("markers", "card: runs on a GPU, so that its rows count as verified on a GPU")
     config.addinivalue_line("markers", "long: slow; part of `make check-long` only")
-    config.addinivalue_line("markers", "sleeps: its ranks wait for most of the time, so that others run beside it")
+    config.addinivalue_line("markers", "sleeps: its ranks mostly wait, so that other tests run next to it")
 
 
-# Most of their tests take all cores: last, when the other files have been run side by side.
+# Files in which most tests take all cores. They run last, after the other files have run side by side.
 TAKE_ALL_CORES = {
     "test_bench_gpu",
     "test_blocks",
@@ -89,18 +90,19 @@ def pytest_collection_modifyitems(items):
 
 
 class Cores:
-    """The cores, shared by all tests of a build folder, in whatever pytest process they run (-n 3).
+    """The cores, shared by the tests of a build folder in all pytest processes (-n 3).
 
-    Tests of one process run side by side; a test runs alone from when it starts ranks until it ends, unless they sleep.
+    Tests that keep one core busy run side by side. A test that starts several ranks runs alone from then until it ends,
+    unless its ranks sleep.
     """
 
     BUSY = ("mpiexec", "mpirun", "haloscope", "haloscope.cli", "make", "pytest", "gpu.py")
-    WITHIN = "HALOSCOPE_TEST_CORES"  # in the environment of what a test starts, for tests that run tests
+    WITHIN = "HALOSCOPE_TEST_CORES"  # set for the programs that a test starts, for tests that run tests
 
     def __init__(self, folder: Path):
         self.turn, self.cores = ((folder / name).open("w") for name in ("tests-turn.lock", "tests-cores.lock"))
         self.held = fcntl.LOCK_UN
-        self.sleeps = False  # the test that runs
+        self.sleeps = False  # whether the current test does
         self.mutex = threading.Lock()
 
     def take(self, how: int) -> None:
@@ -109,19 +111,19 @@ class Cores:
             if self.held in (how, fcntl.LOCK_EX):
                 return
             fcntl.flock(self.cores, fcntl.LOCK_UN)
-            fcntl.flock(self.turn, fcntl.LOCK_EX)  # or others would share them for ever while one waits for all
+            fcntl.flock(self.turn, fcntl.LOCK_EX)  # or others could share them indefinitely while one waits for all
             fcntl.flock(self.cores, how)
             fcntl.flock(self.turn, fcntl.LOCK_UN)
             self.held = how
 
     def give_back(self) -> None:
-        """Let other tests have them."""
+        """Release the cores for other tests."""
         with self.mutex:
             fcntl.flock(self.cores, fcntl.LOCK_UN)
             self.held = fcntl.LOCK_UN
 
     def see(self, event: str, arguments: tuple) -> None:
-        """Take all cores where the test that runs is about to start what keeps several busy (an audit hook)."""
+        """Take all cores before the current test starts a program that keeps several busy (an audit hook)."""
         busy = event == "subprocess.Popen" and not self.sleeps and keeps_cores_busy(arguments[1])
         if busy and self.held == fcntl.LOCK_SH:
             self.take(fcntl.LOCK_EX)
@@ -131,7 +133,7 @@ CORES = pytest.StashKey[Cores]()
 
 
 def keeps_cores_busy(command) -> bool:
-    """Whether a command may start several ranks."""
+    """Return whether a command may start several ranks."""
     words = [os.fsdecode(word) for word in ([command] if isinstance(command, str | bytes | os.PathLike) else command)]
     names = {Path(word).name for word in words[:8]}
     one_rank = ("-n", "1") in itertools.pairwise(words)
@@ -139,7 +141,7 @@ def keeps_cores_busy(command) -> bool:
 
 
 def pytest_sessionstart(session):
-    """Make the cores known to this process, once."""
+    """Open the locks of the cores for this process, once."""
     if Cores.WITHIN in os.environ or not Path(os.environ["HALOSCOPE_BUILD"]).is_dir():
         return
     session.config.stash[CORES] = cores = Cores(Path(os.environ["HALOSCOPE_BUILD"]))
@@ -148,7 +150,7 @@ def pytest_sessionstart(session):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Hold a share of the cores for the time of a test and of the fixtures that it sets up."""
+    """Hold a share of the cores during a test and the fixtures that it sets up."""
     cores = item.config.stash.get(CORES, None)
     if cores is None:
         return (yield)
@@ -163,8 +165,8 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Write into the JUnit report on how many ranks a test started programs."""
-    import haloscope.measure.answers  # noqa: F401 (keeps the function itself, or asking for --info would count)
+    """Write the rank counts of the programs that a test started into the JUnit report."""
+    import haloscope.measure.answers  # noqa: F401 (imports the unpatched function: runs with --info do not count)
     from haloscope.measure import launch
 
     started, words = set(), launch.launcher_words
@@ -188,11 +190,11 @@ def segments() -> set[Path]:
     return {file for pattern in process_view.SEGMENTS for file in process_view.SHARED_MEMORY.glob(pattern)}
 
 
-SEGMENTS = pytest.StashKey[set[Path]]()  # those from before all tests
+SEGMENTS = pytest.StashKey[set[Path]]()  # segments from before all tests
 
 
 def is_old(file: Path) -> bool:
-    """Whether each rank of the job that made a segment has opened it, or none will."""
+    """Return whether a segment is so old that each rank of its job has opened it, or none will."""
     try:
         return time.time() - file.stat().st_mtime > 60
     except FileNotFoundError:
@@ -201,7 +203,7 @@ def is_old(file: Path) -> bool:
 
 @pytest.fixture(autouse=True)
 def no_segments_of_killed_jobs(pytestconfig):
-    """Removes what jobs that were killed leave in shared memory: MPICH's files alone fill it in a long run."""
+    """Remove the files of killed jobs from shared memory. In a long run, the files of MPICH alone would fill it."""
     from haloscope.measure.doctor import process_view
 
     before, cores = pytestconfig.stash.setdefault(SEGMENTS, segments()), pytestconfig.stash.get(CORES, None)
@@ -216,7 +218,7 @@ def no_segments_of_killed_jobs(pytestconfig):
 
 @dataclass
 class Result:
-    """What a run of the command line gave."""
+    """Exit code and output of a run of the command line."""
 
     code: int
     out: str
@@ -243,7 +245,7 @@ def haloscope(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def measure(haloscope):
-    """Return a function that runs `haloscope run LINE WORDS...`, which must end well, and returns its records."""
+    """Return a function that runs `haloscope run LINE WORDS...`, which must succeed, and returns its records."""
     from haloscope import records
 
     def run(line: str, *words) -> list[dict]:
@@ -267,7 +269,7 @@ def toy():
 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
-    """Return an installed tree made from the build under test, which is all that another project knows."""
+    """Return an installed tree made from the build under test, the only part that another project sees."""
     from haloscope.bridge import build
     from programs import run
 
@@ -290,13 +292,13 @@ def calibrated_device(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def imitated(monkeypatch):
-    """Return a function that says what back end `host` imitates, as in `devices=2`."""
+    """Return a function that sets the devices that back end `host` imitates, as in `devices=2`."""
     return lambda text: monkeypatch.setenv("HALOSCOPE_HOST_DEVICE", text)
 
 
 @pytest.fixture
 def slow_streams(monkeypatch):
-    """Return a function that has every stream sleep up to so many microseconds before each piece of its work."""
+    """Return a function that makes every stream sleep up to N microseconds before each piece of its work."""
     from haloscope.bridge import build
 
     def slow(most_us: float) -> None:

@@ -1,7 +1,7 @@
-"""Haloscope: runs, measures, predicts and hands over halo exchange for structured grids.
+"""Halo exchange for structured grids: run, measured, predicted, and provided to programs.
 
 `haloscope.best(app, cells, ranks, profile)` returns the fastest choice. `haloscope.Grid`, `haloscope.Field` and
-`haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`). All errors are a `HaloscopeError`:
+`haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`). Every error is a `HaloscopeError`:
 `UsageError` for a request that cannot work, `UnavailableError` for one that this machine, build or MPI cannot serve.
 """
 

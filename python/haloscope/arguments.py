@@ -1,4 +1,4 @@
-"""Arguments of calls: what is wrong with one becomes a UsageError that names it, whatever was raised by it."""
+"""Checks of call arguments: any exception that an argument causes becomes a HaloscopeError that names it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from haloscope.errors import HaloscopeError, UsageError
 _LONGEST = 200  # characters of a value or of another library's message
 _INT32, _INT64 = 2**31, 2**63
 _BYTES = bytes | bytearray | memoryview
-# What may be well the next time; anything else that comes of an argument will come of it again.
+# Exceptions that the same argument may not raise the next time. It will raise all others again.
 _OF_THE_MACHINE = (MemoryError, OSError, KeyboardInterrupt, SystemExit)
 
 
 def _safe(write: Any, value: Any) -> str:
-    """Return what a function writes of a value, shortened; objects may raise even then."""
+    """Return the text that a function makes of a value, shortened; objects may raise even here."""
     try:
         text = str.encode(write(value), "utf-8", "backslashreplace").decode()
     except Exception:
@@ -28,12 +28,12 @@ def _safe(write: Any, value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as messages show it."""
+    """Return the text of a value in messages."""
     return _safe(repr, value)
 
 
 def as_problem(error: BaseException, what: str = "an argument") -> HaloscopeError:
-    """Return an error as one of ours: itself, or what it says about `what`."""
+    """Return an error as a HaloscopeError: itself if it is one, else a new one with its text that names `what`."""
     if isinstance(error, HaloscopeError):
         return error
     kind = HaloscopeError if isinstance(error, _OF_THE_MACHINE) else UsageError
@@ -42,7 +42,7 @@ def as_problem(error: BaseException, what: str = "an argument") -> HaloscopeErro
 
 @contextlib.contextmanager
 def named(name: str, value: Any) -> Iterator[None]:
-    """Raise whatever goes wrong with an argument as an error that names it."""
+    """Raise any exception that an argument causes as an error that names it."""
     try:
         yield
     except HaloscopeError:
@@ -52,17 +52,18 @@ def named(name: str, value: Any) -> Iterator[None]:
 
 
 def is_one(value: Any) -> bool:
-    """Return whether an argument is one value for all axes or sides, as numbers, texts and arrays of no axes are."""
+    """Return whether an argument is one value for all axes or sides: a number, a text or an array without axes."""
     return (
         isinstance(value, str) or not isinstance(value, Iterable) or (isinstance(value, np.ndarray) and not value.ndim)
     )
 
 
 def each(name: str, value: Any, wanted: str) -> list[Any]:
-    """Return the values of an argument that gives one for each axis, rank or side, in that order.
+    """Return the values of an argument with one value for each axis, rank or side, in that order.
 
-    wanted: what to pass, for the message. Raises UsageError for one value, and for values that may be in another
-    order than they seem to be, or are read once only: mappings, sets, bytes, generators, arrays of several axes.
+    wanted: the values to pass, for the message. Raises UsageError for a single value, and for values whose order may
+    differ from the apparent one or that can be read only once: mappings, sets, bytes, generators, arrays of several
+    axes.
     """
     with named(name, value):
         if not is_one(value) and _is_list(value):
@@ -71,17 +72,17 @@ def each(name: str, value: Any, wanted: str) -> list[Any]:
 
 
 def for_axes(name: str, value: Any, axes: int, check: Callable[[str, Any], Any], wanted: str) -> list[Any]:
-    """Return the values of an argument that gives one for each axis, or one for all, which is repeated.
+    """Return the values of an argument with one value for each axis, or with one for all, which is repeated.
 
-    check: returns one of the values, or raises UsageError. wanted: as for each(). How many a list has is not checked.
+    check: returns one of the values, or raises UsageError. wanted: as for each(). The length of a list is not checked.
     """
     return [check(name, value)] * axes if is_one(value) else [check(name, one) for one in each(name, value, wanted)]
 
 
 def _is_list(value: Any) -> bool:
-    """Return whether values come in the order of axes, each at its place, as in a list or an array of one axis."""
+    """Return whether values are indexed in the order of axes, as in a list or an array of one axis."""
     indexed = all(hasattr(value, method) for method in ("__len__", "__getitem__"))
-    by_key = isinstance(value, Mapping) or hasattr(value, "keys")  # as of a table of pandas
+    by_key = isinstance(value, Mapping) or hasattr(value, "keys")  # as a table of pandas has
     return indexed and not by_key and not isinstance(value, _BYTES) and getattr(value, "ndim", 1) == 1
 
 
@@ -103,7 +104,7 @@ def count(name: str, value: Any) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number as a float. Raises UsageError for anything else, texts among them."""
+    """Return a number as a float. Raises UsageError for anything else, including texts."""
     with named(name, value):
         if not isinstance(value, str | _BYTES):
             return float(value)
@@ -111,7 +112,7 @@ def number(name: str, value: Any) -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False. Raises UsageError for what is neither they nor 1 or 0, texts among them."""
+    """Return True or False. Raises UsageError for anything but these, 1 and 0; texts are refused too."""
     with named(name, value):
         if not isinstance(value, str) and value in (True, False):
             return bool(value)
@@ -119,7 +120,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def text(name: str, value: Any) -> bytes:
-    """Return a text as the C library takes it. Raises UsageError for what it cannot hold, as surrogates and NUL."""
+    """Return a text for the C library. Raises UsageError for other types, and for texts with surrogates or NUL."""
     if not isinstance(value, str):
         raise UsageError(f"{name} is {shown(value)}; it is a text")
     try:

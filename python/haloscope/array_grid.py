@@ -18,16 +18,16 @@ from haloscope.ranks import agree, gather, member
 
 @dataclass(frozen=True)
 class _Block:
-    """A rank's cells per axis and the order of arrays, by its first array; its communicator, by its dimensions."""
+    """Cells per axis and order of axes of a rank's first array; split of its communicator, by dimension."""
 
     shape: tuple[int, ...]
     order: Literal["C", "F"]
-    axes: list[int | None]  # of arrays, which the communicator splits
+    axes: list[int | None]  # axes of arrays that the communicator splits
     split: Sequence[int]  # ranks
     periods: Sequence[bool]
 
     def numbers(self) -> list[int]:
-        """Return what other ranks have to learn of it, as many numbers on each."""
+        """Return the numbers that other ranks need; their count is the same on each rank."""
         cells = [*self.shape, 1, 1][:3]
         return [int(self.order == "F"), *cells, *(-1 if axis is None else axis for axis in self.axes)]
 
@@ -45,7 +45,7 @@ def grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     places = np.stack(np.unravel_index(np.arange(size), block.split), axis=1)  # MPI numbers the last dimension first
 
     def line(along: int, of: int) -> np.ndarray:
-        """Return which ranks are in a line with one, along a dimension of the communicator."""
+        """Return a mask of the ranks in line with rank `of` along dimension `along` of the communicator."""
         others = np.delete(places, along, axis=1)
         same: np.ndarray = (others == others[of]).all(axis=1)
         return same
@@ -96,7 +96,7 @@ def _ends(
 ) -> list[tuple[bool, bool]]:
     """Return for each axis of arrays whether the grid ends at the low and at the high side of this rank.
 
-    axes: which the dimensions of a communicator split. Others are whole and do not wrap around.
+    axes: the axes that the dimensions of a communicator split. Other axes are whole and do not wrap around.
     """
     ends = [(True, True)] * dims
     for axis, ranks, wraps, coord in zip(axes, split, periods, place, strict=True):

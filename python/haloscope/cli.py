@@ -11,7 +11,7 @@ import click
 from haloscope import errors, guests
 from haloscope.terminal import say
 
-TRACE = "HALOSCOPE_TRACE"  # set: show where a fault of the program is
+TRACE = "HALOSCOPE_TRACE"  # set: show the position of an internal error
 STUDIES = "Studies"
 # Subcommands of the library by group, in the order in which a newcomer needs them. Guests add to the last group.
 GROUPS = {
@@ -25,7 +25,7 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
 def guest_commands() -> list[str]:
-    """Return the names of the subcommands that other distributions add; a name of the library is not among them."""
+    """Return the names of the subcommands that other distributions add, without names of the library."""
     return sorted(name for name in guests.find_guests(guests.COMMANDS) if name not in COMMANDS)
 
 
@@ -61,14 +61,14 @@ class LazyGroup(click.Group):
         return command.get_short_help_str(width) if command else ""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the words, for commands that are given again elsewhere."""
+        """Store the words, for commands that run again elsewhere."""
         ctx.meta["haloscope.words"] = list(args)
         return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; an unknown name gets its nearest neighbours."""
+        """Find the subcommand. Raises UsageError with the nearest names for an unknown one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             raise errors.UsageError(errors.unknown_name("command", name, self.list_commands(ctx)))

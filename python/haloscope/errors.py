@@ -1,4 +1,4 @@
-"""Errors a user can act on, and the exit code each maps to."""
+"""Errors that a user can act on, and their exit codes."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class UnavailableError(HaloscopeError):
 
 
 def nearest(name: str, valid: Iterable[str], count: int = 3) -> list[str]:
-    """Return up to `count` of the `valid` names that look like `name`, nearest first; prefixes come before edits."""
+    """Return up to `count` of the `valid` names similar to `name`, closest first; prefixes come before edits."""
     valid = list(valid)
     prefixed = [v for v in valid if name and v.startswith(name)]
     similar = difflib.get_close_matches(name, valid, n=count, cutoff=0.55)
     return list(dict.fromkeys(prefixed + similar))[:count]
 
 
-MOST_NAMES, MOST_CHARACTERS = 16, 400  # that a message lists
+MOST_NAMES, MOST_CHARACTERS = 16, 400  # of the list in a message
 
 
 def unknown_name(kind: str, name: str, valid: Iterable[str]) -> str:
-    """Return the text of every unknown name: "unknown KIND 'NAME'; did you mean A or B?", or a list of valid names."""
+    """Return the text for an unknown name: "unknown KIND 'NAME'; did you mean A or B?", or a list of valid names."""
     valid = list(valid)
     near = nearest(name, valid)
     if near:

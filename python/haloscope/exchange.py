@@ -1,4 +1,4 @@
-"""Halo exchange of your own arrays: NumPy's, CuPy's, or anything that shows its memory in the same way.
+"""Halo exchange of your own arrays: NumPy, CuPy, or any object that exposes its memory in the same way.
 
 >>> from mpi4py import MPI
 >>> import haloscope
@@ -11,8 +11,8 @@
 1.0
 >>> halo.free()
 
-Axes of grids are those of the arrays. All calls but properties of a grid are made by all ranks in the same order.
-Errors are `haloscope.errors.UsageError` and `UnavailableError`, raised on all ranks alike.
+The axes of a grid are the axes of its arrays. All ranks make the same calls in the same order; only reads of a grid are
+local. Errors are `haloscope.errors.UsageError` and `UnavailableError`, raised on all ranks.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Exchange", "Field", "Grid"]
 
-Stream = Any  # CuPy's, PyTorch's, or the address of one
+Stream = Any  # a stream of CuPy or PyTorch, or its address
 
 
 class Exchange(Unique):
-    """An exchange of some arrays, opened once, then run in each step: call it, or start() and finish()."""
+    """A halo exchange of arrays, opened once and run in each step: call it, or use start() and finish()."""
 
     def __init__(
         self,
@@ -53,25 +53,27 @@ class Exchange(Unique):
         guard: bool = False,
         axes: Sequence[int | None] | None = None,
     ):
-        """Open an exchange of `arrays`, of any mixture of types. Collective; they must stay where they are.
+        """Open an exchange of `arrays`, of any mixture of types. Collective. The arrays must stay in place.
 
-        grid: or a communicator with a Cartesian topology, where the arrays say how many cells each rank owns.
-        arrays: with their halos, in a list or a tuple; anything else is one array. A Field says more about one of them.
-            They may be in the memory of a device, all of them then (CuPy, PyTorch; where the library was built for it):
-            `auto` is "direct:merged/auto-device" there.
+        grid: a Grid, or a communicator with a Cartesian topology; the shapes of arrays then define each rank's cells.
+        arrays: arrays with their halos, in a list or a tuple; anything else is one array. A Field describes an array in
+            more detail. Either all arrays or none are in device memory (CuPy, PyTorch), if the library was built for
+            the device. There, `auto` is "direct:merged/auto-device".
         halo: ghost layers on every side, or per axis a number or (low, high).
-        strategy: as "ordered/p2p"; `haloscope advise` names good ones. None: "auto", which tries them while it runs.
-            HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
-        corners: also fill edges and corners; a star does not read them.
-        guard: track how many layers of each halo are fresh and poison the others, see changed(). HALOSCOPE_GUARD=1 or 0
-            in the environment of rank 0 overrides it.
-        axes: of a communicator with a Cartesian topology, the axis of arrays that each of its dimensions splits: (1, 2)
-            for arrays [z, y, x] in columns, whose axis 0 has a halo too where `halo` says so, and does not wrap around
-            (a Grid can). Axes after the last one named are components of a point. Default: the first axes.
+        strategy: a strategy such as "ordered/p2p"; `haloscope advise` recommends one. None: "auto", which tries several
+            while it runs. HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
+        corners: whether edges and corners are filled too; a star stencil does not read them.
+        guard: whether the exchange tracks the fresh layers of each halo and poisons the others, see changed().
+            HALOSCOPE_GUARD=1 or 0 in the environment of rank 0 overrides it.
+        axes: for a communicator with a Cartesian topology, the axis of arrays that each of its dimensions splits, such
+            as (1, 2) for arrays [z, y, x] in columns. Axis 0 of these does not wrap around (with a Grid it can), and
+            has a halo if `halo` specifies one. Axes after the last named one are components of a point. Default: the
+            first axes.
 
         Raises UsageError on all ranks for arrays that do not fit the grid, cannot be written to, share memory with
-        each other, are more than memory (masks, units), or are of other types on other ranks; UnavailableError for a
-        strategy that this MPI cannot serve. Cost: some small collective calls and what the transport opens.
+        each other, carry more than memory (masks, units), or have different types on different ranks; UnavailableError
+        for a strategy that this MPI does not support. Cost: some small collective calls and the opening of the
+        transport.
         """
         if isinstance(grid, Grid):
             self.grid = grid
@@ -129,15 +131,14 @@ class Exchange(Unique):
         return described, options, structs, types, lifetimes.Dropped.on(self.grid.comm)
 
     def start(self, slot: int = 0, stream: Stream | None = None) -> None:
-        """Send what can be sent. The outermost owned points must not change before finish().
+        """Send all messages that are ready. The outermost owned points must not change before finish().
 
-        stream: arrays on a device: packing comes after what this stream has been given (CuPy's or PyTorch's, or its
-            address).
-            None: after what the default stream has been given.
-        Raises UsageError while another slot is in flight, for a slot that there is not, and a stream for arrays of
-        the host.
+        stream: for arrays on a device, a stream of CuPy or PyTorch, or its address. Packing runs after the work already
+            enqueued on it. Default: the default stream of the device.
+        Raises UsageError while an exchange is in flight, for a slot that does not exist, and for a stream with arrays
+        in host memory.
         """
-        if type(slot) is not int or slot >> 31:  # in place, since it is called in each step
+        if type(slot) is not int or slot >> 31:  # inlined, because it runs in each step
             slot = whole("slot", slot)
         if stream is None:
             status = self._start(self._open(), slot)
@@ -147,10 +148,11 @@ class Exchange(Unique):
             capi.check(library(), status)
 
     def progress(self) -> bool:
-        """Let messages move on; return whether everything has arrived.
+        """Advance messages; return whether everything has arrived.
 
-        Does not wait; but with reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence, which complete
-        only in a call of MPI that waits, the 1000th call of an exchange makes that call, so that a loop ends.
+        Does not wait, with one exception: reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence
+        complete only in a call of MPI that waits. With these, the 1000th call of an exchange makes that MPI call, so
+        that a loop ends.
         """
         capi.check(library(), self._progress(self._open(), self._done))
         return bool(self._done[0])
@@ -158,8 +160,8 @@ class Exchange(Unique):
     def finish(self, stream: Stream | None = None) -> None:
         """Wait until all halos of the started slot are filled.
 
-        stream: arrays on a device: the host does not wait for the device; what this stream is given later finds the
-        halos filled.
+        stream: for arrays on a device. The host does not wait for the device; work enqueued later on this stream finds
+            the halos filled.
         """
         if stream is None:
             capi.check(library(), self._finish(self._open()))
@@ -183,15 +185,16 @@ class Exchange(Unique):
         return library()[0].cast("void*", memory.stream_address(stream))
 
     def start_accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
-        """Begin to add what lies in the halos to the points that own it: the transpose of an exchange.
+        """Start to add values in the halos to the owned points that they are copies of: the transpose of an exchange.
 
-        finish() ends it, and has cleared the halos then. The outermost owned points and the halos must not be touched
-        before. Results have the same bits by every strategy. Points of nodes and faces that several ranks
-        hold get the sum of all of them, in halos of no layers too, as the assembly of finite elements needs it.
+        finish() ends it and clears the halos. Until then the outermost owned points and the halos must not be accessed.
+        Every strategy gives the same bits. Nodes and faces that several ranks hold get the sum of all holders, even
+        with halos of 0 layers, as the assembly of finite elements requires.
 
-        stream: arrays on a device: see start().
-        Raises UsageError as start() does, and for arrays of other types than integers, f4, f8, c8 and c16. Cost: the
-        messages of an exchange, and one pass over what arrives. The first call is collective and opens another link.
+        stream: for arrays on a device, as in start().
+        Raises UsageError as start() does, and for arrays of types other than integers, f4, f8, c8 and c16. Cost: the
+        messages of an exchange, and one pass over the arrived data. The first call is collective and opens another
+        link.
         """
         self._require_addends()
         slot, on = self._agreed("ACCUMULATE", slot, stream)
@@ -203,7 +206,7 @@ class Exchange(Unique):
             capi.check(library(), status)
 
     def accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
-        """Add the halos of a slot to the points that own them and clear them: start_accumulate() and finish()."""
+        """Add the halos of a slot to the owned points and clear them: start_accumulate() and finish()."""
         if stream is not None:
             self.start_accumulate(slot, stream)
             return self.finish(stream)
@@ -224,14 +227,15 @@ class Exchange(Unique):
             self._refuse("ACCUMULATE", problem)
 
     def changed(self, slot: int = 0, fresh: int = 0, stream: Stream | None = None) -> None:
-        """Say that own points of a slot have changed: in a guarded exchange its halos are poisoned. Local.
+        """Declare that owned points of a slot have changed. A guarded exchange then poisons its halos. Local.
 
-        fresh: layers that stay fresh, since the sweep has computed them too. Reals of 4 and 8
-            bytes become NaNs that carry their side on, anything else bytes DB. Without guard nothing happens; with it
-            one store for each number in the halos.
-        stream: arrays on a device: after what it has been given, and the poison before what it is given next. None:
-            after what the default stream has been given, and the host waits.
-        Raises UsageError for a slot that there is not, a negative number, and while an exchange is in flight.
+        Poisoned reals of 4 and 8 bytes are NaNs that encode their side; all other data are bytes DB. Without guard the
+        call has no effect. Cost with guard: one store for each number in the halos.
+
+        fresh: layers that stay fresh, because the sweep has computed them too.
+        stream: for arrays on a device. The poison follows the work already enqueued on this stream and precedes work
+            enqueued later. Default: it follows the work on the default stream, and the host waits for it.
+        Raises UsageError for a slot that does not exist, a negative number, and while an exchange is in flight.
         """
         slot, fresh = whole("slot", slot), whole("fresh", fresh)
         self._call("changed", slot, fresh, on=None if stream is None else self._stream(stream))
@@ -240,19 +244,19 @@ class Exchange(Unique):
         """Raise UsageError, on all ranks, where fewer than `depth` layers of a guarded halo are fresh. Local.
 
         The text names the field, the side, the layers and the number of the last exchange. Sides that the exchange does
-        not fill are not looked at.
+        not fill are not checked.
         """
         call("hs_exchange_require_fresh", self._open(), whole("depth", depth), whole("slot", slot))
 
     def check_clean(self, slot: int = 0, stream: Stream | None = None) -> None:
-        """Raise UsageError, on all ranks, where an own point was computed from a guarded halo that was stale.
-        Collective.
+        """Raise UsageError, on all ranks, where an owned point was computed from a stale guarded halo. Collective.
 
-        The text names the first such point of a rank and the side. Finds reals of 4 and 8 bytes, complex numbers of two
-        of them, and copies of integers of 4 or 8 bytes; no half, no long double, and no number in another byte
-        order. Cost: a reduction and one load for each number.
+        The text names the first such point of a rank and the side. The check finds reals of 4 and 8 bytes, complex
+        numbers of two of these, and copies of integers of 4 or 8 bytes. It does not find half, long double, or numbers
+        in another byte order. Cost: a reduction and one load for each number.
 
-        stream: arrays on a device: after what it has been given. None: after what the default stream has been given.
+        stream: for arrays on a device. The check follows the work already enqueued on this stream. Default: the default
+            stream of the device.
         """
         slot, on = self._agreed("CHECK_CLEAN", slot, stream)
         self._call("check_clean", slot, on=on)
@@ -265,20 +269,21 @@ class Exchange(Unique):
             call(f"hs_exchange_{function}_on", self._open(), *arguments, on)
 
     def _agreed(self, call: str, slot: Any, stream: Stream | None = None) -> tuple[int, Any]:
-        """Return a slot and a stream as C takes them. What is wrong with them is raised as by _refuse()."""
+        """Return a slot and a stream as C values. Errors in them are raised as by _refuse()."""
         try:
             return whole("slot", slot), None if stream is None else self._stream(stream)
         except HaloscopeError as problem:
             self._refuse(call, problem)
 
     def rebind(self, arrays: Array | Sequence[Array], slot: int = 0) -> None:
-        """Use other arrays of the same types, shapes and strides from now on: for codes that make new ones in each
-        step.
+        """Use other arrays of the same types, shapes and strides from now on, in codes that make new ones in each step.
 
-        arrays: one for each field, in their order, in a list or a tuple; anything else is one array. Raises
-        UsageError for arrays that are not alike, and while an exchange is in flight; the next start() for arrays that
-        share memory. Local and cheap, but for strategies whose neighbours know the arrays' addresses, which are opened
-        again.
+        Local and cheap, except for strategies whose neighbours hold the addresses of the arrays (shared except
+        shared:packed, one-sided ones, neighbor, partitioned): these are opened again, which is collective.
+
+        arrays: one for each field, in their order, in a list or a tuple; anything else is one array.
+        Raises UsageError for arrays of other types, shapes or strides, and while an exchange is in flight. Only the
+        next start() raises it for arrays that share memory.
         """
         try:
             slot, found = whole("slot", slot), self._replacements(slot, arrays)
@@ -296,24 +301,24 @@ class Exchange(Unique):
         return [one.replacement(slot, array) for one, array in zip(self._described, given, strict=True)]
 
     def _refuse(self, call: str, problem: HaloscopeError) -> NoReturn:
-        """Raise what is wrong on this rank, and where the others' call is collective, on them too."""
+        """Raise an error of this rank; where the call is collective, also on the other ranks."""
         ffi, lib = library()
         told = ffi.new("char[]", str(problem).encode("utf-8", "backslashreplace"))
         lib.hs_exchange_refuse(self._open(), getattr(lib, f"HS_CALL_{call}"), problem.exit_code, told)
         raise problem
 
     def report(self) -> str:
-        """Return in one line which strategy moves the halos, what this rank sends, and what `auto` has chosen."""
+        """Return one line: the strategy that moves the halos, the messages of this rank, and the choice of `auto`."""
         ffi, _ = library()
         result = ffi.new("const char**")
         call("hs_exchange_report", self._open(), result)
         return str(ffi.string(result[0]).decode())
 
     def free(self) -> None:
-        """Give back what the exchange holds. Collective: ranks may wait for each other, and free in the same order.
+        """Release the exchange. Collective: ranks may wait for each other, and free exchanges in the same order.
 
-        An exchange that is only dropped is freed by the next one on its communicator. Where the call is refused, as on
-        a thread that may not call MPI, it stays open and can be freed later.
+        An exchange that is dropped without free() is freed when the next one on its communicator is opened. Where the
+        call is refused, as on a thread that may not call MPI, the exchange stays open and can be freed later.
         """
         if self._handle is not None:
             call("hs_exchange_free", self._handle)
@@ -322,11 +327,11 @@ class Exchange(Unique):
             lifetimes.is_closed(self)
 
     def __enter__(self) -> Exchange:
-        """Return itself; it is freed at the end of the block."""
+        """Return the exchange, which is freed at the end of the block."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Free it; where an exception leaves the block, other ranks may not come, so it stays as a dropped one does."""
+        """Free the exchange. After an exception, other ranks may not free it, so it stays open like a dropped one."""
         if kind is None:
             self.free()
 

@@ -13,7 +13,8 @@ from haloscope.errors import UsageError
 from haloscope.grid import Centring, Grid, Halo, sides_of
 from haloscope.ranks import library
 
-# NumPy's, or with its memory shown by __dlpack__, __array_interface__, __cuda_array_interface__ or the buffer protocol.
+# An array of NumPy, or an object that exposes its memory by __dlpack__, __array_interface__, __cuda_array_interface__
+# or the buffer protocol.
 Array = Any
 
 
@@ -21,13 +22,13 @@ Array = Any
 class Field:
     """One field of an exchange.
 
-    arrays: an array, or one for each slot, buffers that take turns; axes beyond the grid's are components of a point
-        and must be contiguous in memory.
+    arrays: an array, or a tuple with one for each slot (buffers that take turns). Axes beyond the grid's are components
+        of a point and must be contiguous in memory.
     halo: ghost layers on every side, or per axis a number or (low, high); None: the halo of the exchange.
     centring: "cell", "node", or "face-0", "face-1", "face-2" for faces that are normal to this axis.
     outer: whether arrays have room for ghost layers beyond the edges of a grid that does not wrap around, where nothing
         is exchanged.
-    name: for messages.
+    name: the name of the field in messages.
     """
 
     arrays: Array | tuple[Array, ...]
@@ -48,7 +49,7 @@ def several(arrays: Any) -> list[Any]:
 
 
 def name_of(field: Field, number: int) -> str:
-    """Return what messages call a field."""
+    """Return the name of a field in messages."""
     return field.name or f"array {number}"
 
 
@@ -61,21 +62,21 @@ def slots_of(field: Field, name: str) -> tuple[Array, ...]:
 
 
 def _number_bytes(dtype: np.dtype) -> int:
-    """Return the bytes of each number of an element; -1 where it is not made of numbers as this machine has them."""
+    """Return the bytes of each number of an element; -1 where it is not made of native numbers."""
     if dtype.kind not in "iufc" or not dtype.isnative:
         return -1
     return dtype.itemsize // (2 if dtype.kind == "c" else 1)
 
 
 def _type_of(array: np.ndarray, dims: int) -> str:
-    """Return the parts of a point of an array: type, order of bytes, members of a struct, axes beyond the grid's."""
+    """Return the parts of a point of an array: type, byte order, members of a struct, axes beyond the grid's."""
     dtype = array.dtype if array.dtype.names is None else np.dtype((np.void, array.dtype))  # records are structs
     components = f" with components {array.shape[dims:]}" if array.ndim > dims else ""
     return f"{dtype}{components}"
 
 
 def can_be_added(dtype: np.dtype) -> bool:
-    """Return whether C adds such elements: integers, and reals and complex numbers of single or double precision."""
+    """Return whether C adds elements of a type: integers, reals and complex numbers of single or double precision."""
     return _number_bytes(dtype) in ((1, 2, 4, 8) if dtype.kind in "iu" else (4, 8))
 
 
@@ -87,7 +88,9 @@ class Described:
         self.encoded = library()[0].new("char[]", text("name", self.name))
         given = slots_of(field, self.name)
         if len(given) != slots:
-            raise UsageError(f"{self.name} has {len(given)} slots and array 0 has {slots}; give all fields as many")
+            raise UsageError(
+                f"{self.name} has {len(given)} slots and array 0 has {slots}; pass the same number for all fields"
+            )
         self.arrays = [memory.described(array, self.name) for array in given]
         self.sides = sides_of(halo if field.halo is None else field.halo, grid._dims)
         self.room = self.sides if flag("outer", field.outer) else grid._inner_sides(self.sides)
@@ -102,7 +105,7 @@ class Described:
         if array.shape[:dims] != wanted:
             raise UsageError(
                 f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} "
-                f"points and a halo of {self.room}. Make it with grid.zeros(), or give its halo"
+                f"points and a halo of {self.room}. Make it with grid.zeros(), or pass its halo"
             )
         if (array.strides, array.dtype, array.shape) != (one.strides, one.dtype, one.shape):
             raise UsageError(f"{self.name} has slots of different types, shapes or strides; make them alike")
@@ -114,14 +117,14 @@ class Described:
         for extent, stride in reversed(list(zip(array.shape[dims:], array.strides[dims:], strict=True))):
             if extent > 1 and stride != step:
                 raise UsageError(
-                    f"{self.name} has axes beyond the grid's {dims} that are not contiguous; pass each component as an "
-                    "array of its own"
+                    f"{self.name} has axes beyond the grid's {dims} that are not contiguous; pass each component as a "
+                    "separate array"
                 )
             step *= extent
         self.element_bytes = step
 
     def replacement(self, slot: int, array: Array) -> np.ndarray:
-        """Return the memory of another array for a slot. Raises UsageError where it is not like the one there."""
+        """Return the memory of another array for a slot. Raises UsageError for other types, shapes and strides."""
         if not 0 <= slot < len(self.arrays):
             raise UsageError(f"slot {slot} does not exist; {self.name} has {len(self.arrays)}")
         found, one = memory.described(array, self.name), self.arrays[slot]
@@ -133,7 +136,7 @@ class Described:
         return found
 
     def replace(self, slot: int, found: np.ndarray) -> None:
-        """Have other memory in a slot."""
+        """Replace the memory of a slot."""
         self.arrays[slot] = found
         self.first[slot] = self.pointer(found)
 
@@ -144,7 +147,7 @@ class Described:
         return library()[0].cast("void*", start + before)
 
     def fill(self, grid: Grid, field: Field, into: Any) -> None:
-        """Set the members of a struct of C."""
+        """Set the members of a C struct."""
         _, lib = library()
         into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes
         into.centring = grid._centring(field.centring)

@@ -1,7 +1,6 @@
-"""Files that others may have written: read within bounds or refused with the reason; drafts of files; the files of a
-cache.
+"""Files that others may have written, read within bounds or refused with the reason; drafts of files; cache entries.
 
-What is read is a regular file of bounded size. JSON has bounded depth and numbers. A cache's entry is this user's own.
+Only regular files of bounded size are read. JSON has bounded depth and numbers. Cache entries are of this user or root.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from typing import Any, BinaryIO, TextIO
 
 from haloscope.errors import UsageError
 
-MOST_BYTES = 1 << 30  # of a file, and of what a compressed one holds
-MOST_TIMES, LEAST_UNPACKED = 100, 64 << 20  # a compressed file may hold so many times its size, or so many bytes
-MOST_UNPACKER_BYTES = 256 << 20  # that a compressed file may have its reader allocate
+MOST_BYTES = 1 << 30  # of a file, and of the contents of a compressed one
+MOST_TIMES, LEAST_UNPACKED = 100, 64 << 20  # of the contents: times the compressed size; bytes that are always allowed
+MOST_UNPACKER_BYTES = 256 << 20  # that the reader of a compressed file may allocate
 MOST_DEPTH = 64  # of objects and lists in JSON
 TOO_DEEP = f"more than {MOST_DEPTH} objects and lists in each other"
 MOST_DIGITS = 20  # of a whole number in JSON, its sign included
@@ -30,15 +29,15 @@ _PIECE = 1 << 20
 
 
 class Unfit(ValueError):
-    """Why a file or a text is not taken."""
+    """The reason why a file or a text is refused."""
 
 
 def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, strict: bool = False) -> str:
     """Return the text of a file, unpacked where its name ends in .xz.
 
-    what: the file in words, "the profile"; remedy: what to do, for errors. most: bytes. strict: refuse what is no
-    UTF-8, which is replaced otherwise. Raises UsageError for a file that is none, too large, or not readable. Cost:
-    at most three times the text's memory.
+    what: the file in words, "the profile". remedy: a remedy, for errors. most: max bytes. strict: whether bytes that
+    are not UTF-8 are refused; otherwise they are replaced. Raises UsageError for a file that does not exist, is not
+    regular, too large, or not readable. Cost: at most three times the text's memory.
     """
     try:
         return bytes_of(Path(path), most).decode("utf-8-sig", errors="strict" if strict else "replace")
@@ -64,24 +63,24 @@ def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def beginning_of(path: Path, most: int) -> bytes:
-    """Return the first bytes of a regular file. Raises OSError, or Unfit for what is none, which is not opened."""
+    """Return the first bytes of a regular file. Raises OSError, or Unfit for other files, which are not opened."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise Unfit("it is no regular file")
+        raise Unfit("it is not a regular file")
     with _opened(path) as file:
         return file.read(most)
 
 
 def _opened(path: Path, flags: int = 0) -> BinaryIO:
-    """Open a regular file; a pipe without a writer does not keep its reader waiting."""
+    """Open a regular file, without waiting for the writer of a pipe. Raises OSError, or Unfit for other files."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise Unfit("it is no regular file")
+        raise Unfit("it is not a regular file")
     return os.fdopen(handle, "rb")
 
 
 def _unpacked(file: BinaryIO, most: int) -> bytes:
-    """Unpack streams one after another, piece by piece, so that a small file cannot fill the memory."""
+    """Unpack streams sequentially, piece by piece, so that a small file cannot fill the memory."""
     found = bytearray()
     unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_UNPACKER_BYTES)
     packed = file.read(_PIECE)
@@ -94,9 +93,9 @@ def _unpacked(file: BinaryIO, most: int) -> bytes:
                 raise Unfit(f"it holds more than {most} bytes, unpacked")
             packed = unpacker.unused_data or file.read(_PIECE)
     except lzma.LZMAError as error:
-        raise Unfit(f"it is no xz file ({error})") from None
+        raise Unfit(f"it is not an xz file ({error})") from None
     if not unpacker.eof:
-        raise Unfit("it is no whole xz file")
+        raise Unfit("it is not a complete xz file")
     return bytes(found)
 
 
@@ -105,7 +104,7 @@ def refuse_additions(path: Path) -> None:
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.stat().st_mode):
             raise UsageError(
-                f"cannot write records to {path}: it is no regular file; choose another file with --output"
+                f"cannot write records to {path}: it is not a regular file; choose another file with --output"
             )
     if path.suffix == COMPRESSED:
         raise UsageError(
@@ -140,7 +139,7 @@ def _refuse_deep(value: Any) -> None:
 
 
 def _refuse_constant(word: str) -> float:
-    raise Unfit(f"{word} is no number in JSON")
+    raise Unfit(f"{word} is not a number in JSON")
 
 
 def _whole(word: str) -> int:
@@ -150,13 +149,13 @@ def _whole(word: str) -> int:
 
 
 def number_of(word: str) -> float:
-    """Return the finite number that a word is. Raises Unfit."""
+    """Return a word as a finite number. Raises Unfit for any other word."""
     try:
         number = float(word)
     except ValueError:
         number = math.nan
     if math.isnan(number):
-        raise Unfit(f"'{word[:20]}' is no number")
+        raise Unfit(f"'{word[:20]}' is not a number")
     if math.isinf(number):
         raise Unfit(f"the number {word[:20]} is too large")
     return number
@@ -167,9 +166,9 @@ def number_of(word: str) -> float:
 
 @contextlib.contextmanager
 def draft_of(path: Path, mode: int = 0o666, like: os.stat_result | None = None) -> Iterator[TextIO]:
-    """Yield a new file that takes the place of `path` once it is on the disk; it is removed where anything fails.
+    """Yield a new file that replaces `path` once it is on the disk; on any failure it is removed.
 
-    mode: permissions, less those of the umask. like: the file whose owner and permissions it gets instead.
+    mode: permissions, minus the umask. like: the file whose owner and permissions the new one gets instead.
     Raises OSError.
     """
     name = path.with_name(f".haloscope-{os.urandom(8).hex()}")
@@ -188,7 +187,7 @@ def draft_of(path: Path, mode: int = 0o666, like: os.stat_result | None = None) 
 
 
 def _make_alike(handle: int, like: os.stat_result) -> None:
-    with contextlib.suppress(OSError):  # only root gives files away
+    with contextlib.suppress(OSError):  # only root changes owners
         os.fchown(handle, like.st_uid, like.st_gid)
     with contextlib.suppress(OSError):  # some file systems have no permissions
         os.fchmod(handle, stat.S_IMODE(like.st_mode))
@@ -198,9 +197,9 @@ def _make_alike(handle: int, like: os.stat_result) -> None:
 
 
 def kept(path: Path, is_whole: Callable[[Any], bool]) -> Any:
-    """Return the JSON value of a cache's entry, None where there is none that can be trusted.
+    """Return the JSON value of a cache entry, None without an entry that can be trusted.
 
-    An entry is a regular file of this user or of root which others cannot write, small, and `is_whole` of its value.
+    An entry is a small regular file of this user or root that others cannot write, and `is_whole` accepts its value.
     """
     try:
         with _opened(path, os.O_NOFOLLOW) as file:
@@ -214,7 +213,7 @@ def kept(path: Path, is_whole: Callable[[Any], bool]) -> Any:
 
 
 def keep(path: Path, value: Any) -> None:
-    """Write an entry of a cache, whole or not at all; a cache that cannot be written is no error."""
+    """Write a cache entry, completely or not at all; a cache that cannot be written is not an error."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with draft_of(path, 0o600) as file:

@@ -19,9 +19,9 @@ Centring = str  # "cell", "node", "face-0", "face-1", "face-2"
 
 
 def cartesian_split(comm: Any) -> tuple[Sequence[int], Sequence[bool], Sequence[int]] | None:
-    """Return ranks, periods and this rank's place by dimension of a communicator by its topology, whatever its class.
+    """Return ranks, periods and this rank's position by dimension of a communicator, by its topology, not class.
 
-    None where it has no Cartesian one. Local.
+    None without a Cartesian topology. Local.
     """
     from mpi4py import MPI
 
@@ -32,9 +32,9 @@ def cartesian_split(comm: Any) -> tuple[Sequence[int], Sequence[bool], Sequence[
 
 
 def split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
-    """Return for each dimension of a communicator of `split` processes the axis of arrays that it splits.
+    """Return the axis of arrays that each dimension of a communicator of `split` processes splits.
 
-    axes: None: the first ones.
+    axes: the argument of Grid or Exchange; None: the first axes.
     """
     if axes is None:
         return list(range(len(split)))
@@ -55,10 +55,10 @@ def split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
 
 
 class Unique:
-    """An object of one process and communicator: copies of it would share the handles that it holds."""
+    """An object of one process and communicator; copies would share its handles."""
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        """Refuse: copy.copy(), copy.deepcopy() and pickle come here."""
+        """Refuse copies: copy.copy(), copy.deepcopy() and pickle call this."""
         what = type(self).__name__
         raise UsageError(
             f"{what} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on "
@@ -89,31 +89,33 @@ class Grid(Unique):
     ):
         """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
 
-        What has a value for each axis or rank is a list, a tuple or an array of one axis, here and in all calls.
+        Arguments with a value for each axis or rank are lists, tuples or arrays of one axis, here and in all calls.
 
         A communicator with a Cartesian topology defines the split and the periodic axes. Its dimensions are the axes;
-        if it has fewer, `axes` names the axes that it splits. Other communicators are split into blocks of nearly
-        equal size, and rank numbers run along the last axis first (with order "F": the first).
+        if it has fewer, `axes` names the axes that it splits. Over other communicators, cells are split into blocks of
+        nearly equal size, and rank numbers run along the last axis first (with order "F": the first).
 
-        periodic: per axis or for all; ignored where the communicator defines it.
-        process_grid: ranks per axis, as (2, 1), or a rule: "cubic", "square", "prime-factors", "slabs". Default: as
-            near to cubes or squares as can be. Numbers in a text, as in "2x1", are refused: C and C++ count from x.
-        owned: this rank's own cells, a slice of global indices per axis, from 0 and never from the end: blocks may be
+        periodic: whether the grid wraps around, per axis or for all; ignored where the communicator defines it.
+        process_grid: ranks per axis, such as (2, 1), or a rule: "cubic", "square", "prime-factors", "slabs". Default:
+            blocks as close to cubes or squares as possible. Numbers in a text, as in "2x1", are refused, because C and
+            C++ count from x.
+        owned: this rank's cells, a slice of global indices per axis, counted from 0, not from the end. Blocks may be
             uneven but must line up. Topologies are ignored.
-        holes: with `owned`, whether cells may belong to no rank.
-        order: how arrays lie in memory, the last axis ("C") or the first one ("F") contiguous, on all ranks alike.
-            Other arrays work too, only slower.
-        reorder: ranks may take other places of the process grid, so that neighbours share nodes and sockets: `owned`
-            then has the cells of this one. `comm` stays as it is. Not with a Cartesian topology, and not with `owned`.
-        nodes: the node of each rank, on all ranks alike, to emulate nodes on one machine. Default: machines are nodes.
-        axes: of a communicator with a Cartesian topology, the axis that each of its dimensions splits: (1, 2) for
-            arrays [z, y, x] in columns. The other axes are not split, and periodic by `periodic`. None: a dimension
-            of 1 rank that splits none.
+        holes: whether cells may belong to no rank; with `owned`.
+        order: the contiguous axis of arrays in memory, the last ("C") or the first ("F"), equal on all ranks. Arrays in
+            another order work too, but slower.
+        reorder: whether ranks may take other positions in the process grid, so that neighbours share nodes and sockets.
+            The attribute `owned` then has this rank's cells; `comm` stays unchanged. Not allowed with a Cartesian
+            topology, nor with the argument `owned`.
+        nodes: the node of each rank, equal on all ranks, to emulate nodes on one machine. Default: machines are nodes.
+        axes: for a communicator with a Cartesian topology, the axis that each of its dimensions splits, such as (1, 2)
+            for arrays [z, y, x] in columns. The other axes are not split, and periodic by `periodic`. None in the
+            list is a dimension of 1 rank that splits no axis.
 
-        Raises UsageError on all ranks for what does not fit: ranks and cells, boxes that overlap or leave a gap
-        (naming the cell), a topology with other places or periods, a graph, another order on another rank; on the ranks
-        that pass it, for anything but a communicator of one group of ranks. Cost: five reductions; with `owned`, 48
-        bytes from each rank to all, with `reorder` 8.
+        Raises UsageError on all ranks for ranks and cells that do not fit each other, boxes that overlap or leave a gap
+        (naming the cell), a topology with other positions or periods, a graph, and an order that differs between ranks;
+        on the ranks that pass it, for anything but a communicator of one group of ranks. Cost: five reductions; with
+        `owned`, 48 bytes from each rank to all, with `reorder` 8.
         """
         self.comm = comm
         self._rank, self._size = member(comm)
@@ -161,7 +163,7 @@ class Grid(Unique):
         for axis, (cells_of_axis, wraps) in enumerate(zip(counts, self._flags(periodic), strict=True)):
             options.cells[self._dimension(axis)] = cells_of_axis
             options.periodic[self._dimension(axis)] = wraps
-            options.axes[self._dimension(axis)] = axis  # in what order a topology of other dimensions is compared
+            options.axes[self._dimension(axis)] = axis  # the order in which a topology of other dimensions is compared
         self._choose_split(options, counts, process_grid, owned, axes)
         return options
 
@@ -183,7 +185,7 @@ class Grid(Unique):
                 "lists the cells of each rank, and where the communicator has no such topology"
             )
         if process_grid is not None and (owned is not None or axes is not None):
-            raise UsageError("owned and axes say where each rank is; leave process_grid out")
+            raise UsageError("owned and axes specify the position of each rank; leave process_grid out")
         if owned is not None:
             options.split = lib.HS_SPLIT_BOXES
             self._set_owned(options, owned, cells)
@@ -194,11 +196,11 @@ class Grid(Unique):
             options.process_grid = self._rule
         if options.reorder and options.split != lib.HS_SPLIT_EVEN:
             raise UsageError(
-                "owned and the Cartesian topology of a communicator say which rank has which cells; leave reorder out"
+                "owned and the Cartesian topology of a communicator define the cells of each rank; leave reorder out"
             )
 
     def _set_axes(self, options: Any, split: Sequence[int], process_grid: Any, axes: Any) -> None:
-        """Split the grid as a communicator is, which has `split` processes by dimension."""
+        """Split the grid like a communicator, which has `split` processes by dimension."""
         _, lib = library()
         if process_grid is not None:
             raise UsageError(
@@ -230,8 +232,8 @@ class Grid(Unique):
         if isinstance(process_grid, str):
             if any(letter.isdigit() for letter in process_grid):
                 raise UsageError(
-                    f"process_grid is {shown(process_grid)}, a text that does not say for which axis a number is; pass "
-                    "a number for each axis, as (2, 1), or a rule, as 'cubic'"
+                    f"process_grid is {shown(process_grid)}, a text that does not specify the axis of each number; "
+                    "pass a number for each axis, as (2, 1), or a rule, as 'cubic'"
                 )
             return text("process_grid", process_grid)
         numbers = each("process_grid", process_grid, "a number of ranks for each axis, as (2, 1)")
@@ -241,7 +243,7 @@ class Grid(Unique):
         return "x".join(str(n) for n in self._by_axis(ranks)).encode()
 
     def _dimension(self, axis: int) -> int:
-        """Return the library's dimension of an axis: x is the one that is contiguous in memory."""
+        """Return the library's dimension of an axis: x is the axis that is contiguous in memory."""
         return axis if self.order == "F" else self._dims - 1 - axis
 
     def _by_axis(self, numbers: Sequence[int]) -> tuple[int, ...]:
@@ -259,9 +261,7 @@ class Grid(Unique):
         self.shape = tuple(part.stop - part.start for part in self.owned)
 
     def neighbour(self, offset: Sequence[int]) -> int:
-        """Return the rank at `offset` (-1, 0 or 1 per axis); -1 beyond an edge and in a hole; may be the own one.
-        Local.
-        """
+        """Return the rank at `offset` (-1, 0 or 1 per axis), maybe this one; -1 beyond an edge and in a hole. Local."""
         ffi, _ = library()
         found, by_dimension = ffi.new("int32_t*"), [0, 0, 0]
         steps = [whole("offset", step) for step in each("offset", offset, "-1, 0 or 1 for each axis, as (0, 1)")]
@@ -273,7 +273,7 @@ class Grid(Unique):
         return int(found[0])
 
     def _inner_sides(self, sides: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return the widths with 0 where the own cells end at an edge of the grid."""
+        """Return the widths, with 0 where this rank's cells end at an edge of the grid."""
         ends = [
             (not wraps and part.start <= 0, not wraps and part.stop >= cells)
             for part, cells, wraps in zip(self.owned, self.cells, self.periodic, strict=True)
@@ -289,13 +289,11 @@ class Grid(Unique):
         return np.zeros(wanted, element, order=self.order)
 
     def inner(self, halo: Halo = 1) -> tuple[slice, ...]:
-        """Return the slices of an array with this halo that hold the rank's own points, as in u[grid.inner()].
-        Local.
-        """
+        """Return the slices of an array with this halo that hold this rank's points, as in u[grid.inner()]. Local."""
         return tuple(slice(low, -high or None) for low, high in sides_of(halo, self._dims))
 
     def points(self, centring: Centring = "cell") -> tuple[int, ...]:
-        """Return this rank's points per axis: its cells, one more in each axis where points lie between them."""
+        """Return this rank's points per axis: its cells, plus 1 in each axis where points lie between cells."""
         between = points_between(centring, self._dims)
         return tuple(n + more for n, more in zip(self.shape, between, strict=True))
 
@@ -308,7 +306,7 @@ class Grid(Unique):
 
 
 def _bounds(part: slice, axis: int, cells: int) -> tuple[int, int]:
-    """Return the first cell of a slice and the one after its last. The library refuses those beyond the grid."""
+    """Return the first cell of a slice and the cell after its last. The library refuses cells beyond the grid."""
     if part.step is not None and whole("owned", part.step) != 1:
         raise UsageError(f"owned has a step of {part.step} in axis {axis}; a rank owns every cell of its box")
     first = 0 if part.start is None else count("owned", part.start)
@@ -335,7 +333,7 @@ def points_between(centring: Centring, dims: int) -> list[int]:
 
 
 def sides_of(halo: Halo, dims: int) -> list[tuple[int, int]]:
-    """Return (low, high) per axis."""
+    """Return the widths of a halo, (low, high) per axis."""
 
     def pair(side: Any) -> tuple[int, int]:
         low, high = (side, side) if is_one(side) else each("halo", side, "(low, high) for an axis")

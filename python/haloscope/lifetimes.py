@@ -1,4 +1,4 @@
-"""Ends of exchanges: those that a program drops are freed by all ranks together, and a rank that fails ends the job."""
+"""Ends of exchanges: all ranks together free the exchanges that a program drops, and a rank that fails ends the job."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 class Dropped:
     """Exchanges on one communicator that a program has dropped without free(), by the number of their opening.
 
-    Freeing is collective and garbage is found at any time, so dropped exchanges wait for the next collective call.
+    Freeing is collective but garbage collection runs at any time, so dropped exchanges wait for the next collective
+    call.
     """
 
     def __init__(self) -> None:
         self._opened = 0
         self._watched: dict[int, tuple[Any, Any, weakref.ref[Any]]] = {}
         self._waiting: dict[int, tuple[Any, Any]] = {}
-        self._lock = threading.RLock()  # garbage may be found while a lock is held
+        self._lock = threading.RLock()  # garbage collection may run while a lock is held
 
     @classmethod
     def on(cls, comm: MPI.Comm) -> Dropped:
-        """Return those of a communicator. Local, but comes in work that ranks agree on."""
+        """Return the dropped exchanges of a communicator. Local; call it in work that ranks agree on."""
         found: Dropped | None = ranks.checked(comm.Get_attr, _key())
         if found is None:
             found = cls()
@@ -39,9 +40,10 @@ class Dropped:
         return found
 
     def watch(self, exchange: Any, handle: Any, kept: Any) -> Callable[[], Any]:
-        """Wait for the garbage collection of an exchange; return what ends the watch. Local.
+        """Watch for the garbage collection of an exchange; return a function that ends the watch. Local.
 
-        Not by weakref.finalize(), which at exit drops all objects: handlers of the program's may come after that.
+        weakref.finalize() is not used, because it drops all objects at exit, and exit handlers of the program may run
+        after that.
 
         kept: stays alive until the exchange is freed, as its arrays must.
         """
@@ -52,15 +54,15 @@ class Dropped:
         return lambda: self._watched.pop(number)
 
     def waiting(self) -> dict[int, Any]:
-        """Return what waits now, by the number of its opening. Local."""
+        """Return handle and kept object of each exchange that waits now, by the number of its opening. Local."""
         with self._lock:
             return dict(self._waiting)
 
     def free(self, comm: MPI.Comm, waiting: dict[int, Any], counts: np.ndarray, free: Callable[[Any], object]) -> None:
-        """Free what all ranks have dropped, in the order of opening. Collective.
+        """Free the exchanges that all ranks have dropped, in the order of opening. Collective.
 
-        What cannot be freed, since `free` raises, goes on waiting.
-        waiting: as waiting() has returned it. counts: how many those are on each rank; where any is 0, nothing is done.
+        An exchange for which `free` raises keeps waiting.
+        waiting: the result of waiting(). counts: its length on each rank; where any is 0, no exchange is freed.
         """
         if counts.min() == 0:
             return
@@ -87,10 +89,10 @@ _open: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def end_job_where_a_rank_fails(exchange: Any) -> None:
-    """From now on an uncaught exception ends the job while this exchange is open, if it has more ranks than one. Local.
+    """End the job at an uncaught exception while this exchange is open, if it has several ranks. Local.
 
-    Other ranks would wait for the messages of the rank that leaves. The traceback is printed first. Interactive
-    sessions go on.
+    Other ranks would wait for messages of the rank that fails. The traceback is printed first. Interactive sessions
+    continue.
     """
     if exchange.grid._size > 1:
         _install()

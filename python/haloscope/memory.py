@@ -1,4 +1,4 @@
-"""Arrays of any library as NumPy describes them: addresses and strides. Of those on a device nothing is ever read."""
+"""Arrays of any library as NumPy arrays: addresses and strides. Memory of a device is never read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from haloscope.arguments import count, named, shown
 from haloscope.errors import UsageError
 
-# Kinds of devices of DLPack: memory that the host reads as its own, also where it is pinned, and such as it does not
-# simply read: CUDA, ROCm, another one, managed memory of CUDA.
+# Kinds of devices of DLPack: memory that the host reads directly, pinned memory included, and memory that it does not
+# simply read: CUDA, ROCm, another device, managed memory of CUDA.
 _HOSTS, _DEVICES = {1, 3, 11}, {2, 10, 12, 13}
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}  # of numbers, by DLPack's code; 6: Booleans
-_VERSION = (1, 0)  # of DLPack, the newest whose structures are those below
+_VERSION = (1, 0)  # of DLPack: the newest one with the structures below
 _READ_ONLY, _COPIED = 1, 2  # flags of a versioned tensor
-# By these a subclass of NumPy's arrays carries more than memory from one array to the next: units, masks, names.
+# Methods by which a subclass of NumPy's arrays passes more than memory to other arrays: units, masks, names.
 _HOOKS = {"__array_finalize__", "__array_ufunc__", "__array_function__", "__array_wrap__"}
 
 
@@ -51,7 +51,7 @@ class _Versioned(ctypes.Structure):
 
 
 class _Described:
-    """What NumPy makes an array of. It keeps the owner of the memory alive."""
+    """A description that NumPy makes an array from. It keeps the owner of the memory alive."""
 
     def __init__(self, interface: dict, owner: Any):
         self.__array_interface__ = {**interface, "version": 3}
@@ -59,10 +59,10 @@ class _Described:
 
 
 def described(array: Any, name: str) -> np.ndarray:
-    """Return the same memory as one of NumPy's plain arrays. Elements of one on a device must not be touched.
+    """Return the same memory as a plain NumPy array. Elements in device memory must not be accessed.
 
-    Raises UsageError for what is more than memory (masks, units, names of axes), what cannot be written to, what
-    shows its memory in no way that is known here, and types that NumPy does not have. Cost: microseconds.
+    Raises UsageError for objects that carry more than memory (masks, units, names of axes), cannot be written to, do
+    not expose their memory in a supported way, or have types that NumPy lacks. Cost: microseconds.
     """
     with named(name, array):
         found = _described(array, name)
@@ -96,7 +96,7 @@ def _described(array: Any, name: str) -> np.ndarray:
 
 
 def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
-    """Refuse all but NumPy's own kinds of arrays and subclasses that add neither data nor rules."""
+    """Refuse all arrays except NumPy's kinds and subclasses that add neither data nor rules."""
     if isinstance(array, np.ma.MaskedArray):
         raise UsageError(
             f"{name} is a masked array, whose mask would stay as it is; pass its .data and its .mask as two arrays (a "
@@ -107,7 +107,7 @@ def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
     if carries or (own and not isinstance(array, np.memmap) and getattr(array, "__dict__", None)):
         raise UsageError(
             f"{name} is of type {type(array).__name__}, which carries more than its memory, as units or a mask, that "
-            "would not be exchanged; pass .view(numpy.ndarray), and what else is to be exchanged as an array of its own"
+            "would not be exchanged; pass .view(numpy.ndarray), and other data to exchange as separate arrays"
         )
 
 
@@ -122,7 +122,7 @@ def _refuse_mask_and_units(array: Any, name: str) -> None:
 
 
 def _inside(array: Any) -> str:
-    """Return where the array of NumPy is in an object that holds one, as those of pint and xarray do."""
+    """Return the position of the NumPy array in an object that holds one, as objects of pint and xarray do."""
     for attribute in ("magnitude", "values", "data"):
         if isinstance(getattr(array, attribute, None), np.ndarray):
             return f"its .{attribute}"
@@ -144,7 +144,7 @@ def _of_interface(interface: Any, name: str) -> dict:
 def _of_dlpack(array: Any, name: str) -> np.ndarray:
     """Return the memory of a tensor. Its capsule is not consumed but kept, and with it the memory.
 
-    Versions of DLPack before 1.0 do not say whether memory may be written to, so it may.
+    Versions of DLPack before 1.0 do not mark read-only memory, so all memory counts as writable.
     """
     kind = int(array.__dlpack_device__()[0]) if hasattr(array, "__dlpack_device__") else 1
     if kind not in _HOSTS | _DEVICES:
@@ -181,15 +181,15 @@ def _tensor_in(capsule: Any, name: str) -> tuple[int, _Tensor]:
     if api.PyCapsule_IsValid(capsule, b"dltensor"):
         return 0, _Tensor.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor"))
     if not api.PyCapsule_IsValid(capsule, b"dltensor_versioned"):
-        raise UsageError(f"{name} gives {shown(capsule)} by __dlpack__, which is not a capsule of DLPack")
+        raise UsageError(f"{name} returns {shown(capsule)} from __dlpack__, which is not a capsule of DLPack")
     found = _Versioned.from_address(api.PyCapsule_GetPointer(capsule, b"dltensor_versioned"))
     if found.major > _VERSION[0]:
-        raise UsageError(f"{name} speaks DLPack {found.major}.{found.minor}; this library reads up to {_VERSION[0]}")
+        raise UsageError(f"{name} uses DLPack {found.major}.{found.minor}; this library reads up to {_VERSION[0]}")
     return found.flags, found.tensor
 
 
 def stream_address(stream: Any) -> int:
-    """Return the address by which the driver knows a stream: a number, or of CuPy's, PyTorch's or NVIDIA's own objects.
+    """Return the driver's address of a stream. stream: an address, or an object of CuPy, PyTorch or NVIDIA.
 
     Raises UsageError for anything else.
     """
@@ -209,6 +209,6 @@ def _address_of(stream: Any) -> int:
     if isinstance(stream, int):
         return stream
     raise UsageError(
-        f"{shown(stream)} is no stream of a device; pass one of CuPy or PyTorch, or its address as a number (0: the "
+        f"{shown(stream)} is not a stream of a device; pass one of CuPy or PyTorch, or its address as a number (0: the "
         "default stream)"
     )

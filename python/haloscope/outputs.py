@@ -1,8 +1,6 @@
-"""Files that a command was told to write: each is whole or as it was before, and none replaces what Haloscope did not
-write.
+"""Output files of commands: each is complete or unchanged, and none replaces a file that Haloscope did not write.
 
-All that the package writes over existing files goes through `writing`, `write` and `move`; records are added to files
-by records/__init__.py.
+The package replaces existing files only by `writing`, `write` and `move`; records/__init__.py adds records to files.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from haloscope import files
 from haloscope.errors import HaloscopeError, UsageError
 from haloscope.terminal import printable
 
-_LOOKED_AT = 1 << 20  # bytes
-_TAG = re.compile(r"(?<!\\)((?:\\\\)*+)<(?=[A-Za-z/!?])")  # after an even number of backslashes, which hide each other
+_LOOKED_AT = 1 << 20  # bytes at the beginning of a file
+_TAG = re.compile(r"(?<!\\)((?:\\\\)*+)<(?=[A-Za-z/!?])")  # after backslashes in pairs, which escape each other
 
-# What files of each kind hold near their beginning, and those of other programs do not.
+# Texts near the beginning of the files of each kind, which files of other programs lack.
 DRAWN = "Written by haloscope, with Matplotlib"
 SIMULATED = "Written by haloscope simulate"
 VALIDATED = "Written by haloscope validate"
@@ -35,7 +33,7 @@ SCRIPT = re.compile(rb"# Set HALOSCOPE_RANK to the program haloscope-rank of a b
 REQUESTS = re.compile(rb'\A\{"kind": "\w+", "id": "[^"]+", "request": \{')
 RECORDS = re.compile(rb'"schema"\s*:\s*"haloscope\.record"')
 PROFILE = re.compile(rb'"schema"\s*:\s*"haloscope-profile"')
-TRACE = re.compile(rb'"(clock [-+][\d.]+ us|device) \+- [\d.]+ us"')  # a label: how well times of two clocks compare
+TRACE = re.compile(rb'"(clock [-+][\d.]+ us|device) \+- [\d.]+ us"')  # a label: the uncertainty of times of two clocks
 
 
 def refuse_foreign(path: Path, kind: Kind) -> None:
@@ -45,11 +43,11 @@ def refuse_foreign(path: Path, kind: Kind) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     except files.Unfit:
-        raise UsageError(f"{path} is no regular file; choose another name") from None
+        raise UsageError(f"{path} is not a regular file; choose another name") from None
     except OSError as error:
-        raise UsageError(f"{path} is there and cannot be read: {error.strerror}; choose another name") from None
+        raise UsageError(f"{path} exists and cannot be read: {error.strerror}; choose another name") from None
     if beginning.strip() and not kind.search(beginning):
-        raise UsageError(f"{path} is there and was not written by haloscope; choose another name, or move it away")
+        raise UsageError(f"{path} exists and was not written by haloscope; choose another name, or move it away")
 
 
 def refuse_foreign_figure(stem: Path) -> None:
@@ -59,21 +57,21 @@ def refuse_foreign_figure(stem: Path) -> None:
 
 
 def beside(stem: Path, ending: str) -> Path:
-    """Return the file of a stem, which may hold dots, with an ending."""
+    """Return the file with a stem, which may contain dots, and an ending."""
     return stem.with_name(stem.name + ending)
 
 
 def stem_of(file: Path) -> Path:
-    """Return the stem of what is written beside a file: its path without .jsonl, .jsonl.xz or .json."""
+    """Return the stem of files that are written next to a file: its path without .jsonl, .jsonl.xz or .json."""
     bare = file.name.removesuffix(".xz").removesuffix(".jsonl").removesuffix(".json")
     return file.with_name(bare or file.name)
 
 
 @contextlib.contextmanager
 def writing(path: Path, kind: Kind) -> Iterator[TextIO]:
-    """Yield a file that takes the place of `path` at the end; where anything fails, `path` is as it was.
+    """Yield a file that replaces `path` at the end; on any failure `path` stays unchanged.
 
-    Makes the folder. A link stays, and the file that it leads to is replaced; its permissions stay.
+    Makes the folder. A link stays, and the file that it points to is replaced; the permissions of that file stay.
     Raises UsageError as `refuse_foreign` does, HaloscopeError when the file cannot be written.
     """
     refuse_foreign(path, kind)
@@ -100,13 +98,13 @@ def write(path: Path, kind: Kind, text: str) -> None:
 
 
 def write_report(path: Path, text: str) -> None:
-    """Write a file of Markdown, without tags of others; as `writing`."""
+    """Write a Markdown file, with tags in the text escaped; as `writing`."""
     own = _TAG.sub(r"\1\\<", printable(text))
     write(path, REPORT, f"<!-- {VALIDATED} -->\n\n{own}\n")
 
 
 def move(path: Path, target: Path, kind: Kind) -> None:
-    """Rename a file. Raises UsageError as `refuse_foreign` does, HaloscopeError when that cannot be done."""
+    """Rename a file. Raises UsageError as `refuse_foreign` does, HaloscopeError when it fails."""
     refuse_foreign(target, kind)
     with _explained(target):
         path.replace(target)

@@ -1,4 +1,4 @@
-"""Waits for late programs: reported, never cut short, as `comm/patience.hpp` of the library waits for ranks."""
+"""Waits for late programs: reported, never cut short, like waits for ranks in the library's `comm/patience.hpp`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from haloscope import terminal
 
 DEFAULT_S = 30.0
-_SHORT_S = 1  # before its limit, nothing is reported of a wait
+_SHORT_S = 1  # at the end of a wait with a limit, without reports
 
 
 def patience_s() -> float:
@@ -26,7 +26,7 @@ class Wait:
     """A wait that is reported on standard error every `patience_s()` seconds."""
 
     def __init__(self) -> None:
-        """The wait begins now."""
+        """Begin the wait."""
         self._begin = self._reported = time.monotonic()
         self._patience = patience_s()
 
@@ -35,13 +35,13 @@ class Wait:
         return max(0.0, self._reported + self._patience - time.monotonic()) if self._patience else math.inf
 
     def is_due(self) -> bool:
-        """Whether a report is due, which is then counted as made."""
+        """Return whether a report is due, and count it as made."""
         due = self.left_s() == 0
         self._reported = time.monotonic() if due else self._reported
         return due
 
     def report(self, late: str, remedy: str = "") -> None:
-        """Report that something has not come yet. late: "./heat has not ended"; remedy: what a user may do."""
+        """Report that something is late. late: "./heat has not ended". remedy: an action for the user."""
         waited = time.monotonic() - self._begin
         terminal.say(f"{late} after {waited:.0f} s; the wait goes on{'; ' * bool(remedy)}{remedy}")
 
@@ -49,7 +49,7 @@ class Wait:
 def ended(process: subprocess.Popen, name: str, limit_s: float = math.inf, remedy: str = "") -> bool:
     """Wait until a process has ended; return whether it did within `limit_s` seconds. Reports as `Wait`.
 
-    name: of the process, for reports; remedy: as `Wait.report` has it.
+    name: of the process, for reports. remedy: as for `Wait.report`.
     """
     wait, deadline = Wait(), time.monotonic() + limit_s
     while (left := deadline - time.monotonic()) > 0:

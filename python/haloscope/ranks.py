@@ -1,7 +1,7 @@
 """The library of exchanges for the MPI that mpi4py runs on, and its collective calls.
 
-The package makes no collective calls of mpi4py: the library checks its own, see `comm/mpi_call.hpp`. Local ones are
-`checked` in work that ranks agree on.
+The package makes collective calls only through the library, which checks them, see `comm/mpi_call.hpp`, and never
+through mpi4py. Local calls of mpi4py are `checked`, in work that ranks agree on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def library_name() -> str:
 
 @once
 def library() -> tuple:
-    """Load the exchange library once; return (ffi, library). Raises UnavailableError for one of another MPI."""
+    """Load the exchange library once; return (ffi, library). Raises UnavailableError for a library of another MPI."""
     name = library_name()
     if name == build.EXCHANGE_LIBRARY:
         require_its_mpi(build.mpi())
@@ -42,12 +42,12 @@ def library() -> tuple:
 
 
 def require_its_mpi(built_for: str) -> None:
-    """Refuse the MPI that mpi4py runs on where it is of another family than the library's. Local."""
+    """Raise UnavailableError where mpi4py runs on an MPI of another family than the library's. Local."""
     from mpi4py import MPI
 
     try:
         vendor, version = MPI.get_vendor()
-    except MPI.Exception:  # the library looks again, and its calls are checked
+    except MPI.Exception:  # the library repeats the test with checked calls
         return
     if not built_for or (vendor == "Open MPI") == built_for.startswith("Open MPI"):
         return
@@ -68,7 +68,7 @@ def call(function: str, *arguments: object) -> None:
 def handle_of(comm: MPI.Comm) -> int:
     """Return a communicator as an integer of Fortran, for calls of the library. Local.
 
-    Raises UsageError after MPI's end: Open MPI ends the job in py2f() then.
+    Raises UsageError after MPI_Finalize, where py2f() of Open MPI would end the job.
     """
     call("hs_require_mpi")
     return int(comm.py2f())
@@ -86,12 +86,12 @@ def member(comm: Any) -> tuple[int, int]:
 
 
 def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[], str] | None = None) -> Any:
-    """Return what local work returns; where anything is raised by it on a rank, raise on all, so that none waits.
+    """Return the result of local work; where it raises on one rank, raise on all ranks, so that none waits.
 
-    That rank raises its own error, the others its text. Cost: a reduction, with an order two.
-    what: "a grid" or "an exchange", which all ranks make, for messages.
-    order: after the work, the order of axes of this rank's request, "C" or "F". Raises UsageError where ranks
-        differ in it.
+    A rank whose work raises gets its error; the other ranks get its text. Cost: a reduction, with an order two.
+    what: the object that all ranks make, "a grid" or "an exchange", for messages.
+    order: called after the work; returns the order of axes of this rank's request, "C" or "F". Raises UsageError where
+        ranks differ in it.
     """
     result, problem, axes = None, None, library()[0].NULL
     try:
@@ -109,15 +109,15 @@ def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[]
             raise
     if problem is None or ours is None:
         return result
-    if problem is ours or not isinstance(problem, Exception):  # an interrupt stays one
+    if problem is ours or not isinstance(problem, Exception):  # an interrupt is raised unchanged
         raise problem
     raise ours from problem
 
 
 def checked(function: Callable, *arguments: object) -> Any:
-    """Return what a local call of mpi4py returns. Raises HaloscopeError with MPI's own text where MPI refuses it.
+    """Return the result of a local call of mpi4py. Raises HaloscopeError with MPI's text where MPI refuses it.
 
-    Comes in work that ranks agree on, since MPI may refuse it on some of them.
+    Call it in work that ranks agree on, since MPI may refuse it on some of them.
     """
     from mpi4py import MPI
 
@@ -129,7 +129,7 @@ def checked(function: Callable, *arguments: object) -> Any:
 
 
 def gather(comm: MPI.Comm, what: str, numbers: Sequence[int]) -> np.ndarray:
-    """Return the numbers of each rank, a row for each; all ranks give as many. Collective.
+    """Return the numbers of each rank, a row for each; all ranks pass the same count. Collective.
 
     what: as for agree().
     """
@@ -142,15 +142,15 @@ def gather(comm: MPI.Comm, what: str, numbers: Sequence[int]) -> np.ndarray:
 
 
 def mark(texts: Sequence[str]) -> int:
-    """Return a number of 64 bits for texts, by which ranks compare them. Local."""
+    """Return a 64-bit hash of texts, by which ranks compare them. Local."""
     digest = hashlib.blake2b("\n".join(texts).encode("utf-8", "backslashreplace"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
 def refuse_unlike_types(comm: MPI.Comm, types: Sequence[str], marks: np.ndarray) -> None:
-    """Raise UsageError on all ranks where two of them have fields of different types; C compares bytes alone.
+    """Raise UsageError on all ranks where two of them have fields of different types; C compares only bytes.
 
-    types: of this rank's fields. marks: of the types on each rank, by mark(). Collective where they differ, else local.
+    types: of this rank's fields. marks: mark() of the types on each rank. Collective where they differ, else local.
     """
     if (marks == marks[0]).all():
         return

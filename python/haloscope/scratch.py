@@ -1,4 +1,4 @@
-"""Temporary folders of a process: they end with it, or before the next such folder is made where it was killed."""
+"""Temporary folders of a process, removed at its end or, if it was killed, before the next such folder is made."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-RUN, LAB = "haloscope-run-", "haloscope-lab-"  # how names begin: of runs of any command, of emulated clusters
+RUN, LAB = "haloscope-run-", "haloscope-lab-"  # beginnings of names: runs of any command, emulated clusters
 
 
 @contextlib.contextmanager
 def folder(prefix: str = RUN) -> Iterator[Path]:
-    """Yield a new temporary folder, and remove it. By its name, `sweep` finds folders of dead processes."""
+    """Yield a new temporary folder, then remove it. `sweep` finds folders of dead processes by their names."""
     sweep(prefix)
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{_place() or 'here'}-{os.getpid()}-") as name:
         yield Path(name)
@@ -23,8 +23,8 @@ def folder(prefix: str = RUN) -> Iterator[Path]:
 def sweep(prefix: str) -> list[Path]:
     """Remove and return this user's folders whose processes were killed; the kernel has removed all else.
 
-    Those whose processes have numbers of another machine or container stay. A folder has its name from the moment it is
-    made, so none of a living process is taken.
+    Folders whose process numbers are of another machine or container stay. A folder has its name from the moment it is
+    made, so no folder of a living process is removed.
     """
     place = _place()
     if place is None:
@@ -39,9 +39,9 @@ def sweep(prefix: str) -> list[Path]:
 
 
 def _place() -> str | None:
-    """Return where this process has its number: containers may share a folder, but no numbers of processes.
+    """Return the boot and the namespace of this process's number: containers may share a folder, but not numbers.
 
-    None where the system does not show it.
+    None where the system does not show them.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]

@@ -1,4 +1,4 @@
-"""What is printed for the user: text that comes from files of others cannot steer the terminal."""
+"""Output for the user; text from files of others cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 
 MOST_SHOWN = 200  # characters of a text of others
 MOST_SAID = 4000  # of a whole message
-# Control characters but tabs and line ends, those that change the direction of writing, halves of characters.
+# Control characters except tabs and line ends, characters that change the direction of writing, halves of characters.
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    r"""Return a text in which what steers a terminal stands as \x1b or \u202e; lines and tabs stay."""
+    r"""Return a text with characters that control a terminal written as \x1b or \u202e; lines and tabs stay."""
     return _STEERS.sub(_code, text)
 
 
@@ -36,10 +36,10 @@ def json_text(value: object) -> str:
 
 
 def echo(text: str = "", err: bool = False) -> None:
-    """Print a text of lines on standard output, or the error output."""
+    """Print lines of text on standard output, or on standard error."""
     click.echo(printable(text), err=err)
 
 
 def say(message: str) -> None:
-    """Print one message for the user on the error output, on one line."""
+    """Print one message for the user on standard error, on one line."""
     print(f"haloscope: {shown(message, MOST_SAID)}", file=sys.stderr)

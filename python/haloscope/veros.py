@@ -1,10 +1,10 @@
-"""The halo exchange of the ocean model Veros, carried out by this library.
+"""The halo exchange of the ocean model Veros, run by this library.
 
     import haloscope.veros
-    haloscope.veros.install()  # then set up and run a model as ever
+    haloscope.veros.install()  # then set up and run a model as usual
 
 Veros exchanges one array at a time (veros.distributed.exchange_overlap, 28 call sites): up to eight blocking messages,
-each of which copies the whole array. Here an exchange is opened once for each shape and type of array and used again.
+each of which copies the whole array. Here an exchange is opened once for each shape and type of array and reused.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _exchanges: dict[tuple, Exchange] = {}
 
 
 def install() -> None:
-    """Have Veros exchange halos by this library from now on, in all models of this process.
+    """Make Veros exchange halos by this library from now on, in all models of this process.
 
     Results have the same bits. Raises UnavailableError where Veros is not installed or computes with JAX, whose arrays
     cannot be exchanged in place.
     """
-    global _original  # noqa: PLW0603 (what uninstall() puts back)
+    global _original  # noqa: PLW0603 (uninstall() restores it)
     if _original is not None:
         return
     distributed, restart = _veros()
@@ -40,9 +40,9 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Put back the exchange that Veros comes with. Collective where models have run: exchanges are freed.
+    """Restore the exchange of Veros. Collective where models have run: exchanges are freed.
 
-    Where one cannot be freed, as on a thread that may not call MPI, nothing is put back, and a later call goes on.
+    Where one cannot be freed, as on a thread that may not call MPI, nothing is restored, and a later call continues.
     """
     global _original  # noqa: PLW0603
     if _original is None:
@@ -56,7 +56,7 @@ def uninstall() -> None:
 
 
 def reports() -> list[str]:
-    """Return for each exchange that was opened which arrays it is for, and how it moves their halos."""
+    """Return the arrays of each opened exchange, with its report."""
     return [
         f"{shape} {dtype} by {axes}: {exchange.report()}" for (shape, dtype, axes, _), exchange in _exchanges.items()
     ]
@@ -96,7 +96,7 @@ def _exchange_overlap(arr: np.ndarray, var_grid: Sequence[str], cyclic: bool) ->
 def _open(array: np.ndarray, axes: tuple[int, ...], cyclic: bool) -> Exchange:
     """Open an exchange of an array [x, y, ...] over x, y or both (0, 1). Collective.
 
-    Veros also sends what lies beyond the edges of its grid, so that counts as the outermost ranks' own. Along an axis
+    Veros also sends cells beyond the edges of its grid, so these count as cells of the outermost ranks. Along an axis
     over which nothing is exchanged, each rank has one cell.
     """
     from veros import runtime_settings

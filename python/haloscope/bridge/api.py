@@ -23,7 +23,7 @@ PLAIN = ScheduleOptions()
 
 
 def illegal(choice: Choice) -> str:
-    """Return why a choice cannot run and what to do about it; "" when it can. Local and cheap."""
+    """Return the reason why a choice cannot run, and the remedy; "" when it can. Local and cheap."""
     reason: str = point_of(choice)["reason"]
     return reason or own_refusal(choice)
 
@@ -66,7 +66,7 @@ def make_program(schedule: str, step: Step, plan: Plan, options: ScheduleOptions
 
 
 def check(choice: Choice, **options: object) -> str:
-    """Prove that the programs of all ranks never read what is not yet there; return "" or what is wrong.
+    """Prove that the programs of all ranks never read data before it is available; return "" or the fault.
 
     options: options of the choice's schedule to replace. Small grids only: cost O(ranks x (operations^2 +
     points x steps)).

@@ -29,7 +29,7 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        """What values are, in words of help texts."""
+        """The kind of values, in words of help texts."""
         if self.words:
             return ", ".join(word or "''" for word in self.words)
         kinds = {bool: "on or off", int: "a whole number", float: "a number", str: "text"}
@@ -60,7 +60,7 @@ class SweepSpec:
     flops_per_point: float = 0.0
 
 
-# Of a gathered number, by type.
+# Bytes of a gathered number, by type.
 NUMBER_BYTES = {"real": 8, "integer": 4, "character": 1}
 
 
@@ -69,8 +69,8 @@ class Reduction:
     """Numbers that sweep number `sweep` of a stage gathers over all ranks.
 
     op: sum, max, min. mode: blocking, nonblocking, deferred. collectives: calls that the numbers are divided among. by:
-    reduce, gather, lists. type: what gathered numbers travel as, real, integer, character. until: the later stage at
-    whose end a nonblocking one is awaited, "" = its own. last_only: only in the last step of a run.
+    reduce, gather, lists. type: type of gathered numbers in messages, real, integer, character. until: the later stage
+    at whose end a nonblocking one is awaited, "" = the same stage. last_only: only in the last step of a run.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Reduction:
 
     @property
     def gathers(self) -> tuple[int, ...]:
-        """Bytes that each rank gives to each of its gathers, call by call; none where the MPI library reduces."""
+        """Bytes that each rank contributes to each gather, call by call; empty where the MPI library reduces."""
         if self.by == "reduce":
             return ()
         numbers = NUMBER_BYTES[self.type] * (self.numbers // self.collectives)
@@ -99,7 +99,7 @@ class Reduction:
 class Stage:
     """An exchange, the sweeps that need it, the reductions that end them.
 
-    repeats: stages, from this one on, that run `least` times a step and then until the app has enough; 0 = no loop.
+    repeats: stages, from this one on, that run `least` times a step and then until the app has finished; 0 = no loop.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Step:
 
     @property
     def groups(self) -> tuple[range, ...]:
-        """Numbers of the stages that are carried out together, once a step or, in a loop, several times."""
+        """Numbers of the stages that run together, once a step or, in a loop, several times."""
         found: list[range] = []
         while not found or found[-1].stop < len(self.stages):
             first = found[-1].stop if found else 0
@@ -128,12 +128,12 @@ class Step:
 
     @property
     def loops(self) -> tuple[range, ...]:
-        """Those of the loops."""
+        """Numbers of the stages of each loop."""
         return tuple(group for group in self.groups if self.stages[group[0]].repeats)
 
     @property
     def single(self) -> bool:
-        """Whether it is one sweep, as in a plain stencil code."""
+        """True if the step is one sweep, as in a plain stencil code."""
         return len(self.stages) == 1 and len(self.stages[0].sweeps) == 1
 
 
@@ -170,30 +170,31 @@ def find_app(name: str) -> App:
     return _apps()[name]
 
 
-_declared: dict[str, Callable[[Choice], str] | None] = {}  # apps of other programs, and what they refuse themselves
+_declared: dict[str, Callable[[Choice], str] | None] = {}  # apps of other programs, and their own refusals
 
 
 def is_declared(name: str) -> bool:
-    """Whether an app is another program's."""
+    """Return whether an app belongs to another program."""
     return name in _declared
 
 
 def refuses_itself(name: str) -> bool:
-    """Whether an app of another program refuses choices for reasons of its own."""
+    """Return whether an app of another program refuses choices itself."""
     return _declared.get(name) is not None
 
 
 def own_refusal(choice: Choice) -> str:
-    """Return why an app of another program refuses an otherwise legal choice, "" where it does not."""
+    """Return the reason why an app of another program refuses an otherwise legal choice, "" where it does not."""
     refusal = _declared.get(choice.app)
     return refusal(choice) if refusal else ""
 
 
 def declare_app(description: dict, refusal: Callable[[Choice], str] | None = None) -> App:
-    """Make an app of another program known; from then on it can be planned and priced like any other.
+    """Declare an app of another program; from then on it can be planned and priced like any other.
 
-    description: what the program prints with --describe. refusal: returns why the app itself refuses a choice, "" where
-    it does not; None = it never does. Raises UsageError for a description of no app, and for a name of the library.
+    description: output of the program with --describe. refusal: returns the reason why the app itself refuses a choice,
+    "" where it does not; None = it never does. Raises UsageError for an invalid description, and for a name of the
+    library.
     """
     capi.call("hs_declare_app", encoded(description))
     _declared[description["name"]] = refusal
@@ -205,7 +206,7 @@ def declare_app(description: dict, refusal: Callable[[Choice], str] | None = Non
 
 @functools.lru_cache(maxsize=1024)
 def step_of(choice: Choice) -> Step:
-    """Return the step of a choice. Raises UsageError for what its app does not know."""
+    """Return the step of a choice. Raises UsageError for values that its app does not support."""
     return decoded(Step, capi.answer("hs_examine", choices.text_of(choice), b"step", 0))
 
 
@@ -219,7 +220,7 @@ def sweep_names(choice: Choice) -> tuple[tuple[str, ...], ...]:
 
 
 def kernel_of(choice: Choice) -> str:
-    """Return the name of a choice's kernels in profiles, which its sweeps' names begin with."""
-    if choice.form and not choice.set:  # also of a program's app that nobody has declared here
+    """Return the name of a choice's kernels in profiles, with which the names of its sweeps begin."""
+    if choice.form and not choice.set:  # also for a program's app that is not declared here
         return f"{choice.app}/{choice.form}/{choice.real}"
     return sweep_names(choice)[0][0].partition(":")[0]

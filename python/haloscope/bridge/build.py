@@ -1,4 +1,4 @@
-"""Where the compiled parts of Haloscope are: a build directory, an installed tree, or the checkout's own build."""
+"""Locations of the compiled parts of Haloscope: a build directory, an installed tree, or the build of the checkout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CHECKOUT = _PACKAGE.parents[1]
 class Root:
     """A folder that may hold built files, and the file that points to it, whose writers control the files found there.
 
-    No file points to a folder that the user names: all of its contents count.
+    A folder that the user names has no such file: all of its contents are trusted.
     """
 
     folder: Path
@@ -44,8 +44,8 @@ def python(*words: str) -> list[str]:
 
 
 def roots() -> Iterator[Root]:
-    """Yield the places to look in, best first: $HALOSCOPE_BUILD (only it, when set), the tree that this package is
-    installed in, that of the program on PATH, the build of the checkout that this package is in."""
+    """Yield the folders to search, best first: $HALOSCOPE_BUILD (only it, when set), the tree that this package is
+    installed in, the tree of the program on PATH, the build of the checkout that this package is in."""
     if os.environ.get("HALOSCOPE_BUILD"):
         yield Root(Path(os.environ["HALOSCOPE_BUILD"]))
         return
@@ -60,9 +60,9 @@ def roots() -> Iterator[Root]:
 
 
 def _installed_trees() -> list[Path]:
-    """Return the trees that may hold this package: itself in a wheel, PREFIX of PREFIX/lib/python3/site-packages.
+    """Return the trees that may hold this package: the package in a wheel, PREFIX of PREFIX/lib/python3/site-packages.
 
-    Debian's Python puts packages into PREFIX/local/lib, and what CMake installs is in PREFIX.
+    Debian's Python puts packages into PREFIX/local/lib, and CMake installs into PREFIX.
     """
     site = _PACKAGE.parent
     if site.name not in ("site-packages", "dist-packages") or not site.parents[1].name.startswith("lib"):
@@ -72,7 +72,7 @@ def _installed_trees() -> list[Path]:
 
 
 def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tuple[Path, Root]:
-    """Return a file and its root. Raises UnavailableError where none is there, or where others can change it."""
+    """Return a file and its root. Raises UnavailableError without such a file, or where others can change it."""
     places = list(roots())
     for root in places:
         for pattern in patterns:
@@ -88,7 +88,7 @@ def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tu
 
 
 def _refuse_of_others(found: Path, root: Root) -> None:
-    """Raise UnavailableError for a file that somebody can change who cannot change the file that leads to it."""
+    """Raise UnavailableError for a file that users can change who cannot change the file that points to it."""
     if not root.leader:
         return
     path, shared = found.resolve(), root.leader.resolve().parents
@@ -102,17 +102,17 @@ def _refuse_of_others(found: Path, root: Root) -> None:
 
 
 def _fault_of(state: os.stat_result, leader: os.stat_result) -> str:
-    """Return why more users can change a file or folder than its leader, this user and root; "" if none can."""
+    """Return the reason why users besides its leader's, this one and root can change a path; "" if none can."""
     if state.st_uid not in (os.geteuid(), 0, leader.st_uid):
         return f"belongs to another user ({state.st_uid})"
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX:
-        return ""  # where nobody can rename what others own
+        return ""  # where nobody can rename files of others
     alike = leader.st_mode if state.st_gid == leader.st_gid else leader.st_mode & ~stat.S_IWGRP
     return "can be changed by other users" if state.st_mode & ~alike & (stat.S_IWGRP | stat.S_IWOTH) else ""
 
 
 def library(name: str = LIBRARY) -> Path:
-    """Return the path of a C library: that of this package, or EXCHANGE_LIBRARY, EXCHANGE_ABI_LIBRARY.
+    """Return the path of a C library: the library of this package, or EXCHANGE_LIBRARY, EXCHANGE_ABI_LIBRARY.
 
     Raises UnavailableError when it is not built.
     """
@@ -128,7 +128,7 @@ _own_program: Path | None = None  # a program with its own apps
 
 
 def use_rank_program(path: Path) -> None:
-    """Have `rank_program` return a program that calls `haloscope::rank_main` with its own apps."""
+    """Make `rank_program` return a program that calls `haloscope::rank_main` with its own apps."""
     global _own_program  # noqa: PLW0603 (set once, before anything runs)
     _own_program = path
 
@@ -152,7 +152,7 @@ def delay_line() -> Path:
 
 
 def header(name: str) -> Path:
-    """Return the path of a C header: of the library's installed tree, else of the sources that it is built from.
+    """Return the path of a C header: in the library's installed tree, else in the sources that it is built from.
 
     name: status.h, exchange.h, bridge.h. Raises UnavailableError where it is in neither.
     """
@@ -165,7 +165,7 @@ def header(name: str) -> Path:
 
 
 def _sources_of(build: Path) -> Path:
-    """Return the checkout that a build folder was made from, as CMake has noted there; this one where it has not."""
+    """Return the checkout that a build folder was made from, as recorded there by CMake; by default this one."""
     cache = build / "CMakeCache.txt"
     text = cache.read_text() if cache.exists() else ""
     found = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", text, re.MULTILINE)
@@ -173,7 +173,7 @@ def _sources_of(build: Path) -> Path:
 
 
 def mpi() -> str:
-    """Return the MPI that the libraries were built for, as "MPICH 5.0.2"; "" where that is not known."""
+    """Return the MPI that the libraries were built for, as "MPICH 5.0.2"; "" where that is unknown."""
     places = [header("status.h").with_name("which_mpi.h"), library().parent / "generated" / "haloscope" / "which_mpi.h"]
     text = next((path.read_text() for path in places if path.exists()), "")
     found = re.search(r'#define HS_BUILT_FOR_THIS "(.*)"', text)
@@ -188,16 +188,16 @@ def preset_folder(preset: str) -> Path:
 def build_preset(preset: str, *targets: str) -> Path:
     """Fetch the libraries of one of the checkout's CMake presets, build targets there and return the build's folder.
 
-    The first time takes minutes. Raises UnavailableError where the libraries cannot be had, or there is no checkout.
+    The first call takes minutes. Raises UnavailableError where the libraries are unavailable, or without a checkout.
     """
     script = _CHECKOUT / "scripts" / "other_mpi.sh"
     if not script.exists():
         raise UnavailableError(
-            f"there is no {script}, which fetches what '{preset}' needs; use a checkout of Haloscope"
+            f"{script}, which fetches the libraries of '{preset}', does not exist; use a checkout of Haloscope"
         )
     done = subprocess.run([script, preset, *targets], check=False, cwd=_CHECKOUT, stdout=ERROR_OUTPUT)
     if done.returncode == errors.UNAVAILABLE:
-        raise UnavailableError(f"'scripts/other_mpi.sh {preset}' cannot get what it needs; its reason is above")
+        raise UnavailableError(f"'scripts/other_mpi.sh {preset}' lacks a requirement; the reason is printed above")
     if done.returncode:
         raise errors.HaloscopeError(f"'scripts/other_mpi.sh {preset} {' '.join(targets)}' did not build")
     return preset_folder(preset)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing NumPy takes long
 
 _ERRORS = {2: UsageError, 3: UnavailableError}
 
-CData = Any  # a handle, struct, array or pointer: what cffi makes of the header has no types of its own
+CData = Any  # a handle, struct, array or pointer: objects of cffi have no static types
 
 
 def declarations(header: str) -> str:
@@ -34,7 +34,7 @@ def open_library(name: str, header: str, types: str = "") -> tuple:
     """Return (ffi, library) of a shared library with the functions of status.h and of another header. Raises
     UnavailableError when it cannot be loaded or is of another version.
 
-    types: declarations that the header needs besides.
+    types: further declarations that the header needs.
     """
     path, status_header = build.library(name), build.header("status.h")
     texts = [text.read_text() for text in (status_header, build.header(header))]
@@ -60,7 +60,7 @@ def load() -> tuple:
 
 
 def check(library: tuple, status: int) -> None:
-    """Raise the error that the last call into a library reports."""
+    """Raise the error that the last call into a library reported."""
     ffi, lib = library
     if status != lib.HS_OK:
         raise _ERRORS.get(status, HaloscopeError)(ffi.string(lib.hs_last_error()).decode(errors="replace"))

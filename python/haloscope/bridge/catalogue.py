@@ -1,4 +1,4 @@
-"""Everything to choose from, with traits: transports, schedules, strategies, rules of process grids."""
+"""Transports, schedules, strategies and rules of process grids, with their traits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Schedule:
     """Traits of a schedule.
 
     options: schedule-only fields of a choice that this schedule reads. plain: exchange and sweeps take turns.
-    on_host: fields may live there; boxed: and on a device. in_place: for sweeps in place, and only those.
+    on_host: fields may be in host memory; boxed: and on a device. in_place: for sweeps in place, and only those.
     """
 
     name: str
@@ -113,7 +113,7 @@ def needs_shared_fields(strategy: str) -> bool:
 
 
 def messages_on_device(choice: Choice) -> bool:
-    """Whether messages move fields of a device; with walls they move host cells."""
+    """Return whether messages move fields of a device; with walls they move host cells."""
     return bool(choice.device) and not find_schedule(choice.schedule).boxed
 
 

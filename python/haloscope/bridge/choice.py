@@ -17,7 +17,7 @@ from haloscope.errors import UsageError
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a choice, as the table in choice.def has it.
+    """One field of a choice, as in the table of choice.def.
 
     type: integer, flag, text, word (one of `words`), shape, cells, dimensions, strategy, schedule, stage-strategies.
     group: everyday, grid, kernel, schedule, nodes, device.
@@ -35,9 +35,9 @@ class Field:
 class Choice(ChoiceFields):
     """Everything that a user chooses for one run; `fields()` has the meanings.
 
-    periodic: one flag per dimension, () = as the app has it. form, process_grid: "" = the app's first, the app's rule.
-    stage_strategies: (stage, strategy) pairs. set: (name, value) pairs of the app's parameters, values or what a
-    command line writes for them.
+    periodic: one flag per dimension, () = the app's default. form, process_grid: "" = the app's first, the app's rule.
+    stage_strategies: (stage, strategy) pairs. set: (name, value) pairs of the app's parameters, values or their texts
+    on a command line.
     """
 
     @property
@@ -50,7 +50,7 @@ class Choice(ChoiceFields):
         return dict(self.stage_strategies).get(stage, self.strategy)
 
     def to_json(self) -> dict:
-        """Return the fields that are not their defaults, and the strategy, as a record's request has them."""
+        """Return the fields that differ from their defaults, and app, cells and strategy, as in a record's request."""
         return _document({name: _document_value(name, getattr(self, name)) for name in DEFAULTS})
 
     @classmethod
@@ -89,7 +89,7 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Bound:
-    """The range of a number that files, options and programs may give."""
+    """The range of a number that files, options and programs may specify."""
 
     name: str
     least: float
@@ -98,7 +98,7 @@ class Bound:
 
 @functools.cache
 def bounds() -> dict[str, Bound]:
-    """Return the ranges of numbers by name, those of core/bounds.def."""
+    """Return the ranges of numbers in core/bounds.def, by name."""
     return {entry["name"]: decoded(Bound, entry) for entry in capi.answer("hs_describe", b"bounds")}
 
 
@@ -116,8 +116,8 @@ def text_of(choice: Choice) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def point_of(choice: Choice) -> Mapping[str, Any]:
-    """Return what the library has on a choice: `choice`, the fields that have an effect on it, None where it cannot be;
-    `reason`, why it cannot run, "" where it can.
+    """Return the library's facts on a choice: `choice`, the fields that have an effect on it, None for an impossible
+    choice; `reason`, the reason why it cannot run, "" where it can.
     """
     found: Mapping[str, Any]
     [found] = capi.answer("hs_expand", {"choice": choice.to_json()})
@@ -127,7 +127,7 @@ def point_of(choice: Choice) -> Mapping[str, Any]:
 def normal(choice: Choice) -> Choice:
     """Return the same choice with the fields that have no effect on it at their defaults.
 
-    Raises UsageError for what the choice's app does not know.
+    Raises UsageError for values that the choice's app does not support.
     """
     point = point_of(choice)
     if point["choice"] is None:
@@ -137,8 +137,8 @@ def normal(choice: Choice) -> Choice:
 
 
 def product(app: str, axes: Mapping[str, Sequence]) -> Iterator[tuple[dict, str]]:
-    """Yield the cross product of the values of fields, the last one fastest: for each choice the document that a
-    request of it begins with, without fields that have no effect, and why it cannot run, "" where it can.
+    """Yield the cross product of the values of fields, the last one fastest: for each choice the document with which a
+    request for it begins, without fields that have no effect, and the reason why it cannot run, "" where it can.
     """
     listed = {name: [_document_value(name, value) for value in values] for name, values in axes.items()}
     points = capi.answer("hs_expand", {"choice": {"app": app}, "axes": list(listed.items())})

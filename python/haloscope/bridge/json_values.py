@@ -36,7 +36,7 @@ def decoded(kind: type[Value], found: Mapping[str, Any]) -> Value:
 
 @functools.cache
 def _reader_of(hint: Any) -> Reader:
-    """Return what makes a value of a type from its JSON."""
+    """Return a function that makes a value of a type from its JSON."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
         return _object_reader(hint)

@@ -21,14 +21,14 @@ SPLIT_BY = ("app", "cells", "ranks", "process_grid", "periodic", "nodes", "place
 
 
 def padded(values: Sequence[int], fill: int = 1) -> list[int]:
-    """Return three numbers: those given, then `fill` for the dimensions that the grid lacks."""
+    """Return three numbers: `values`, then `fill` for the dimensions that the grid lacks."""
     if len(values) > 3:
         raise UsageError(f"a grid has 1 to 3 dimensions, not {len(values)}; write up to three numbers")
     return [int(v) for v in values] + [fill] * (3 - len(values))
 
 
 class Layout:
-    """A grid split over a process grid: `cells` and `periodic` per dimension, `ranks` per dimension, `size` in all.
+    """A grid split over a process grid: `cells`, `periodic` and `ranks` per dimension, `size` ranks in total.
 
     Layouts with equal blocks of every rank are equal.
 
@@ -40,11 +40,11 @@ class Layout:
         wraps = [bool(on) for on in padded(periodic or [True] * len(cells), 0)]
         grid = {"dims": len(cells), "cells": padded(cells), "periodic": wraps}
         self._take({"grid": grid, "ranks": padded(ranks)})
-        self.rank(0)  # refused where it cannot be
+        self.rank(0)  # raises where the layout is not valid
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Layout:
-        """Return the layout that the library has described."""
+        """Return the layout of a description by the library."""
         return cls.__new__(cls)._take(found)
 
     def _take(self, found: dict[str, Any]) -> Layout:
@@ -65,7 +65,7 @@ class Layout:
         return hash(self.text)
 
     def request(self, **parts: object) -> bytes:
-        """Return a request of the library on this layout, with further parts."""
+        """Return a request to the library about this layout, with further parts."""
         return f'{{"layout": {self.text}, '.encode() + encoded(parts)[1:]
 
     def rank(self, rank: int) -> dict[str, Any]:
@@ -80,11 +80,11 @@ class Layout:
         return np.array(json.loads(self.text).get("places", range(self.size)), np.int32)
 
     def places(self) -> np.ndarray:
-        """Return the place of each rank in the process grid as a NumPy array; places are numbered x fastest."""
+        """Return the position of each rank in the process grid as a NumPy array; positions are numbered x fastest."""
         return self._places
 
     def coords(self, rank: int) -> tuple[int, int, int]:
-        """Return the rank's place in the process grid."""
+        """Return the rank's position in the process grid."""
         x, y, z = self.rank(rank)["coords"]
         return x, y, z
 
@@ -104,7 +104,7 @@ class Layout:
 def make_layout(choice: Choice, nodes: np.ndarray | None = None, sockets: np.ndarray | None = None) -> Layout:
     """Return the layout of a choice.
 
-    nodes, sockets: of each rank, by which a choice with `reorder` puts its ranks; None: its emulated nodes, if any.
+    nodes, sockets: of each rank, by which a choice with `reorder` maps its ranks; None: its emulated nodes, if any.
     """
     splits = Choice(**{name: getattr(choice, name) for name in SPLIT_BY})
     if choice.reorder == "none" or nodes is None or sockets is None:

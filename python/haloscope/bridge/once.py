@@ -1,4 +1,4 @@
-"""Values that are made once, by whichever thread needs them first."""
+"""Values that are made once, by the first thread that needs them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Made = TypeVar("Made")
 def once(make: Callable[[], Made]) -> Callable[[], Made]:
     """Return a function that calls `make` once, while other threads wait, and returns its result each time.
 
-    functools.cache would call it once in each of the threads that come meanwhile.
+    functools.cache would call it once in each thread that arrives meanwhile.
     """
     lock = threading.RLock()
     made: list[Made] = []

@@ -30,10 +30,10 @@ class Quantity:
 
 @dataclass(frozen=True)
 class ExchangeSpec:
-    """Everything that decides what one exchange moves; low and high are ghost layers per dimension.
+    """The definition of one exchange's data; low and high are ghost layers per dimension.
 
-    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct. merge: which
-    quantities share a message: all, type, none. order: dimensions in the order of an ordered plan's rounds.
+    widths: by quantity (low, high) where they differ, () = low and high for all. pattern: ordered, direct. merge: the
+    quantities that share a message: all, type, none. order: dimensions in the order of an ordered plan's rounds.
     """
 
     quantities: tuple[Quantity, ...] = (Quantity(),)
@@ -80,8 +80,8 @@ class Copy:
 
 @dataclass(frozen=True)
 class Traffic:
-    """How the bytes of a message, or of copies, lie in a field: the mean length of a stretch without gaps (run_bytes),
-    and whether they are one stretch, which needs no packing (in_place, messages only)."""
+    """The memory layout of a message, or of copies, in a field: the mean bytes of a contiguous run (run_bytes), and
+    whether all bytes are one run, which needs no packing (in_place, messages only)."""
 
     bytes: int
     run_bytes: int
@@ -90,7 +90,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one rank sends, receives and copies in one exchange. Made by `make_plan`. traffic: of each message."""
+    """The messages and copies of one rank in one exchange. Made by `make_plan`. traffic: of each message."""
 
     layout: Layout
     rank: int
@@ -134,11 +134,11 @@ class Totals:
 
 @dataclass(frozen=True)
 class ScheduleOptions:
-    """What a schedule may know.
+    """The input of a schedule.
 
     depth: steps per exchange; steps: of this program, 1 to depth. substeps: full, shrink, blocked. tiles: of `split`.
     sharing: guided, dynamic. barrier: before exchanges. collective_rounds: operations for ranks without messages too.
-    series: which program of a `pipeline`: whole, opening, entry, body, closing. device: fields live on one; staged: its
+    series: which program of a `pipeline`: whole, opening, entry, body, closing. device: fields are on one; staged: its
     messages go through host memory; pack_first: interior sweeps of `streams` start after the first round is packed;
     walls: layers of the host around a device's block. last: with the reductions of a run's last step. slots: of the
     step; flips: the stage writes double-buffered quantities. signals: one kernel a round moves all its messages.
@@ -178,10 +178,10 @@ class Op:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One of a stage's sweeps (its `number`) on `region`, of which `valid` holds right values afterwards.
+    """One of a stage's sweeps (its `number`) on `region`, of which `valid` holds correct values afterwards.
 
-    twin: more cells that the same launch of a device writes, the opposite face. faces: halos are read where messages
-    have arrived, and what the next exchange sends is written there too.
+    twin: more cells that the same launch of a device writes, the opposite face. faces: halos are read from received
+    messages, and messages of the next exchange are written too.
     """
 
     region: Box
@@ -198,7 +198,7 @@ class Sweep:
 
     @property
     def cells(self) -> int:
-        """How many cells are written."""
+        """The number of written cells."""
         return self.region.volume + self.twin.volume
 
 
@@ -212,7 +212,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Program:
-    """When things happen in the steps between two exchanges. Sets hold message numbers of the plan.
+    """The operations of the steps between two exchanges. Sets hold message numbers of the plan.
 
     device: some operations run on a device. wraps: sweeps reach own-neighbour cells by wrapping around, without halos.
     signals: one kernel packs a round's messages, waits for its peers' and unpacks them. block: cells of a device

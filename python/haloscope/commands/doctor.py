@@ -9,7 +9,7 @@ from haloscope.options.command import subcommand
 from haloscope.options.hosts import starts_ranks
 from haloscope.options.kinds import option
 
-MOST_RANKS = 4  # that are started by default: enough for neighbours on both sides
+MOST_RANKS = 4  # started by default: enough for neighbours on both sides
 
 
 @subcommand(short_help="Check MPI, memory and devices of this allocation; with remedies.")

@@ -1,4 +1,4 @@
-"""Commands with the options of a choice, made from its table, and a help of everyday options or of all."""
+"""Commands with the options of a choice, made from its table, and with help on everyday options or on all."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ METAVARS = {
 class ChoiceOptions:
     """The options of a choice that a command has.
 
-    lists: they take lists, ranges and globs, and the command works on the cross product; else one value each. without:
-    fields that the command lacks. usual: defaults that replace the defaults of the table.
+    lists: whether they take lists, ranges and globs, and the command works on the cross product; else each takes one
+    value. without: fields that the command lacks. usual: defaults that replace the defaults of the table.
     """
 
     lists: bool = False
@@ -118,7 +118,7 @@ def named_options(context: click.Context) -> list[str]:
 
 
 def subcommand(**attributes: Any) -> Callable[[Callable[..., Any]], Command]:
-    """Return the decorator that makes a Command of a function."""
+    """Return the decorator that makes a Command from a function."""
     return click.command(cls=Command, **attributes)
 
 

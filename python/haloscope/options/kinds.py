@@ -56,7 +56,7 @@ class FileName(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Return it as a Path. Raises BadParameter for an empty name and for the name of a folder."""
         if os.path.basename(value) in ("", ".", ".."):  # noqa: PTH119 (a Path has no slash at its end)
-            self.fail(f"{value!r} names no file.", param, ctx)
+            self.fail(f"{value!r} is not a file name.", param, ctx)
         if not self._stem and os.path.isdir(value):  # noqa: PTH112 (which takes names of any length)
             self.fail(f"{value!r} is a folder; give the name of a file.", param, ctx)
         return Path(os.fsdecode(super().convert(value, param, ctx)))
@@ -70,7 +70,7 @@ class Option(click.Option):
     """An option that belongs to one of GROUPS."""
 
     def __init__(self, *names: Any, group: str = "everyday", detailed: bool = False, **attributes: Any) -> None:
-        """group: key of GROUPS. detailed: the help has the range or the default. The rest is click.Option's."""
+        """group: key of GROUPS. detailed: the help has the range or the default. The rest: as for click.Option."""
         if isinstance(attributes.get("type"), click.IntRange) and not detailed:
             attributes.setdefault("metavar", "N")
         super().__init__(*names, **attributes)

@@ -12,7 +12,7 @@ from haloscope.options.kinds import Decorator, of_machine, option, options_of
 if TYPE_CHECKING:
     from haloscope.model.predict import RunSettings
 
-# Fields of a choice that a profile decides, or has no prices for.
+# Fields of a choice that a profile decides, or for which it has no prices.
 HERE = ("isa", "stores", "ftz", "memory", "temporaries", "piece")
 
 

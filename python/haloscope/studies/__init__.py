@@ -21,9 +21,12 @@ from haloscope import guests
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a study: sizes (cells per side, or the study's own measure), ranks (0 = the study's), how long, how
-    often, most nodes to spread ranks over, the back end whose device holds the fields ("": none), whether runs are
-    short ones where the study prints their length."""
+    """Options of a study.
+
+    sizes: cells per side, or sizes in the unit of the study. ranks: 0 = ranks of the study. steps: length of a
+    repetition; 0 = `seconds`. nodes: max nodes to spread ranks over. device: the back end whose device holds the
+    fields, "" = none. short: whether runs are short where the publication specifies their length.
+    """
 
     sizes: tuple[int, ...]
     ranks: int = 0

@@ -1,4 +1,4 @@
-"""Results recomputed from a paper's published data, each held against a bar."""
+"""Results recomputed from a paper's published data, each compared with a bar."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MET, MISSED = "met", "MISSED"
 
 @dataclass(frozen=True)
 class Check:
-    """One result: the checklist row it belongs to, what it is, the published value, ours, the bar, and the outcome.
+    """One result: its checklist row, its name, the published value, ours, the bar, and the outcome.
 
-    state: MET or MISSED. note: what the result rests on, or why it misses.
+    state: MET or MISSED. note: the basis of the result, or the reason why it misses.
     """
 
     id: str
@@ -28,7 +28,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """A result without a bar, and so of no checklist row: its name, the published value, ours, and why no bar."""
+    """A result without a bar, and so without a checklist row: name, published value, ours, reason for no bar."""
 
     what: str
     published: str
@@ -38,7 +38,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Replay:
-    """What `haloscope study NAME --replay` prints, the checks behind it, and the results without a bar."""
+    """The output of `haloscope study NAME --replay`, the checks behind it, and the results without a bar."""
 
     text: str
     checks: tuple[Check, ...]
@@ -68,6 +68,6 @@ def report_table(reports: Sequence[Report]) -> str:
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """Return one sentence: how many bars were met and how many missed."""
+    """Return one sentence with the numbers of bars met and missed."""
     missed = sum(c.state == MISSED for c in checks)
     return f"{len(checks) - missed} of {len(checks)} results reach their bar, {missed} miss it."

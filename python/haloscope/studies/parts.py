@@ -16,7 +16,7 @@ Seconds = TypeVar("Seconds", float, np.ndarray)
 
 @dataclass(frozen=True)
 class Composition:
-    """Parts, each a name or a composition; `side_by_side` ones overlap fully, others follow one another."""
+    """Parts, each a name or a composition; `side_by_side` ones overlap fully, others run sequentially."""
 
     parts: tuple[str | Composition, ...]
     side_by_side: bool
@@ -39,7 +39,7 @@ class Composition:
         without a time.
         """
         if lacking := [name for name in self.names if name not in times]:
-            raise UsageError(f"no time is given for {', '.join(lacking)}; '{self}' needs all of its parts")
+            raise UsageError(f"no time is specified for {', '.join(lacking)}; '{self}' needs all of its parts")
         return self._time(times)
 
     def _time(self, times: Mapping[str, Seconds]) -> Seconds:
@@ -48,10 +48,10 @@ class Composition:
 
 
 def sequence(*parts: str | Composition) -> Composition:
-    """Parts one after another: their times add up."""
+    """Return a composition of sequential parts: their times add up."""
     return Composition(parts, side_by_side=False)
 
 
 def concurrent(*parts: str | Composition) -> Composition:
-    """Parts side by side: the longest counts."""
+    """Return a composition of concurrent parts: the longest counts."""
     return Composition(parts, side_by_side=True)

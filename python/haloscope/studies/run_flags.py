@@ -1,4 +1,4 @@
-"""Flags of studies that `haloscope run` has: their options, their translation, and their reports.
+"""Flags of studies that `haloscope run` accepts: their options, their translation, and their reports.
 
 A set of flags is an entry point of group `haloscope.run_flags`. Its module has OPTIONS (a decorator), EXAMPLE (a
 command line), `translate(app, options, named)` -> options, and `report(records, options, output)` -> Report or None.
@@ -40,13 +40,13 @@ def add_options(function: Callable[..., int | None]) -> Callable[..., int | None
 
 
 def examples() -> str:
-    """Return the end of the command's help: an example of each set of flags, or why there is none."""
+    """Return the end of the command's help: an example of each set of flags, or the reason for having none."""
     found = [module.EXAMPLE for module in modules()]
     return "\n".join(["\b", "With the flags of studies:", *found]) if found else f"Flags of studies: {guests.ABSENT}."
 
 
 def translate(app: str, options: Mapping[str, Any], named: Sequence[str]) -> dict[str, Any]:
-    """Return a run's options with the studies' flags in the words of every run. named: options of the command line.
+    """Return a run's options, with flags of studies translated to options of every run. named: on the command line.
 
     Raises UsageError for contradictions, and for flags of another app.
     """

@@ -38,7 +38,7 @@ def _with(attribute: str) -> str:
 
 
 def options_of(study: ModuleType, quick: bool, changes: Mapping[str, Any], found: Sequence[Mapping]) -> studies.Options:
-    """Return the options of a study: its own, with changes where there are some.
+    """Return the options of a study: its defaults, with changes where specified.
 
     found: existing records, whose device counts where none is named. Raises UsageError for lists that cannot be read,
     and for a device where the study has no versions for one.
@@ -51,7 +51,7 @@ def options_of(study: ModuleType, quick: bool, changes: Mapping[str, Any], found
 
 
 def _device_of(study: ModuleType, named: str | None, found: Sequence[Mapping]) -> str:
-    """Return the back end of a study with devices: the named one, else that of records, else of a card found here."""
+    """Return the back end of a study with devices: the named one, else that of records, else a GPU found here."""
     if not hasattr(study, "ON_DEVICE"):
         if named:
             raise UsageError(f"this study has no versions for devices; --device works with {_with('ON_DEVICE')}")
@@ -71,7 +71,7 @@ def replay(study: ModuleType, name: str) -> Replay:
 
 
 def write_jobs(study: ModuleType, options: studies.Options, folder: Path) -> str:
-    """Write job scripts for Slurm; return the line that names them. Raises UsageError for a study without some."""
+    """Write job scripts for Slurm; return the line that names them. Raises UsageError for a study without any."""
     if not hasattr(study, "slurm_jobs"):
         raise UsageError(f"this study has no job scripts; --slurm works with {_with('slurm_jobs')}")
     files = slurm.write(study.slurm_jobs(options), folder)

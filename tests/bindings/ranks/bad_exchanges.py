@@ -94,7 +94,7 @@ def check_memory(grid: haloscope.Grid) -> None:
     refused("pass its .magnitude", exchange, grid, [Wrapped(u, None)])
     refused("cannot be written to", exchange, grid, [Tensor(u, 1)])
     refused("a copy of its memory", exchange, grid, [Tensor(u, 2)])
-    refused("speaks DLPack 2.0", exchange, grid, [Tensor(u, 0, major=2)])
+    refused("uses DLPack 2.0", exchange, grid, [Tensor(u, 0, major=2)])
     refused("DLPack's kind 7", exchange, grid, [Tensor(u, 0, device=7)])
     rows = np.recarray(u.shape, dtype=[("a", "f8"), ("b", "i2")])
     fields = [

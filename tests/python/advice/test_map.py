@@ -170,4 +170,4 @@ def test_records_without_a_plain_exchange_of_an_emulated_cluster_make_no_map(hal
 def test_a_figure_without_a_name_is_refused(haloscope):
     result = haloscope("map", "laplace2d", "--profile", str(TOY), "--output", ".")
     assert result.code == 2
-    assert "'.' names no file" in result.err
+    assert "'.' is not a file name" in result.err

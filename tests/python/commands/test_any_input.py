@@ -188,7 +188,7 @@ def test_what_can_only_be_a_folder_is_refused_as_a_file_to_write(nothing_starts,
     assert {("run", "--output"), ("run", "--trace"), ("simulate", "--plot"), ("calibrate", "--output")} <= names
     for (name, option), text in itertools.product(sorted(names), ("", ".", "..", "/", "out/", "out/.", "new/")):
         assert cli.main([name, *map(str, WORKING[name]), option, text, *ENDS.get(name, ())]) == errors.USAGE
-        assert f"{text!r} names no file" in capsys.readouterr().err
+        assert f"{text!r} is not a file name" in capsys.readouterr().err
 
 
 def test_a_folder_is_refused_as_a_file_to_write_but_may_be_called_as_a_stem_is(nothing_starts):
@@ -245,11 +245,11 @@ def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, 
         (("run", "advection3d", "--cells", "8", "--set", "nu=nan"), "parameter nu = 'nan' is not possible"),
         (("run", *GRID, "--inject", "kill:rank=9"), "rank"),
         (("run", *GRID, "--resume", "--output", "README.md"), "README.md holds no records"),
-        (("run", *GRID, "--trace", "notes.json"), "notes.json is there and was not written by haloscope"),
+        (("run", *GRID, "--trace", "notes.json"), "notes.json exists and was not written by haloscope"),
         (("run", "laplace2d", "--cells", "1000000x1000000"), "use --cells"),
-        (("calibrate", "-o", "notes.json"), "notes.json is there and was not written by haloscope"),
-        (("validate", "r.jsonl", *PRICED, "-o", "README"), "README.md is there and was not written by haloscope"),
-        (("simulate", *GRID, *PRICED, "--goal", "README.md"), "README.md is there and was not written by haloscope"),
+        (("calibrate", "-o", "notes.json"), "notes.json exists and was not written by haloscope"),
+        (("validate", "r.jsonl", *PRICED, "-o", "README"), "README.md exists and was not written by haloscope"),
+        (("simulate", *GRID, *PRICED, "--goal", "README.md"), "README.md exists and was not written by haloscope"),
         (("run", *GRID, "--strategy", "zzz"), "more"),
     ],
 )

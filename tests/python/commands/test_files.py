@@ -148,7 +148,7 @@ def test_no_command_adds_records_to_what_is_no_regular_file_or_waits_for_it(comm
 )
 def test_nothing_that_writes_records_waits_for_the_reader_of_a_pipe(write_to, tmp_path):
     os.mkfifo(tmp_path / "r.jsonl")
-    with pytest.raises(UsageError, match=r"r\.jsonl: it is no regular file; choose another file with --output"):
+    with pytest.raises(UsageError, match=r"r\.jsonl: it is not a regular file; choose another file with --output"):
         write_to(tmp_path / "r.jsonl")
 
 
@@ -189,8 +189,8 @@ def test_json_of_usual_depth_and_numbers_is_read_as_it_is(text):
         ('{"a": ' * 64 + "[]" + "}" * 64, "more than 64"),
         (nested(300_000), "more than 64"),
         ("[" * 300_000, "more than 64|Expecting value"),
-        ("[NaN]", "NaN is no number"),
-        ("-Infinity", "-Infinity is no number"),
+        ("[NaN]", "NaN is not a number"),
+        ("-Infinity", "-Infinity is not a number"),
         ("1e999", "too large"),
         ("1" * 5000, "too large"),
         ("{", "Expecting"),

@@ -146,7 +146,7 @@ def test_a_file_of_another_program_stays_even_in_the_same_format(name, file, run
     put(Path(file))
     before = held()
     result = run(name)
-    assert result.code == 2 and f"{file} is there and was not written by haloscope" in result.err
+    assert result.code == 2 and f"{file} exists and was not written by haloscope" in result.err
     assert held() == before
 
 
@@ -155,7 +155,7 @@ def test_a_pipe_is_refused_at_once(name, file, run):
     Path(file).parent.mkdir(exist_ok=True)
     os.mkfifo(file)
     result = run(name)
-    assert result.code == 2 and f"{file} is no regular file" in result.err
+    assert result.code == 2 and f"{file} is not a regular file" in result.err
 
 
 @contextlib.contextmanager
@@ -255,14 +255,14 @@ def test_an_exception_in_the_middle_leaves_the_old_file_and_no_draft(tmp_path):
 
 @pytest.mark.parametrize("place", [".", "/dev/null", "/dev/zero"])
 def test_a_folder_or_device_is_refused(place):
-    with pytest.raises(outputs.UsageError, match="no regular file"):
+    with pytest.raises(outputs.UsageError, match="not a regular file"):
         outputs.write_report(Path(place), "text")
 
 
 def test_links_in_a_circle_are_refused(tmp_path):
     (tmp_path / "a.md").symlink_to("b.md")
     (tmp_path / "b.md").symlink_to("a.md")
-    with pytest.raises(outputs.UsageError, match=r"a\.md is there and cannot be read"):
+    with pytest.raises(outputs.UsageError, match=r"a\.md exists and cannot be read"):
         outputs.write_report(tmp_path / "a.md", "text")
 
 
@@ -306,5 +306,5 @@ def test_a_calibration_keeps_the_old_one_in_no_place_of_a_file_of_others(backup,
     Path(backup).write_text("mine\n")
     before = held()
     result = haloscope("calibrate", "-o", "m.json", "--quick", "--sections", "reductions")
-    assert result.code == 2 and f"{backup} is there and was not written by haloscope" in result.err
+    assert result.code == 2 and f"{backup} exists and was not written by haloscope" in result.err
     assert held() == before
