@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Write studies/coverage.md: which checklist rows of the studies hold, from the checklists and JUnit reports of a test
-run.
+"""Write studies/coverage.md, the states of all checklist rows, from the checklists and JUnit reports of a test run.
 
     python -m pytest --junitxml=build/tests.xml && studies/coverage.py build/tests.xml
 
-Runs nothing itself. The rows, their acceptance tests and the reach of the tests are in checklist.csv of each study. A
-test names the rows that it shows by a marker (`@pytest.mark.ids("W8")`) or at the start of its GoogleTest name
+The script runs no tests. The rows, their acceptance tests and the reach of the tests are in each study's checklist.csv.
+A test names the rows that it shows by a marker (`@pytest.mark.ids("W8")`) or at the start of its GoogleTest name
 (`W8_...`). The states:
 
 - `holds`: assessed as such, a test that names the row passed, and none failed;
@@ -108,7 +107,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Judged:
-    """A row with its state and what stands behind that."""
+    """A row with its state, and the tests and reasons behind the state."""
 
     row: Row
     tests: Mapping[str, Test]
@@ -139,7 +138,7 @@ def read(folder: Path = FOLDER) -> dict[str, list[Row]]:
 
 
 def outcomes(reports: Sequence[Path]) -> dict[str, dict[str, Test]]:
-    """Return id -> name of a test -> what it did."""
+    """Return id -> name of a test -> its outcome."""
     found: dict[str, dict[str, Test]] = defaultdict(lambda: defaultdict(Test))
     for case in (case for report in reports for case in xml.parse(report).iter("testcase")):
         properties = [(p.get("name"), p.get("value", "")) for p in case.iter("property")]
@@ -151,7 +150,7 @@ def outcomes(reports: Sequence[Path]) -> dict[str, dict[str, Test]]:
 
 
 def _claims(case: xml.Element, properties: Sequence[tuple]) -> Iterator[tuple[list[str], str, str, list[int]]]:
-    """Yield (ids, test, state, rank counts) of a test case; of each GoogleTest in it where it runs a suite of them."""
+    """Yield (ids, test, state, rank counts) of a test case, and of each GoogleTest that it runs."""
     values: dict[str, list[str]] = defaultdict(list)
     for name, value in properties:
         values[name].append(value)
@@ -169,7 +168,7 @@ def _claims(case: xml.Element, properties: Sequence[tuple]) -> Iterator[tuple[li
 
 
 def judge(row: Row, tests: Mapping[str, Test]) -> Judged:
-    """Return the state of a row and why it does not hold."""
+    """Return the state of a row, with the reasons why it does not hold."""
     passed = {name: test for name, test in tests.items() if test.state == "passed"}
     failed = sorted(name for name, test in tests.items() if test.state == "failed")
     state = row.verdict
@@ -277,14 +276,14 @@ def _tests(rows: Sequence[Judged]) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the page; return 1 when tests name rows that no checklist has, and 2 when a report is not there."""
+    """Write the page; return 1 if tests name rows that no checklist has, and 2 if a report does not exist."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("reports", type=Path, nargs="+", metavar="REPORT", help="JUnit XML report of a pytest run")
     parser.add_argument("-o", "--output", type=Path, default=FOLDER / "coverage.md")
     arguments = parser.parse_args(argv)
     for report in arguments.reports:
         if not report.is_file():
-            print(f"coverage: {report} is not there; run pytest with --junitxml={report}", file=sys.stderr)
+            print(f"coverage: {report} does not exist; run pytest with --junitxml={report}", file=sys.stderr)
             return 2
     rows, found = read(), outcomes(arguments.reports)
     unknown = sorted(found.keys() - {row.id for some in rows.values() for row in some})

@@ -1,6 +1,6 @@
-// PETSc's own log of its conjugate gradients, function by function, as records (Davis 2017, section 7.3): with two
-// reductions an iteration, with one (-ksp_cg_single_reduction) and pipelined, beside cg3d's methods in turns, and an
-// all-reduce by itself. One JSON line each; studies/davis2017/python/measured/cg.py makes tables of them.
+// PETSc's log of its conjugate gradients, function by function, as records (Davis 2017, section 7.3): with two
+// reductions an iteration, with one (-ksp_cg_single_reduction) and pipelined, in turns with cg3d's methods, and an
+// all-reduce alone. One JSON line each; studies/davis2017/python/measured/cg.py makes tables of them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ class ReduceLog {
     PetscLogSet(begin, end);
   }
   static Spent of(int of_stage, int event) { return spent[{of_stage, event}]; }
-  /// Carry out work in a log stage.
+  /// Runs work in a log stage.
   static void within(PetscLogStage asked, const std::function<void()>& work) {
     stage = asked;
     PetscLogStagePush(stage);
@@ -77,7 +77,7 @@ int ranks_of_world() {
   return size;
 }
 
-/// Over ranks. Collective.
+/// Returns least, mean and most over ranks. Collective.
 Json over_ranks(double value) {
   double least = 0, most = 0, sum = 0;
   MPI_Allreduce(&value, &least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
@@ -86,7 +86,7 @@ Json over_ranks(double value) {
   return {{"min", least}, {"mean", sum / ranks_of_world()}, {"max", most}};
 }
 
-/// Calls and seconds of every function that a log stage has called on any rank. Some have two events of one name.
+/// Returns calls and seconds of every function called in a log stage on any rank. Some have two events of one name.
 Json functions_of(PetscLogStage stage) {
   Json found = Json::object();
   const auto* events = petsc_stageLog->eventLog;
@@ -105,7 +105,7 @@ Json functions_of(PetscLogStage stage) {
   return found;
 }
 
-// ---- what takes turns -----------------------------------------------------------------------------------------------
+// ---- solvers --------------------------------------------------------------------------------------------------------
 
 struct Options {
   std::int64_t side = 50;
@@ -115,7 +115,7 @@ struct Options {
   ProcessGrid process_grid() const { return {grid[0], grid[1], grid[2]}; }
 };
 
-/// One solver: `solve` carries out the iterations from the start that `prepare` makes.
+/// One solver: `solve` runs the iterations from the start that `prepare` makes.
 struct Solver {
   std::string code, method, form;
   std::function<void()> solve, prepare = [] {};
@@ -135,7 +135,7 @@ Solver of_petsc(const std::string& method, PetscSolver& solver, int iterations) 
   return one;
 }
 
-/// Methods with one reduction find the residual of the step before.
+/// Returns residuals; methods with one reduction find the residual of the step before.
 std::vector<double> residuals_of(Run& run, bool lags, int count) {
   std::vector<double> found;
   run.initialise();
@@ -155,7 +155,7 @@ Solver of_haloscope(const std::string& method, const std::string& form, Run& run
   return one;
 }
 
-/// The largest difference of the residuals of the first iterations from those of another solver, as a part of them.
+/// Returns the largest relative difference of the residuals of the first iterations from another solver's residuals.
 double differ(const std::vector<double>& a, const std::vector<double>& b) {
   double worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] / b[i] - 1));
@@ -170,7 +170,7 @@ void solve_once(Solver& solver, bool timed) {
   if (timed) solver.seconds.push_back(now_s() - begin);
 }
 
-/// Seconds of an 8-byte all-reduce among calls that follow each other at once.
+/// Returns the seconds of an 8-byte all-reduce among calls in immediate succession.
 double allreduce_alone(int calls) {
   double mine = 1, sum = 0;
   MPI_Barrier(MPI_COMM_WORLD);
@@ -250,7 +250,7 @@ void measure(const Options& options) {
 }  // namespace
 }  // namespace haloscope::bench
 
-/// In front of the MPI library's, for what PETSc's functions spend in it. In parentheses: PETSc has a macro of this
+/// Wraps the MPI library's function to time the calls of PETSc's functions. In parentheses: PETSc has a macro of this
 /// name.
 extern "C" int(MPI_Allreduce)(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const double begin = haloscope::now_s();
@@ -262,7 +262,7 @@ extern "C" int(MPI_Allreduce)(const void* from, void* to, int count, MPI_Datatyp
 int main(int argc, char** argv) {
   using namespace haloscope::bench;
   Options options;
-  CLI::App app{"PETSc's log of conjugate gradients, and cg3d's methods beside them, as JSON lines"};
+  CLI::App app{"PETSc's log of conjugate gradients, and cg3d's methods next to them, as JSON lines"};
   app.add_option("--side", options.side, "Cells of a rank's block per side.")->check(CLI::Range(2, 1000));
   app.add_option("--grid", options.grid, "Ranks per dimension.")->expected(3)->delimiter('x');
   app.add_option("--iterations", options.iterations, "Of a solve.")->check(CLI::Range(2, 100000));
@@ -272,7 +272,7 @@ int main(int argc, char** argv) {
   PetscLogDefaultBegin();
   ReduceLog::start();
   if (options.grid[0] * options.grid[1] * options.grid[2] != ranks_of_world())
-    give_up("bench_cg_log_petsc: --grid names another number of ranks than were started");
+    give_up("bench_cg_log_petsc: --grid has another number of ranks than were started");
   measure(options);
   PetscFinalize();
   return 0;

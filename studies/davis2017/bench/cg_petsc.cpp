@@ -1,6 +1,6 @@
 // Figure `cg`: an iteration of cg3d against PETSc's KSPCG without preconditioner, with an assembled matrix (AIJ) and
 // with a shell matrix of plain loops, and against cg3d's own separate kernels. One program, two ranks, turns taken.
-// First it compares the residuals of the first iterations, and how many iterations a tolerance takes.
+// First it compares the residuals of the first iterations, and the iterations to a tolerance.
 #include <cmath>
 
 #include "haloscope/extend/reproducible_sum.hpp"
@@ -26,7 +26,7 @@ std::vector<double> residuals_of(Run& run, int iterations) {
   return found;
 }
 
-/// Residuals of the first iterations, to 1e-10 of them. @return the largest difference
+/// Compares residuals of the first iterations, to 1e-10 of them. @return the largest difference
 double compare_residuals(PetscSolver& petsc, Run& own) {
   const std::vector<double> theirs = petsc.residuals(compared_iterations),
                             ours = residuals_of(own, compared_iterations);
@@ -49,7 +49,7 @@ std::string compare_iterations(PetscSolver& petsc, std::int64_t side) {
   return "; to 1e-8 " + std::to_string(ours) + " iterations, PETSc " + std::to_string(theirs);
 }
 
-/// Rounds of turns, all ranks beginning together. Leaves seconds per iteration of the slower rank.
+/// Runs rounds of turns, all ranks beginning together. Leaves seconds per iteration of the slower rank.
 void take_turns_together(std::vector<Variant>& variants, int rounds, int iterations) {
   for (Variant& v : variants)
     v.prepare = [prepare = v.prepare] {

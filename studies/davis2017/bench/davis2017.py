@@ -1,8 +1,8 @@
-"""Figure `davis2017`: what the measured study of a hydrodynamics code reaches: how much of the time its timers name,
-how well the walltime is composed of components, and what its model says of sizes that no cost was fitted to.
+"""Figure `davis2017`, the measured study of a hydrodynamics code: the share of the time that its timers name, the error
+of the walltime composed of components, and the errors of its model at sizes that no cost was fitted to.
 
-Measures the study's scaling runs and keeps the records in results/runs.jsonl.xz of the study: `python
-studies/davis2017/bench/davis2017.py --kept` prints the figures of those again.
+The script measures the study's scaling runs and stores the records in results/runs.jsonl.xz of the study. `python
+studies/davis2017/bench/davis2017.py --kept` prints the figures of the stored records again.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def options(quick: bool) -> Options:
 
 
 def wanted(chosen: Options) -> dict:
-    """Return the scaling runs of the studied set-up, and those of conjugate gradients."""
+    """Return the scaling runs of the studied set-up and of conjugate gradients."""
     points = [*experiments.scalings(chosen), *experiments.scalings(chosen, experiments.CG)]
     return {point: experiments.request(point, chosen) for point in points}
 
 
 def report_timers(rows: Sequence[Row], launches: int) -> None:
-    """Print the share of the time that named timers account for, and how far the composed walltime is off."""
+    """Print the share of the time that no timer names, and the error of the composed walltime."""
     serial = [r for r in rows if r.request.get("ranks", 1) == 1]
     unnamed = [1 - components.named_share(r.records) for r in serial]
     said = f"{len(serial)} serial sizes from {LARGE}^3 on; part of the walltime that no timer names"
@@ -82,7 +82,7 @@ def report_errors(found: Sequence, launches: int) -> None:
 
 
 def main() -> None:
-    """Measure (or with --kept take what is in results/), keep the records and print one JSON line per figure."""
+    """Measure (--kept: read the stored records), print one JSON line per figure; without options, store the records."""
     quick, kept = "--quick" in sys.argv, "--kept" in sys.argv
     chosen = options(quick)
     runs = wanted(chosen)

@@ -1,5 +1,5 @@
 // Figures `hydro` and `hydro-bytes`: forms of hydro3d on one rank. `hydro`: whole steps and single sweeps of one form
-// against another. `hydro-bytes`: each sweep against the time that its bytes take at the bandwidth measured beside it.
+// against another. `hydro-bytes`: each sweep against the time that its bytes take at the bandwidth measured with it.
 // Every step has two sub-cycles. The fields' bits are compared after the first steps, before anything is timed.
 #include <mpi.h>
 
@@ -43,7 +43,7 @@ Runs started(std::int64_t side) {
   return runs;
 }
 
-/// Forms take turns at a job; a case is the seconds of one over those of another.
+/// Forms take turns at a job; a case is the ratio of the seconds of two forms.
 struct Contest {
   std::string name;
   std::vector<Variant> variants;
@@ -65,7 +65,7 @@ Contest held(const std::string& name, const Runs& runs, int rounds, const Job& j
   return contest;
 }
 
-/// A sweep of one form.
+/// Returns a sweep of one form.
 Variant alone(haloscope::Run& run, const std::string& form, const std::string& name) {
   const std::vector<Stage>& stages = run.candidate().step.stages;
   for (std::size_t stage = 0; stage < stages.size(); ++stage)
@@ -93,8 +93,8 @@ void compare_forms(const Runs& runs, std::int64_t side, int rounds) {
   }
 }
 
-/// Bytes that a sweep moves for a cell: each quantity that it reads once, and each that it writes. A turn of the remap
-/// looks at one component of the faces' and displacements' vectors.
+/// Returns the bytes that a sweep moves for a cell: each quantity that it reads once, and each that it writes. A turn
+/// of the remap accesses one component of the faces' and displacements' vectors.
 double bytes_of(const Step& step, const SweepSpec& sweep) {
   std::set<int> read;
   for (const Access& access : sweep.reads) read.insert(access.quantity);
@@ -110,7 +110,7 @@ double bytes_of(const Step& step, const SweepSpec& sweep) {
   return bytes;
 }
 
-/// The bytes a second of a[i] = b[i] + s * c[i] on arrays outside of the caches, on this core.
+/// The bandwidth of a[i] = b[i] + s * c[i] on arrays outside of the caches, on this core.
 class Triad {
  public:
   static constexpr std::size_t count = std::size_t{1} << 24;
@@ -126,7 +126,7 @@ class Triad {
   std::vector<double> a_, b_, c_;
 };
 
-/// Whether a form has a kernel of its own for a sweep: forms A and C differ from B in the remap alone.
+/// Returns true if a form has a separate kernel for a sweep: forms A and C differ from B only in the remap.
 bool is_its_own(const std::string& form, const std::string& sweep) {
   return (form != "lines" && form != "arrays") || sweep.rfind("remap", 0) == 0;
 }

@@ -19,7 +19,7 @@ namespace haloscope::bench {
   std::abort();
 }
 
-/// Blocks of side^3 cells, as many as a process grid has.
+/// Returns the choice of cg3d with one block of side^3 cells per rank of a process grid.
 inline Choice cg_choice(std::int64_t side, const std::string& form, const ProcessGrid& grid) {
   Choice c;
   c.app = "cg3d";
@@ -139,7 +139,7 @@ class PetscProblem {
     return 0;
   }
 
-  /// How far neighbouring rows are, 0 beyond the grid.
+  /// Distances of neighbouring rows, 0 beyond the grid.
   struct Neighbours {
     PetscInt south, north, below, above;
     Neighbours(const PetscProblem& p, PetscInt j, PetscInt k, const PetscInt* g, const PetscInt* m)
@@ -196,7 +196,7 @@ class PetscSolver {
   ~PetscSolver() { KSPDestroy(&ksp_); }
   PetscSolver(const PetscSolver&) = delete;
 
-  /// So many iterations from zero, whatever the residual.
+  /// Runs this many iterations from zero, for any residual.
   void iterate(int iterations) {
     KSPSetConvergenceTest(ksp_, KSPConvergedSkip, nullptr, nullptr);
     KSPSetTolerances(ksp_, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, iterations);

@@ -1,4 +1,4 @@
-"""Cases of figure `predict`: how long a whole process takes that predicts the longest walltime of any rank."""
+"""Cases of figure `predict`: the time of a whole process that predicts the longest walltime of any rank."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ FEW_S, MANY_S = 1.0, 10.0  # bars of 2048 and of 100 000 ranks
 
 
 def walltime(ranks: int) -> None:
-    """Predict the longest walltime of any rank in a run of the study's application on its own cluster."""
+    """Predict the longest walltime of any rank in a run of the study's application on the study's cluster."""
     cells = (5000,) * 3
     places = placement.place("fill", ranks, 2, 6)
     run = model.Run(cells, bridge.process_grid("prime-factors", ranks, cells), places, hydra_runs.iterations(100))

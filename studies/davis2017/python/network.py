@@ -1,12 +1,11 @@
-"""What messages cost: alone, sharing a node's injection rate, and as an all-gather; how many at once slow each other
-down.
+"""Costs of messages: alone, sharing a node's injection rate, and as an all-gather; delays of concurrent messages.
 
 A locality class of a profile (self, socket, node, network) has the time of a single message by segments, and a
 contention law with three numbers, which the core applies to messages at the same time on one resource. A message of
 time t occupies that resource for t - latency + gap, where the latency is the time of no bytes:
 
-- `gap_s` (default: the latency): what a message occupies it for beside its bytes. The rest of latencies overlaps.
-- `shared` (default 1): another message the same way takes that part of what it occupies the resource for.
+- `gap_s` (default: the latency): occupation by a message besides its bytes. The rest of latencies overlaps.
+- `shared` (default 1): another message the same way takes that part of its time on the resource.
 - `duplex` (default 2 inside a node, 1 between nodes): opposite messages take that part less 1. 1 = full duplex.
 
 With the default gap, m equal messages take 1 + shared (m - 1) times one, and opposite ones `duplex` times that.
@@ -27,8 +26,7 @@ from haloscope.model.profile import Profile
 
 
 def message_time(profile: Profile, where: str, size: float) -> float:
-    """Return the seconds of one message of `size` bytes between ranks of locality class `where`, with nothing beside
-    it.
+    """Return the seconds of a lone message of `size` bytes between ranks of locality class `where`.
 
     Raises UnavailableError when the profile has no network, UsageError for an unknown class. Source: table 5.9.
     """
@@ -36,13 +34,13 @@ def message_time(profile: Profile, where: str, size: float) -> float:
 
 
 def contention(profile: Profile, where: str) -> tuple[float, float]:
-    """Return `shared` and `duplex` of a locality class, the defaults where the profile does not give them."""
+    """Return `shared` and `duplex` of a locality class, the defaults if the profile does not specify them."""
     given = profile.network_class(where)["contention"]
     return given.get("shared", 1.0), given.get("duplex", 1.0 if where == "network" else 2.0)
 
 
 def fit_shared(factors: Mapping[float, float]) -> float:
-    """Return the `shared` that explains times with several pairs at once over the time of one (relative least squares).
+    """Return the `shared` that explains times of concurrent pairs over the time of one pair (relative least squares).
 
     factors: time over the single time, by pairs that use the same resource the same way (> 1).
     Raises UsageError without one such measurement.

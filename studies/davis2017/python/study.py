@@ -1,11 +1,11 @@
 """Davis 2017: a hydrodynamics code measured, modelled and improved; and its model replayed from its printed data.
 
 Measured: `hydro3d` as the studied code runs it, serial, weak and strong scaling by component, the walltime composed of
-components, a model fitted to some sizes and held against others, and the variants of chapter 6.
+components, a model fitted to some sizes and tested on others, and the variants of chapter 6.
 
-Replayed: rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist stand beside the printed values; results without a
-bar are reports. Tables then set our predictions, whose costs come from runs on one node, beside measured times and the
-study's own model, and show what follows from the study's other measurements: its variants, waiting, memory and clock.
+Replayed: rows C1 to C13, D1, D3, F1 to F5 and H2 of the checklist against the printed values; results without a bar are
+reports. Tables then compare our predictions, whose costs come from runs on one node, with measured times and the
+study's model, and evaluate the study's other measurements: its variants, waiting, memory and clock.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULTS = {
 
 
 def plan(options: Options) -> space.Space:
-    """Everything to measure, each piece of work once."""
+    """Return all measurements, each piece of work once."""
     return experiments.plan(options)
 
 
@@ -39,8 +39,8 @@ def measured_points(found: Sequence[dict], options: Options) -> dict[experiments
 
 
 def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
-    """Draw what was measured, and the study's figures redrawn with it, conjugate gradients by the records beside the
-    study's own. Returns the files written, none without measurements."""
+    """Draw the measurements, and the study's figures redrawn with them, conjugate gradients from the records next to
+    the study's. Returns the files written, none without measurements."""
     from haloscope_studies.davis2017.measured import figures as davis2017_figures
 
     measured = measured_points(found, options)
@@ -48,7 +48,7 @@ def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
 
 
 def report(found: Sequence[dict], options: Options) -> str:
-    """Return the tables of the study's own form, with its printed figures where sizes and ranks are the same."""
+    """Return tables in the study's form, with its printed numbers where sizes and ranks are the same."""
     measured = measured_points(found, options)
     sections = {
         "Serial runs": scaling.serial(measured),
@@ -66,8 +66,8 @@ def report(found: Sequence[dict], options: Options) -> str:
 
 
 def other_programs(file: Path, options: Options, measure: bool) -> str:
-    """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records beside
-    the study's own, "" where there are none."""
+    """Return the tables of chapter 7, measured by PETSc's program and ours; without `measure`, from the records next to
+    the study's records, "" without such records."""
     found = cg.run(_records_of_cg(file), options.short) if measure else _solves(file, records.read_aloud)
     return f"{cg.tables(found)}\n\nrecords: {_records_of_cg(file)}" if found else ""
 
@@ -77,11 +77,11 @@ def _records_of_cg(file: Path) -> Path:
 
 
 def _solves(file: Path, read: Callable[..., records.RecordFile] = records.read) -> list[dict]:
-    """Return the records of conjugate gradients beside the study's own; none where there is no such file."""
+    """Return the records of conjugate gradients next to the study's records; none if the file does not exist."""
     kept = _records_of_cg(file)
     return read(kept, records.CG).records if kept.exists() else []
 
 
 def replay() -> checks.Replay:
-    """Recompute what the paper's printed data allow. Takes some seconds."""
+    """Recompute all results that the printed data allow. Takes some seconds."""
     return davis2017_replay.replay()

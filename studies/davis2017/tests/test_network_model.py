@@ -109,7 +109,7 @@ def test_the_tree_is_edited_in_a_file_without_touching_the_machine(tmp_path):
 @pytest.mark.parametrize(
     ("edit", "fault"),
     [
-        (lambda d: d.update(schema="x"), "no application description"),
+        (lambda d: d.update(schema="x"), "not an application description"),
         (lambda d: d.update(schema_version=9), "version 9"),
         (lambda d: d.pop("gathers"), "lacks gathers"),
         (lambda d: d.update(root="Iterations"), "did you mean Iteration"),

@@ -46,7 +46,7 @@ class PoissonSweeper final : public KernelSweeper {
       k.column_factor = columns_.data() + first_[0];
     }
     if (meter_.blocks == 0) return call(k, args.reduced);
-    // Block by block: the bits of a sweep do not depend on how its region is cut.
+    // Block by block: the bits of a sweep do not depend on the division of its region.
     for (std::int64_t line = args.region.lo[1]; line < args.region.hi[1];) {
       const int block = meter_.block_of(line + first_[1] - 1);
       const std::int64_t end =
@@ -89,7 +89,7 @@ Step poisson_step(const Problem& problem) {
   return step;
 }
 
-/// The border's values, which stay; zeros inside unless parameter `initial` says otherwise.
+/// Returns the border's constant values; zeros inside, or by parameter `initial`.
 InitialValue initial(const Problem& problem, int) {
   const PoissonProblem poisson = poisson_of(problem);
   const bool zero = problem.parameters.word("initial") == "zero";
@@ -135,7 +135,7 @@ std::string illegal_poisson(const Candidate& c) {
     return unknown_name(std::string("residual scheme of ") + (in_place ? "Gauss-Seidel" : "Jacobi"), scheme, valid);
   }
   if (precision_of(p) > 0 && c.choice.depth > 1)
-    return "termination by precision looks at each iteration, and of --depth " + std::to_string(c.choice.depth) +
+    return "termination by precision checks each iteration, and of --depth " + std::to_string(c.choice.depth) +
            " iterations per exchange only the last ones' fields are kept; use --depth 1 or terminate by --steps";
   if (set.integer("work_blocks") > p.grid.cells[1])
     return "work_blocks must be 0 to the number of lines, " + std::to_string(p.grid.cells[1]);
@@ -143,7 +143,7 @@ std::string illegal_poisson(const Candidate& c) {
   return "";
 }
 
-/// The matrix's values at 9 x 9 lines and columns, border included: every (I + 1)th.
+/// Returns the matrix's values at 9 x 9 lines and columns, border included: every (I + 1)th.
 std::vector<std::vector<double>> excerpt(const Problem& p, const FieldReader& reader) {
   const PoissonProblem problem = poisson_of(p);
   std::vector<Index> inner;
@@ -159,9 +159,9 @@ std::vector<std::vector<double>> excerpt(const Problem& p, const FieldReader& re
   return rows;
 }
 
-/// Seconds of computing by window of iterations and block of lines, summed over ranks: each line has one owner.
+/// Returns seconds of computing by window of iterations and block of lines, summed over ranks: each line has one owner.
 std::vector<std::vector<double>> work(const WorkMeter& meter, const FieldReader& reader) {
-  double most = -static_cast<double>(meter.seconds.size());  // the windows of the rank that has most
+  double most = -static_cast<double>(meter.seconds.size());  // the windows of the rank with the most
   std::vector<double> seconds = meter.seconds;
   seconds.resize(static_cast<std::size_t>(-reader.least(most)), 0);
   reader.sum(seconds);
@@ -209,7 +209,7 @@ std::vector<Parameter> parameters() {
        .least = 0},
       {.name = "residual",
        .value = std::string(),
-       .help = "How the residual is found each iteration: deferred, allreduce; Gauss-Seidel: chain, chain-pscw, "
+       .help = "Reduction of the residual in each iteration: deferred, allreduce; Gauss-Seidel: chain, chain-pscw, "
                "all-to-last, accumulate.",
        .words = schemes},
       {.name = "work_blocks",

@@ -2,11 +2,11 @@
 // Included for one instruction set at a time (see simd.hpp for why).
 //
 // A flight is N sweeps in the N lanes of a vector. In wave w at step s, sweep t (from 0) computes line w - t, column
-// s - t. It finds its four neighbours at hand:
-//   W  what it found itself one step ago
-//   N  what it found itself at this step of the last wave: `trail[s]`
-//   E  what sweep t - 1 found at this step of the last wave; for sweep 0 from memory, line w, column s + 1
-//   S  what sweep t - 1 found one step ago; for sweep 0 from memory, line w + 1, column s
+// s - t. Its four neighbours are available:
+//   W  its result one step ago
+//   N  its result at this step of the last wave: `trail[s]`
+//   E  the result of sweep t - 1 at this step of the last wave; for sweep 0 from memory, line w, column s + 1
+//   S  the result of sweep t - 1 one step ago; for sweep 0 from memory, line w + 1, column s
 // Sweep t is lane N - 1 - t: E and S are one shift each, and only lane 0, the last sweep, goes to memory. J waves
 // advance together, each a step behind the one before, and so do two flights, the second N + J lines behind: their
 // chains of additions are independent of each other.
@@ -37,7 +37,7 @@ struct Flight {
 
   std::int64_t steps() const { return patch.columns + N - 1; }
 
-  /// Lines, from the first, that all its sweeps have passed.
+  /// Returns the lines, from the first, that all its sweeps have passed.
   std::int64_t finished() const {
     return state == State::waiting ? 0 : state == State::landed ? patch.lines : next - (N - 1);
   }
@@ -85,7 +85,7 @@ struct Flight {
   }
 };
 
-/// J waves of one flight while they advance: what stays in registers.
+/// J waves of one flight while they advance: the values in registers.
 template <int N, int J, bool Source, bool Residual>
 struct Waves {
   using V = Vec<double, N>;
@@ -113,11 +113,11 @@ struct Waves {
     }
   }
 
-  /// All waves one step on; at the ends of the lines (s < N + J - 2 or s >= columns) some sweeps are outside.
+  /// Advances all waves by one step; at the ends of the lines (s < N + J - 2 or s >= columns) some sweeps are outside.
   template <bool AtEnds>
   HALOSCOPE_INLINE void step(std::int64_t s0) {
 #pragma GCC unroll 4
-    for (int j = J - 1; j >= 0; --j) {  // downwards, so that found[j - 1] still is what it found one step ago
+    for (int j = J - 1; j >= 0; --j) {  // downwards, so that found[j - 1] is still its result one step ago
       const std::int64_t s = s0 - j;
       if (AtEnds && (s < 0 || s >= columns + N - 1)) continue;
       const std::int64_t x = AtEnds && s > columns ? columns : s, x_east = AtEnds && s >= columns ? columns : s + 1;
@@ -149,7 +149,7 @@ struct Waves {
   }
 };
 
-/// J waves of one flight.
+/// Runs J waves of one flight.
 template <int J, bool Source, bool Residual, int N>
 [[gnu::noinline]] void fly(Flight<N>& flight) {
   Waves<N, J, Source, Residual> waves(flight);
@@ -161,7 +161,7 @@ template <int J, bool Source, bool Residual, int N>
   waves.finish();
 }
 
-/// J waves of two flights, step by step.
+/// Runs J waves of two flights, step by step.
 template <int J, bool Source, bool Residual, int N>
 [[gnu::noinline]] void fly(Flight<N>& first, Flight<N>& second) {
   Waves<N, J, Source, Residual> a(first), b(second);
@@ -202,7 +202,7 @@ struct Pass {
     if (f.next == lines) f.template land<Source, Residual>();
   }
 
-  /// The next piece of work. A second flight needs the lines of its next waves, and one below, from the first.
+  /// Runs the next piece of work. A second flight needs the lines of its next waves, and one below, from the first.
   template <class Ready>
   void work(const Ready& ready) {
     Flight<N>&a = flights[0], &b = flights[1];
@@ -217,8 +217,8 @@ struct Pass {
   }
 };
 
-/// Where a member's trails and factors lie in its scratch space. Trails start at different offsets into a page, or the
-/// loads of one would seem to depend on the stores of the other.
+/// The positions of a member's trails and factors in its scratch space. Trails start at different offsets into a page,
+/// or the loads of one would seem to depend on the stores of the other.
 struct FusedScratch {
   static constexpr int N = full_lanes<double>;
   std::int64_t trail, columns, all;  ///< in doubles
@@ -231,7 +231,7 @@ struct FusedScratch {
   }
 };
 
-/// Kernel::scratch_bytes.
+/// Returns Kernel::scratch_bytes.
 inline std::size_t fused_sweeps_scratch(const Box& region, int levels) {
   const Bounds b(region);
   return b.empty() || levels < 2 ? 0 : static_cast<std::size_t>(FusedScratch(b.hi[0] - b.lo[0]).all) * sizeof(double);
@@ -296,7 +296,7 @@ void fused_sweeps(const Patch& patch, const Relay& relay, int sweeps, double* re
   FusedSweeps<Source, Residual>{patch, relay, residuals, static_cast<double*>(scratch)}.run(sweeps);
 }
 
-/// Form "poisson2d-gauss-seidel", several sweeps at once.
+/// Form "poisson2d-gauss-seidel", several sweeps in one pass.
 inline void gauss_seidel_fused(const KernelArgs& args) {
   const Patch patch = patch_of(args);
   const Relay relay(args.team);

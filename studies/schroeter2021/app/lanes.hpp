@@ -1,4 +1,4 @@
-// What the poisson2d kernels need of vectors, and how members of a team wait for each other.
+// Vector functions of the poisson2d kernels, and the waits between members of a team.
 // Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
@@ -33,7 +33,7 @@ HALOSCOPE_INLINE Vec<double, N> magnitude(Vec<double, N> a) {
   }
 }
 
-/// By way of memory: picking lanes by number would keep v there all its life.
+/// Returns the largest lane, by way of memory: access to lanes by number would keep v there for its whole lifetime.
 template <int N>
 HALOSCOPE_INLINE double largest_lane(Vec<double, N> v) {
   double lanes[N], most = 0;
@@ -42,7 +42,7 @@ HALOSCOPE_INLINE double largest_lane(Vec<double, N> v) {
   return most;
 }
 
-/// Lanes 1 to N - 1 of v, then s.
+/// Returns lanes 1 to N - 1 of v, then s.
 template <int N>
 HALOSCOPE_INLINE Vec<double, N> shift_in(Vec<double, N> v, double s) {
   const auto last = Vec<double, N>::splat(s).v;
@@ -68,7 +68,7 @@ struct Relay {
     base = counters ? *counter(member) : 0;
   }
 
-  /// The same relay for a part of the call that starts when all have announced `done`.
+  /// Returns the same relay for a part of the call that starts when all have announced `done`.
   Relay later(std::int64_t done) const {
     Relay r = *this;
     r.base += done;

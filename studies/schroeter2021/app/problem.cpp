@@ -7,7 +7,7 @@
 namespace haloscope {
 namespace {
 
-/// Both methods in one loop nest: Gauss-Seidel reads what it writes.
+/// Both methods in one loop nest: Gauss-Seidel reads and writes the same field.
 template <bool Source, bool Residual>
 double plain(const KernelArgs& a, const double* in, double* out) {
   double largest = 0;

@@ -28,7 +28,7 @@ struct PoissonArgs : KernelArgs, PoissonTerms {
   PoissonArgs& operator=(const PoissonArgs&) = delete;
 };
 
-/// The definition of form "poisson2d-jacobi": the plain loop. Returns the residual, or 0 where none is wanted.
+/// The definition of form "poisson2d-jacobi": the plain loop. Returns the residual, or 0 if none is requested.
 double jacobi_plain(const KernelArgs& args);
 
 /// The definition of form "poisson2d-gauss-seidel": the plain row-major loop. Returns the residual, or 0.
@@ -42,11 +42,11 @@ struct PoissonProblem {
   std::int64_t intervals() const { return 8 * interlines + 8; }
   std::int64_t lines() const { return intervals() + 1; }  ///< per side, the two border lines included
 
-  /// Value at the start: the border's on the border, 0 inside. Line and column from 0 to intervals().
+  /// Returns the value at the start: the border's on the border, 0 inside. Line and column from 0 to intervals().
   double start(std::int64_t line, std::int64_t column) const;
-  /// Function 2: h^2/4 * 2 pi^2 sin(pi y), by line. Function 1: empty.
+  /// Returns h^2/4 * 2 pi^2 sin(pi y), by line, for function 2; empty for function 1.
   std::vector<double> row_factors() const;
-  /// Function 2: sin(pi x), by column. Function 1: empty.
+  /// Returns sin(pi x), by column, for function 2; empty for function 1.
   std::vector<double> column_factors() const;
 };
 

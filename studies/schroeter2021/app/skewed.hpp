@@ -1,6 +1,6 @@
 // One Gauss-Seidel sweep of poisson2d. Included for one instruction set at a time (see simd.hpp for why).
 //
-// Each new value waits for the one west of it: three additions and a product, one after the other. So a block of lines
+// Each new value waits for the one west of it: three additions and a product in sequence. So a block of lines
 // advances together, each line one column behind the line before: the lines' chains are independent of each other.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace haloscope::HALOSCOPE_ISA {
 
-/// A box of cells to sweep in place: `u` points to its first cell, the factors to those of its first line and column.
+/// A box of cells to sweep in place: `u` points to its first cell, the factors to its first line and column.
 struct Patch {
   double* u;
   std::int64_t row, columns, lines;
@@ -29,7 +29,7 @@ struct Patch {
 template <int R, bool Source, bool Residual>
 struct SkewedLines {
   static constexpr int chains = R < 4 ? R : 4;
-  double west[R];  ///< the value each line found last
+  double west[R];  ///< the last result of each line
   double largest[chains]{};
 
   HALOSCOPE_INLINE SkewedLines(const Patch& p) {
@@ -40,7 +40,7 @@ struct SkewedLines {
   HALOSCOPE_INLINE void step(const Patch& p, std::int64_t s) {
     double east_below = 0;  // of line r + 1: south of line r
 #pragma GCC unroll 8
-    for (int r = R - 1; r >= 0; --r) {  // upwards, so that west[r - 1] still is what step s - 1 found
+    for (int r = R - 1; r >= 0; --r) {  // upwards, so that west[r - 1] is still the result of step s - 1
       const std::int64_t x = s - r;
       double* cell = p.u + s + r * (p.row - 1);
       if (AtEnds && (x < 0 || x >= p.columns)) continue;
@@ -76,10 +76,10 @@ HALOSCOPE_INLINE void each_block(std::int64_t y, std::int64_t lines, const F& f)
   if constexpr (R > 1) each_block<R / 2, Source, Residual>(y, lines, f);
 }
 
-/// How many blocks each_block makes.
+/// Returns the number of blocks of each_block.
 HALOSCOPE_INLINE std::int64_t blocks_of(std::int64_t lines) { return lines / 8 + __builtin_popcountll(lines % 8); }
 
-/// One sweep, members side by side: a member takes a block of lines when its left neighbour has finished it.
+/// Runs one sweep, members side by side: a member takes a block of lines when its left neighbour has finished it.
 template <bool Source, bool Residual>
 double sweep_patch(const Patch& patch, const Relay& relay) {
   const std::int64_t from = patch.columns * relay.member / relay.members;

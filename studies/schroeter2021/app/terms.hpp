@@ -1,4 +1,4 @@
-// What kernels of poisson2d get besides the arguments that all kernels have: KernelArgs::own. Plain values.
+// Arguments of poisson2d's kernels besides the arguments of all kernels: KernelArgs::own. Plain values.
 #pragma once
 
 #include "haloscope/core/kernel_args.hpp"
@@ -9,11 +9,11 @@ namespace haloscope {
 struct PoissonTerms {
   /// A term row_factor[y] * column_factor[x], entry y for line y of the region; null: none.
   const double *row_factor = nullptr, *column_factor = nullptr;
-  /// Receives the largest |old - new| of this member's part for each of the `levels` steps; null: unwanted.
+  /// Receives the largest |old - new| of this member's part for each of the `levels` steps; null: not requested.
   double* change = nullptr;
 };
 
-/// The terms of a call; `own` is never null.
+/// Returns the terms of a call; `own` is never null.
 [[gnu::always_inline]] inline const PoissonTerms& terms_of(const KernelArgs& args) {
   return *static_cast<const PoissonTerms*>(args.own);
 }

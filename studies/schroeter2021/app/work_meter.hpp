@@ -1,4 +1,4 @@
-// Where a poisson2d sweep spends its time: blocks of lines that their data slow down (Schroeter 2021, section 5.4).
+// Compute times of poisson2d by block of lines, to find blocks that their data slow down (Schroeter 2021, section 5.4).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace haloscope {
 
 /// Processor seconds of computing by block of lines and window of iterations: finds ranks slowed by their data.
 struct WorkMeter {
-  int blocks = 0;               ///< even blocks of the grid's lines, as that many ranks would own them; 0: no metering
+  int blocks = 0;               ///< even blocks of the grid's lines, as N ranks would own them; 0: no metering
   std::int64_t window = 100;    ///< iterations
   std::int64_t lines = 1;       ///< of the whole grid
   std::vector<double> seconds;  ///< [window][block], this rank's part
@@ -18,7 +18,7 @@ struct WorkMeter {
   void add(std::int64_t iteration, int block, double seconds);
 };
 
-/// Processor time of the calling thread, seconds: leaves out what other threads take on the same core.
+/// Returns the processor time of the calling thread in seconds, without the time of other threads on the same core.
 double work_s();
 
 }  // namespace haloscope

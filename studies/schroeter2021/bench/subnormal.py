@@ -1,8 +1,8 @@
-"""Figure `subnormal`: how much longer the blocks of lines compute whose numbers have left the normal range.
+"""Figure `subnormal`: the slowdown of the blocks of lines whose numbers have left the normal range.
 
 The front of poisson2d's solution moves inwards from the border, and ahead of it numbers are subnormal: there a sweep
-takes longer on many CPUs, not on all, and flushing to zero is to make that end. Where a CPU does not slow down, nothing
-is judged, and the line says so.
+takes longer on many CPUs, not on all, and flushing to zero should prevent this. On a CPU that does not slow down, the
+figure has no bar, and its line notes this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Pairs = list[tuple[float, float]]  # seconds of a slow block (their mean) and of
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem, and where the front is. bands: the blocks in it, by the last iteration of a window."""
+    """A problem, and the position of its front. bands: the blocks in the front, by the last iteration of a window."""
 
     name: str
     interlines: int
@@ -37,7 +37,7 @@ class Problem:
     runs: int
 
     def pairs(self, *words: str) -> Pairs:
-        """Run it once, alone on one core, and return what each of its windows gives. Raises CalledProcessError."""
+        """Run it once, alone on one core, and return the pair of each window. Raises CalledProcessError."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "r.jsonl"
             asked = {
@@ -66,13 +66,13 @@ class Problem:
 
 CASES = (
     Problem("256 interlines, iteration 600", 256, 600, 48, 50, {600: (13, 34)}, 20),
-    # Which ranks of 16 the study found to be slow, and when.
+    # The slow ranks of 16 in the study, by iteration.
     Problem("512 interlines, iterations 2500 and 5000", 512, 5000, 16, 100, {2500: (5, 10), 5000: (7, 8)}, 3),
 )
 
 
 def report(case: Problem, usual: Pairs, flushed: Pairs) -> None:
-    """Print the two lines of a case: as usual, which is the CPU's affair and has no bar, and flushed to zero."""
+    """Print the two lines of a case: by default (no bar: it depends on the CPU only), and flushed to zero."""
     slow = statistics.median(a / b for a, b in usual) > partdiff.SLOW
     bar = partdiff.SLOW if slow else None
     for name, pairs, judged in ((case.name, usual, None), (f"{case.name}, flushed to zero", flushed, bar)):
@@ -82,7 +82,7 @@ def report(case: Problem, usual: Pairs, flushed: Pairs) -> None:
 
 
 def main() -> None:
-    """Measure every case as usual and flushed to zero in turn. With --quick the first one, twice."""
+    """Measure every case by default and flushed to zero in turn. With --quick: only the first case, twice."""
     quick = "--quick" in sys.argv
     for case in CASES[: 1 if quick else None]:
         usual, flushed = [], []

@@ -1,4 +1,4 @@
-"""The cases of study schroeter2021, in the thesis' words, and which of them are compared."""
+"""The cases of study schroeter2021, in the thesis' words, and their comparisons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ APP = "poisson2d"
 METHODS = ("jacobi", "gauss-seidel")
 SCALINGS = ("strong", "weak")
 ENDS = ("iterations", "precision")
-VERSIONS = {  # the three final versions (chapter 6): what moves a line, by method
+VERSIONS = {  # the three final versions (chapter 6): the strategy that moves a line, by method
     "p2p": {"jacobi": "direct/p2p", "gauss-seidel": "direct/p2p"},
     "rma": {"jacobi": "direct/rma-pscw", "gauss-seidel": "direct/rma-pscw:per-message"},
     "shared": {"jacobi": "direct/shared+rma-fence", "gauss-seidel": "direct/shared+rma-lock:get"},
@@ -30,7 +30,7 @@ FULL_NODE = (72, 1036)  # table 6.1: ranks on one node and on two; interlines of
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to measure, in the thesis' words. `interlines` 0: the size that the scaling gives."""
+    """One measurement, in the thesis' words. `interlines` 0: the size that follows from the scaling."""
 
     method: str
     end: str = "iterations"
@@ -44,14 +44,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Variants of one case that are compared: the first is what ratios refer to."""
+    """Compared variants of one case: ratios refer to the first."""
 
     topic: str  # heading of its table
     label: str  # its row
     variants: tuple[tuple[str, Case], ...]
 
 
-TOPICS = {  # heading: what the thesis says
+TOPICS = {  # heading: the result of the thesis
     "Eight experiments": "figures 6.5 to 6.12 and 6.16 to 6.23: no version wins throughout",
     "Put against get": "figures 5.1, 5.2: equal in strong scaling, Put faster at 72 and 96 ranks in weak scaling",
     "Synchronisation": "figures 5.3 to 5.10: Jacobi, PSCW mostly best; Gauss-Seidel, equal or passive 1-2 % slower",
@@ -66,7 +66,7 @@ TOPICS = {  # heading: what the thesis says
 
 
 def interlines(case: Case, options: Options) -> int:
-    """The size of a case: fixed in strong scaling; in weak scaling as many points per rank as one rank has."""
+    """Return the size of a case: fixed in strong scaling; in weak scaling with the points of a single rank per rank."""
     if case.interlines:
         return case.interlines
     strong, weak = options.sizes[0], options.sizes[-1]
@@ -76,18 +76,18 @@ def interlines(case: Case, options: Options) -> int:
 
 
 def iterations(case: Case, options: Options) -> int:
-    """Iterations of a run, or those that the sequential program needs to reach the precision."""
+    """Return the iterations of a run, or the iterations of the sequential program up to the precision."""
     return options.steps if case.scaling == "strong" else min(options.steps, LONGEST_WEAK)
 
 
 def target(case: Case, options: Options) -> float:
-    """The precision that takes the sequential program iterations() iterations."""
+    """Return the precision that the sequential program reaches in iterations() iterations."""
     size, steps = interlines(case, options), iterations(case, options)
     return PUBLISHED_TARGETS.get((case.method, size, steps)) or precision.target(case.method, size, steps)
 
 
 def request(case: Case, options: Options) -> space.Space:
-    """The request of a case; refused with the reason where it cannot run."""
+    """Return the request of a case; refused with the reason if it cannot run."""
     side = precision.lines(interlines(case, options)) - 2
     axes = {
         "cells": (side, side),
@@ -99,7 +99,7 @@ def request(case: Case, options: Options) -> space.Space:
         "nodes": case.nodes if case.nodes > 1 else 0,
     }
     settings = {"steps": iterations(case, options), "repetitions": options.repetitions}
-    if case.end == "precision":  # Gauss-Seidel runs on until all ranks know of the end
+    if case.end == "precision":  # Gauss-Seidel runs on until the end has reached all ranks
         settings["steps"] = 2 * iterations(case, options) + 4 * case.ranks
         scheme = case.residual or RESIDUAL[case.method]
         axes["set"] = (("precision", f"{target(case, options):.6e}"), ("residual", scheme))
@@ -110,27 +110,27 @@ def request(case: Case, options: Options) -> space.Space:
 
 
 def rank_counts(options: Options) -> tuple[int, ...]:
-    """Ranks of the eight experiments: as requested, else the thesis'."""
+    """Return the ranks of the eight experiments: as requested, else the thesis'."""
     return (options.ranks,) if options.ranks else FULL_RANKS
 
 
 def nodes_of(ranks: int, options: Options) -> int:
-    """Nodes for `ranks` ranks: the thesis' where it has them, else one."""
+    """Return the nodes for `ranks` ranks: the thesis' number if it has these ranks, else one."""
     return NODES_OF.get(ranks, 1) if not options.ranks else 1
 
 
 def of_versions(topic: str, label: str, case: Case) -> Comparison:
-    """A comparison of the three final versions, p2p first."""
+    """Return a comparison of the three final versions, p2p first."""
     return Comparison(topic, label, tuple((v, replace(case, strategy=by[case.method])) for v, by in VERSIONS.items()))
 
 
 def of_strategies(topic: str, label: str, case: Case, strategies: Sequence[str]) -> Comparison:
-    """A comparison of strategies, the first being what ratios refer to."""
+    """Return a comparison of strategies; ratios refer to the first."""
     return Comparison(topic, label, tuple((s.removeprefix("direct/"), replace(case, strategy=s)) for s in strategies))
 
 
 def eight_experiments(options: Options) -> list[Comparison]:
-    """Two methods, two scalings, two terminations; p2p, RMA and shared memory."""
+    """Return the comparisons of p2p, RMA and shared memory: two methods, two scalings, two terminations."""
     return [
         of_versions(
             "Eight experiments",
@@ -145,7 +145,7 @@ def eight_experiments(options: Options) -> list[Comparison]:
 
 
 def parts(options: Options) -> list[Comparison]:
-    """Chapter 5: building blocks of the RMA versions."""
+    """Return the comparisons of chapter 5: building blocks of the RMA versions."""
     found = []
     for ranks in rank_counts(options):
         nodes = nodes_of(ranks, options)
@@ -198,7 +198,7 @@ def parts(options: Options) -> list[Comparison]:
 
 
 def placement(options: Options) -> list[Comparison]:
-    """Fixed ranks on 1 to `nodes` nodes."""
+    """Return the comparisons of fixed ranks on 1 to `nodes` nodes."""
     ranks = options.ranks or PLACED_RANKS
     return [
         of_versions(
@@ -213,7 +213,7 @@ def placement(options: Options) -> list[Comparison]:
 
 
 def full_node(options: Options) -> list[Comparison]:
-    """All cores of a node with one rank each, and twice as many ranks as cores."""
+    """Return the comparisons with one rank on each core of a node, and with two ranks per core."""
     if options.ranks:
         counts, size = {options.cores: 1, 2 * options.cores: 1}, options.sizes[0]
     else:
@@ -232,5 +232,5 @@ def full_node(options: Options) -> list[Comparison]:
 
 
 def comparisons(options: Options) -> list[Comparison]:
-    """Everything that is compared, by topic."""
+    """Return all comparisons, by topic."""
     return eight_experiments(options) + parts(options) + placement(options) + full_node(options)

@@ -1,6 +1,4 @@
-"""The app poisson2d as its field knows it: the six positions of `partdiff`, presets, the report, slow blocks of
-lines.
-"""
+"""Options and reports of app poisson2d: the six positions of `partdiff`, presets, the report, slow blocks of lines."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ USAGE = (
     f"{MOST_ITERATIONS} iterations"
 )
 PRESETS = ("p2p", "rma", "shared")
-SLOW = 1.15  # a block that computes this many times as long as the median block is slowed by its data
+SLOW = 1.15  # a block with this multiple of the median block's compute time is slowed by its data
 
 OPTIONS = options_of(
     option(
@@ -104,7 +102,7 @@ class Arguments:
 
 
 def parse(text: str) -> Arguments:
-    """Parse partdiff's six positions, as in `1 2 512 1 2 5000`. Raises UsageError with the usage when one is
+    """Parse partdiff's six positions, as in `1 2 512 1 2 5000`. Raises UsageError with the usage if one is
     wrong.
     """
     words = text.split()
@@ -134,7 +132,7 @@ def parse(text: str) -> Arguments:
 
 
 def translate(app: str, options: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """Return a run's options with this study's flags in the words of every run. `given`: those of the command line.
+    """Return a run's options with this study's flags in the words of every run. `given`: options of the command line.
 
     Raises UsageError for flags that belong to poisson2d and another app, and for contradictions.
     """
@@ -165,7 +163,7 @@ def _take(asked: Arguments, options: dict, given: Sequence[str]) -> None:
         name for name in ("cells", "interlines", "form", "function", "precision", "steps", "seconds") if name in given
     ]
     if clash:
-        raise UsageError(f"--partdiff and --{clash[0]} both say what to solve; use one of them")
+        raise UsageError(f"--partdiff and --{clash[0]} both set the problem; use one of them")
     options |= {
         "threads": str(asked.threads),
         "form": asked.method,
@@ -183,7 +181,7 @@ def _take_interlines(options: dict) -> None:
     from haloscope.measure import lists
 
     if options["cells"]:
-        raise UsageError("--cells and --interlines both give the grid; use one of them")
+        raise UsageError("--cells and --interlines both set the grid; use one of them")
     values = lists.numbers(options["interlines"], "--interlines")
     if any(not 0 <= value <= 100000 for value in values):
         raise UsageError(f"--interlines {options['interlines']} is not possible; use 0 to 100000")
@@ -191,7 +189,7 @@ def _take_interlines(options: dict) -> None:
 
 
 def _take_preset(options: dict, given: Sequence[str]) -> None:
-    """The study's final versions: Allreduce for Jacobi; the chain for Gauss-Seidel, one-sided in version `rma`."""
+    """Apply a final version: Allreduce for Jacobi; the chain for Gauss-Seidel, one-sided in version `rma`."""
     from haloscope_studies.schroeter2021 import cases as schroeter2021_cases
 
     if "strategy" in given or "residual" in given:
@@ -209,13 +207,13 @@ def _take_precision(options: dict) -> None:
     if not 1e-20 <= options["precision"] < 1:
         raise UsageError(f"--precision {options['precision']:g} is not possible; use 1e-20 to below 1")
     if options["seconds"] is not None:
-        raise UsageError("--precision and --seconds both say when a repetition ends; use one of them")
+        raise UsageError("--precision and --seconds both set the end of a repetition; use one of them")
     options["precision"] = repr(options["precision"])
     options["steps"] = options["steps"] or MOST_ITERATIONS
 
 
 def _take_sequential(options: dict) -> None:
-    """One sequential run of `--find-precision` iterations."""
+    """Set options of one sequential run of `--find-precision` iterations."""
     if not options["cells"]:
         raise UsageError("--find-precision needs the size; give --interlines I")
     options |= {
@@ -245,7 +243,7 @@ def report(found: Sequence[dict], options: Mapping[str, Any], output: Path) -> R
 
 
 def found_precision(record: dict) -> str:
-    """Return what `--find-precision` prints: the residual after the iterations of a sequential record."""
+    """Return the text of `--find-precision`: the residual after the iterations of a sequential record."""
     solved, outcome = record["app"], record["outcome"]
     return (
         f"{solved['method']}, {solved['interlines']} interlines, function {solved['function']}: residual of iteration "
@@ -256,7 +254,7 @@ def found_precision(record: dict) -> str:
 
 
 def solution(record: dict) -> str:
-    """Return partdiff's report of a measurement: times, memory, what was solved, the residual, the 9 x 9 excerpt."""
+    """Return partdiff's report of a measurement: times, memory, the problem, the residual, the 9 x 9 excerpt."""
     solved, outcome, seconds = record["app"], record["outcome"], record["time_s"]["repetitions"][-1]
     method = {"jacobi": "Jacobi", "gauss-seidel": "Gauss-Seidel"}[solved["method"]]
     function = {1: "f(x,y) = 0", 2: "f(x,y) = 2 * pi^2 * sin(pi * x) * sin(pi * y)"}[solved["function"]]
@@ -277,7 +275,7 @@ def solution(record: dict) -> str:
 
 
 def slow_blocks(seconds: Sequence[float], factor: float = SLOW) -> list[int]:
-    """Return the blocks of lines, counted from 0, that computed `factor` times as long as the median block.
+    """Return the blocks of lines, counted from 0, whose compute time exceeds `factor` times the median block's.
 
     seconds: of each block in one window of iterations. Subnormal numbers make such blocks, see `--ftz`.
     """

@@ -18,7 +18,7 @@ METHODS = ("jacobi", "gauss-seidel")
 
 
 def lines(interlines: int) -> int:
-    """Lines and columns of the grid, borders included: 8 I + 9."""
+    """Return the lines (and columns) of the grid, borders included: 8 I + 9."""
     return 8 * interlines + 9
 
 
@@ -51,7 +51,7 @@ def _jacobi(u: np.ndarray) -> float:
 
 
 def _gauss_seidel(u: np.ndarray) -> float:
-    """Diagonal by diagonal, in the order of the row-major sweep, which starts at the far corner."""
+    """Sweep diagonal by diagonal, in the order of the row-major sweep, which starts at the far corner."""
     size, change = u.shape[0] - 2, 0.0
     flat, width = u.reshape(-1), u.shape[1]
     for diagonal in range(2 * size, 1, -1):

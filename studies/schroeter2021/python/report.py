@@ -1,4 +1,4 @@
-"""The report of the 2021 study: tables of comparisons with intervals, the published figures beside ours, a figure."""
+"""The report of the 2021 study: tables of comparisons with intervals, published next to measured numbers, a figure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from haloscope.report import tables
 from haloscope.studies import Options, published
 from haloscope_studies.schroeter2021 import cases
 
-LEAST_LAUNCHES = (
-    5  # of four or fewer, all lie on one side of 1 by mere chance too often (one in eight) for a 95 % verdict
-)
+LEAST_LAUNCHES = 5  # four or fewer all lie on one side of 1 by chance too often (one in eight) for a 95 % verdict
 
 
 @dataclass
 class Run:
-    """One variant that was measured."""
+    """One measured variant."""
 
     name: str
     case: cases.Case
@@ -47,17 +45,17 @@ class Run:
 
 
 def ratio(a: Run, b: Run) -> stats.Estimate:
-    """Run time of a over that of b, paired by launch."""
+    """Return the run time of a over the run time of b, paired by launch."""
     return stats.ratio_of_launches(a.seconds, b.seconds)
 
 
 def verdict(r: stats.Estimate) -> str:
-    """The verdict on a ratio to the first variant; no winner inside the noise or from too few launches."""
+    """Return the verdict on a ratio to the first variant; no winner inside the noise or from too few launches."""
     return stats.verdict_text(r, "slower", "faster", LEAST_LAUNCHES)
 
 
 def fastest(runs: Sequence[Run]) -> str:
-    """Name the fastest variant and all that cannot be told from it."""
+    """Name the fastest variant and all variants that cannot be distinguished from it."""
     if not runs:
         return ""
     best = min(runs, key=lambda run: run.estimate.value)
@@ -69,7 +67,7 @@ Compared = Sequence[tuple[cases.Comparison, list[Run]]]
 
 
 def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Comparison, list[Run]]]:
-    """Every comparison with those of its variants that were measured."""
+    """Return every comparison with its measured variants."""
     rows = {row.id: row for row in group_rows(found)}
     result = []
     for comparison in cases.comparisons(options):
@@ -82,7 +80,7 @@ def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Compar
 
 
 def report(found: Sequence[dict], options: Options) -> str:
-    """All tables as Markdown."""
+    """Return all tables as Markdown."""
     everything = measured(found, options)
     texts = []
     for topic, theirs in cases.TOPICS.items():
@@ -91,7 +89,7 @@ def report(found: Sequence[dict], options: Options) -> str:
             texts.append(f"### {topic}\n\nPublished: {theirs}.\n\n{_table(here)}")
     texts.append("### Run time over that of p2p\n\n" + _ratios(everything))
     texts.append("### Which version for which case\n\n" + _winners(everything))
-    texts.append("### Published figures beside ours\n\n" + _figures_of_the_thesis(everything, options))
+    texts.append("### Published figures next to ours\n\n" + _figures_of_the_thesis(everything, options))
     refused = tables.refusals(found)
     return "\n\n".join(texts + refused)
 
@@ -129,7 +127,7 @@ def _named(runs: Sequence[Run]) -> dict[str, Run]:
 
 
 def _ratios(everything: Compared) -> str:
-    """As figure 6.15: the ratio to p2p of every experiment."""
+    """Return the ratio to p2p of every experiment, as in figure 6.15."""
     lines = []
     for comparison, runs in everything:
         by = _named(runs)
@@ -146,7 +144,7 @@ def _ratios(everything: Compared) -> str:
 
 
 def case_of(case: cases.Case) -> str:
-    """The thesis' name of a case (its winner matrix)."""
+    """Return the thesis' name of a case (in its winner matrix)."""
     size = "small" if case.scaling == "strong" else "large"
     return f"Jacobi, {size}" if case.method == "jacobi" else f"GS, {size}, {case.end}"
 
@@ -166,13 +164,13 @@ def _winners(everything: Compared) -> str:
 
 
 def headline(**wanted: str) -> float:
-    """A figure of the thesis' text by the columns of the table kept with the package."""
+    """Return a number of the thesis' text by the columns of the table that ships with the package."""
     [row] = [r for r in published("schroeter2021", "headline") if all(r[k] == v for k, v in wanted.items())]
     return float(row["value"])
 
 
 def published_ratios() -> dict[str, float]:
-    """Ratios of run times that follow from the figures which the thesis states."""
+    """Return ratios of run times that follow from the numbers in the thesis' text."""
     run = {"quantity": "runtime_s"}
     gs = run | {"termination_or_size": "precision 7.0753e-5"}
     node = run | {"lines": "8385"}
@@ -247,7 +245,7 @@ def _figures_of_the_thesis(everything: Compared, options: Options) -> str:
 
 
 def _overshoot(everything: Compared, options: Options) -> list[list[str]]:
-    """Iterations beyond the sequential program's when Gauss-Seidel stops by precision."""
+    """Return the iterations beyond the sequential program's when Gauss-Seidel stops by precision."""
     done = {"quantity": "iterations_until_stop"}
     sequential = headline(**done, variant="sequential")
     run = _find(everything, "Eight experiments", ["gauss-seidel", "strong", "precision"], "rma")
@@ -269,7 +267,7 @@ def _overshoot(everything: Compared, options: Options) -> list[list[str]]:
 
 
 def figure(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
-    """Draw the run times over that of p2p with their intervals (as figure 6.15). Returns the files written."""
+    """Draw the run times over the run time of p2p with intervals (as figure 6.15). Returns the files written."""
     from matplotlib import pyplot as plt
 
     from haloscope.report import figures

@@ -12,9 +12,8 @@ from haloscope_studies.schroeter2021 import report as schroeter2021_report
 from haloscope_studies.schroeter2021.cases import comparisons, request
 
 SUMMARY = (
-    "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and what "
-    "their "
-    "parts cost"
+    "Schroeter 2021: two-sided, one-sided or shared-memory MPI? Eight experiments on the Poisson problem, and the "
+    "costs of their parts"
 )
 # sizes: interlines of strong scaling, and of one rank in weak scaling; launches: the thesis has three, too few to name
 # a faster version (schroeter2021_report.LEAST_LAUNCHES)
@@ -25,7 +24,7 @@ DEFAULTS = {
 
 
 def plan(options: Options) -> space.Space:
-    """Everything to measure, each piece of work once."""
+    """Return all measurements, each piece of work once."""
     whole: space.Space[Request] = space.Space()
     known: set[str] = set()
     for comparison in comparisons(options):
@@ -38,8 +37,8 @@ def plan(options: Options) -> space.Space:
 
 
 def report(found: Sequence[dict], options: Options) -> str:
-    """Tables of all comparisons with intervals, ratios to p2p, the published figures beside ours, and a
-    recommendation.
+    """Return tables of all comparisons with intervals, ratios to p2p, fastest versions, and published numbers next to
+    measured ones.
     """
     return schroeter2021_report.report(found, options)
 
@@ -50,7 +49,7 @@ def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]:
 
 
 def slurm_jobs(options: Options) -> list[slurm.Job]:
-    """The runs as Slurm jobs, one per number of ranks and nodes. Blocks of ranks are nodes there as in the requests."""
+    """Return the runs as Slurm jobs, one per number of ranks and nodes. Blocks of ranks are nodes, as in requests."""
     groups: dict[tuple[int, int], dict] = {}
     for comparison in comparisons(options):
         for _, case in comparison.variants:

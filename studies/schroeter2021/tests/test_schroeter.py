@@ -155,7 +155,7 @@ def test_the_report_has_a_table_per_topic_and_the_published_figures_beside_ours(
     text = schroeter2021.report(found, SMALL)
     for topic in schroeter2021_cases.TOPICS:
         assert section(text, topic), topic
-    rows = {row[0]: row for row in section(text, "Published figures beside ours")}
+    rows = {row[0]: row for row in section(text, "Published figures next to ours")}
     assert rows["run time, rma over p2p, all-to-last"][2:4] == ["1.237", "1.200"]
     assert rows["run time, shared over p2p, one full node"][2:4] == ["0.923", "0.900"]
     assert rows["extra iterations, Gauss-Seidel to a precision"][3] == str(13 - SMALL.steps)
@@ -176,7 +176,7 @@ def test_a_run_on_small_grids_measures_checks_and_reports_everything(haloscope):
     by_precision = [r for r in file.measurements if "precision=" in r["id"]]
     assert by_precision and all(r["request"]["steps"] >= 12 for r in by_precision)
     assert all(r["request"]["steps"] == 12 for r in by_precision if "jacobi" in r["id"])
-    assert "Published figures beside ours" in result.out and "r.svg" in result.out
+    assert "Published figures next to ours" in result.out and "r.svg" in result.out
 
 
 @pytest.mark.ids("SG7")

@@ -1,6 +1,4 @@
-"""What the 2023 study reads off its tables: coverage, best depths, stumbling exchanges; of published or measured
-cells.
-"""
+"""Findings of the 2023 study from its tables: coverage, best depths, slow exchanges; of published or measured cells."""
 
 from __future__ import annotations
 
@@ -83,8 +81,7 @@ def coverage(phased: Cell, overlapped: Cell) -> float:
 
 
 def first_uncovered(cells: Sequence[Cell]) -> int | None:
-    """Return the smallest depth at which the inner sweep is shorter than the communication it should hide, None if at
-    none.
+    """Return the smallest depth at which the inner sweep is shorter than the communication it should hide, or None.
 
     cells: of one machine, side and exchange; inner is of the overlapped run, communication of the phased one.
     """
@@ -92,7 +89,7 @@ def first_uncovered(cells: Sequence[Cell]) -> int | None:
 
 
 def coverage_table(cells: Sequence[Cell], exchange: str = "ordered") -> str:
-    """Return coverage in percent by machine, side and depth, and where the inner sweep stops covering (section 9.2)."""
+    """Return coverage in percent by machine, side and depth, and the first uncovered depth (section 9.2)."""
     chosen = [c for c in cells if c.exchange == exchange]
     depths = sorted({c.depth for c in chosen})
     lines = []
@@ -111,7 +108,7 @@ def best_depths(cells: Sequence[Cell]) -> dict[str, Cell]:
 
 
 def speedup(cells: Sequence[Cell], cell: Cell) -> float | None:
-    """Return how many times faster a cell is than ordered phased at depth 1 of the same cells, None without that."""
+    """Return the speed-up of a cell over ordered phased at depth 1 of the same cells, None without that cell."""
     base = next((c for c in cells if (c.program, c.depth) == BASE), None)
     return base.times["execution"] / cell.times["execution"] if base else None
 
@@ -135,7 +132,7 @@ def best_table(cells: Sequence[Cell]) -> str:
 def anomalies(cells: Sequence[Cell], threshold: float = STUMBLE) -> list[tuple[Cell, float]]:
     """Return direct phased cells whose message time is more than `threshold` times the ordered one's, with that ratio.
 
-    Both exchanges move the same bytes, so a ratio far from 1 is the machine's doing. Source: Valen 2023, section 5.3.
+    Both exchanges move the same bytes, so the machine causes a ratio far from 1. Source: Valen 2023, section 5.3.
     """
     phased = [c for c in cells if not c.overlapped]
     both = _matched(phased, lambda c: (c.machine, c.side, c.depth), lambda c: c.exchange == "direct")

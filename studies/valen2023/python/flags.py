@@ -1,4 +1,4 @@
-"""The 2023 study's own flags of `haloscope run`: -h, -l, -s, --exchange; its -d and -i are everybody's."""
+"""Flags of the 2023 study for `haloscope run`: -h, -l, -s, --exchange; its -d and -i are general options."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def translate(app: str, options: Mapping[str, Any], named: Sequence[str]) -> dic
         raise UsageError("-h (height) and -l (length) belong together; give both, or use --cells LENGTHxHEIGHT")
     if height is not None:
         if options["cells"]:
-            raise UsageError("--cells and -h/-l both give the grid; use one of them")
+            raise UsageError("--cells and -h/-l both set the grid; use one of them")
         found |= {"cells": f"{length}x{height}", "real": options["real"] or "f32"}
     if options["exchange"]:
         from haloscope import bridge

@@ -20,7 +20,7 @@ BREAKS = (1e5, 2e5, 4e5, 8e5, 1.6e6)  # bytes per round where a message's cost p
 MISS = 1.5  # a direct message off the ordered one's cost by this factor follows no law of bytes and depth
 VALUE_BYTES = 4
 
-# What runs beside the inner sweep, and what waits for it. `waiting` and `imbalance` are the two parts of desync.
+# Parts concurrent with the inner sweep, and parts after it. `waiting` and `imbalance` are the two parts of desync.
 WINDOWS = {
     "W1": concurrent("inner", sequence("message", "waiting", "imbalance", "unpack")),
     "W2": sequence(concurrent("inner", sequence("message", "waiting", "imbalance")), "unpack"),
@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def rounds(self) -> int:
-        """Exchanges in a run."""
+        """Number of exchanges in a run."""
         return -(-self.iterations // self.depth)
 
     @property
@@ -86,7 +86,7 @@ class Cell:
 
     @property
     def communication(self) -> float:
-        """Seconds in message, desync and unpack: overlapped, only this sum means something, not its parts."""
+        """Seconds in message, desync and unpack: of overlapped runs, only this sum is meaningful, not its parts."""
         return self.times["message"] + self.times["desync"] + self.times["unpack"]
 
     @property
@@ -125,7 +125,7 @@ def _outer(cells: Sequence[Cell]) -> Features:
 
 
 def _message(cells: Sequence[Cell], border: float) -> Features:
-    """The fourth feature is a cost per halo layer; without it the V100 set is missed by up to half."""
+    """Return four features. The fourth is a cost per halo layer; without it the V100 set is missed by up to half."""
     rounds, size = column(cells, "rounds"), column(cells, "halo_bytes")
     return {
         "round": rounds,
@@ -178,7 +178,7 @@ class Model:
         return parts
 
     def ordered_or_direct(self, cells: Sequence[Cell], exchange: str = "") -> np.ndarray:
-        """Return message seconds per run by each cell's own exchange, or all as if made by `exchange`."""
+        """Return message seconds per run by each cell's exchange, or all as if made by `exchange`."""
 
         def predict(fitted: tuple[float, Fit], group: Sequence[Cell]) -> np.ndarray:
             return fitted[1].predict(_message(group, fitted[0]))
@@ -201,7 +201,7 @@ def _waiting(fitted: Fit, cells: Sequence[Cell]) -> np.ndarray:
 
 
 def _grouped(cells: Sequence[Cell], by: str, fits: Mapping, predict: Callable) -> np.ndarray:
-    """Predict each cell by the fit of its own group."""
+    """Predict each cell by the fit of its group."""
     keys, result = [getattr(c, by) for c in cells], np.empty(len(cells))
     for key in set(keys):
         if key not in fits:
@@ -214,14 +214,14 @@ def _grouped(cells: Sequence[Cell], by: str, fits: Mapping, predict: Callable) -
 def fit(cells: Sequence[Cell], resamples: int = 0) -> Model:
     """Fit the model to the runs of one machine.
 
-    cells: phased runs of each exchange to be predicted and overlapped runs, at depths and sizes that tell the features
-    apart.
+    cells: phased runs of each exchange to be predicted and overlapped runs, at depths and sizes that distinguish the
+    features.
     resamples: bootstrap samples for intervals, 0 = none. Parts are fitted to phased runs, where they do not disturb
     each other; inner, outer and the overlapped rest to overlapped ones. Raises UsageError when runs are too few.
     Source: model notes, section 1.
     """
     if len({c.machine for c in cells}) != 1:
-        raise UsageError("a model describes one machine; give it the runs of exactly one")
+        raise UsageError("a model describes one machine; pass the runs of exactly one")
     runs = {flag: [c for c in cells if c.overlapped is flag] for flag in (False, True)}
     shared = {
         name: regression.fit(features(runs[flag]), timer(runs[flag], clock), resamples)
@@ -240,11 +240,11 @@ def fit(cells: Sequence[Cell], resamples: int = 0) -> Model:
 
 @dataclass(frozen=True)
 class Advice:
-    """A depth chosen by the model among measured cells, and what following it would have cost."""
+    """A depth chosen by the model among measured cells, and the cost of this choice."""
 
     chosen: Cell
     best: Cell
-    unpredictable: tuple[int, ...]  # depths left out, as no law of bytes and depth holds there
+    unpredictable: tuple[int, ...]  # excluded depths, as no law of bytes and depth holds there
 
     @property
     def regret(self) -> float:
@@ -253,7 +253,7 @@ class Advice:
 
 
 def unpredictable(model: Model, cells: Sequence[Cell]) -> set[tuple[int, int]]:
-    """Return (side, depth) of direct exchanges whose measured message time is 1.5 times off what ordered ones cost.
+    """Return (side, depth) of direct exchanges whose measured message time is 1.5 times off the cost of ordered ones.
 
     Both exchanges move the same bytes, so an ordered fit should hold for both. Only phased runs are judged, since
     overlapped ones mix message with waiting; the verdict is for both schedules. Source: checklist row V21.
@@ -269,7 +269,7 @@ def advise(model: Model, cells: Sequence[Cell], avoid: Collection[tuple[int, int
     """Choose the cell that the model predicts fastest, and compare it with the measured fastest.
 
     cells: the alternatives, all of one side. avoid: (side, depth) at which direct exchanges are not to be trusted.
-    Returns the advice; when every cell is to be avoided, none is left out of the choice, but all are named.
+    Returns the advice; if every cell is to be avoided, none is excluded from the choice, but all are named.
     """
     shunned = [c for c in cells if c.exchange == "direct" and (c.side, c.depth) in avoid]
     trusted = [c for c in cells if c not in shunned] or list(cells)

@@ -1,6 +1,4 @@
-"""Non-negative least squares on relative errors: how much of a measured time each of several named features
-explains.
-"""
+"""Non-negative least squares on relative errors: the shares of named features in a measured time."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Coefficient:
-    """Seconds per unit of a feature, with the ends of its 95 % interval where one was requested (else NaN)."""
+    """Seconds per unit of a feature, with the ends of its 95 % interval if one was requested (else NaN)."""
 
     value: float
     low: float = math.nan
@@ -42,14 +40,14 @@ class Fit:
 
     @property
     def unidentified(self) -> tuple[str, ...]:
-        """Names of the features whose coefficients are no facts about the machine."""
+        """Names of the features whose coefficients are not facts about the machine."""
         return tuple(name for name, c in self.coefficients.items() if not c.identified)
 
     def predict(self, features: Features, only: Sequence[str] = ()) -> np.ndarray:
         """Return the fitted quantity for other rows.
 
-        features: those of the fit, in the same units. only: names of the terms to add up, () = all. Returns seconds,
-        one per row. Raises KeyError when a feature is missing.
+        features: the features of the fit, in the same units. only: names of the terms to add up, () = all. Returns
+        seconds, one per row. Raises KeyError if a feature is missing.
         """
         names = only or self.coefficients
         total: Any = sum(self.coefficients[name].value * np.asarray(features[name]) for name in names)
@@ -72,7 +70,7 @@ def fit(features: Features, measured: Sequence[float] | np.ndarray, resamples: i
 
     features: per name one number >= 0 per row, any unit. measured: seconds, > 0, one per row. resamples: bootstrap
     samples over rows for intervals, 0 = none (default). seed: of the random numbers. Returns the fit; a coefficient is
-    0 where the data would want it negative. Cost: 1 + resamples small NNLS problems. Raises UsageError for values
+    0 if the data require a negative one. Cost: 1 + resamples small NNLS problems. Raises UsageError for values
     that are not positive and for fewer rows than features. Source: Lawson and Hanson 1974, chapter 23 (NNLS); rows
     divided by the measured value as in Valen 2023's digest, model notes, section 1.
     """
@@ -135,11 +133,14 @@ def _require_fittable(names: Sequence[str], matrix: np.ndarray, values: np.ndarr
         raise UsageError(f"{len(values)} rows cannot determine {', '.join(names)}; measure more sizes or depths")
     if not np.isfinite(matrix).all() or (matrix < 0).any():
         worst = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0) | (matrix < 0).any(axis=0))[0])]
-        raise UsageError(f"feature '{worst}' has a value that is negative or no number; features count things")
+        raise UsageError(f"feature '{worst}' has a value that is negative or not a number; features are counts")
 
 
 def _solve(relative: np.ndarray) -> np.ndarray:
-    """Coefficients that bring each row's sum nearest to 1; columns are scaled, as bytes and rounds differ by 10^9."""
+    """Return coefficients that bring each row's sum closest to 1.
+
+    The columns are scaled, as bytes and rounds differ by 10^9.
+    """
     from scipy.optimize import nnls
 
     scale = relative.max(axis=0)

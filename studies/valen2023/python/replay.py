@@ -1,6 +1,6 @@
-"""The analytic model on the tables of Valen 2023: fitted to some cells, held against the others and against set bars.
+"""The analytic model on the tables of Valen 2023: fitted to some cells, tested on the others and against set bars.
 
-Splits, windows and bars are those of the study's model notes, sections 2 to 6; V18 to V22 are rows of its checklist.
+Splits, windows and bars come from the study's model notes, sections 2 to 6; V18 to V22 are rows of its checklist.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ OTHER_NODES = 5000  # the side that the A100 set measured on different nodes
 
 @dataclass(frozen=True)
 class Split:
-    """Which cells are fitted on and which scored; `scored` sees the cells that are not fitted on, unless
-    `all_scored`.
-    """
+    """The cells to fit on and the cells to score; `scored` gets only cells not fitted on, unless `all_scored`."""
 
     title: str
     fitted: Callable[[Cell], bool]
@@ -86,8 +84,7 @@ def components(machine: str, split: str = "S3") -> dict[str, Score]:
     """Score single parts on held-out cells: message, desync and unpack of phased runs only, and their window of
     overlapped.
 
-    In overlapped runs the host waits for the inner sweep inside whichever of the three comes last, so that only their
-    sum is a
+    In overlapped runs the host waits for the inner sweep inside the last of the three, so that only their sum is a
     cost: "window" compares max(inner, message + waiting) + unpack + imbalance with it (section 11).
     """
     held = SPLITS[split].parts(cells(machine))[1]
@@ -113,7 +110,7 @@ def components(machine: str, split: str = "S3") -> dict[str, Score]:
 def composition(machine: str, exchange: str, window: str) -> Score:
     """Score overlapped times put together from measured phased parts, nothing fitted (split S5).
 
-    What the overlapped run has alone (inner, outer, full sweeps, rest) is its own measurement, so this tests the window
+    Parts of the overlapped run alone (inner, outer, full sweeps, rest) are its measurements, so this tests the window
     only; desync is not divided here: all of it counts as waiting.
     """
     pairs = findings.pairs([c for c in cells(machine) if c.exchange == exchange])
@@ -138,8 +135,8 @@ def unpredictable(machine: str, split: str = "S3") -> set[tuple[int, int]]:
 
 
 def advice(machine: str, exchanges: Sequence[str], split: str = "S3", apart: bool = True) -> list[Advice]:
-    """Return the model's choice for each side: of depth for each program of some exchanges, or (not `apart`) of
-    everything.
+    """Return the model's choice for each side: of the depth for each program of some exchanges, or (not `apart`) of
+    program and depth.
     """
     own = [c for c in cells(machine) if c.exchange in exchanges]
     avoid = unpredictable(machine, split)
@@ -148,13 +145,13 @@ def advice(machine: str, exchanges: Sequence[str], split: str = "S3", apart: boo
 
 
 def regrets(advised: Sequence[Advice]) -> tuple[float, float]:
-    """Return mean and maximum of what following the advice costs, as fractions."""
+    """Return mean and maximum of the cost of following the advice, as fractions."""
     values = [a.regret for a in advised]
     return sum(values) / len(values), max(values)
 
 
 def replay() -> checks.Replay:
-    """Recompute all of it from the published tables; the checks hold every bar of the model notes, section 6."""
+    """Recompute all results from the published tables; the checks hold every bar of the model notes, section 6."""
     found = tuple(sorted([*_findings_checks(), *_accuracy_checks(), *_decision_checks()], key=lambda c: c.id))
     sections = {
         "Bars": f"{checks.summary(found)}\n\n{checks.table(found)}",
@@ -163,7 +160,7 @@ def replay() -> checks.Replay:
         "Held-out parts (S3): mean / max error, %": _components_table(),
         "Overlapped time from measured phased parts, nothing fitted: mean / max error, %": _composition_table(),
         "Depth by the model (fitted on S3)": _advice_table(),
-        "What following the model costs (fitted on S3): mean / max, %": _regret_table(),
+        "Cost of following the model (fitted on S3): mean / max, %": _regret_table(),
         "Coverage, ordered, %": findings.coverage_table(findings.published_cells()),
         "Best depths": findings.best_table(findings.published_cells()),
         "Anomalies": findings.anomaly_table(findings.published_cells()),
@@ -177,7 +174,7 @@ def _check(id: str, what: str, ours: str, bar: str, reached: bool, expected: str
 
 
 def _within(id: str, what: str, reached: Score | tuple[float, float], mean: float, most: float | None = None) -> Check:
-    """A bar in percent on the mean and perhaps on the maximum."""
+    """Return a check with a bar in percent on the mean and perhaps on the maximum."""
     average, worst = (reached.mean, reached.max) if isinstance(reached, Score) else reached
     bar = f"mean <= {mean:g} %" + (f", max <= {most:g} %" if most else "")
     met = 100 * average <= mean and (most is None or 100 * worst <= most)
@@ -217,7 +214,7 @@ def _findings_checks() -> Iterator[Check]:
 
 
 def _best_depths_found(machine: str, known: Sequence[dict]) -> tuple[int, int]:
-    """How many of the listed best depths, times, winners and speed-ups come out, and how many there are."""
+    """Return the number of listed best depths, times, winners and speed-ups that are reproduced, and their total."""
     equal = 0
     for row in known:
         own = [c for c in cells(machine) if c.side == int(row["side"])]
@@ -316,7 +313,7 @@ def _advice_table() -> str:
     note = (
         f"\n\nUnpredictable: direct messages measured at over {model.MISS:g} x the ordered ones of the same cell, or "
         "that far "
-        f"off what the ordered fit says. The fit alone finds {', '.join(told)} of the former. They are not advised."
+        f"off the ordered fit. The fit alone finds {', '.join(told)} of the former. They are not advised."
     )
     return tables.markdown(lines, headers, right=headers[2:6]) + note
 

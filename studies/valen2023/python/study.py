@@ -27,8 +27,7 @@ DEFAULTS = {
 PROGRAMS = findings.PROGRAMS
 STRATEGIES = {"ordered": "ordered/p2p", "direct": "direct:corners/p2p"}
 SCHEDULES = {"phased": "bulk", "overlapped": "split"}
-# The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a stream of its
-# own.
+# The same with fields on a device, as in the thesis: ordinary host memory (section 2.2), interior on a separate stream.
 ON_DEVICE = {
     "ordered": "ordered/staged:pageable",
     "direct": "direct:corners/staged:pageable",
@@ -38,7 +37,7 @@ ON_DEVICE = {
 
 
 def request(side: int, program: str, depth: int, options: Options) -> space.Space:
-    """One cell of the thesis' tables."""
+    """Return the request of one cell of the thesis' tables."""
     exchange, timing = program.split()
     words = ON_DEVICE if options.device else STRATEGIES | SCHEDULES
     axes = {
@@ -56,7 +55,7 @@ def request(side: int, program: str, depth: int, options: Options) -> space.Spac
 
 
 def points(options: Options) -> dict[tuple[int, str, int], space.Space]:
-    """All cells: (side, program, depth) -> its request."""
+    """Return all cells: (side, program, depth) -> its request."""
     return {
         (side, program, depth): request(side, program, depth, options)
         for side in options.sizes
@@ -66,7 +65,7 @@ def points(options: Options) -> dict[tuple[int, str, int], space.Space]:
 
 
 def plan(options: Options) -> space.Space:
-    """Everything to measure."""
+    """Return all measurements."""
     whole: space.Space[Request] = space.Space()
     for part in points(options).values():
         whole.requests += part.requests
@@ -75,7 +74,7 @@ def plan(options: Options) -> space.Space:
 
 
 def report(found: Sequence[dict], options: Options) -> str:
-    """Tables like appendix C, then best depths with the published ones beside ours."""
+    """Return tables like appendix C, then measured best depths next to published ones."""
     by_id = {row.id: row for row in group_rows(found)}
     rows = {
         key: by_id[part.requests[0].id]
@@ -96,7 +95,7 @@ def report(found: Sequence[dict], options: Options) -> str:
 
 
 def replay() -> checks.Replay:
-    """The analytic model on the published tables, without measuring."""
+    """Return the analytic model's results on the published tables, without measuring."""
     from haloscope_studies.valen2023 import replay as valen2023_replay
 
     return valen2023_replay.replay()
@@ -130,13 +129,13 @@ def _appendix_table(side: int, program: str, table: dict[int, Row]) -> str:
 
 
 def published_times(side: int, program: str, depth: int) -> dict[str, float]:
-    """The thesis' execution times of a cell by GPU type, seconds; empty where it has no such cell."""
+    """Return the thesis' execution times of a cell by GPU type, seconds; empty if it has no such cell."""
     found = findings.published_cells()
     return {c.machine: c.times["execution"] for c in found if (c.side, c.program, c.depth) == (side, program, depth)}
 
 
 def published_best() -> dict[tuple[str, str], tuple[list[int], list[float]]]:
-    """Per GPU type and program: the best depth and its speed-up over ordered phased depth 1, one value per side."""
+    """Return, by GPU type and program, best depths and speed-ups over ordered phased depth 1, a value per side."""
     found: dict = {}
     for (gpu, _), own in findings.groups(findings.published_cells(), "machine", "side").items():
         best = findings.best_depths(own)

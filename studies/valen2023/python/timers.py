@@ -12,9 +12,9 @@ TERSE = ("execution", "pack", "unpack", "inner", "outer", "primary", "message", 
 def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
     """Return the eight timers of the 2023 study in seconds per repetition (its "run"), from our phases.
 
-    message = send + wait + copies to itself (it sends those as messages too), primary = full sweeps; copies between
-    device and host belong to packing and unpacking; `rest` is what no timer covers. Source: Valen 2023, section 3.6,
-    appendix C.
+    message = send + wait + copies to itself (the study sends those as messages too), primary = full sweeps; copies
+    between device and host belong to packing and unpacking; `rest` is the time that no timer covers. Source: Valen
+    2023, section 3.6, appendix C.
     """
     steps = row.request["steps"]
 
@@ -35,9 +35,7 @@ def thesis_timers(row: Row, statistic: str = "mean") -> dict[str, float]:
 
 
 def terse(table: Sequence[Row]) -> str:
-    """Return comma-separated lines for scripts: what was run, then the 2023 study's timers in seconds per
-    repetition.
-    """
+    """Return comma-separated lines for scripts: the run, then the 2023 study's timers in seconds per repetition."""
     lines = [",".join(("height", "length", "depth", "iterations", "ranks", "schedule", "strategy", *TERSE))]
     for row in table:
         cells, timers = row.request["cells"], thesis_timers(row)

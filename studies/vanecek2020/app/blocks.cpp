@@ -20,9 +20,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int most_blocks = 1024, most_threads = device::most_threads;
-constexpr std::int64_t most_elements = std::int64_t{1} << 21;  // a full check tells so many places apart
+constexpr std::int64_t most_elements = std::int64_t{1} << 21;  // a full check distinguishes so many positions
 
-/// The word of a field, or the usual one.
+/// Returns the word of a field, or the default.
 template <class Enum>
 Enum word_of(const Json& json, const std::string& name, Enum usual) {
   return from_word<Enum>(json.value(name, to_word(usual)));
@@ -73,7 +73,7 @@ Json described(const BlocksRequest& r, int ranks) {
           {"repetitions", r.repetitions}};
 }
 
-/// All iterations of a test, the ones that warm up first: seconds of the slowest rank.
+/// Runs all iterations of a test, the warm-up first. Returns seconds of the slowest rank.
 std::vector<double> run_test(Session& s, BlocksFlow& flow, const BlocksRequest& r, std::int64_t& iteration) {
   std::vector<double> seconds;
   RankStatus& status = s.board->mine();
@@ -100,7 +100,7 @@ Json counted(const BlocksFlow& flow) {
           {"misordered_tasks", c.misordered_tasks.load()}};
 }
 
-/// Of rank 0, by block.
+/// Returns the means of rank 0, by block.
 Json block_means(BlocksFlow& flow) {
   Json json;
   for (const BlockMeans& m : flow.log().means()) {
@@ -112,7 +112,7 @@ Json block_means(BlocksFlow& flow) {
   return json;
 }
 
-/// Events of the last iteration on all ranks, in the time of rank 0.
+/// Returns the events of the last iteration on all ranks, in the time of rank 0.
 Json timeline_of(MPI_Comm comm, BlocksFlow& flow, const ClockMap& clock) {
   const double offset = clock_offset(comm).seconds;
   std::vector<BlockEvent> events = flow.log().events();

@@ -11,7 +11,7 @@ namespace haloscope {
 
 struct BlocksRequest {
   std::string id, device;
-  BlocksContext context;  ///< but for `comm`, `device` and `yield`
+  BlocksContext context;  ///< without `comm`, `device` and `yield`
   int warmup = 3;         ///< iterations of each test that do not count
   int iterations = 10;    ///< of each test that do
   int repetitions = 5;    ///< tests
@@ -20,15 +20,15 @@ struct BlocksRequest {
 
 /// @param json  {"workload" (XS, S, M, L, XL), "bytes" (of each block, instead of the workload's), "threads", "scheme",
 ///              "sides", "variant", "device" (a back end, or auto), "check" (sampled, full), "detail" (off, on,
-///              posting), "timeline", "warmup", "iterations", "repetitions", "limit_s"}. Defaults are those above,
+///              posting), "timeline", "warmup", "iterations", "repetitions", "limit_s"}. Defaults are the values above,
 ///              workload M, scheme pairs, one side, variant baseline and check sampled. @throws UsageError.
 BlocksRequest blocks_request(const nlohmann::json& json, const std::string& id);
 
-/// Requests of kind "blocks".
+/// Returns the kind "blocks" of requests.
 const RequestKind& blocks_kind();
 
-/// Collective. @return the record (meaningful on rank 0), without launch data.
-/// @throws UsageError, UnavailableError on all ranks alike; Error where values were wrong or a run was stuck.
+/// Runs an exchange. Collective. @return the record (meaningful on rank 0), without launch data.
+/// @throws UsageError, UnavailableError on all ranks; Error if values were wrong or a run was stuck.
 nlohmann::json run_blocks(Session& session, const BlocksRequest& request);
 
 }  // namespace haloscope

@@ -1,5 +1,5 @@
-// Kernels of blocks: pack, unpack, both in one kernel beside the CPU's messages (Vanecek 2020, sections 3.2 to 3.6).
-// One body packs and one unpacks, whatever kernel calls them. Included once per back end, after its launches.
+// Kernels of blocks: pack, unpack, both in one kernel during the CPU's messages (Vanecek 2020, sections 3.2 to 3.6).
+// All kernels call the same body to pack and the same body to unpack. Included once per back end, after its launches.
 #pragma once
 
 #include "haloscope/device/signals.hpp"
@@ -7,12 +7,12 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// The value of a block's first element, different for each iteration, side and block.
+/// Returns the value of a block's first element, different for each iteration, side and block.
 HALOSCOPE_FUNCTION double value_of(const BlocksLaunch& l, int side, int number) {
   return static_cast<double>(((l.iteration + 1) * l.sides + side) * l.numbers + number);
 }
 
-/// Thread t of T writes elements t, t + T, ... of a part.
+/// Packs a part: thread t of T writes elements t, t + T, ...
 HALOSCOPE_FUNCTION void pack_part(const Team& team, const BlocksLaunch& l, const BlockEntry& e, std::int64_t begin,
                                   std::int64_t end) {
   const double value = value_of(l, e.side, e.number);
@@ -22,7 +22,7 @@ HALOSCOPE_FUNCTION void pack_part(const Team& team, const BlocksLaunch& l, const
   });
 }
 
-/// Thread t of T looks at element (size / T) t of a part, or at elements t, t + T, ...
+/// Unpacks a part: thread t of T checks element (size / T) t, or elements t, t + T, ...
 HALOSCOPE_FUNCTION void unpack_part(const Team& team, const BlocksLaunch& l, int block, const BlockEntry& e,
                                     std::int64_t begin, std::int64_t end) {
   const double value = value_of(l, e.source, e.number);
@@ -74,7 +74,7 @@ struct QueueBlocks {
     const std::uint32_t* word = q.told + block * q.stride;
     return await(team, q.stay, [&] { return (read_word<Reader::anyone>(word) & bit) != 0; });
   }
-  /// Tasks of the one list, in the order in which blocks take the lock.
+  /// Appends a task to the list, in the order in which blocks take the lock.
   HALOSCOPE_FUNCTION void append(int block, int chunk) const {
     for (int looks = 0; !take(q.lock, static_cast<std::uint32_t>(block) + 1); ++looks) rest(looks);
     const std::uint32_t at = read_word<Reader::device>(q.tail);
@@ -83,7 +83,7 @@ struct QueueBlocks {
     write_word<Reader::device>(q.tail, at + 1 == q.tasks ? 0 : at + 1);
     write_word<Reader::device>(q.lock, 0u);
   }
-  /// No block waits for the others once all have packed.
+  /// Counts a packed block. The last one resets the count: once all have packed, no block waits for the others.
   HALOSCOPE_FUNCTION void count_packed() const {
     if (add_to_word(q.packed, 1) == static_cast<std::uint32_t>(l.count)) write_word<Reader::device>(q.packed, 0u);
   }
@@ -99,7 +99,7 @@ struct QueueBlocks {
     const int before = block + 1 - q.at_once;  // blocks that have to be done; they never wait for this one
     return await(team, q.stay, [&] { return static_cast<int>(read_word<Reader::device>(q.packed)) >= before; });
   }
-  /// What a block still has to do: nothing, all, or to unpack from a chunk on.
+  /// The remaining work of a block: nothing, all, or unpacking from a chunk on.
   enum Rest : std::uint32_t { nothing = 0, all = 1, from_chunk = 2 };
   HALOSCOPE_FUNCTION void leave(const Team& team, int block, std::uint32_t rest) const {
     team.one([&] { q.left[block] = rest; });

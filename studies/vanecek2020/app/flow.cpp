@@ -17,7 +17,7 @@ int tag_of(int side, int numbers, int number, int chunk) {
   return 2 + (side * numbers + number) * device::most_chunks + chunk;
 }
 
-/// Distinct ranks, in the order in which they first appear.
+/// Adds a rank once: distinct ranks, in the order of their first occurrence.
 void add_rank(std::vector<int>& ranks, int rank) {
   if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
 }
@@ -115,7 +115,7 @@ void BlocksFlow::post_receives() {
   if (context_.on_posted) context_.on_posted();
 }
 
-/// What a first message of the rendezvous protocol costs may be paid while blocks still pack (section 4.6.1).
+/// Starts messages that pay the cost of a first rendezvous while blocks still pack (section 4.6.1).
 void BlocksFlow::start_dummies() {
   std::byte* at = dummy_.data();
   MPI_Request* request = dummies_.data();
@@ -165,7 +165,7 @@ void BlocksFlow::wait_for_sends() {
   if (context_.variant.dummy) settle(dummies_, context_.yield);
 }
 
-// ---- what went wrong, and when things happened ----------------------------------------------------------------------
+// ---- faults and timestamps ------------------------------------------------------------------------------------------
 
 std::string BlocksFlow::state() const {
   TextStream text;
@@ -173,7 +173,7 @@ std::string BlocksFlow::state() const {
     const Progress& p = progress_[static_cast<std::size_t>(b)];
     const Peer& peer = peers_[static_cast<std::size_t>(b)];
     text << (b > 0 ? "; " : "") << "block " << b << ": packed " << p.packed << ", sent " << p.sent << " to rank "
-         << peer.to << ", received " << p.arrived << " from rank " << peer.from << ", told " << p.told << " of "
+         << peer.to << ", received " << p.arrived << " from rank " << peer.from << ", notified " << p.told << " of "
          << chunks(b);
   }
   return text.str();
@@ -217,7 +217,7 @@ std::vector<BlockEvent> BlocksFlow::device_events(const ClockMap& clock) const {
   return events;
 }
 
-// ---- looking --------------------------------------------------------------------------------------------------------
+// ---- polling --------------------------------------------------------------------------------------------------------
 
 void StallTimer::found() {
   looks_ = 0;

@@ -1,4 +1,4 @@
-// One exchange of `blocks` per iteration: what all flows share.
+// One exchange of `blocks` per iteration: the common part of all flows.
 #pragma once
 
 #include <mpi.h>
@@ -22,7 +22,7 @@ namespace haloscope {
 
 class BlocksFlow;
 
-/// What blocks look at where they unpack: an element for each thread, or every one and where it lies.
+/// The check of unpacking blocks: an element for each thread, or every element and its position.
 enum class Check : std::uint8_t { sampled, full };
 HALOSCOPE_WORDS(Check, "check", "sampled", "full");
 
@@ -33,37 +33,37 @@ struct BlocksContext {
   Scheme scheme = Scheme::pairs;
   int sides = 1;  ///< of this process, on its one device
   Variant variant;
-  bool every = false;  ///< check every element and where it lies
+  bool every = false;  ///< check every element and its position
   Detail detail = Detail::off;
-  double limit_s = 0;  ///< without any event, in loops that wait for events; 0: as long as it takes
+  double limit_s = 0;  ///< without any event, in loops that wait for events; 0: no limit
   bool yield = false;
-  /// For tests: called when a chunk has arrived, before its block is told; false: the block is never told.
+  /// For tests: called when a chunk has arrived, before its block is notified; false: the block is never notified.
   std::function<bool(BlocksFlow&, int block, int chunk)> on_arrival = {};
   /// For tests and injected faults: called when all receives have been posted.
   std::function<void()> on_posted = {};
 };
 
-/// What has been done, over all iterations.
+/// Counts of operations, over all iterations.
 struct BlocksCounts {
   std::atomic<std::int64_t> launches{0}, sends{0}, arrivals{0}, tasks{0}, copies_in{0}, copies_out{0};
   std::atomic<std::int64_t> illegal_moves{0};     ///< of the states of copies
-  std::atomic<std::int64_t> misordered_tasks{0};  ///< lists that were no permutation of all tasks
+  std::atomic<std::int64_t> misordered_tasks{0};  ///< lists that were not a permutation of all tasks
 };
 
 /// Memory, tables and messages of this process' blocks; block b of its side s has number s x (blocks of a side) + b.
 class BlocksFlow {
  public:
-  /// Collective. @throws UsageError where the device cannot have all blocks resident at once, if the flow needs that.
+  /// Collective. @throws UsageError if the flow needs all blocks resident concurrently and the device cannot hold them.
   explicit BlocksFlow(const BlocksContext& context);
   virtual ~BlocksFlow();
   BlocksFlow(const BlocksFlow&) = delete;
   BlocksFlow& operator=(const BlocksFlow&) = delete;
 
-  /// One exchange of all blocks, up to the barrier of all ranks. Collective.
-  /// @param counts  in the log's means. @return seconds that it took.
-  /// @throws Error where a block found a wrong value, or nothing happened for too long; names blocks and what they did.
+  /// Runs one exchange of all blocks, up to the barrier of all ranks. Collective.
+  /// @param counts  in the log's means. @return its seconds.
+  /// @throws Error if a block found a wrong value, or nothing happened for too long; names blocks and their state.
   double iterate(std::int64_t iteration, bool counts = true);
-  /// How far every block is in this iteration.
+  /// Returns the progress of every block in this iteration.
   std::string state() const;
 
   int blocks() const { return static_cast<int>(elements_.size()); }
@@ -73,7 +73,7 @@ class BlocksFlow {
   const BlocksCounts& counts() const { return counts_; }
   BlocksLog& log() { return log_; }
   virtual HitProfile profile() const { return {}; }
-  /// What the device did in the last iteration, by its stamps.
+  /// Returns the events of the device in the last iteration, by its stamps.
   std::vector<BlockEvent> device_events(const ClockMap& clock) const;
 
  protected:
@@ -90,17 +90,17 @@ class BlocksFlow {
 
   void post_receives();
   void send(int block, int chunk);
-  /// A chunk that has arrived, if MPI has one. @return its number, block x chunks + chunk; -1: none.
+  /// Finds a chunk that has arrived, if MPI has one. @return its number, block x chunks + chunk; -1: none.
   int test_receives();
-  /// Called once for each chunk that has arrived. @return whether its block is to be told.
+  /// Called once for each chunk that has arrived. @return true if its block is to be notified.
   bool note_arrival(int task);
   void wait_for_sends();
-  /// Call `take()`, which looks for an event and says whether it found one, until `events` have been found, or another
-  /// thread has given up. @throws as look_elsewhere().
-  /// @param idle  called now and then while there are none.
+  /// Calls `take()`, which polls for an event and returns true if it found one, until `events` have been found, or
+  /// another thread has given up. @throws as look_elsewhere().
+  /// @param idle  called now and then while no events occur.
   template <class Take, class Idle = decltype([] {})>
   void take_events(int events, HitProfile& profile, const char* missing, Take take, Idle idle = {});
-  /// A wait has lasted: reports it where it is long. @throws Error where it is longer than the limit.
+  /// Reports a wait if it is long. @throws Error if it is longer than the limit.
   void look_elsewhere(class StallTimer& lookout, const char* missing) const;
   /// @throws Error with the state of all blocks.
   [[noreturn]] void give_up(const std::string& why) const;
@@ -112,7 +112,7 @@ class BlocksFlow {
   BlocksLog log_;
   device::BlocksLaunch launch_;
   std::vector<MPI_Request> receives_, sends_;  // by block x chunks + chunk
-  std::vector<device::Buffer> staging_;        // device memory that is packed into; empty: kernels pack into send_
+  std::vector<device::Buffer> staging_;        // device memory to pack into; empty: kernels pack into send_
   std::atomic<bool> given_up_{false};
 
  private:
@@ -139,15 +139,15 @@ class BlocksFlow {
   double tick_s_;  // of the device's clock
 };
 
-/// Looks again and again.
+/// Paces repeated polling.
 class StallTimer {
  public:
   StallTimer(const BlocksContext& context, int backoff_us)
       : yield_(context.yield), backoff_us_(backoff_us), spin_(context.yield), wait_(context.yield) {}
   void found();
-  /// Rests a little. @return whether it has been in vain for a while: time to look at something else.
+  /// Rests briefly. @return true if polling has been without success for a while: time to check something else.
   bool rest();
-  /// Seconds in vain.
+  /// Returns the seconds without success.
   double vain_s() const { return vain_s_; }
   LongWait& wait() { return wait_; }
 
@@ -178,7 +178,7 @@ void BlocksFlow::take_events(int events, HitProfile& profile, const char* missin
   }
 }
 
-/// Collective. @throws as the flow.
+/// Returns the flow of the variant. Collective. @throws as the flow.
 std::unique_ptr<BlocksFlow> make_flow(const BlocksContext& context);
 
 std::unique_ptr<BlocksFlow> make_baseline(const BlocksContext& context);

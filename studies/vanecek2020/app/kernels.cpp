@@ -1,5 +1,5 @@
-// A kernel per block packs, and another one unpacks what has arrived for it: what the CPU and the GPU tell each other
-// is that a kernel has ended, or begins (Vanecek 2020, section 5.4). So the memory of the buffers need not be coherent.
+// Flow with a kernel per block to pack, and another one to unpack its arrived data: CPU and GPU signal each other only
+// by the end and the start of kernels (Vanecek 2020, section 5.4). So the memory of the buffers need not be coherent.
 #include "vanecek2020/app/flow.hpp"
 
 namespace haloscope {

@@ -19,7 +19,7 @@ inline constexpr std::uint32_t copied = 1;  ///< bit of BlocksQueue::told: the i
 /// Bit of BlocksQueue::told: a chunk has arrived.
 HALOSCOPE_ON_BOTH_SIDES constexpr std::uint32_t arrived(int chunk) { return 2u << chunk; }
 
-/// One block's buffers and where they come from and go to. A side is what has a process of its own in the thesis.
+/// One block's buffers with their source and destination. A side has a separate process in the thesis.
 struct BlockEntry {
   double* out = nullptr;       ///< packed into: pinned or device memory
   const double* in = nullptr;  ///< arrives here: pinned memory
@@ -28,7 +28,7 @@ struct BlockEntry {
   std::int32_t number = 0;  ///< of the block within its side
 };
 
-/// What a block found where it unpacked.
+/// A wrong element that a block found while unpacking.
 struct BlockFault {
   std::int64_t element = -1;  ///< -1: all as expected
   double expected = 0, found = 0;
@@ -67,13 +67,13 @@ struct BlocksQueue {
   int at_once = 0;                  ///< blocks that pack at the same time; 0: all
   int chunks = 1;                   ///< of each buffer, at most
   bool copies = false;              ///< a block packs once its input has been copied
-  /// Mapped, a word a block: 0, or where it was when the kernel left; a launch that resumes goes on from there.
+  /// Mapped, a word a block: 0, or its position when the kernel left; a launch that resumes continues there.
   std::uint32_t* left = nullptr;
   bool resumes = false;
   Stay stay;
 };
 
-/// Chunks of a buffer: no more than it has elements.
+/// Returns the chunks of a buffer: at most its elements.
 HALOSCOPE_ON_BOTH_SIDES constexpr int chunks_of(std::int64_t elements, int chunks) {
   return elements < chunks ? static_cast<int>(elements) : chunks;
 }
@@ -86,13 +86,13 @@ inline constexpr const char* blocks_kernels_name = "blocks";
 struct BlocksKernels {
   void (*pack)(Stream&, const BlocksLaunch&) = nullptr;
   void (*unpack)(Stream&, const BlocksLaunch&) = nullptr;
-  /// Packs, waits and unpacks; its blocks run all at once.
+  /// Packs, waits and unpacks; all its blocks run concurrently.
   void (*queue)(Stream&, const BlocksLaunch&, const BlocksQueue&) = nullptr;
-  /// Most blocks of that kernel that are sure to run at once on the current device. Loads it.
+  /// Returns the most blocks of that kernel that are sure to run concurrently on the current device. Loads it.
   int (*resident)(int threads) = nullptr;
 };
 
-/// @throws Error where the back end has none: add_kernels() has not been called for them.
+/// Returns the kernels of blocks. @throws Error if the back end has none: add_kernels() has not been called for them.
 inline const BlocksKernels& find_blocks_kernels(const Kernels& kernels) {
   for (const Kernels::OfGuest& one : kernels.of_guests)
     if (one.name == std::string(blocks_kernels_name)) return *static_cast<const BlocksKernels*>(one.table);

@@ -1,5 +1,5 @@
-// What happened in the iterations of `blocks`, and when: segments of the CPU's time, events of blocks, how often the
-// CPU found something to do (Vanecek 2020, sections 4.3 and 4.4).
+// Log of the iterations of `blocks`: segments of the CPU's time, events of blocks, and hits of the CPU's polling
+// (Vanecek 2020, sections 4.3 and 4.4).
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace haloscope {
 
-/// What is logged; timed runs log nothing.
+/// The level of logging; timed runs log nothing.
 enum class Detail : std::uint8_t { off, on, posting };
 HALOSCOPE_WORDS(Detail, "detail", "off", "on", "posting");
 
@@ -34,19 +34,19 @@ class BlocksLog {
   BlocksLog(int blocks, Detail detail) : detail_(detail), sums_(static_cast<std::size_t>(blocks)) {}
   bool on() const { return detail_ != Detail::off; }
   Detail detail() const { return detail_; }
-  /// The time, where it will be logged.
+  /// Returns the time if it will be logged, else 0.
   double now() const { return on() ? now_s() : 0; }
 
-  /// @param counts  in the means; iterations that warm up do not.
+  /// Begins an iteration. @param counts  in the means; iterations that warm up do not.
   void begin_iteration(bool counts);
-  /// The CPU goes on to its next segment; "": the iteration ends.
+  /// Begins the next segment of the CPU; "": the iteration ends.
   void segment(const std::string& name);
-  /// Of the CPU. Thread-safe.
+  /// Adds an event of the CPU. Thread-safe.
   void event(const std::string& kind, int block, int chunk, double begin_s, double end_s);
-  /// Of the device, in this iteration.
+  /// Adds times of the device in this iteration.
   void device_times(int block, double packing_s, double posting_s, double unpacking_s);
 
-  /// Of the last iteration.
+  /// Returns the events of the last iteration.
   const std::vector<BlockEvent>& events() const { return events_; }
   std::vector<BlockMeans> means() const;
   std::map<std::string, double> segments_s() const;
@@ -63,7 +63,7 @@ class BlocksLog {
   std::int64_t iterations_ = 0;  // that count
 };
 
-/// Hits and misses of looks for events: how busy the CPU is, and whether events come in bursts.
+/// Hits and misses of polling for events: the activity of the CPU, and bursts of events.
 class HitProfile {
  public:
   void hit() {
@@ -72,11 +72,11 @@ class HitProfile {
     longest_ = std::max(longest_, ++run_);
   }
   void miss() { run_ = 0; }
-  /// Runs of hits do not go on from one iteration to the next.
+  /// Ends the run of hits: runs do not continue from one iteration to the next.
   void begin_iteration() { run_ = 0; }
   void add(const HitProfile& other);
   std::int64_t hits() const { return hits_; }
-  /// Part of the hits that came directly after another one.
+  /// Returns the part of the hits directly after another one.
   double after_a_hit() const { return hits_ > 0 ? static_cast<double>(after_a_hit_) / static_cast<double>(hits_) : 0; }
   std::int64_t longest_run() const { return longest_; }
 

@@ -9,7 +9,7 @@
 namespace haloscope {
 namespace {
 
-/// Table 4.1: three series of nine blocks, 15 000 elements from one to the next.
+/// Returns the elements of table 4.1: three series of nine blocks, 15 000 elements from one to the next.
 std::int64_t elements_of_table(int block) {
   constexpr std::array<std::int64_t, 3> first{0, 5000, 10000};
   return std::max<std::int64_t>(first[static_cast<std::size_t>(block / 9)] + 15000 * (block % 9), 1);

@@ -1,6 +1,6 @@
-// What is exchanged by `blocks`: each block of a GPU's threads has a buffer for another side's block of the same number
-// (Vanecek 2020, sections 2.5 and 4.1). A side is what the thesis gives a process and a GPU of its own; here one
-// process may have several sides on one device.
+// The exchanged buffers of `blocks`: each block of a GPU's threads has a buffer for another side's block of the same
+// number (Vanecek 2020, sections 2.5 and 4.1). In the thesis a side has a separate process and GPU; here one process
+// may have several sides on one device.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct Workload {
   int blocks() const { return static_cast<int>(elements.size()); }
 };
 
-/// @param name  XS, S, M, L or XL (table 4.1 and chapter 4). @throws UsageError for another.
+/// Returns a workload. @param name  XS, S, M, L or XL (table 4.1 and chapter 4). @throws UsageError for another.
 Workload find_workload(const std::string& name);
 
-/// Who sends to whom; the destination of a block is found as the side whose source it is.
+/// The pairing of senders and receivers; the destination of a block is the side whose source it is.
 enum class Scheme {
   pairs,  ///< side 2 i with side 2 i + 1; a last single one with itself
   ring,   ///< to the next side, from the one before

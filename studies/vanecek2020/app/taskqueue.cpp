@@ -1,5 +1,5 @@
-// The task queue: one kernel packs, tells the CPU, waits and unpacks, while the CPU sends what is packed and tells
-// blocks what has arrived (Vanecek 2020, sections 3.4 to 3.6).
+// The task queue: one kernel packs, signals the CPU, waits and unpacks, while the CPU sends packed data and signals
+// arrivals to blocks (Vanecek 2020, sections 3.4 to 3.6).
 #include <algorithm>
 #include <array>
 #include <exception>
@@ -11,7 +11,7 @@
 namespace haloscope {
 namespace {
 
-/// How far the copies of a block are, as numbered in figure 3.12.
+/// The state of the copies of a block, as numbered in figure 3.12.
 enum CopyState { copying_in = 0, packing = 1, copying_out = 3, copied_all = 7 };
 
 class TaskQueue final : public BlocksFlow {
@@ -22,9 +22,9 @@ class TaskQueue final : public BlocksFlow {
 
  private:
   using Service = bool (TaskQueue::*)();
-  /// What one thread of the CPU looks after.
+  /// The work of one thread of the CPU.
   struct Worker {
-    std::vector<Service> services;  // the first ones first
+    std::vector<Service> services;  // in order of priority
     int events = 0;                 // of an iteration
     HitProfile profile;
     std::exception_ptr failure;
@@ -89,7 +89,7 @@ TaskQueue::TaskQueue(const BlocksContext& context)
   const int most = kernels_.resident(context.workload.threads);
   if (blocks() > most)
     throw UsageError("the task queue needs all " + std::to_string(blocks()) + " blocks of " +
-                     std::to_string(context.workload.threads) + " threads on the device at once, and " +
+                     std::to_string(context.workload.threads) + " threads on the device concurrently, and " +
                      device_.info().name + " holds " + std::to_string(most) +
                      "; use fewer blocks, sides or threads, or the baseline");
   for (int b = 0; b < blocks(); ++b) tasks_ += chunks(b);
@@ -101,7 +101,7 @@ TaskQueue::TaskQueue(const BlocksContext& context)
   staff_desks();
 }
 
-/// A kernel that still waits is told to leave.
+/// Signals a kernel that still waits to leave.
 TaskQueue::~TaskQueue() { std::atomic_ref(*stop()).store(1, std::memory_order_release); }
 
 void TaskQueue::lay_out_words() {
@@ -165,7 +165,7 @@ HitProfile TaskQueue::profile() const {
 
 // ---- an iteration ---------------------------------------------------------------------------------------------------
 
-/// The kernel comes first: one that spins for copies given before it was seen to hang (section 3.5.1).
+/// Runs an exchange. The kernel comes first: a kernel that spun for copies enqueued before it was seen to hang (3.5.1).
 void TaskQueue::exchange() {
   log_.segment("launch");
   reset();
@@ -181,7 +181,7 @@ void TaskQueue::exchange() {
   if (context_.every) check_list();
 }
 
-/// The kernel of the last iteration has ended: nobody else looks at the words.
+/// Clears the words. The kernel of the last iteration has ended: nothing else accesses them.
 void TaskQueue::reset() {
   for (int place = 0; place < places_; ++place) *posted(place) = 0;
   for (int b = 0; b < blocks(); ++b) {
@@ -195,7 +195,7 @@ void TaskQueue::reset() {
   front_ = 0;
 }
 
-/// A kernel that has left the device before all was there goes on, perhaps to leave again. @return whether it had.
+/// Relaunches a kernel that has left the device before all data were there; it may leave again. @return true if it had.
 bool TaskQueue::resume() {
   if (!end_->reached() || std::all_of(queue_.left, queue_.left + blocks(), [](auto rest) { return rest == 0; }))
     return false;
@@ -209,7 +209,7 @@ void TaskQueue::launch() {
   compute_->record(*end_);
 }
 
-/// Packing overwrites all of it; the copy stands for real input (section 3.5).
+/// Copies the input, which packing overwrites entirely; the copy represents real input (section 3.5).
 void TaskQueue::copy_in() {
   copying_since_ = log_.now();
   for (int b = 0; context_.variant.device && b < blocks(); ++b) {
@@ -232,7 +232,7 @@ void TaskQueue::serve_all() {
     if (desk.failure) std::rethrow_exception(desk.failure);
 }
 
-/// The first desk takes the tasks of the kernel.
+/// Serves the events of a desk; the first desk also resumes the kernel.
 void TaskQueue::serve(Worker& desk) try {
   take_events(
       desk.events, desk.profile, "nothing happened",
@@ -254,7 +254,7 @@ void TaskQueue::finish() {
   wait_for_sends();
 }
 
-/// The list holds every task once.
+/// Checks that the list holds every task once.
 void TaskQueue::check_list() {
   if (!context_.variant.queue) return;
   std::vector<std::uint32_t> found, all;
@@ -279,7 +279,7 @@ void TaskQueue::move(int block, std::initializer_list<int> from, int to) {
   state = to;
 }
 
-/// A stream is asked only while it copies: asking is expensive.
+/// Queries a stream only while it copies: queries are expensive.
 bool TaskQueue::queried(int block, int state, device::Event& event) {
   if (copy_state_[static_cast<std::size_t>(block)] != state) return false;
   return event.reached();
@@ -297,7 +297,7 @@ bool TaskQueue::take_copied_in() {
   return false;
 }
 
-/// First come, first served. @return block x chunks + chunk, -1: none.
+/// Returns the next task, first come, first served. @return block x chunks + chunk, -1: none.
 int TaskQueue::next_in_list() {
   if (front_ == places_) return -1;
   const std::uint32_t word = std::atomic_ref(*posted(front_)).load(std::memory_order_acquire);
@@ -307,7 +307,7 @@ int TaskQueue::next_in_list() {
   return block * context_.variant.chunks + task % device::most_chunks;
 }
 
-/// The lowest block first.
+/// Returns the next task, the lowest block first.
 int TaskQueue::next_in_channels() {
   for (int b = 0; b < blocks(); ++b) {
     int& taken = taken_[static_cast<std::size_t>(b)];

@@ -61,7 +61,7 @@ void set_number(Variant& variant, const Number& number, const std::string& word)
   variant.*number.value = static_cast<int>(value);
 }
 
-/// @return whether the word is one of this flow's.
+/// @return true if the word belongs to this flow.
 bool set_word(Variant& variant, const std::string& word, std::vector<std::string>& seen) {
   const auto once = [&](const std::string& name) {
     if (has(seen, name))

@@ -1,1 +1,1 @@
-"""Vanecek 2020: blocks of a GPU that tell the CPU when to send."""
+"""Vanecek 2020: blocks of a GPU that signal the CPU to send."""

@@ -1,4 +1,4 @@
-"""Exchanges of blocks: times per iteration, speed-ups over baselines, how busy the CPU was."""
+"""Exchanges of blocks: times per iteration, speed-ups over baselines, activity of the CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME = (
     "device",
     "check",
     "detail",
-)  # in rows that are compared
+)  # in compared rows
 
 
 @dataclass
@@ -43,12 +43,12 @@ class Row:
 
     @property
     def variant(self) -> str:
-        """Its full name."""
+        """The full name of the variant."""
         return str(self.request["variant"])
 
     @property
     def blocking(self) -> bool:
-        """Whether sends block."""
+        """True if sends block."""
         return "blocking" in variants.words_of(self.variant)
 
     @property
@@ -62,7 +62,7 @@ class Row:
         """P1 and P2 (section 4.4): share of the CPU's hits right after another (median over launches), longest run of
         hits.
 
-        None for a flow that looks for no events.
+        None for a flow that does not poll for events.
         """
         found = [r["profile"] for r in self.records if r["profile"]["hits"]]
         if not found:
@@ -110,9 +110,7 @@ def rows(found: Iterable[Mapping]) -> list[Row]:
 
 
 def groups(table: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return rows that can be compared by a heading that says what they share; the order of variants is that of their
-    words.
-    """
+    """Return comparable rows by a heading with their common properties, sorted by `place`."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(table, key=place):
         found[json.dumps([row.request[name] for name in _SAME])].append(row)
@@ -120,14 +118,14 @@ def groups(table: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def place(row: Row) -> tuple:
-    """Return what rows are sorted by: the order of all variants, their own ideas behind each."""
+    """Return the sort key of a row: the order of all variants, variants with further words after each."""
     known = variants.all_variants()
     plain = variants.without(row.variant, "padded", "dummy", *(n.name for n in variants.NUMBERS))
     return known.index(plain) if plain in known else len(known), row.variant
 
 
 def heading(request: Mapping) -> str:
-    """Say what was exchanged where."""
+    """Return a description of the exchanged blocks, their ranks and device."""
     count, total = len(request["bytes"]), sum(request["bytes"])
     name = f"Workload {request['workload']}" if request["workload"] else "Own sizes"
     detail = "" if request["detail"] == "off" else f", detail {request['detail']}"
@@ -151,7 +149,7 @@ def bytes_words(count: float) -> str:
 
 
 def reference(members: Sequence[Row], blocking: bool | None = None) -> Row | None:
-    """Return the fastest baseline with coherent buffers and no dummy messages, by its median; None where there is none.
+    """Return the fastest baseline with coherent buffers and no dummy messages, by its median, or None.
 
     blocking: only with such sends; None: any.
     """
@@ -167,7 +165,7 @@ def reference(members: Sequence[Row], blocking: bool | None = None) -> Row | Non
 
 
 def speedup(row: Row, base: Row) -> stats.Estimate:
-    """Return how many times faster a row is than another, paired by launch."""
+    """Return the speed-up of a row over another, paired by launch."""
     return stats.ratio_of_launches(base.launches, row.launches)
 
 
@@ -219,7 +217,7 @@ def gain_cells(gain: stats.Estimate) -> list[str]:
 
 
 def interval(e: stats.Estimate, factor: float) -> str:
-    """Return an interval as a table shows it, "" where a single test gives none."""
+    """Return an interval as a table shows it, "" for a single test."""
     return tables.interval(e, factor=factor) if e.samples > 1 else ""
 
 
@@ -229,8 +227,8 @@ def profile_cells(row: Row) -> list[str]:
 
 
 def is_imitated(table: Iterable[Row]) -> bool:
-    """Whether some rows come from a device that the CPU imitates."""
+    """Return whether some rows come from a device that the CPU imitates."""
     return any(row.request["device"] == "host" for row in table)
 
 
-IMITATED = "The device is imitated by the CPU: these times say nothing about a GPU."
+IMITATED = "The device is imitated by the CPU: these times do not hold for a GPU."

@@ -15,7 +15,7 @@ from haloscope.errors import UsageError
 from haloscope.report import tables
 from haloscope_studies.vanecek2020.blocks import Row, heading, place
 
-CPU_KINDS = ("send", "receive", "notify")  # events of a block that are the CPU's
+CPU_KINDS = ("send", "receive", "notify")  # events of a block on the CPU
 COLOURS = {
     "copy-in": "#9ecae9",
     "pack": "#4c78a8",
@@ -30,7 +30,7 @@ LEAST_LABELLED = 0.03  # of the iteration: shorter segments have no room for the
 
 
 def refuse_foreign(file: Path) -> None:
-    """Raise UsageError when the trace or the figure would replace a file of another program."""
+    """Raise UsageError if the trace or the figure would replace a file of another program."""
     outputs.refuse_foreign(file, outputs.TRACE)
     outputs.refuse_foreign_figure(outputs.stem_of(file))
 
@@ -63,15 +63,13 @@ def timeline(row: Row) -> list[dict]:
 
 
 def name(row: Row) -> str:
-    """Return the variant, and the workload where it has a name."""
+    """Return the variant, and the workload if it has a name."""
     workload = row.request["workload"]
     return f"{row.variant}, workload {workload}" if workload else row.variant
 
 
 def precision(row: Row) -> str:
-    """Say how well the device's times are known in the CPU's: events of both within it may be drawn the wrong way
-    round.
-    """
+    """Return the precision of device times on the CPU's clock: closer events of both may be drawn in wrong order."""
     clock = next(record["clock"] for record in reversed(row.records) if "timeline" in record)
     return f"device +- {1e6 * clock['precision_s']:.1f} us"
 
@@ -98,12 +96,12 @@ def trace(table: Sequence[Row]) -> dict:
 
 
 def write_trace(table: Sequence[Row], file: Path) -> None:
-    """Write the trace of some rows; as `outputs.writing`."""
+    """Write the trace of some rows, as `outputs.write` does."""
     outputs.write(file, outputs.TRACE, json.dumps(trace(table)) + "\n")
 
 
 def _lane(event: Mapping) -> int:
-    """0: segments of the CPU's time; 2 b + 1 and 2 b + 2: what the CPU and what the device does for block b."""
+    """Return 0 for segments of the CPU's time, 2 b + 1 for the CPU's and 2 b + 2 for the device's events of block b."""
     return 0 if event["block"] < 0 else 2 * event["block"] + (1 if _who(event) == "CPU" else 2)
 
 
@@ -201,7 +199,7 @@ def _segment(axes: Axes, event: Mapping, place: int, factor: float, whole: float
 
 
 def _mark(axes: Axes, event: Mapping, place: int, factor: float, colour: str) -> None:
-    """A bar of the device above, of the CPU below; a point where no time passes."""
+    """Draw a bar of the device above, of the CPU below; a point for an event without duration."""
     begin, end = factor * event["begin_s"], factor * event["end_s"]
     shift = 0.2 if _who(event) == "device" else -0.2
     if end > begin:

@@ -1,4 +1,4 @@
-"""`haloscope blocks`: GPU blocks exchange buffers of their own, by the variants of Vanecek 2020."""
+"""`haloscope blocks`: GPU blocks exchange separate buffers, by the variants of Vanecek 2020."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def command(
 
     \b
     baseline   a kernel packs all blocks, messages, a kernel unpacks them
-    taskqueue  one kernel tells the CPU which block is packed, and is told what has arrived
+    taskqueue  one kernel signals packed blocks to the CPU, which signals arrivals to the kernel
     kernels    a kernel for each block to pack it, and one to unpack it
 
     Variants, schemes and columns of the table: studies/vanecek2020/docs/blocks.md. A launch measures all variants, in
-    random order, so that they are compared close in time. Every block checks what it unpacks; a wrong value ends the
-    run with code 1.
+    random order, so that they are compared close in time. Every block checks its unpacked values; a wrong value ends
+    the run with code 1.
     """
     from haloscope import records
     from haloscope.measure import campaign

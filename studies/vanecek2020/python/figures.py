@@ -64,7 +64,7 @@ def _caption(axes: Axes, text: str, x: str, y: str) -> None:
 
 
 def _speedups(axes: Axes, here: Measured) -> None:
-    """Figure 4.28."""
+    """Draw figure 4.28."""
     names = printed.workload_names()
     for kind, values in by_workload(here).items():
         axes.plot([names.index(n) for n in values], list(values.values()), "o-", color=COLOURS[kind], label=kind)
@@ -78,7 +78,7 @@ def _speedups(axes: Axes, here: Measured) -> None:
 
 
 def _packing(axes: Axes, here: Measured) -> None:
-    """Figures 4.9 and 4.14."""
+    """Draw figures 4.9 and 4.14."""
     rows = here.detailed[list(here.detailed)[-1]] if here.detailed else []
     for row in rows:
         words, flow = variants.words_of(row.variant), variants.flow_of(row.variant)
@@ -106,7 +106,7 @@ def _packing(axes: Axes, here: Measured) -> None:
 
 
 def _iterations(axes: Axes, here: Measured) -> None:
-    """Boxes of each iteration of a test, warm-up included."""
+    """Draw boxes of each iteration of a test, warm-up included."""
     rows = [row for row in here.timed[list(here.timed)[-1]] if row.variant in (OF_ITERATIONS[0], OF_ITERATIONS[-1])]
     for number, row in enumerate(rows):
         values = 1e6 * iterations(row)
@@ -129,7 +129,7 @@ def _iterations(axes: Axes, here: Measured) -> None:
 
 
 def _sends(axes: Axes, here: Measured) -> None:
-    """Figure 4.22."""
+    """Draw figure 4.22."""
     longest = max((len(row.request["bytes"]) for row in here.first_sends), default=0)
     for row in here.first_sends:
         raised = row.request["bytes"][0] == printed.RAISED_BYTES

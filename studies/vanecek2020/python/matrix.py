@@ -1,6 +1,4 @@
-"""What the study measures: all variants of each workload, the same in detail, and block 0 raised to a rendezvous
-message.
-"""
+"""Measurements of the study: all variants of each workload, also in detail, block 0 raised to a rendezvous message."""
 
 from __future__ import annotations
 
@@ -15,9 +13,9 @@ from haloscope_studies.vanecek2020 import requests, variants
 from haloscope_studies.vanecek2020.printed import RAISED_BYTES
 from haloscope_studies.vanecek2020.requests import Blocks
 
-SMALL = ("XS", "S")  # what an imitated device is asked in a short run
-NONCOHERENT = ("hip",)  # back ends where memory of the two kinds differs
-PLAIN = "taskqueue:channel,pinned,nonblocking"  # the thesis' best; its ideas are measured beside it
+SMALL = ("XS", "S")  # workloads of an imitated device in a short run
+NONCOHERENT = ("hip",)  # back ends with different memory of the two kinds
+PLAIN = "taskqueue:channel,pinned,nonblocking"  # the thesis' best; its ideas are compared with it
 THROTTLED = f"{PLAIN},throttle=2"  # blocks pack two at a time, so that the first ones are sent sooner (section 5.4)
 STAGED = "taskqueue:channel,device,nonblocking"
 IDEAS = (
@@ -25,35 +23,35 @@ IDEAS = (
     THROTTLED,
     *(f"{STAGED},{word}" for word in ("chunks=4", "threads=2", "threads=3")),
 )
-DRAWN = ("baseline:waitall,nonblocking,coherent", PLAIN, THROTTLED)  # figures 4.4 and 4.8, and the idea beside them
+DRAWN = ("baseline:waitall,nonblocking,coherent", PLAIN, THROTTLED)  # figures 4.4 and 4.8, and an idea for comparison
 POSTING = (PLAIN, "taskqueue:queue,pinned,nonblocking")
-FIRST_SEND = "baseline:testany,blocking,coherent"  # whose sends have durations of their own (section 4.6.1)
-LOOKED_AT = ("M", "S")  # workloads of that experiment, the first one that is measured
+FIRST_SEND = "baseline:testany,blocking,coherent"  # its sends have separate durations (section 4.6.1)
+LOOKED_AT = ("M", "S")  # workloads of that experiment: the first measured one is used
 
 
 def workloads(options: Options) -> list[str]:
-    """Return the names of the workloads. Raises UsageError for numbers that none has."""
+    """Return the names of the workloads. Raises UsageError for numbers without a workload."""
     if bad := [n for n in options.sizes if not 1 <= n <= len(requests.WORKLOADS)]:
         names = ", ".join(f"{n} {name}" for n, name in enumerate(requests.WORKLOADS, 1))
-        raise UsageError(f"--sizes {bad[0]} is no workload of vanecek2020; use {names}")
+        raise UsageError(f"--sizes {bad[0]} is not a workload of vanecek2020; use {names}")
     if options.sizes:
         return [requests.WORKLOADS[n - 1] for n in options.sizes]
     return list(SMALL if options.short and device(options) == "host" else requests.WORKLOADS)
 
 
 def device(options: Options) -> str:
-    """Return the back end: a card's, else the one that imitates devices."""
+    """Return the back end: a GPU's, else the one that imitates devices."""
     return options.device or "host"
 
 
 def of_thesis(back_end: str) -> list[str]:
-    """Return the variants of tables 3.1 and 3.2 and the kernels per block, in one kind of memory where there is one."""
+    """Return the variants of tables 3.1 and 3.2 and the kernels per block, in one kind of memory if only one exists."""
     kinds = variants.all_variants()
     return [name for name in kinds if back_end in NONCOHERENT or "noncoherent" not in name]
 
 
 def plan(options: Options) -> Space:
-    """Everything to measure, each piece of work once."""
+    """Return all measurements, each piece of work once."""
     return Space(list(dict.fromkeys(_requests(options))))
 
 

@@ -20,8 +20,8 @@ EXCHANGED = options_of(
     ),
     option("--bytes", "sizes", metavar="LIST", help="Sizes of the blocks' buffers instead of the workload's."),
     option("--threads", type=click.IntRange(1, 1024), detailed=True, help="Threads of a block. [the workload's]"),
-    option("--scheme", default="pairs", metavar="LIST", help="Who sends to whom: pairs, ring, mixed. [pairs]"),
-    option("--ranks", "-n", metavar="LIST", help="Numbers of ranks. [2 where each can have a device, else 1]"),
+    option("--scheme", default="pairs", metavar="LIST", help="Peers of the sides: pairs, ring, mixed. [pairs]"),
+    option("--ranks", "-n", metavar="LIST", help="Numbers of ranks. [2 if each can have a device, else 1]"),
     option(
         "--sides",
         type=click.IntRange(1, 1024),
@@ -32,7 +32,7 @@ EXCHANGED = options_of(
 )
 MEASURED = options_of(
     option("--check", type=click.Choice(["sampled", "full"]), default="sampled", help="Elements checked. [sampled]"),
-    option("--detail", type=click.Choice(["off", "on", "posting"]), help="What is logged. [off; on with --timeline]"),
+    option("--detail", type=click.Choice(["off", "on", "posting"]), help="Logged events. [off; on with --timeline]"),
     option(
         "--warmup",
         type=click.IntRange(0, 10**6),
@@ -56,7 +56,7 @@ SHOWN = options_of(
         "--timeline",
         type=FileName(),
         metavar="FILE",
-        help="Trace of each variant's last iteration for Perfetto or chrome://tracing, and a figure beside it.",
+        help="Trace of each variant's last iteration for Perfetto or chrome://tracing, and a figure next to it.",
     ),
     recorded(),
 )

@@ -1,4 +1,4 @@
-"""What Vanecek 2020 prints, under the names that variants have here."""
+"""Printed results of Vanecek 2020, with this program's names of variants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from haloscope_studies.vanecek2020 import variants
 STUDY = "vanecek2020"
 MISPRINT = "misprint"  # notes of times that repeat another one begin with it
 ITERATIONS = 13  # of a test, of which three warm up
-RAISED_BYTES = 40000  # of block 0 where its send was looked at (section 4.6.1)
+RAISED_BYTES = 40000  # of block 0 in the experiment on its send (section 4.6.1)
 HALF = 0.0005  # speed-ups are printed with three digits after the point
 
 
 @dataclass(frozen=True)
 class Result:
-    """One row of tables 4.2 to 4.6. seconds: of an iteration; speedup: None where none is printed."""
+    """One row of tables 4.2 to 4.6. seconds: of an iteration; speedup: None if it is not printed."""
 
     gpu: str
     workload: str
@@ -31,13 +31,13 @@ class Result:
 
     @property
     def blocking(self) -> bool:
-        """Whether sends block."""
+        """True if sends block."""
         return "blocking" in variants.words_of(self.variant)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the text states, or follows from it at once: a range, and how far from its ends a recomputed one may end.
+    """A statement of the text, or its direct consequence: a range, and the tolerance of the ends of a recomputed one.
 
     high: None: at least `low`.
     """
@@ -49,7 +49,7 @@ class Claim:
     source: str
 
     def agrees(self, low: float, high: float) -> bool:
-        """Whether a recomputed range is the stated one."""
+        """Return whether a recomputed range is the stated one."""
         if self.high is None:
             return low >= self.low
         return abs(low - self.low) <= self.tolerance and abs(high - self.high) <= self.tolerance
@@ -63,12 +63,12 @@ class Claim:
 
     @property
     def bar(self) -> str:
-        """What a recomputed range must reach."""
+        """The bar of a recomputed range."""
         return "as stated" if self.high is None else f"both ends within {self.tolerance:g} {self.unit}".strip()
 
 
 def range_text(low: float, high: float, unit: str = "", digits: int = 4) -> str:
-    """Return a range, or one number where both ends are the same."""
+    """Return a range, or one number if both ends are the same."""
     ends = list(dict.fromkeys(f"{end:.{digits}g}" for end in (low, high)))
     return f"{' .. '.join(ends)} {unit}".strip()
 
@@ -106,7 +106,7 @@ def of_table(table: str) -> list[Result]:
 
 @functools.cache
 def claims() -> dict[str, Claim]:
-    """Return what the text states."""
+    """Return the statements of the text."""
     return {
         row["claim"]: Claim(
             float(row["low"]),
@@ -121,7 +121,7 @@ def claims() -> dict[str, Claim]:
 
 @functools.cache
 def observed(gpu: str, workload: str, quantity: str) -> tuple[float, float]:
-    """Return the range of a time or share that the text states; of a bound, that bound twice."""
+    """Return the range of a time or share that the text states; of a bound, the bound twice."""
     [row] = [
         r
         for r in published(STUDY, "micro_observations")
@@ -150,9 +150,9 @@ def workload_names() -> list[str]:
 
 @dataclass(frozen=True)
 class Headline:
-    """A stated speed-up over the fastest baseline; patterns: of the full names of variants that it is about.
+    """A stated speed-up over the fastest baseline; patterns: of the full names of its variants.
 
-    least: of several variants it is the one of the slowest.
+    least: true if it belongs to the slowest of several variants.
     """
 
     gpu: str

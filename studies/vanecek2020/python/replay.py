@@ -1,6 +1,4 @@
-"""What the thesis computes, recomputed from what it prints: speed-ups, references, rates, sizes; and what contradicts
-itself.
-"""
+"""Results of the thesis, recomputed from its printed data: speed-ups, references, rates, sizes; and contradictions."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ SCALES = {"XS": 1e-3, "S": 1, "M": 1, "L": 1, "XL": 10}  # of table 4.1
 
 
 def replay() -> checks.Replay:
-    """Recompute what the printed data allow. Returns Markdown, the checks, and results without a bar."""
+    """Recompute all results that the printed data allow. Returns Markdown, the checks, and results without a bar."""
     found = (*sizes(), *speedups(), *references(), *gains(), *baselines(), *packing(), *rendezvous())
     without = (*defects(), *consequences())
     sections = {
@@ -43,13 +41,13 @@ def _all_of(id: str, what: str, agreeing: Sequence[bool], note: str = "") -> Che
 
 
 def elements(block: int, scale: float = 1) -> int:
-    """Return a block's elements by the closed form of table 4.1, of which every one has at least one, times a scale."""
+    """Return a block's elements by the closed form of table 4.1, at least one in every block, times a scale."""
     of_table = max(SERIES[block // OF_A_SERIES] + STEP * (block % OF_A_SERIES), 1)
     return max(round(scale * of_table), 1)
 
 
 def sizes() -> list[Check]:
-    """NC2, NC3: the closed form of table 4.1, and the workloads made of it."""
+    """NC2, NC3: the closed form of table 4.1, and the workloads derived from it."""
     blocks, loads = published(printed.STUDY, "blocks"), published(printed.STUDY, "workloads")
     form = [
         (int(r["elements"]), int(r["bytes"])) == (elements(k), ELEMENT_BYTES * elements(k))
@@ -92,14 +90,14 @@ def fastest(day: str, blocking: bool | None = None) -> float:
 
 
 def reference_of(row: Result) -> float | None:
-    """Return the seconds that a printed speed-up refers to, None where they are printed nowhere."""
+    """Return the seconds that a printed speed-up refers to, None if they are not printed."""
     if row.table == "4.3":
         return fastest("2")
     return fastest("1", row.blocking) if row.table == "4.4" else None
 
 
 def agrees(row: Result) -> bool:
-    """Whether a printed speed-up is that of the printed times, to its last digit."""
+    """Return whether a printed speed-up follows from the printed times, to its last digit."""
     reference = reference_of(row)
     return reference is not None and row.speedup is not None and abs(reference / row.seconds - row.speedup) <= HALF
 
@@ -119,15 +117,15 @@ def speedups() -> list[Check]:
 
 
 def implied(rows: Sequence[Result]) -> tuple[float, float]:
-    """Return the least and the most seconds of one reference that all printed speed-ups allow; least > most: none
-    does.
+    """Return the least and the most seconds of one reference that all printed speed-ups allow; least > most: no
+    reference fits.
     """
     pairs = [(row.seconds, row.speedup) for row in rows if row.speedup is not None]
     return max(s * (up - HALF) for s, up in pairs), min(s * (up + HALF) for s, up in pairs)
 
 
 def references() -> list[Check]:
-    """NE1: times of baselines that are printed nowhere, from speed-ups over them."""
+    """NE1: times of baselines that are not printed, from speed-ups over them."""
     made = []
     for blocking, word in ((False, "nonblocking"), (True, "blocking")):
         low, high = implied([row for row in printed.of_table("4.5") if row.blocking == blocking])
@@ -155,12 +153,12 @@ def references() -> list[Check]:
 
 
 def repaired(row: Result) -> float:
-    """Return the seconds of a row; of the misprinted one, those that its speed-up implies."""
+    """Return the seconds of a row; of the misprinted one, the seconds that its speed-up implies."""
     return (reference_of(row) or 0) / (row.speedup or 1) if row.misprinted else row.seconds
 
 
 def gains() -> list[Check]:
-    """NE1: what the text says of the tables."""
+    """NE1: statements of the text on the tables."""
     medium = [fastest("1") / repaired(row) for row in printed.of_table("4.4")]
     base = sum(implied([row for row in printed.of_table("4.5") if not row.blocking])) / 2
     large = [base / row.seconds for row in printed.of_table("4.5")]
@@ -275,7 +273,7 @@ def rendezvous() -> list[Check]:
 
 
 def defects() -> list[Report]:
-    """Return what the source prints and contradicts elsewhere."""
+    """Return printed values that the source contradicts elsewhere."""
     [row] = [row for row in printed.results() if row.misprinted]
     least = printed.claims()["gain over the fastest baseline M"].low
     [twin] = [r for r in printed.of_table(row.table) if r.seconds == row.seconds and r is not row]
@@ -292,7 +290,7 @@ def defects() -> list[Report]:
 
 
 def consequences() -> list[Report]:
-    """Return what follows from printed data and is not printed."""
+    """Return unprinted results that follow from printed data."""
     low, high = (
         sum(implied([r for r in printed.of_table("4.5") if r.blocking == blocking])) / 2 for blocking in (False, True)
     )
@@ -334,7 +332,7 @@ def _penalty() -> Report:
     of_raised = found["raised 1"] * printed.RAISED_BYTES / printed.sizes("M")[1]
     ends = [(found["1"], found["1"] - found["raised 1"]), (found["raised 0"], found["raised 0"] - of_raised)]
     whole, penalty = (", ".join(f"{1e3 * seconds:.2f}" for seconds in values) for values in zip(*ends, strict=True))
-    why = "whole sends less what one of that size takes after the first; block 0 as it is, and raised"
+    why = "whole sends less the time of one of that size after the first; block 0 as it is, and raised"
     return Report("penalty of the first rendezvous, mi50, ms", whole, penalty, why)
 
 

@@ -1,5 +1,5 @@
-"""The report of the 2020 study: tables of each workload and of single experiments, the published figures beside
-ours.
+"""The report of the 2020 study: tables of each workload and of single experiments, published numbers next to
+measured ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ THREADED = (
 
 
 class Measured:
-    """The rows of some records, by what they are for."""
+    """The rows of some records, by their purpose."""
 
     def __init__(self, found: Sequence[Mapping]):
         """Sort the records of the study."""
@@ -54,7 +54,7 @@ def _by_workload(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def set_ups(found: Sequence[Mapping]) -> list[Measured]:
-    """Return what was measured by device, ranks and sides: times of different ones are not compared."""
+    """Return measurements by device, ranks and sides: times of different set-ups are not compared."""
     parts: dict[tuple, list[Mapping]] = defaultdict(list)
     for record in found:
         if record["kind"] == blocks.KIND:
@@ -74,8 +74,8 @@ def _report(here: Measured) -> str:
     sections |= {
         "Headline speed-ups over the fastest baseline": _headlines(here),
         "Best of each kind over the fastest baseline": by_workload_table(here),
-        "What the thesis proposes, over the plain task queue": _ideas(here),
-        "How busy the CPU was": _busy(here),
+        "Proposals of the thesis, over the plain task queue": _ideas(here),
+        "Activity of the CPU": _busy(here),
         "First send of an iteration, us": _first_of_iteration(here),
         "Packing a block, us": _packing(here),
         "Packing with its posting, and posting alone, us": _posting(here),
@@ -106,11 +106,11 @@ def _machines(here: Measured) -> str:
     return "\n\n".join([tables.markdown(lines, ["", "GPU", "CPU", "MPI", "compiler"]), *notes])
 
 
-# ---- published beside ours -------------------------------------------------------------------------------------------
+# ---- published next to measured --------------------------------------------------------------------------------------
 
 
 def _beside(name: str, here: Measured) -> str:
-    """The printed speed-ups of tables 4.3 to 4.5 beside ours: over the same sends, in 4.3 over all baselines."""
+    """Return printed speed-ups of tables 4.3 to 4.5 next to ours: over the same sends, in 4.3 over all baselines."""
     ours = {row.variant: row for row in here.of_thesis(name)}
     lines = []
     for row in printed.results():
@@ -170,7 +170,7 @@ def by_workload(here: Measured) -> dict[str, dict[str, float]]:
 
 
 def published_by_workload() -> dict[str, dict[str, float]]:
-    """Return the same of the V100 where it is stated or follows from what is printed."""
+    """Return the same of the V100 where it is stated or follows from printed data."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for kind, word in (("task queue, pinned", "pinned"), ("task queue, memcpy", "device")):
         for h in printed.headlines():
@@ -224,7 +224,7 @@ def _ideas(here: Measured) -> str:
 
 
 def _busy(here: Measured) -> str:
-    """P1 and P2 (figure 4.15), by workload; the thesis states ranges for L."""
+    """Return P1 and P2 (figure 4.15), by workload; the thesis states ranges for L."""
     names = list(here.timed)
     busy = {
         name: {row.variant: blocks.profile_cells(row) for row in here.of_thesis(name) if row.profile} for name in names
@@ -263,7 +263,7 @@ def _is_send(event: Mapping) -> bool:
 
 
 def _first_of_iteration(here: Measured) -> str:
-    """What throttling is for (section 5.4)."""
+    """Return the times of first sends, the purpose of throttling (section 5.4)."""
     lines = [
         [name, row.variant, *(tables.number(1e6 * seconds) for seconds in first_sends_of(row))]
         for name, rows in here.detailed.items()
@@ -274,13 +274,13 @@ def _first_of_iteration(here: Measured) -> str:
 
 
 def _shown(sizes: Sequence[int]) -> list[int]:
-    """Numbers of some blocks, smallest buffer first, the largest last."""
+    """Return the numbers of some blocks, smallest buffer first, the largest last."""
     by_size = sorted(range(len(sizes)), key=lambda block: sizes[block])
     return [by_size[int(k)] for k in np.unique(np.linspace(0, len(sizes) - 1, MOST_BLOCKS).round())]
 
 
 def _packing(here: Measured) -> str:
-    """Figures 4.9 and 4.14: some blocks by the size of their buffers, and what the text states."""
+    """Return figures 4.9 and 4.14: some blocks by the size of their buffers, and the statements of the text."""
     texts = []
     for name, rows in here.detailed.items():
         sizes = rows[0].request["bytes"]
@@ -327,7 +327,7 @@ OF_ITERATIONS = (
 
 
 def _iterations(here: Measured) -> str:
-    """Medians by iteration; a launch's very first one apart, which makes connections."""
+    """Return medians by iteration; the first one of a launch, which makes connections, is separate."""
     lines = []
     for name, rows in here.timed.items():
         for row in (r for r in rows if r.variant in OF_ITERATIONS):
@@ -349,8 +349,8 @@ def _iterations(here: Measured) -> str:
 
 
 def _first_sends(here: Measured) -> str:
-    """The first rendezvous of an iteration (figure 4.22), with block 0 as it is and raised, without and with a dummy
-    message.
+    """Return the first rendezvous of an iteration (figure 4.22), with block 0 as it is and raised, without and with a
+    dummy message.
     """
     rows = here.first_sends
     count = max((len(row.request["bytes"]) for row in rows), default=0)

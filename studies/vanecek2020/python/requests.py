@@ -1,4 +1,4 @@
-"""Exchanges of blocks as requests: which variants, of which workload, on which sides of which device."""
+"""Exchanges of blocks as requests: variants, workloads, sides and devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from haloscope_studies.vanecek2020.blocks import KIND
 
 WORKLOADS = ("XS", "S", "M", "L", "XL")
 SCHEMES = ("pairs", "ring", "mixed")
-SAMPLED, OFF = "sampled", "off"  # the usual check; no detail
+SAMPLED, OFF = "sampled", "off"  # the default check; no detail
 ELEMENT_BYTES = 8
 
 
@@ -25,7 +25,7 @@ class Blocks:
     """One variant that exchanges the blocks of one workload.
 
     sizes: bytes of each block instead of the workload's. block_threads: 0 = the workload's. sides: of each rank, on its
-    one device. detail: what is logged; a timeline needs some. warmup, iterations: of each of `repetitions` tests.
+    one device. detail: the logged events; a timeline needs some. warmup, iterations: of each of `repetitions` tests.
     """
 
     variant: str
@@ -47,12 +47,12 @@ class Blocks:
 
     @property
     def threads(self) -> int:
-        """Cores that a rank would use: all, since an imitated device computes on them."""
+        """The cores that a rank would use: all, since an imitated device computes on them."""
         return launch.cores()
 
     @property
     def id(self) -> str:
-        """A readable name, independent of how long it is measured."""
+        """A readable name, independent of the numbers of iterations and tests."""
         words = [KIND, "+".join(map(str, self.sizes)) or self.workload, f"r{self.ranks}", f"s{self.sides}", self.device]
         words += [f"t{self.block_threads}"] * bool(self.block_threads) + [self.scheme] * (self.scheme != SCHEMES[0])
         words += [self.check] * (self.check != SAMPLED) + [f"detail={self.detail}"] * (self.detail != OFF)
@@ -93,9 +93,9 @@ def plan(workloads: str, variants: Sequence[str], with_timeline: bool, options: 
     chosen, schemes = variant_list(variants), lists.names(options["scheme"], SCHEMES, "scheme")
     detail = options["detail"] or ("on" if with_timeline else OFF)
     if with_timeline and detail == OFF:
-        raise UsageError("--timeline shows what --detail logs; use --detail on or posting")
+        raise UsageError("--timeline shows the log of --detail; use --detail on or posting")
     if sizes and len(names) > 1:
-        raise UsageError("--bytes takes the place of a workload's sizes; name one workload, for its threads")
+        raise UsageError("--bytes replaces a workload's sizes; name one workload, for its threads")
     settings = {name: options[name] for name in ("check", "warmup", "iterations", "repetitions")}
     settings |= {"device": _device_of(options["device"]), "detail": detail, "timeline": with_timeline}
     ranks = lists.numbers(options["ranks"], "--ranks") if options["ranks"] else [usual_ranks(settings["device"])]
@@ -109,7 +109,7 @@ def plan(workloads: str, variants: Sequence[str], with_timeline: bool, options: 
 
 
 def _device_of(text: str) -> str:
-    """Return the one back end of --device. Raises UsageError for several and for none."""
+    """Return the only back end of --device. Raises UsageError for several and for none."""
     found = devices.resolve(text)
     if "," in found or found == devices.NONE:
         raise UsageError(f"--device '{text}': blocks are of one device; use auto, cuda, hip or host")
@@ -120,7 +120,7 @@ def variant_list(texts: Sequence[str]) -> list[str]:
     """Return the variants, each once, of texts with lists: variants and globs of their full names, cut at semicolons;
     `all`.
 
-    Raises UsageError for one that is unknown.
+    Raises UsageError for an unknown variant.
     """
     items = [item.strip() for text in texts for item in text.split(";") if item.strip()]
     if not items:
@@ -155,9 +155,9 @@ def sizes_of(text: str | None) -> tuple[int, ...]:
 
 
 def usual_ranks(device: str) -> int:
-    """Return 2 where two ranks have a device each, or cores for an imitated one; else 1, a rank that has both sides.
+    """Return 2 if two ranks have a device each, or cores for an imitated one; else 1, a rank that has both sides.
 
-    device: a back end. Ranks that share a card take turns, and a kernel that waits keeps the other rank's from running.
+    device: a back end. Ranks that share a GPU take turns, and a kernel that waits blocks the other rank's kernel.
     """
     here = next(len(b["devices"]) for b in devices.backends() if b["name"] == device)
     return 2 if here > 1 or (device == "host" and launch.cores() > 1) else 1

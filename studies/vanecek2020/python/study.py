@@ -1,8 +1,8 @@
-"""Vanecek 2020: blocks of a GPU that tell the CPU when to send; measured on a card or an imitated device, and replayed.
+"""Vanecek 2020: blocks of a GPU that signal the CPU to send; measured on a GPU or an imitated device, and replayed.
 
-Measured: baselines, task queues, kernels per block and the thesis' own ideas for each workload (tables 4.2 to 4.6,
-figure 4.28), packing by block (4.9, 4.14), iterations of a test, sends after block 0 was raised (4.22), how busy the
-CPU was (4.15), and timelines (4.4, 4.8).
+Measured: baselines, task queues, kernels per block and the thesis' ideas for each workload (tables 4.2 to 4.6, figure
+4.28), packing by block (4.9, 4.14), iterations of a test, sends after block 0 was raised (4.22), activity of the CPU
+(4.15), and timelines (4.4, 4.8).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ DEFAULTS = {
 
 
 def plan(options: Options) -> space.Space:
-    """Everything to measure, each piece of work once."""
+    """Return all measurements, each piece of work once."""
     return matrix.plan(options)
 
 
-def report(found: Sequence[dict], options: Options) -> str:  # noqa: ARG001 (the records say what was measured)
-    """Return the study's tables, the published figures beside ours."""
+def report(found: Sequence[dict], options: Options) -> str:  # noqa: ARG001 (the records contain the options)
+    """Return the study's tables, published numbers next to measured ones."""
     return vanecek2020_report.report(found)
 
 
@@ -46,5 +46,5 @@ def figures(found: Sequence[dict], options: Options, stem: Path) -> list[Path]: 
 
 
 def replay() -> checks.Replay:
-    """Recompute what the printed data allow, without measuring."""
+    """Recompute all results that the printed data allow, without measuring."""
     return vanecek2020_replay.replay()

@@ -1,6 +1,6 @@
-"""How blocks are exchanged: the flows, the words of a variant, and all variants of Vanecek 2020.
+"""Variants of the exchange of blocks: the flows, the words of a variant, and all variants of Vanecek 2020.
 
-`src/lab/haloscope/rank/blocks/variant.cpp` has the same words. Source: tables 3.1 and 3.2, sections 3.6, 4.6 and 5.4.
+`studies/vanecek2020/app/variant.cpp` has the same words. Source: tables 3.1 and 3.2, sections 3.6, 4.6 and 5.4.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BASELINE, TASKQUEUE, KERNELS = FLOWS = ("baseline", "taskqueue", "kernels")
 
 @dataclass(frozen=True)
 class Switch:
-    """Two words of which a variant has one; `always`: its name has the usual one, too."""
+    """Two words of which a variant has one; `always`: its name also contains the default word."""
 
     off: str
     on: str
@@ -25,7 +25,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Number:
-    """A word NAME=N, and what N is where a variant does not have the word."""
+    """A word NAME=N, and the value of N in a variant without the word."""
 
     name: str
     usual: int
@@ -78,7 +78,7 @@ def canonical(variant: str) -> str:
     """Return a variant's full name, in which it has a word of every switch.
 
     variant: "taskqueue:queue,chunks=4". Raises UsageError for an unknown flow or word, two words of one kind, and a
-    number that is none.
+    value that is not a number.
     """
     flow = flow_of(variant)
     if flow not in FLOWS:

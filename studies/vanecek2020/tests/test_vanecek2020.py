@@ -94,7 +94,7 @@ def test_the_study_measures_a_workload_and_prints_its_tables_beside_the_publishe
         tuple(printed.sizes("S")),
         (40000, *printed.sizes("S")[1:]),
     }
-    assert "imitated by the CPU: these times say nothing about a GPU" in result.out
+    assert "imitated by the CPU: these times do not hold for a GPU" in result.out
     timed = section(result.out, "Workload S")
     assert [line[0] for line in timed] == matrix.of_thesis("host") and all(
         line[1] and line[4] and line[9] == "passed" for line in timed
@@ -153,7 +153,7 @@ def test_speed_ups_stand_beside_the_printed_ones_of_the_same_reference(made):
         ("v100", "M", "1.092", "1.250"),
         ("mi50", "M", "0.004", "1.818"),
     ]
-    [ideas] = section(report.report(made), "What the thesis proposes")
+    [ideas] = section(report.report(made), "Proposals of the thesis")
     assert ideas[1:3] == [f"{QUEUE},padded", "1.250"]
 
 
@@ -193,7 +193,7 @@ def test_first_sends_are_counted_from_the_beginning_of_each_ranks_iteration():
 def test_set_ups_are_not_mixed(made):
     other = [r | {"id": "x" + r["id"], "request": r["request"] | {"device": "cuda"}} for r in made]
     text = report.report(made + other)
-    assert text.count("### Machines") == 2 and text.count("say nothing about a GPU") == 1
+    assert text.count("### Machines") == 2 and text.count("do not hold for a GPU") == 1
     assert len(report.set_ups(made + other)) == 2 and figures.draw([], Path("none")) == []
 
 

@@ -1,4 +1,4 @@
-"""Step times of the 2011 study's versions: parts side by side cost as much as the longest, the rest adds up.
+"""Step times of the 2011 study's versions: concurrent parts cost as much as the longest, the rest adds up.
 
 Source: White and Dongarra 2011, section IV; checklist row W24.
 """
@@ -12,7 +12,7 @@ from haloscope.errors import UsageError, unknown_name
 from haloscope.studies.parts import Composition, concurrent, sequence
 
 MPI = ("mpi x", "mpi y", "mpi z")  # the exchange of one dimension
-CPU = ("cpu x", "cpu y", "cpu z")  # points that need no MPI halo, by the exchange beside which they can be computed
+CPU = ("cpu x", "cpu y", "cpu z")  # points that need no MPI halo, by the exchange concurrent with them
 COPIES = ("copy to gpu", "copy from gpu")  # halos in, boundaries out
 # Kernels of two streams may run together, but share the GPU: its time is their sum.
 GPU = sequence("gpu interior", "gpu faces")
@@ -33,12 +33,12 @@ VERSIONS: dict[str, Composition] = {
 
 
 def step_time(version: str, parts: Mapping[str, float]) -> float:
-    """Return the time of one step, as if overlapping cost nothing.
+    """Return the time of one step, without a cost of overlapping.
 
     version: B, C, F, G, H or I. parts: seconds per step of every part in the version's formula
     (`VERSIONS[version].names`); "cpu boundary" are the points that wait for MPI halos, with the copy of the new state
-    to the current one. In H and I the GPU parts are those of the inner block, the CPU parts those of the box around it.
-    Returns seconds. Raises UsageError for an unknown version and for a part without a time. Source: section IV-B to
+    to the current one. In H and I the GPU parts belong to the inner block, the CPU parts to the box around it. Returns
+    seconds. Raises UsageError for an unknown version and for a part without a time. Source: section IV-B to
     IV-I.
     """
     if version not in VERSIONS:
@@ -67,7 +67,7 @@ def parts_of(
     block: points per dimension of a task. gpu, cpu: seconds in which GPU or CPU alone sweep the block. mpi: seconds of
     the exchange, packing included. copies: seconds of both directions between CPU and GPU, as long for a block as for
     the slightly smaller block in a box. thickness: w >= 1 of the box of H and I. Returns seconds by part; each of three
-    dimensions gets a third of what all share, each direction of copying half. Raises UsageError as `box_share` does.
+    dimensions gets a third of the shared times, each direction of copying half. Raises UsageError as `box_share` does.
     """
     box = box_share(block, thickness) if version in "HI" else 1.0 if version in "BC" else 0.0
     outer = min(box, box_share(block, 1))  # one layer waits for MPI halos

@@ -2,8 +2,8 @@
 ones.
 
 Stated for one node of Yona: E (all on the GPU) gives the GPU's time; F, where nothing overlaps, is that plus the link
-(MPI and copies between CPU and GPU); I over the best CPU-only version gives a bound on the CPU's. How the link divides
-into MPI and copies is not stated: it is varied. Checklist row W24.
+(MPI and copies between CPU and GPU); I over the best CPU-only version gives a bound on the CPU's. The shares of MPI and
+copies in the link are not stated: they are varied. Checklist row W24.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ SHAPES = (((420, 420, 210), 3), ((420, 420, 210), 1), ((60, 60, 60), 3), ((30, 3
 
 @functools.cache
 def stated() -> Mapping[str, float]:
-    """Return what the paper states: GF by version, "cpu" (upper bound of CPU-only GF), "side" and "work" (flop per
-    step).
-    """
+    """Return stated numbers: GF by version, "cpu" (upper bound of CPU-only GF), "side" and "work" (flop per step)."""
     rows = published("white2011", "stated_results")
     speeds = {r["implementation"][0]: float(r["value"]) for r in rows if r["quantity"] == "performance"}
     value = {r["quantity"]: float(r["value"]) for r in rows if r["quantity"] != "performance"}
@@ -56,7 +54,7 @@ def block() -> tuple[int, int, int]:
 
 
 def replay() -> checks.Replay:
-    """Predict the order of the versions on Yona, and where it changes as the link's share of the time varies."""
+    """Predict the order of the versions on Yona, and its changes as the link's share of the time varies."""
     orders = [model.order(block(), **yona(share), thickness=THICKNESS, versions=RANKED) for share in MPI_SHARES]
     right = sum(found == list(RANKED) for found in orders)
     found = (
@@ -89,11 +87,11 @@ def _yona_table() -> str:
     note = (
         f"\n\nA step of the GPU alone takes {1e3 * machine['gpu']:.1f} ms (stated E), the link {1e3 * link:.1f} ms "
         "(stated F less "
-        f"E), the CPUs alone at least {1e3 * machine['cpu']:.0f} ms (I is more than 4 x faster). F is what the link "
-        "is taken "
-        "from, so it agrees; G and I are predictions. The stated I is faster than F's link allows: each version is "
+        f"E), the CPUs alone at least {1e3 * machine['cpu']:.0f} ms (I is more than 4 x faster). The link "
+        "follows "
+        "from F, so F agrees; G and I are predictions. The stated I is faster than F's link allows: each version is "
         "stated at its "
-        f"own best tasks per node, and F's are not known. Box thickness {THICKNESS}, {TASKS} tasks, as in I's stated "
+        f"best tasks per node, and F's are not known. Box thickness {THICKNESS}, {TASKS} tasks, as in I's stated "
         "run."
     )
     headers = ["version", *(f"MPI {100 * share:.0f} % of the link" for share in MPI_SHARES), "stated"]

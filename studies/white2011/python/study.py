@@ -1,6 +1,4 @@
-"""White & Dongarra 2011: advection in 3D, implementations A to D, threads per task tuned, and E to I where a device
-is.
-"""
+"""White & Dongarra 2011: advection in 3D, implementations A to D, threads per task tuned, and E to I on a device."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ DEFAULTS = {
     "quick": Options(sizes=(128,), seconds=0.2, repetitions=3, launches=3),
     "full": Options(sizes=(420,), seconds=5.0, repetitions=3, launches=5),
 }
-STRATEGY = "ordered/p2p"  # six messages, one dimension after another (IV-B)
+STRATEGY = "ordered/p2p"  # six messages, dimension by dimension (IV-B)
 
 # letter: name, schedule, smallest and largest number of tasks, fewest and most threads of each
 IMPLEMENTATIONS = {
@@ -36,7 +34,7 @@ IMPLEMENTATIONS = {
     "D": ("threaded overlap", "comm-thread", 1, math.inf, 2, math.inf),
 }
 # The same on a device, with the strategy: threads compute in H and I only, around a device's block with walls of 3
-# cells, the paper's best (V-F); others take as many tasks as there are cores, sharing the devices. Messages of F and G
+# cells, the paper's best (V-F); others take one task per core, sharing the devices. Messages of F and G
 # go straight to all neighbours, because their kernels pack everything before the exchange and nothing between its
 # rounds.
 ON_DEVICE = {
@@ -55,12 +53,12 @@ EXPECTED = {  # section 9: signs to expect, nothing to pass or fail
 
 
 def core_counts(cores: int) -> list[int]:
-    """Core counts to report: powers of two and all cores."""
+    """Return the core counts to report: powers of two and all cores."""
     return sorted({2**k for k in range(cores.bit_length()) if 2**k <= cores} | {cores})
 
 
 def splits(letter: str, cores: int) -> list[tuple[int, int]]:
-    """Ways (tasks, threads per task) to use `cores` cores; D also 2 x 2 where no fitting way has two tasks."""
+    """Return the ways (tasks, threads per task) to use `cores` cores; for D on two cores also 2 x 2."""
     _, _, fewest, most, threads, most_threads, *_ = VERSIONS[letter]
     found = [(n, min(cores // n, most_threads)) for n in range(1, cores + 1) if cores % n == 0]
     found = [(tasks, t) for tasks, t in found if fewest <= tasks <= most and t >= threads]
@@ -70,7 +68,7 @@ def splits(letter: str, cores: int) -> list[tuple[int, int]]:
 
 
 def request(letter: str, cells: int, tasks: int, threads: int, options: Options) -> space.Space:
-    """One point of the tuning grid."""
+    """Return the request of one point of the tuning grid."""
     axes = {
         "cells": (cells,) * 3,
         "ranks": tasks,
@@ -85,7 +83,7 @@ def request(letter: str, cells: int, tasks: int, threads: int, options: Options)
 
 
 def points(options: Options) -> dict[tuple[int, int, str, int, int], space.Space]:
-    """All points: (cells, cores, implementation, tasks, threads) -> its request."""
+    """Return all points: (cells, cores, implementation, tasks, threads) -> its request."""
     return {
         (cells, cores, letter, tasks, threads): request(letter, cells, tasks, threads, options)
         for cells in options.sizes
@@ -96,7 +94,7 @@ def points(options: Options) -> dict[tuple[int, int, str, int, int], space.Space
 
 
 def plan(options: Options) -> space.Space:
-    """Everything to measure, each piece of work once: A is B with one task."""
+    """Return all measurements, each piece of work once: A is B with one task."""
     whole: space.Space[Request] = space.Space()
     for part in points(options).values():
         whole.requests += [r for r in part.requests if r not in whole.requests]
@@ -105,7 +103,7 @@ def plan(options: Options) -> space.Space:
 
 
 def report(found: Sequence[dict], options: Options) -> str:
-    """All points, best per core count, gains of overlap, code size."""
+    """Return tables of all points, the best per core count, gains of overlap, code size."""
     by_id = {row.id: row for row in group_rows(found)}
     measured = {
         key: by_id[part.requests[0].id]
@@ -117,21 +115,21 @@ def report(found: Sequence[dict], options: Options) -> str:
         [
             "### All points\n\n" + _table(measured),
             "### Best per core count\n\n" + _table(best),
-            "### What overlap gains\n\n" + _gains(best),
+            "### Gains of overlap\n\n" + _gains(best),
             "### Lines of code per schedule\n\n" + _lines_of_code(),
         ]
     )
 
 
 def replay() -> checks.Replay:
-    """The model of concurrent parts on the paper's stated speeds, without measuring."""
+    """Return the results of the model of concurrent parts on the paper's stated speeds, without measuring."""
     from haloscope_studies.white2011 import replay as white2011_replay
 
     return white2011_replay.replay()
 
 
 def best_of(measured: dict) -> dict:
-    """The fastest split of each implementation at each core count; oversubscribed ones do not count."""
+    """Return the fastest split of each implementation at each core count; oversubscribed splits do not count."""
     best: dict = {}
     for (cells, cores, letter, tasks, threads), row in measured.items():
         if not row.oversubscribed:
@@ -169,7 +167,7 @@ def _table(measured: dict) -> str:
 
 
 def gains(best: dict) -> list[tuple[int, int, str, stats.Estimate]]:
-    """Speed of C and D over B, each at its own best split: (cells, cores, implementation, B's time / its time)."""
+    """Return the speed of C and D over B, each at its best split: (cells, cores, implementation, time ratio)."""
     rows = {key[:3]: row for key, row in best.items()}
     return [
         (cells, cores, letter, speedup(row, rows[cells, cores, "B"]))
@@ -189,7 +187,7 @@ def _gains(best: dict) -> str:
 
 
 def schedule_sources() -> Path:
-    """The folder of the schedules' sources in a checkout."""
+    """Return the folder of the schedules' sources in a checkout."""
     return Path(__file__).resolve().parents[3] / "src" / "library" / "haloscope" / "schedule"
 
 

@@ -40,7 +40,7 @@ def test_white2011_reports_all_points_the_best_the_gains_and_the_code_size(halos
     for row in best:
         rivals = [r for r in points if r[1:3] == row[1:3] and "oversubscribed" not in r[9]]
         assert float(row[5]) == min(float(r[5]) for r in rivals)
-    gains = section(result.out, "What overlap gains")
+    gains = section(result.out, "Gains of overlap")
     assert {row[2] for row in gains} >= {"C over B"}
     assert all(row[5] in ("faster", "slower", "cannot tell apart") and row[6] for row in gains)
     lines = section(result.out, "Lines of code per schedule")

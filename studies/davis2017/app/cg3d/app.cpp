@@ -20,7 +20,7 @@ namespace {
 
 static_assert(cg_sum_parts == ReproducibleSum::parts);
 
-// x, r, p and q = A p; with a single reduction w = A r too; pipelined z = A q and v = A w beside these.
+// x, r, p and q = A p; with a single reduction also w = A r; pipelined also z = A q and v = A w.
 enum { solution, residual, direction, product, image, second_product, second_image, most_quantities };
 // Of the last two, bounds of q and z where the method is pipelined; `bound` is one of p.
 enum { alpha, beta, rho, start, largest_first, largest_second, bound, largest_third, bound_q, bound_z, scalar_count };
@@ -209,7 +209,7 @@ Step cg_step(const Problem& problem) {
   return step;
 }
 
-/// A bound of the Euclidean norm of the initial residual.
+/// Returns a bound of the Euclidean norm of the initial residual.
 double initial_bound(const Problem& p) {
   const double cells = cells_in(p);
   return std::sqrt(cells) * (p.parameters.word("initial") == "id" ? cells : 1.0);
@@ -219,7 +219,7 @@ double total(std::span<const double> reduced, int sum) {
   return ReproducibleSum::total(reduced.data() + sum * ReproducibleSum::parts);
 }
 
-/// a / b, or 0 where there is nothing to gain any more.
+/// Returns a / b, or 0 if no further progress is possible.
 double ratio(double a, double b, std::span<const double> s) {
   return b > 0 && s[rho] > nothing_to_gain * s[start] ? a / b : 0.0;
 }
@@ -263,7 +263,7 @@ void update_single(const Problem& problem, const StageStart& at, std::span<doubl
   s[bound] = rounding_margin * (std::sqrt(s[rho]) + s[beta] * s[bound]);
 }
 
-/// Sums of the step before: r w, r r, w w. The first step has none: it only makes those of the start.
+/// Sums of the step before: r w, r r, w w. The first step has none: it only makes the sums of the start.
 void update_pipelined(const Problem& problem, const StageStart& at, std::span<double> s) {
   if (at.stage != 0) return;
   double residual_bound = initial_bound(problem), image_bound = largest_row_sum * residual_bound;
@@ -294,7 +294,7 @@ bool small_enough(const Problem& problem, int, std::span<const double> reduced, 
   return now <= tolerance * tolerance * s[start];
 }
 
-/// Six times a function at a point less its values around it, which are zeros beyond the grid.
+/// Returns six times a function at a point less its values around it, which are zeros beyond the grid.
 double product_at(const std::function<double(const Index&)>& value, const Index& at) {
   double around = 0;
   for (int d = 0; d < 3; ++d)
@@ -306,7 +306,7 @@ double product_at(const std::function<double(const Index&)>& value, const Index&
   return 6 * value(at) - around;
 }
 
-/// A right-hand side of noise; x = 0. Zeros beyond the grid. The pipelined method begins with w = A r, whatever r is.
+/// A right-hand side of noise; x = 0. Zeros beyond the grid. The pipelined method begins with w = A r, for any r.
 InitialValue noise(const Problem& problem, int quantity) {
   const bool own = problem.parameters.word("initial") == "noise";
   const Box grid{{0, 0, 0}, problem.grid.cells};

@@ -86,14 +86,14 @@ class ThreeProducts {
   double* sums_;
 };
 
-/// Writes a row of results: past the caches where that is asked for and the row is long.
+/// Writes a row of results: past the caches if requested and the row is long.
 class RowWriter {
  public:
   static constexpr int N = full_lanes<double>;
   RowWriter(bool stream, std::int64_t n) : stream_(can_stream && stream && n >= 4 * N) {}
   bool streams() const { return stream_; }
 
-  /// f(Lanes<N>, x) gives the elements from x on.
+  /// f(Lanes<N>, x) returns the elements from x on.
   template <class F>
   HALOSCOPE_INLINE void write(double* to, std::int64_t n, const F& f) const {
     if (!stream_) return along(n, [&](auto lanes, std::int64_t x) HALOSCOPE_LAMBDA { f(lanes, x).store(to + x); });
@@ -107,7 +107,7 @@ class RowWriter {
   bool stream_;
 };
 
-/// Calls f(places, n) for each row of the region: where the row of each operand begins.
+/// Calls f(places, n) for each row of the region, with the beginning of the row of each operand.
 template <int Operands, class F>
 HALOSCOPE_INLINE void each_row_of(const KernelArgs& args, const F& f) {
   struct Place {
@@ -169,7 +169,7 @@ void cg_product(const KernelArgs& args) {
   if constexpr (Dots) products.finish();
 }
 
-/// f(u, v) for the vectors of two operands.
+/// Calls f(u, v) for the vectors of two operands.
 template <class F>
 HALOSCOPE_INLINE void each_pair(const KernelArgs& args, const F& f) {
   each_row_of<2>(args, [&](const auto* at, std::int64_t n) HALOSCOPE_LAMBDA {
@@ -195,7 +195,7 @@ void cg_dots(const KernelArgs& args) {
   products.finish();
 }
 
-/// Operands: v, u. v += f u, or with ScalesTarget v = u + f v; f is what entry Factor of the weights says.
+/// Operands: v, u. v += f u, or with ScalesTarget v = u + f v; f is entry Factor of the weights.
 template <int Factor, bool ScalesTarget>
 void cg_add(const KernelArgs& args) {
   constexpr int scaled = ScalesTarget ? 0 : 1;
@@ -278,12 +278,12 @@ class DirectionRing {
         cells_(static_cast<double*>(args.scratch)),
         writer_(args.stream, n) {}
 
-  /// The row of cells 0 .. n in the ring; row -1 is the one before the block.
+  /// Returns the row of cells 0 .. n in the ring; row -1 is the one before the block.
   HALOSCOPE_INLINE double* row(std::int64_t y, std::int64_t z) const {
     return cells_ + ((z + 3) % 3) * plane_ + (y + 1) * pitch_ + 8;
   }
   std::int64_t pitch() const { return pitch_; }
-  /// Compute a row from the old direction and the residual; own rows are written to memory too.
+  /// Computes a row from the old direction and the residual; own rows are written to memory too.
   HALOSCOPE_INLINE void fill(double* to, std::int64_t x, std::int64_t y, std::int64_t z, bool own) const {
     const double* p = p_.from + x + y * p_.row + z * p_.plane;
     const double* r = r_.from + x + y * r_.row + z * r_.plane;

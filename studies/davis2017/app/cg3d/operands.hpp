@@ -1,4 +1,4 @@
-// What the kernels of cg3d and the app that calls them agree on.
+// Common conventions of the kernels of cg3d and the app that calls them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace haloscope {
 enum { cg_alpha, cg_less_alpha, cg_beta, cg_split, cg_sum_parts = 3, cg_most_sums = 3 };
 constexpr int cg_weights = cg_split + cg_most_sums * cg_sum_parts;
 
-/// Planes that a kernel keeps take at most so many bytes: a part of a second-level cache.
+/// Maximum bytes of the planes that a kernel keeps: a part of a second-level cache.
 constexpr std::int64_t cg_ring_bytes = 384 << 10;
 
 /// Elements between rows of n cells and one more on each side, rows aligned like cell 0 of each.

@@ -1,5 +1,5 @@
 // hydro3d: compressible gas on a staggered grid, a Lagrangian step of sub-cycles and a remap dimension by dimension.
-// Its stages, exchanges and collectives are those of the hydrodynamics code that Davis 2017 models (chapter 4).
+// Its stages, exchanges and collectives come from the hydrodynamics code that Davis 2017 models (chapter 4).
 #include "haloscope/extend/app.hpp"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ SweepSpec summary_sweep() {
 /// Form `fused` joins sweeps: as few passes over the fields as stages allow.
 bool fuses(const Problem& problem) { return problem.form == "fused"; }
 
-/// Numbers that belong together reduced in one call, and totals; or the gathers of the studied code, and its summary.
+/// Merged: related numbers are reduced in one call, and totals. Studied: gathers of the studied code, and its summary.
 enum class Collectives { merged, studied };
 
 /// A gathered fault has the number of its cell, which an integer must hold.
@@ -157,8 +157,8 @@ Stage limits_stage(bool fused, Collectives calls) {
   return stage;
 }
 
-/// Sub-cycles: the first begins with the nodes' masses, the others with the viscosity. Fused, those masses are gathered
-/// where they are first used.
+/// Sub-cycles: the first begins with the nodes' masses, the others with the viscosity. The fused form gathers these
+/// masses at their first use.
 Stage predict_stage(bool again, bool fused, Collectives calls) {
   const std::string name = again ? "predict-again" : "predict";
   const SweepSpec nodes{.name = "gather-nodes",
@@ -213,16 +213,16 @@ Stage accelerate_stage(bool again, bool fused, Collectives calls) {
   return stage;
 }
 
-/// The fields of the set that a sweep of the remap reads, in the order of those that it writes.
+/// Returns the fields of the set that a sweep of the remap reads, in the order of the fields that it writes.
 std::vector<int> set_of_cells(bool other) {
   return other ? std::vector<int>{other_density, other_energy, other_fraction, other_volume}
                : std::vector<int>{density, energy, fraction, volume};
 }
 
-/// The dimension of a turn of the remap: x, y, z in even steps, z, y, x in odd ones.
+/// Returns the dimension of a turn of the remap: x, y, z in even steps, z, y, x in odd ones.
 int dimension_of(int turn, std::int64_t step) { return step % 2 == 0 ? turn : 2 - turn; }
 
-/// What traces add to the name of a turn's sweep.
+/// Returns the suffix that traces add to the name of a turn's sweep.
 std::function<std::string(std::int64_t)> along_of(int turn) {
   return [turn](std::int64_t step) { return std::string("along ") + "xyz"[dimension_of(turn, step)]; };
 }
@@ -255,7 +255,7 @@ Stage cells_stage(int turn, bool fused) {
   return stage;
 }
 
-/// After the last turn: cells and nodes are back in their places.
+/// Returns the sweeps after the last turn, which put cells and nodes back in their places.
 std::vector<SweepSpec> return_sweeps(bool heats, bool fused) {
   const SweepSpec cells{.name = "return-cells",
                         .reads = each(set_of_cells(true), 0),
@@ -302,7 +302,7 @@ Stage nodes_stage(int turn, bool heats, bool fused, Collectives calls) {
   return stage;
 }
 
-/// What the modelled code exchanges (Davis 2017, table 5.6), which is more than the sweeps read.
+/// Sets the exchanges of the modelled code (Davis 2017, table 5.6), which cover more than the sweeps read.
 void exchange_as_studied(std::vector<Stage>& stages) {
   const Accesses of_viscosity{{pressure, 1}};
   const Accesses of_pressures = each({pressure, viscosity, density, material}, 1);
@@ -400,12 +400,12 @@ class HydroSweeper final : public Sweeper {
   std::string isa() const override { return kernel_.isa; }
 
  private:
-  /// What a sweep runs: a kernel, and the quantity whose points it goes over, if they are not the region's cells.
+  /// The work of a sweep: a kernel, and the quantity whose points it covers, if they are not the region's cells.
   struct Call {
     int kernel;
     int points = -1;
-    bool turns = false;  ///< the kernel, and the component of `points`, are those of the turn's dimension
-    /// Totals that only the first step asks for: each later one begins with those that the one before ended with.
+    bool turns = false;  ///< kernel and component of `points` depend on the turn's dimension
+    /// Totals that only the first step needs: each later step begins with the totals at the end of the step before.
     bool first_step_only = false;
   };
 
@@ -436,7 +436,7 @@ class HydroSweeper final : public Sweeper {
     return calls.at(sweep);
   }
 
-  /// Kept from stage to stage, so that a thread has them once: enough for the largest part that it has computed.
+  /// Returns a thread's arrays, kept from stage to stage: large enough for the largest part that it has computed.
   void* arrays_for(const SweepArgs& args) {
     const Box& part = args.region;
     const auto bytes =
@@ -472,7 +472,7 @@ std::string refuse(const Candidate& c) {
     return "replay has steps of up to " + std::to_string(replay.size()) + " sub-cycles, and most_cycles is " +
            std::to_string(p.integer("most_cycles")) + "; use a larger most_cycles or a shorter list";
   if (!replay.empty() && *std::max_element(replay.begin(), replay.end()) <= 0)
-    return "replay has no steps; say how many steps have 1, 2, ... sub-cycles, as 157,18,10,32";
+    return "replay has no steps; list the numbers of steps with 1, 2, ... sub-cycles, as 157,18,10,32";
   for (double count : replay)
     if (count != static_cast<double>(static_cast<std::int64_t>(count)))
       return "replay counts steps, in whole numbers; use a list such as 157,18,10,32";
@@ -513,7 +513,7 @@ std::vector<Parameter> parameters() {
        .help = "Most growth of the time step from step to step.",
        .least = 1,
        .most = 100},
-      {.name = "least_step", .value = 1e-12, .help = "A time step of so many seconds has collapsed.", .least = 0},
+      {.name = "least_step", .value = 1e-12, .help = "Time steps up to this many seconds have collapsed.", .least = 0},
       {.name = "most_cycles",
        .value = std::int64_t{4},
        .help = "Most sub-cycles of a Lagrangian step.",
@@ -521,7 +521,7 @@ std::vector<Parameter> parameters() {
        .most = most_cycles},
       {.name = "replay",
        .value = std::vector<double>{},
-       .help = "Steps with 1, 2, ... sub-cycles, as 157,18,10,32, in place of those that the state asks for.",
+       .help = "Steps with 1, 2, ... sub-cycles, as 157,18,10,32, instead of those that the state requires.",
        .least = 0},
       {.name = "quadratic_viscosity",
        .value = 0.6,
@@ -539,7 +539,7 @@ std::vector<Parameter> parameters() {
        .words = {"heat", "dropped"}},
       {.name = "exchange",
        .value = std::string("studied"),
-       .help = "What is exchanged: as the studied code does, or what the sweeps need.",
+       .help = "Exchanged fields: as in the studied code, or only those that the sweeps need.",
        .words = {"studied", "needed"}},
       {.name = "collectives",
        .value = std::string("merged"),

@@ -1,5 +1,5 @@
-// The remap of hydro3d part by part: each part goes over the whole region and leaves its results in arrays of that
-// size, from where the next part takes them; what is updated is copied at last (Davis 2017, section 6.2.2, variant C).
+// The remap of hydro3d part by part: each part covers the whole region and leaves its results in arrays of that size
+// for the next part; updated values are copied last (Davis 2017, section 6.2.2, variant C).
 // Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
@@ -27,7 +27,7 @@ class Arrays {
   std::int64_t row_, plane_, size_;
 };
 
-/// A box with further layers in one dimension.
+/// Returns a box with further layers in one dimension.
 HALOSCOPE_INLINE Bounds grown(const Box& box, int d, std::int64_t low, std::int64_t high) {
   Bounds more(box);
   more.lo[d] -= low;
@@ -35,7 +35,7 @@ HALOSCOPE_INLINE Bounds grown(const Box& box, int d, std::int64_t low, std::int6
   return more;
 }
 
-/// The last part: from arrays, `first` and following, to where the remap's results belong.
+/// Runs the last part: copies arrays, `first` and following, to the fields of the remap's results.
 template <class Way, class Remap>
 HALOSCOPE_INLINE void copy_from(const Arrays& arrays, int first, const Box& box, const Remap& remap) {
   each_row(box, [&](auto x0, auto y, auto z, std::int64_t n) HALOSCOPE_LAMBDA {

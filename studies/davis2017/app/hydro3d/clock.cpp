@@ -25,14 +25,14 @@ double largest_of(std::span<const double> rates, Rate first, int count) {
   return *std::max_element(r.begin(), r.end());
 }
 
-/// The longest stable sub-cycle.
+/// Returns the longest stable sub-cycle.
 double cycle_limit(const Problem& p, std::span<const double> rates) {
   const double waves = norm_of(rates, sound_rate) + viscous_share * norm_of(rates, viscous_rate);
   return 1 /
          std::max({waves / p.parameters.real("courant"), rates[compression_rate] / shares, rates[work_rate] / shares});
 }
 
-/// The longest step whose remap moves everything by less than a cell.
+/// Returns the longest step whose remap moves everything by less than a cell.
 double step_limit(std::span<const double> rates) {
   const double moved = largest_of(rates, advection_rate, 3), deformed = largest_of(rates, deformation, 9);
   return 1 / std::max({moved / reach, deformed / reach, largest_of(rates, acceleration_rate, 3) / std::sqrt(reach)});
@@ -42,7 +42,7 @@ double count_of(double step, double limit, double most) {
   return std::clamp(std::ceil(step / limit * (1 - 1e-12)), 1.0, most);
 }
 
-/// Sub-cycles of a step of a replay, the fewest first.
+/// Returns the sub-cycles of a step of a replay, the fewest first.
 double replayed_cycles(const std::vector<double>& steps_by_cycles, std::int64_t step) {
   double until = 0;
   for (std::size_t n = 0; n < steps_by_cycles.size(); ++n) {
@@ -65,7 +65,7 @@ void begin_step(const Problem& p, const StageStart& at, std::span<double> s) {
   if (!(step > p.parameters.real("least_step"))) {
     TextStream text;
     text << "the time step of app 'hydro3d' collapses: step " << at.step << " at " << s[time_now] << " s would take "
-         << step << " s, no more than least_step; look at the initial state and the viscosity, or use a smaller "
+         << step << " s, no more than least_step; check the initial state and the viscosity, or use a smaller "
          << "least_step";
     throw Error(Exit::failed, text.str());
   }

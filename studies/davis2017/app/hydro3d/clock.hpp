@@ -1,4 +1,4 @@
-// The time-step control of hydro3d: its scalars, from what the sweeps have gathered.
+// The time-step control of hydro3d: its scalars, from the numbers that the sweeps have gathered.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ enum StageNumber : int {
   stage_limits,
   stage_predict,
   stage_accelerate,
-  stage_predict_again,  ///< with the next, as often as there are further sub-cycles
+  stage_predict_again,  ///< with the next, once per further sub-cycle
   stage_accelerate_again,
   stage_cells,  ///< of the first dimension; nodes follow, then both of the other dimensions
   stage_nodes,
@@ -23,10 +23,10 @@ enum StageNumber : int {
   stage_count
 };
 
-/// Whether a step ends with the summary that the studied code prints, in place of the totals.
+/// Returns true if a step ends with the summary that the studied code prints, in place of the totals.
 bool summarises(const Problem& problem);
 
-/// Where the numbers of a step's reductions are, one after the other: rates, totals, faults, last totals or summary.
+/// The positions of the numbers of a step's reductions, in order: rates, totals, faults, last totals or summary.
 struct Numbers {
   explicit Numbers(const Problem& problem);
   int rates = 0, totals = rate_count;
@@ -54,7 +54,7 @@ std::vector<std::string> scalar_names();
 void update_clock(const Problem& problem, const StageStart& at, std::span<double> scalars);
 
 bool has_enough(const Problem& problem, int stage, std::span<const double> scalars);
-/// Whether a time or a replay ends the run.
+/// Returns true if a time or a replay ends the run.
 bool ends_by_itself(const Problem& problem);
 
 }  // namespace haloscope::hydro

@@ -9,8 +9,8 @@
 
 namespace haloscope::device::HALOSCOPE_BACKEND {
 
-/// A thread has a row of one point, or of two or three where a kernel needs the points beside it: with so few, what it
-/// keeps stays in registers.
+/// A thread has a row of one point, or of two or three if a kernel needs the adjacent points: so few that the values it
+/// keeps stay in registers.
 struct HydroRow {
   static constexpr int lanes = 1;
   static constexpr bool joins_faces = true, fetches = false;
@@ -29,7 +29,7 @@ struct HydroPasses {
     return number == hydro::kernel_viscosity || number == hydro::kernel_totals || number == hydro::kernel_accelerate ||
            number == hydro::kernel_return_nodes || number >= hydro::kernel_cells;
   }
-  /// Whether a thread has a point of its own to write, or a cell with what belongs to it.
+  /// Returns true if a thread has a point to write, false if it has a cell and the points that belong to it.
   static constexpr bool over_points(int number) {
     return number == hydro::kernel_accelerate || number == hydro::kernel_accelerate_first ||
            number == hydro::kernel_return_nodes || (number >= hydro::kernel_nodes && number < hydro::kernel_heat_other);

@@ -1,4 +1,4 @@
-// What the kernels of hydro3d and the app that calls them agree on.
+// Common conventions of the kernels of hydro3d and the app that calls them.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace haloscope::hydro {
 
-/// Quantities, by number in the step. Those that the remap moves exist twice: each of its sweeps reads one set and
+/// Quantities, by number in the step. Quantities that the remap moves exist twice: each of its sweeps reads one set and
 /// writes the other. Vectors have a quantity for each dimension.
 enum Field : int {
   density,
@@ -43,7 +43,7 @@ enum Weight : int {
   quadratic,  ///< coefficients of the artificial viscosity
   linear,
   gamma_less_one,                   ///< by material
-  code_first = gamma_less_one + 2,  ///< 1 + number of the rank's first cell, and how far rows and planes are apart
+  code_first = gamma_less_one + 2,  ///< 1 + number of the rank's first cell, and distances of rows and planes
   code_row,
   code_plane,
   heated,   ///< 1: kinetic energy that the remap has lost becomes internal energy
@@ -67,7 +67,7 @@ static_assert(rate_count == 23);
 /// Sums over the grid.
 enum Total : int { mass, internal_energy, kinetic_energy, momentum, fraction_mass = momentum + 3, total_count };
 
-/// What the summary of a step looks at in each cell: its part of each Total, then its state. Sums, largest and least
+/// The values of each cell in the summary of a step: its part of each Total, then its state. Sums, largest and least
 /// values over all cells.
 enum Observed : int {
   observed_density = total_count,
@@ -115,7 +115,7 @@ enum Summary : int {
   summary_count = summary_sketch + sketch_letters
 };
 
-/// The kernels, as KernelArgs::number counts them. Those of a dimension follow each other; `_back` reads the other set.
+/// The kernels, by KernelArgs::number. Kernels of the three dimensions follow each other; `_back` reads the other set.
 enum Kernel : int {
   kernel_viscosity,
   kernel_rates,
@@ -144,12 +144,11 @@ enum Kernel : int {
   kernel_count
 };
 
-/// Rows that a kernel keeps, and how many elements those of n points are apart.
+/// Rows that a kernel keeps, and the elements between rows of n points.
 constexpr int kept_rows = 17;
 HALOSCOPE_ON_BOTH_SIDES constexpr std::int64_t kept_pitch(std::int64_t n) { return (n + 4 + 7) / 8 * 8 + 8; }
 
-/// Arrays as large as a region and the points around it, that form `arrays` keeps: each dimension has so many more
-/// points.
+/// Arrays of form `arrays`, as large as a region and the points around it: `array_margin` more points per dimension.
 constexpr int kept_arrays = 15, array_margin = 3;
 constexpr std::int64_t array_points(std::int64_t x, std::int64_t y, std::int64_t z) {
   return (x + array_margin) * (y + array_margin) * (z + array_margin);

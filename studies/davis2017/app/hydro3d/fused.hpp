@@ -7,8 +7,8 @@
 
 namespace haloscope::HALOSCOPE_ISA::hydro {
 
-/// What the rates are made of, largest values. Roots and factors of the cell's extents follow at the end: they keep the
-/// order of numbers, so that each rate has the bits of the largest one of all cells.
+/// Terms of the rates, largest values. Roots and factors of the cell's extents follow at the end: they keep the order
+/// of numbers, so that each rate has the bits of the largest one of all cells.
 enum Largest : int {
   velocity_difference,                ///< |sum over the corners|, nine
   fastest = velocity_difference + 9,  ///< |velocity|, by component
@@ -20,7 +20,7 @@ enum Largest : int {
   largest_count
 };
 
-/// From the largest values of a part to its rates.
+/// Computes the rates of a part from its largest values.
 HALOSCOPE_INLINE void rates_of(const double* largest, const double* inverse_sizes, double* rates) {
   const auto raise = [&](int rate, double value) HALOSCOPE_LAMBDA {
     if (value > rates[rate]) rates[rate] = value;
@@ -38,7 +38,7 @@ HALOSCOPE_INLINE void rates_of(const double* largest, const double* inverse_size
   raise(work_rate, largest[work_of_pressure]);
 }
 
-/// The artificial viscosity and the largest of each Rate.
+/// Computes the artificial viscosity and the largest of each Rate.
 template <class Way>
 HALOSCOPE_KERNEL void limit_cells(const KernelArgs& args) {
   const Fields f(args);

@@ -52,7 +52,7 @@ struct Plus {
   }
 };
 
-/// The largest of each Rate.
+/// Gathers the largest of each Rate.
 template <class Way>
 HALOSCOPE_KERNEL void gather_rates(const KernelArgs& args) {
   const Fields f(args);
@@ -92,7 +92,7 @@ HALOSCOPE_KERNEL void gather_rates(const KernelArgs& args) {
   found.finish(args.reduced, Larger{});
 }
 
-/// A cell's part of each Total. It has an eighth of each of its nodes.
+/// Adds a cell's part of each Total. It has an eighth of each of its nodes.
 template <int Most, int N>
 HALOSCOPE_INLINE void take_totals(Gathered<Most, total_count>& found, Vec<double, N> cell_mass,
                                   Vec<double, N> cell_energy, Vec<double, N> share, const VectorRow& v,
@@ -112,7 +112,7 @@ HALOSCOPE_INLINE void take_totals(Gathered<Most, total_count>& found, Vec<double
   found.take(kinetic_energy, splat<N>(0.5) * of_node * squares, plus);
 }
 
-/// Each Total of the first set of fields.
+/// Gathers each Total of the first set of fields.
 template <class Way>
 HALOSCOPE_KERNEL void gather_totals(const KernelArgs& args) {
   const Fields f(args);

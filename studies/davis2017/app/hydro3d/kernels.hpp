@@ -8,7 +8,7 @@ namespace haloscope::HALOSCOPE_ISA {
 
 namespace hydro {
 
-/// A pass over the fields for each part of a step.
+/// Runs a separate pass over the fields for each part of a step.
 template <class Way, Order order>
 HALOSCOPE_KERNEL void run_kernel(const KernelArgs& args) {
   if (run_remap<Way, order>(args)) return;

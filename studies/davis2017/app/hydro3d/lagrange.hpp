@@ -11,7 +11,7 @@ template <int N>
 struct Gradient {
   Vec<double, N> d[3][3];  // [component][dimension]
 
-  /// Still sums of the differences at the cell's four edges in the dimension, as long as they are not scaled.
+  /// Sets the sums of the differences at the cell's four edges in the dimension; scale() makes them derivatives.
   HALOSCOPE_INLINE Gradient(const VectorRow& rows, std::int64_t x) {
     HALOSCOPE_UNROLLED(3)
     for (int i = 0; i < 3; ++i) {
@@ -61,8 +61,8 @@ class ViscosityRow {
                      ((slope[0] * slope[1] * (g.d[0][1] + g.d[1][0]) + slope[0] * slope[2] * (g.d[0][2] + g.d[2][0])) +
                       slope[1] * slope[2] * (g.d[1][2] + g.d[2][1]));
     const V divergence = g.divergence(), zero = splat<N>(0), tiny = splat<N>(1e-200);
-    // Along a unit vector n the cell is as wide as the least extent / n component; without a slope, the strain is
-    // that of the whole cell.
+    // The width of the cell along a unit vector n is the least extent / n component; without a slope, the strain of
+    // the whole cell counts.
     const V steepest = larger_of(larger_of(squares[0] * splat<N>(w_[inverse_size] * w_[inverse_size]),
                                            squares[1] * splat<N>(w_[inverse_size + 1] * w_[inverse_size + 1])),
                                  squares[2] * splat<N>(w_[inverse_size + 2] * w_[inverse_size + 2]));
@@ -180,11 +180,11 @@ HALOSCOPE_KERNEL void state_of_cells(const KernelArgs& args) {
 /// When cells are compressed: half a sub-cycle later than the fields, by the velocity a quarter of it later; or a whole
 /// one later, by the mean of the velocities before and after it.
 enum class Moment { half, whole };
-/// What is kept of the half moment: density and energy, or the pressure alone. At the whole moment, whether pressure
-/// and sound follow at once.
+/// Results kept at the half moment: density and energy, or only the pressure. At the whole moment: whether pressure and
+/// sound are computed in the same pass.
 enum class Gas { apart, at_once };
 
-/// Volume, density and energy of cells that nodes compress.
+/// Computes volume, density and energy of cells that nodes compress.
 template <class Way, Moment moment, Gas state>
 HALOSCOPE_KERNEL void compress_cells(const KernelArgs& args) {
   const Fields f(args);
@@ -220,7 +220,7 @@ HALOSCOPE_KERNEL void compress_cells(const KernelArgs& args) {
   });
 }
 
-/// The mass of a node is an eighth of the cells around it; it has not been displaced yet.
+/// Sets the mass of each node, an eighth of the cells around it, and its displacement, 0.
 template <class Way>
 HALOSCOPE_KERNEL void gather_nodes(const KernelArgs& args) {
   const Fields f(args);
@@ -238,7 +238,7 @@ HALOSCOPE_KERNEL void gather_nodes(const KernelArgs& args) {
   });
 }
 
-/// Nodes are accelerated by the pressures around them, move with the mean of old and new velocity, and keep the
+/// Accelerates nodes by the pressures around them, moves them with the mean of old and new velocity, and stores the
 /// acceleration for the next predictor. @tparam first  of a step, without gather_nodes() before
 template <class Way, bool first>
 HALOSCOPE_KERNEL void accelerate_nodes(const KernelArgs& args) {

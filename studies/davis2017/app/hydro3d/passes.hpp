@@ -1,4 +1,4 @@
-// Which kernel of hydro3d a number stands for. Included through kernels.hpp or device.hpp only.
+// The kernels of hydro3d by their numbers. Included through kernels.hpp or device.hpp only.
 #pragma once
 
 #include "davis2017/app/hydro3d/arrays.hpp"
@@ -10,7 +10,7 @@
 
 namespace haloscope::HALOSCOPE_ISA::hydro {
 
-/// Turns of the remap, and what follows each of them. @return whether `number` is one of these.
+/// Runs turns of the remap and the heating and return of nodes. @return true if `number` is one of these kernels.
 template <class Way, Order order>
 HALOSCOPE_KERNEL bool run_remap(const KernelArgs& args) {
   const int number = args.number;
@@ -30,7 +30,7 @@ HALOSCOPE_KERNEL bool run_remap(const KernelArgs& args) {
   return false;
 }
 
-/// As few passes as the step allows: form `fused`.
+/// Runs as few passes as the step allows: form `fused`.
 template <class Way>
 HALOSCOPE_KERNEL void run_fused(const KernelArgs& args) {
   if (run_remap<Way, Order::rows>(args)) return;

@@ -1,6 +1,6 @@
-// Kernels of hydro3d's remap: what the faces have swept carries mass, energy, fractions and momentum with it, one
-// dimension at a time. Donor cells and nodes have limited slopes (van Leer 1977); those of nodes are of fourth order
-// where smooth (Colella & Woodward 1984).
+// Kernels of hydro3d's remap: the volumes swept by faces carry mass, energy, fractions and momentum, one dimension at a
+// time. Donor cells and nodes have limited slopes (van Leer 1977); slopes of nodes are of fourth order where smooth
+// (Colella & Woodward 1984).
 // Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
@@ -17,7 +17,7 @@ HALOSCOPE_INLINE Set set_of(bool other) {
                : Set{density, energy, fraction, volume, velocity};
 }
 
-/// What a kernel of the remap does: the dimension, and whether it reads the other set and writes the first one.
+/// The work of a kernel of the remap: the dimension, and whether it reads the other set and writes the first one.
 struct Turn {
   int d;
   bool back;
@@ -34,7 +34,7 @@ HALOSCOPE_INLINE Vec<double, N> with_sign(Vec<double, N> sign, Vec<double, N> si
   return where_positive(sign, size, splat<N>(0) - size);
 }
 
-/// A slope from upwind to downwind: no steeper than twice either difference, 0 at an extremum.
+/// Returns a slope from upwind to downwind: no steeper than twice either difference, 0 at an extremum.
 template <int N>
 HALOSCOPE_INLINE Vec<double, N> limited(Vec<double, N> up, Vec<double, N> here, Vec<double, N> down,
                                         Vec<double, N> central) {
@@ -61,7 +61,7 @@ struct Upwind {
   }
 };
 
-/// What flows through the faces of one row.
+/// The flows through the faces of one row.
 struct FaceRow {
   double *mass, *energy, *fraction, *volume;
   HALOSCOPE_INLINE FaceRow next() const { return {mass + 1, energy + 1, fraction + 1, volume + 1}; }
@@ -79,13 +79,13 @@ class CellRemap {
         points_(args.points),
         region_(args.region) {}
 
-  /// What faces have swept, as a field.
+  /// Returns the volumes swept by faces, as a field.
   HALOSCOPE_INLINE double* volumes(std::int64_t x0, std::int64_t y, std::int64_t z) const {
     return f_.to(volume_flux + d_, x0, y, z);
   }
 
-  /// Through the lower faces of n cells, of which the first `owned` are the rank's to write. Without a sweep over faces
-  /// before, their volumes are computed here.
+  /// Computes the flow through the lower faces of n cells, of which the rank writes the first `owned`. Without an
+  /// earlier sweep over faces, it computes their volumes too.
   HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, std::int64_t owned,
                              FaceRow& to) const {
     double* swept_field = volumes(x0, y, z);
@@ -123,7 +123,7 @@ class CellRemap {
   }
 
   static constexpr int updated = 4;  ///< fields
-  /// Where update() writes: the other set.
+  /// Returns the targets of update(): the other set.
   HALOSCOPE_INLINE void targets(std::int64_t x0, std::int64_t y, std::int64_t z, double** to) const {
     const int fields[updated]{to_.rho, to_.e, to_.share, to_.size};
     for (int k = 0; k < updated; ++k) to[k] = f_.to(fields[k], x0, y, z);
@@ -154,7 +154,7 @@ class CellRemap {
     update(x0, y, z, n, low, high, to);
   }
 
-  /// Whether the upper faces of the last cells are this part's to write.
+  /// Returns true if this part writes the upper faces of the last cells.
   HALOSCOPE_INLINE bool has_end() const { return points_.hi[d_] > region_.hi[d_]; }
 #if HALOSCOPE_SIMD
   HALOSCOPE_INLINE const Bounds& region() const { return region_; }
@@ -174,7 +174,7 @@ class CellRemap {
 /// part of it over all rows before the next part, see arrays.hpp.
 enum class Order { rows, lines, arrays };
 
-/// visit(x, t, n) for what a remap along d is divided into: whole rows of an outer loop over the third dimension t, or
+/// Calls visit(x, t, n) for the parts of a remap along d: whole rows of an outer loop over the third dimension t, or
 /// lines, in the order of the modelled code's variant A (y: z, x; z: x, y).
 template <Order order, class Visit>
 HALOSCOPE_INLINE void each_strip(int d, const Bounds& b, const Visit& visit) {
@@ -190,7 +190,7 @@ HALOSCOPE_INLINE void each_strip(int d, const Bounds& b, const Visit& visit) {
   }
 }
 
-/// One dimension of the remap of cells: rows of faces, each computed once and kept until both its cells have used it.
+/// Remaps cells in one dimension: each row of faces is computed once and kept until both its cells have used it.
 template <class Way, Order order>
 HALOSCOPE_KERNEL void remap_cells(const KernelArgs& args, Turn turn) {
   const CellRemap<Way> remap(args, turn);
@@ -221,7 +221,7 @@ HALOSCOPE_KERNEL void remap_cells(const KernelArgs& args, Turn turn) {
   }
 }
 
-/// What flows between the nodes of one row and those before them: each component times mass, and kinetic energy.
+/// The flows between the nodes of one row and the nodes before them: each component times mass, and kinetic energy.
 struct NodeFlow {
   static constexpr int components = 6, count = components + 1;
   double* masses;  ///< of the nodes themselves
@@ -246,7 +246,7 @@ class NodeRemap {
     });
   }
 
-  /// Between each of n nodes and the one before it in dimension d, whose masses are `before`.
+  /// Computes the flow between each of n nodes and the one before it in dimension d; `before`: masses of the latter.
   HALOSCOPE_INLINE void flow(std::int64_t x0, std::int64_t y, std::int64_t z, std::int64_t n, const double* before,
                              const NodeFlow& to) const {
     const CornerRow carried(f_, mass_flux + d_, x0 - 1, y - 1, z - 1);
@@ -274,7 +274,7 @@ class NodeRemap {
   }
 
   static constexpr int updated = NodeFlow::components + 1;  ///< fields
-  /// Where update() writes: the other set, and what was lost.
+  /// Returns the targets of update(): the other set, and the lost energy.
   HALOSCOPE_INLINE void targets(std::int64_t x0, std::int64_t y, std::int64_t z, double** to) const {
     for (int k = 0; k < NodeFlow::components; ++k) to[k] = f_.to(to_.v + k, x0, y, z);
     to[NodeFlow::components] = f_.to(node_loss, x0, y, z);
@@ -310,7 +310,7 @@ class NodeRemap {
   }
 
  private:
-  /// Fields at the same place of the next row.
+  /// Prefetches fields at the same position of the next row.
   template <class... Field>
   HALOSCOPE_INLINE void fetch_next(std::int64_t x, std::int64_t y, std::int64_t z, Field... fields) const {
     if constexpr (Way::fetches)
@@ -330,7 +330,7 @@ class NodeRemap {
   const Set from_, to_;
 };
 
-/// One dimension of the remap of velocities and accelerations, as remap_cells().
+/// Remaps velocities and accelerations in one dimension, like remap_cells().
 template <class Way, Order order>
 HALOSCOPE_KERNEL void remap_nodes(const KernelArgs& args, Turn turn) {
   const NodeRemap<Way> remap(args, turn);
@@ -368,7 +368,7 @@ HALOSCOPE_KERNEL void remap_nodes(const KernelArgs& args, Turn turn) {
   }
 }
 
-/// Kinetic energy that nodes have lost becomes internal energy of the cells around them (DeBar 1974).
+/// Adds the kinetic energy that nodes have lost to the internal energy of the cells around them (DeBar 1974).
 template <class Way>
 HALOSCOPE_KERNEL void heat_cells(const KernelArgs& args, bool other) {
   const Fields f(args);
@@ -385,7 +385,7 @@ HALOSCOPE_KERNEL void heat_cells(const KernelArgs& args, bool other) {
   });
 }
 
-/// Cells are back in their places: the other set becomes the first one.
+/// Puts cells back in their places: the other set becomes the first one.
 template <class Way>
 HALOSCOPE_KERNEL void return_cells(const KernelArgs& args) {
   const Fields f(args);

@@ -11,7 +11,7 @@ namespace haloscope::HALOSCOPE_ISA::hydro {
 
 using namespace haloscope::hydro;
 
-/// Where fields are, from the point (x, y, z) on.
+/// The addresses of fields, from the point (x, y, z) on.
 class Fields {
  public:
   HALOSCOPE_INLINE explicit Fields(const KernelArgs& args) : operands_(args.operands) {}
@@ -27,7 +27,7 @@ class Fields {
   HALOSCOPE_INLINE std::int32_t* to_integers(int field, std::int64_t x, std::int64_t y, std::int64_t z) const {
     return reinterpret_cast<std::int32_t*>(operands_[field].to) + at(field, x, y, z);
   }
-  /// Elements between neighbours in dimension d.
+  /// Returns the elements between neighbours in dimension d.
   HALOSCOPE_INLINE std::int64_t stride(int field, int d) const {
     return d == 0 ? 1 : d == 1 ? operands_[field].row : operands_[field].plane;
   }
@@ -39,7 +39,7 @@ class Fields {
   const Operand* operands_;
 };
 
-/// How a form goes along rows: `Most` elements at a time, then one by one.
+/// The traversal of rows in a form: `Most` elements at a time, then one by one.
 template <int Most>
 struct Plainly {
   static constexpr int lanes = Most;
@@ -50,8 +50,8 @@ struct Plainly {
   }
 };
 
-/// Or in vectors alone; and what comes after the present row is fetched into the cache meanwhile. No sweep has computed
-/// before what faces sweep: the remap of cells does.
+/// Traversal in vectors only, which prefetches the data after the present row. No earlier sweep has computed the
+/// volumes swept by faces: the remap of cells computes them.
 struct Ahead {
   static constexpr int lanes = full_lanes<double>;
   static constexpr bool joins_faces = true, fetches = true;
@@ -61,7 +61,7 @@ struct Ahead {
   }
 };
 
-/// f(x, y, z, n) for each row of a box: its first point and its length.
+/// Calls f(x, y, z, n) for each row of a box, with its first point and its length.
 template <class F>
 HALOSCOPE_INLINE void each_row(const Bounds& b, const F& f) {
   for (std::int64_t z = b.lo[2]; z < b.hi[2]; ++z)
@@ -112,7 +112,7 @@ struct Corners {
     HALOSCOPE_UNROLLED(8)
     for (int i = 0; i < 8; ++i) v[i] = load<N>(lowest + (i & 1) + (i >> 1 & 1) * row + (i >> 2) * plane);
   }
-  /// Sum over the four pairs that are neighbours in dimension d: upper less lower one.
+  /// Returns the sum over the four pairs of neighbours in dimension d: upper less lower one.
   template <int D>
   HALOSCOPE_INLINE Vec<double, N> difference() const {
     constexpr int a = D == 0 ? 2 : 1, b = D == 2 ? 2 : 4, up = 1 << D;
@@ -142,7 +142,7 @@ struct VectorRow {
       : of{{f, field, x, y, z}, {f, field + 1, x, y, z}, {f, field + 2, x, y, z}} {}
 };
 
-/// The volume that a cell gains per second: areas times the differences of a vector at its nodes.
+/// Returns the volume that a cell gains per second: areas times the differences of a vector at its nodes.
 template <int N>
 HALOSCOPE_INLINE Vec<double, N> growth_of(const VectorRow& vector, const double* areas, std::int64_t x) {
   const auto gx = splat<N>(0.25 * areas[0]) * vector.of[0].at<N>(x).template difference<0>();

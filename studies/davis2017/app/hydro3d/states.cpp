@@ -20,8 +20,8 @@ struct State {
   double density = 1, energy = 1, fraction = 0;
 };
 
-/// Shares of a blast's energy by place in each dimension: all in the first cell, or a Gaussian of a given width. Empty
-/// for other initial states.
+/// Shares of a blast's energy by place in each dimension: all in the first cell, or a Gaussian of a specified width.
+/// Empty for other initial states.
 using BlastShares = std::array<std::vector<double>, 3>;
 
 BlastShares blast_shares(const Problem& p) {
@@ -39,7 +39,7 @@ BlastShares blast_shares(const Problem& p) {
   return shares;
 }
 
-/// A problem's start, with its parameters at hand: looking one up takes longer than computing a cell.
+/// A problem's start, with cached parameters: the lookup of one takes longer than computing a cell.
 struct Start {
   GridSpec grid;
   std::string word;
@@ -76,7 +76,7 @@ double wave_at(const Start& p, const Index& cell) {
   return value;
 }
 
-/// The energy of a blast in a cell per its volume; none beyond the grid.
+/// Returns the energy of a blast in a cell per its volume; 0 beyond the grid.
 double part_of_blast(const Start& p, const Index& cell) {
   double part = 1 / (p.size[0] * p.size[1] * p.size[2]);
   for (std::size_t d = 0; d < 3; ++d)
@@ -106,7 +106,7 @@ State state_of(const Start& p, const Index& cell) {
   return {1 + 0.3 * noise(density), 1 + 0.3 * noise(energy), 0.5 + 0.5 * noise(fraction)};
 }
 
-/// Nodes of walls are at rest.
+/// Returns noise for a node; nodes of walls are at rest.
 double noise_of_node(const Start& p, int quantity, const Index& node) {
   if (p.word != "random" || quantity >= velocity + 3) return 0;
   for (int d = 0; d < 3; ++d)
@@ -139,7 +139,7 @@ double value_of_cell(const Start& p, int quantity, const Index& cell) {
 
 // ---- Sod's tube -----------------------------------------------------------------------------------------------------
 
-/// What a wave between a gas and a state of pressure p changes: the velocity, and its derivative (Toro, 4.2).
+/// Returns the velocity change by a wave between a gas and a state of pressure p, and its derivative (Toro, 4.2).
 std::array<double, 2> velocity_change(const Gas& gas, double p, double gamma) {
   const double c = std::sqrt(gamma * gas.pressure / gas.density);
   if (p <= gas.pressure) {
@@ -168,7 +168,7 @@ class Riemann {
   }
 
  private:
-  /// Of the gas on one side, with speeds that are positive towards it.
+  /// Returns the density of the gas on one side, with speeds that are positive towards it.
   double side(const Gas& gas, double speed, double contact) const {
     const double c = std::sqrt(gamma_ * gas.pressure / gas.density), ratio = pressure_ / gas.pressure;
     const double step = (gamma_ - 1) / (gamma_ + 1);
@@ -200,7 +200,7 @@ class Blast {
     constant_ = 16 * std::numbers::pi / 25 * sum;
   }
   double radius(double energy, double time) const { return std::pow(energy * time * time / constant_, 0.2); }
-  /// Relative to the density in front, at r / radius. Linear between the points of the table.
+  /// Returns the density at r / radius, relative to the density in front. Linear between the points of the table.
   double density(double xi) const {
     if (xi >= 1) return 1;
     const double power = xi * xi * xi * xi * xi;
@@ -231,7 +231,7 @@ class Blast {
     return (g_ + 1) / (g_ - 1) * std::pow(second(v), 3 / (2 * g_ + 1)) * std::pow(first(v), -power() / (2 - g_)) *
            std::pow((g_ + 1) / (g_ - 1) * (1 - v), -2 / (2 - g_));
   }
-  /// G (V^2 / 2 + Z / (gamma (gamma - 1))): kinetic and internal energy.
+  /// Returns G (V^2 / 2 + Z / (gamma (gamma - 1))): kinetic and internal energy.
   double work(double v) const {
     const double at = std::max(g_ * v - 1, 1e-12);
     return compression(v) * (v * v / 2 + (1 - v) * v * v / (2 * at));

@@ -1,4 +1,4 @@
-// Initial states of hydro3d, and solutions that are known.
+// Initial states of hydro3d, and known solutions.
 #pragma once
 
 #include <functional>
@@ -10,17 +10,17 @@
 
 namespace haloscope::hydro {
 
-/// The words of parameter `initial`.
+/// Returns the words of parameter `initial`.
 const std::vector<std::string>& initial_states();
 
-/// Extents of a cell.
+/// Returns the extents of a cell.
 std::array<double, 3> cell_size(const Problem& problem);
 
-/// The value of a quantity at time 0.
+/// Returns the value of a quantity at time 0.
 InitialValue initial_value(const Problem& problem, int quantity);
 
-/// Density of a cell at a time in seconds; null where no solution is known. Sod's tube: Toro 2009, chapter 4. Sedov's
-/// blast: Landau & Lifshitz, Fluid Mechanics, section 106. The standing wave is that of linear acoustics.
+/// Returns the density of a cell at a time in seconds; null if no solution is known. Sod's tube: Toro 2009, chapter 4.
+/// Sedov's blast: Landau & Lifshitz, Fluid Mechanics, section 106. The standing wave is a wave of linear acoustics.
 std::function<double(const Index& cell)> exact_density(const Problem& problem, double time);
 
 }  // namespace haloscope::hydro

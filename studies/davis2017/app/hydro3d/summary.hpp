@@ -1,4 +1,4 @@
-// The summary of a step of hydro3d: what codes print of the gas, gathered in one pass over cells.
+// The summary of a step of hydro3d: printed properties of the gas, gathered in one pass over cells.
 // Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
@@ -13,7 +13,7 @@ struct Smaller {
   }
 };
 
-/// What a thread has found so far, all but the sketch.
+/// The findings of a thread so far, without the sketch.
 template <int Most>
 struct Findings {
   Gathered<Most, counted_count> counts;
@@ -32,7 +32,7 @@ struct Findings {
   }
 };
 
-/// One cell, or several beside each other, as numbers of the summary.
+/// One cell, or several adjacent cells, as numbers of the summary.
 template <int N>
 struct Cell {
   using V = Vec<double, N>;
@@ -91,7 +91,7 @@ HALOSCOPE_INLINE void take_cell(Findings<Most>& found, const Cell<Lanes::count>&
   }
 }
 
-/// The largest densities of a row, by letter of the sketch. Of rows with fewer cells a cell has several letters.
+/// Finds the largest densities of a row, by letter of the sketch. In rows with fewer cells a cell has several letters.
 /// @param first  global number of the row's first cell, of `cells`.
 HALOSCOPE_INLINE void sketch_row(const double* densities, std::int64_t first, std::int64_t n, std::int64_t cells,
                                  double* largest) {

@@ -1,7 +1,7 @@
-"""The solver case of the 2017 study (chapter 7): PETSc's own log of conjugate gradients, cg3d's methods beside it.
+"""The solver case of the 2017 study (chapter 7): PETSc's log of conjugate gradients, compared with cg3d's methods.
 
-Rows G1 to G5 of the checklist. Blocks of 50^3 cells a rank, the study's weak scaling; a published number stands beside
-ours only where rank count and block are the same. Without PETSc, cg3d's methods are measured alone.
+It covers rows G1 to G5 of the checklist, with blocks of 50^3 cells a rank, the study's weak scaling. A published number
+appears only next to a measurement with the same rank count and block. Without PETSc, only cg3d's methods are measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PUBLISHED = {"standard": "base", "single-reduction": "coalesced"}
 SOLVE, ALLREDUCE, MISSING = "cg-solve", "cg-allreduce", "cg-missing"
 SOLVES = re.compile(rb'"kind": "cg-(solve|allreduce|missing)"')  # in files of such records
 
-# Eq. 7.7 with VecAYPX(max), as text and tables have it; the printed equation says min. VecMDot: of a single reduction.
+# Eq. 7.7 with VecAYPX(max), as text and tables have it; the printed equation has min. VecMDot: of a single reduction.
 COMPOSITION = {
     "MatMult": "max",
     "VecNorm": "min",
@@ -48,7 +48,7 @@ BAR = 0.02  # of the composition, against the solve
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """The extent of a measurement."""
 
     iterations: int  # of a solve
     rounds: int  # solves of each method in a launch
@@ -66,8 +66,8 @@ def run(output: Path, quick: bool) -> list[dict]:
 
     quick: few short solves in one launch, and PETSc only where its program is built. Records: `cg-solve` (a method of
     PETSc or cg3d in one launch: seconds of each solve; of PETSc also calls and seconds by function), `cg-allreduce`,
-    and `cg-missing` where PETSc is not to be had. Takes seconds once PETSc is built, which takes minutes.
-    Raises HaloscopeError when a program fails, UsageError when `output` holds something else.
+    and `cg-missing` where PETSc is not available. The call takes seconds once PETSc is built, which takes minutes.
+    Raises HaloscopeError if a program fails, UsageError if `output` holds other content.
     """
     effort = QUICK if quick else FULL
     outputs.refuse_foreign(output, SOLVES)
@@ -87,7 +87,7 @@ def _rank_counts() -> list[int]:
 
 
 def _petsc_build(quick: bool) -> Path:
-    """Return the build that holds the program. Raises UnavailableError where PETSc cannot be had."""
+    """Return the build that holds the program. Raises UnavailableError if PETSc is not available."""
     if quick and not (build.preset_folder(PRESET) / "bench" / PROGRAM).exists():
         raise errors.UnavailableError(f"{PROGRAM} is not built, which takes minutes; measure without --quick")
     return build.build_preset(PRESET, PROGRAM)
@@ -144,7 +144,7 @@ def _native(output: Path, effort: Effort) -> Iterator[dict]:
         }
 
 
-# ---- what the records say --------------------------------------------------------------------------------------------
+# ---- contents of the records -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _log(record: Mapping) -> Log:
 
 
 def typical(found: Iterable[Log]) -> list[Log]:
-    """Return of every method on every rank count the launch with the median time, whose parts belong together."""
+    """Return, for every method and rank count, the launch with the median time: its parts belong together."""
     groups: dict[tuple, list[Log]] = {}
     for log in found:
         groups.setdefault((log.ranks, log.side, log.method), []).append(log)
@@ -242,7 +242,7 @@ def iteration_s(records: Iterable[Mapping], **wanted: Any) -> dict[str, list[flo
 
 
 def tables(records: Sequence[Mapping]) -> str:
-    """Return what the records of `run` say as Markdown tables, published numbers beside ours, and what is missing."""
+    """Return the records of `run` as Markdown tables with published numbers, and list the missing measurements."""
     found = [log for log in logs(records) if log.method in PUBLISHED]
     middle = typical(found)
     parallel = [log for log in middle if log.reducing]
@@ -262,7 +262,7 @@ def tables(records: Sequence[Mapping]) -> str:
 
 
 def iterations(records: Sequence[Mapping]) -> str:
-    """Return the time of an iteration, over that of the standard method (table A.77), and PETSc's over it."""
+    """Return the time of an iteration, its ratio to the standard method (table A.77), and PETSc's time over it."""
     keys = sorted({_solver(r) for r in records if r["kind"] == SOLVE}, key=_order)
     lines = []
     for key in keys:
@@ -316,7 +316,7 @@ def _order(key: tuple[int, int, str, str, str]) -> tuple:
 
 
 def _difference(records: Iterable[Mapping], key: tuple[int, int, str, str, str]) -> str:
-    """Return by which part the residuals of 20 iterations differ at most from those of PETSc's standard method."""
+    """Return the largest relative difference of the residuals of 20 iterations from PETSc's standard method."""
     found = [
         r["residuals_differ"] for r in records if r["kind"] == SOLVE and _solver(r) == key and "residuals_differ" in r
     ]
@@ -328,7 +328,7 @@ def _ratio(estimate: stats.Estimate | None) -> str:
 
 
 def _published_ratio(ranks: int, side: int, method: str) -> str:
-    """Return the study's time of an iteration over that of its base method, by machine."""
+    """Return the ratio of the study's time of an iteration to the time of its base method, by machine."""
     if side != SIDE or method not in PUBLISHED or method == "standard":
         return ""
     time = {
@@ -376,7 +376,7 @@ def composition(found: Sequence[Log]) -> str:
 
 
 def calls(found: Sequence[Log]) -> str:
-    """Return table 7.2: calls of a solve as printed and as counted, all-reduces, and what PETSc calls besides."""
+    """Return table 7.2: calls of a solve as printed and as counted, all-reduces, and further calls of PETSc."""
     lines = []
     for log in found:
         want = expected_calls(log.method, log.iterations)
@@ -395,7 +395,7 @@ def _count_line(log: Log, function: str, expected: int, counted: int) -> list:
 
 
 def shares(found: Sequence[Log]) -> str:
-    """Return table A.73: the part of each function in the sum of eq. 7.7, the study's beside it."""
+    """Return table A.73: the share of each function in the sum of eq. 7.7, with the study's share."""
     lines = []
     for log in found:
         theirs = _published_shares(log)
@@ -416,9 +416,9 @@ def _published_shares(log: Log) -> dict[str, str]:
 
 
 def products(found: Sequence[Log]) -> str:
-    """Return table A.74: multiplying and the two ends of the exchange, means over ranks.
+    """Return table A.74: the multiplication and the two ends of the exchange, means over ranks.
 
-    PETSc logs no parts of multiplying: the study's Multiply and MultiplyAdd are what MatMult has beside the exchange.
+    PETSc logs no parts of the multiplication: MatMult less the exchange is the study's Multiply and MultiplyAdd.
     """
     lines = []
     for log in found:
@@ -440,9 +440,9 @@ def _published_products(log: Log) -> dict[str, str]:
 
 
 def dots(found: Sequence[Log], records: Sequence[Mapping]) -> str:
-    """Return tables A.75 and A.76: own work and all-reduces of dot products, beside an all-reduce by itself.
+    """Return tables A.75 and A.76: own work and all-reduces of dot products, and an all-reduce alone.
 
-    What an all-reduce takes longer inside a solve, where ranks come to it at different times, is synchronisation.
+    The extra time of an all-reduce inside a solve, where ranks arrive at different times, is synchronisation.
     """
     singles = alone(records)
     lines = []
@@ -467,15 +467,13 @@ def dots(found: Sequence[Log], records: Sequence[Mapping]) -> str:
 
 
 def dot_parts(log: Log, name: str) -> tuple[float, dict[str, float]]:
-    """Return seconds a call of a dot product: of its own work, the mean over ranks, and of its all-reduce by
-    statistic.
-    """
+    """Return seconds per call of a dot product: of its work (mean over ranks), and of its all-reduce by statistic."""
     waits = {which: s / log.reduces[name] for which, s in log.reducing[name].items()}
     return log.seconds[name]["mean"] / log.calls[name] - waits["mean"], waits
 
 
 def alone(records: Iterable[Mapping]) -> dict[int, float]:
-    """Return seconds of an all-reduce by itself, by rank count: the median over launches."""
+    """Return the seconds of an all-reduce alone, by rank count: the median over launches."""
     found: dict[int, list[float]] = {}
     for r in records:
         if r["kind"] == ALLREDUCE:
@@ -484,7 +482,7 @@ def alone(records: Iterable[Mapping]) -> dict[int, float]:
 
 
 def _published_dots(log: Log, name: str) -> str:
-    """Return the study's means, us: own work and all-reduce in a solve, and the all-reduce by itself."""
+    """Return the study's means, us: own work and all-reduce in a solve, and the all-reduce alone."""
     if log.side != SIDE:
         return ""
     solvers = (PUBLISHED[log.method], "none")

@@ -1,4 +1,4 @@
-"""What `haloscope study davis2017` measures: hydro3d as the studied code runs it, its variants, and both scalings.
+"""Measurements of `haloscope study davis2017`: hydro3d as the studied code runs it, its variants, and both scalings.
 
 Every run of a set makes the same replay of sub-cycles, as the studied code does in weak scaling (table 4.3).
 """
@@ -26,9 +26,9 @@ MOST_STEPS = 10**6  # a replay ends by itself
 
 @dataclass(frozen=True)
 class Variant:
-    """A version of the code. `choice`: fields of Choice on top of the studied set-up. baseline: what a user would
-    compare it with. control: the version that differs by the one thing to be judged. pes: how its processing elements
-    are made, `ranks` or `threads`. Source: Davis 2017, chapter 6."""
+    """A version of the code. `choice`: fields of Choice on top of the studied set-up. baseline: a user's natural
+    comparison. control: the version that differs only in the judged property. pes: the kind of its processing
+    elements, `ranks` or `threads`. Source: Davis 2017, chapter 6."""
 
     letter: str
     what: str
@@ -44,7 +44,7 @@ VARIANTS = (
     Variant("C", "a full loop for each part, 3D temporaries", {"form": "arrays"}, "A", "A"),
     Variant("D", "B as the control of E", {"form": "scalar"}, "A", "B"),
     Variant("E", "vectors", {"form": "vector"}, "B", "D"),
-    Variant("F", "E, messages to all 26 neighbours at once", {"form": "vector", "strategy": DIRECT}, "E", "E"),
+    Variant("F", "E, messages to all 26 neighbours concurrently", {"form": "vector", "strategy": DIRECT}, "E", "E"),
     Variant(
         "G", "F, interior and boundary apart", {"form": "vector", "strategy": DIRECT, "schedule": "divided"}, "E", "F"
     ),
@@ -82,8 +82,8 @@ PIECES = (1, 2, 4, 8, 16)  # of the block-size sweep (table A.64)
 
 @dataclass(frozen=True)
 class Point:
-    """One run: which experiment it belongs to, its variant, cells per side (of a rank's block in weak scaling),
-    processing elements. Conjugate gradients have the scalings alone, of one variant."""
+    """One run: its experiment, its variant, cells per side (of a rank's block in weak scaling), processing elements.
+    Conjugate gradients have only the scalings of one variant."""
 
     experiment: str
     letter: str
@@ -101,8 +101,8 @@ def pe_counts(cores: int) -> list[int]:
 
 
 def replay_of(side: int, short: bool) -> str:
-    """Return the histogram of sub-cycles that the study prints for a size, else that of its weak-scaling runs; a few
-    steps for a short run."""
+    """Return the histogram of sub-cycles that the study prints for a size, else the histogram of its weak-scaling runs;
+    a few steps for a short run."""
     if short:
         return QUICK_REPLAY
     rows = {int(r["cells_per_side"]): r for r in published("davis2017", "iterations") if r["use"] == "serial_or_strong"}
@@ -125,8 +125,8 @@ def request(point: Point, options: Options) -> Request:
 
 
 def hydro_fields(point: Point, options: Options) -> dict:
-    """Return what the choice of a point of hydro3d has besides its grid: the studied set-up, changed by the variant,
-    then by the point."""
+    """Return the fields of the choice of a point of hydro3d, without the grid: the studied set-up, changed by the
+    variant, then by the point."""
     variant = next(v for v in VARIANTS if v.letter == point.letter)
     ranks, threads = split_pes(variant, point.pes)
     fields = {**STUDIED, **variant.choice, "ranks": ranks, "threads": threads, "barrier": point.barrier}
@@ -152,7 +152,7 @@ def process_grid(ranks: int) -> tuple[int, ...]:
 
 
 def scalings(options: Options, app: str = APP) -> Iterator[Point]:
-    """Yield the serial runs of A and its weak and strong scaling, or those of conjugate gradients."""
+    """Yield the serial runs and the weak and strong scaling of A, or of conjugate gradients."""
     for side in options.sizes:
         yield Point("serial", "A", side, 1, app=app)
         for pes in pe_counts(options.cores)[1:]:
@@ -188,7 +188,7 @@ def planned(options: Options) -> dict[Point, Request]:
 
 
 def plan(options: Options) -> space.Space:
-    """Everything to measure, each piece of work once."""
+    """Return all measurements, each piece of work once."""
     whole: space.Space[Request] = space.Space()
     seen: set[bridge.Choice] = set()
     for run in planned(options).values():

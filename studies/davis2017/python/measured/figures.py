@@ -1,5 +1,5 @@
-"""What was measured here in one figure: time per cell by size, components by processing elements, errors of the model,
-variants, pieces, barriers. The study's own figures, with runs of the same size in them, are further files."""
+"""Local measurements in one figure: time per cell by size, components by processing elements, errors of the model,
+variants, pieces, barriers. The study's figures, with local runs of the same size, are separate files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from haloscope_studies.davis2017.replay.figures import COLOURS
 
 
 def draw(measured: Mapping[Point, Row], solves: Sequence[Mapping], stem: Path) -> list[Path]:
-    """Draw what was measured, and the study's figures redrawn with it. solves: the records of `cg.run`.
+    """Draw the measurements, and the study's figures with the measurements added. solves: the records of `cg.run`.
 
     Returns the files written. Takes some seconds.
     """
@@ -56,7 +56,7 @@ def _legend(axes: Axes) -> None:
 
 
 def _time_per_cell(axes: Axes, measured: Mapping[Point, Row]) -> None:
-    """Serial time per cell and step."""
+    """Plot the serial time per cell and step."""
     letters = sorted({p.letter for p in measured if p.experiment == "serial"})
     for letter, colour in zip(letters, COLOURS, strict=False):
         points = sorted(scaling.of(measured, "serial", letter).items(), key=lambda item: item[0].side)
@@ -70,7 +70,7 @@ def _time_per_cell(axes: Axes, measured: Mapping[Point, Row]) -> None:
 
 
 def _components(axes: Axes, measured: Mapping[Point, Row]) -> None:
-    """Components of weak scaling at the largest size, as the rule takes them: largest work, least waiting."""
+    """Plot components of weak scaling at the largest size by the rule: largest work, least waiting."""
     side = max(p.side for p in measured if p.experiment == "serial")
     points = sorted((p.pes, row) for p, row in scaling.of(measured, "weak").items() if p.side == side)
     bottom = [0.0] * len(points)
@@ -89,10 +89,10 @@ def _components(axes: Axes, measured: Mapping[Point, Row]) -> None:
 
 
 def _variants(axes: Axes, measured: Mapping[Point, Row]) -> None:
-    """Speed of every variant over A at the same number of processing elements, with intervals."""
+    """Plot the speed of every variant over A at the same number of processing elements, with intervals."""
     known = {(p.letter, p.pes): row for p, row in measured.items() if p.experiment == "variants"}
     counts = sorted({pes for _, pes in known})
-    names = [v.letter for v in VARIANTS if v.letter != "A"]  # what all others are compared with
+    names = [v.letter for v in VARIANTS if v.letter != "A"]  # A is the base of the comparison
     for number, pes in enumerate(counts):
         letters = [letter for letter in names if (letter, pes) in known]
         gains = [speedup(known[letter, pes], known["A", pes]) for letter in letters]
@@ -116,7 +116,7 @@ def _variants(axes: Axes, measured: Mapping[Point, Row]) -> None:
 
 
 def _pieces(axes: Axes, measured: Mapping[Point, Row]) -> None:
-    """Step times of J by the layers that a thread takes at a time, beside I's even shares."""
+    """Plot step times of J by the layers that a thread takes at a time, and of I with even shares."""
     found = {p.piece: row for p, row in measured.items() if p.experiment == "pieces"}
     even = next((row for p, row in measured.items() if p.letter == "I"), None)
     pieces = [piece for piece in PIECES if piece in found]
@@ -131,7 +131,7 @@ def _pieces(axes: Axes, measured: Mapping[Point, Row]) -> None:
 
 
 def _barriers(axes: Axes, measured: Mapping[Point, Row]) -> None:
-    """Time in barriers before each exchange, and the range of compute over ranks that makes the ranks wait."""
+    """Plot the time in barriers before each exchange, and the range of compute over ranks that makes the ranks wait."""
     found = sorted((p.pes, row) for p, row in measured.items() if p.experiment == "barrier")
     spread = [[components.component(row.records, "compute", s) for s in ("min", "max")] for _, row in found]
     waited = [components.component(row.records, "barrier", "max") for _, row in found]
@@ -148,7 +148,7 @@ def _barriers(axes: Axes, measured: Mapping[Point, Row]) -> None:
 
 
 def _errors(axes: Axes, measured: Mapping[Point, Row]) -> None:
-    """Signed errors of the model on sizes that no cost was fitted to."""
+    """Plot signed errors of the model at sizes that no cost was fitted to."""
     for make_law, marker, label in (
         (timed.joined, "o", "joined"),
         (timed.by_rule, "x", "the study's rule of segments"),

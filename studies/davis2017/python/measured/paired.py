@@ -1,5 +1,5 @@
-"""What was measured here in the panels of the study's figures: runs of the same cells, processing elements and
-iterations only.
+"""Local measurements in the panels of the study's figures: only runs with equal cells, processing elements and
+iterations.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ OF_CG = MACHINES["hector"]  # whose tables of conjugate gradients have all proce
 
 
 def lines(measured: Measured, solves: Sequence[Mapping]) -> dict[str, list[Series]]:
-    """Return the lines of each panel. solves: the records of `cg.run`. Panels without a run of their own are left
-    out.
-    """
+    """Return the lines of each panel that has a local run. solves: the records of `cg.run`."""
     known = {name: panel for sheet in panels.sheets().values() for name, panel in sheet.items()}
     found = {kind: _components(known[kind], runs(measured, kind)) for kind in SCALINGS}
     found["spread"] = _spread(known["spread"], runs(measured, "weak"))
@@ -51,8 +49,8 @@ def is_whole(row: Row, side: int) -> bool:
 
 
 def runs(measured: Measured, kind: str, letter: str = "A", barrier: bool = False) -> dict[float, Row]:
-    """Return, by processing elements, the runs of a variant that have the cells and iterations of the study's weak or
-    strong scaling, whichever experiment they were made for."""
+    """Return, by processing elements, the runs of a variant with the cells and iterations of the study's weak or strong
+    scaling, from any experiment."""
     side = side_of(kind)
     return {
         float(p.pes): row
@@ -75,7 +73,7 @@ def serial_runs(measured: Measured, letter: str, panel: Panel) -> dict[float, Ro
 
 
 def shared_letters() -> list[str]:
-    """Return the variants that change here what they change in the study: A, and those made from the same variant."""
+    """Return the variants with the same change as in the study: A, and the variants made from the same variant."""
     return ["A", *(v.letter for v in VARIANTS if v.baseline and PREDECESSOR.get(v.letter) == v.baseline)]
 
 
@@ -115,7 +113,7 @@ def _barriers(panel: Panel, measured: Measured) -> list[Series]:
 
 
 def _errors(known: Mapping[str, Panel], measured: Measured) -> dict[str, list[Series]]:
-    """Return errors of the model fitted here, in the sizes that no cost was fitted to, per cent."""
+    """Return errors of the model fitted here, at sizes that no cost was fitted to, in per cent."""
     off = {row.id: 100 * (m.total / components.step_time(row.records) - 1) for _, row, m in scaling.errors(measured)}
     serial = serial_runs(measured, "A", known["serial"])
     found = {
@@ -139,7 +137,7 @@ def _serial(panel: Panel, measured: Measured) -> list[Series]:
 
 
 def _variants(panel: Panel, measured: Measured, kind: str) -> list[Series]:
-    """Return speed over A of the variants that are the study's."""
+    """Return the speed over A of the variants that the study has too."""
     base, series = runs(measured, kind), []
     for letter in shared_letters()[1:]:
         found = runs(measured, kind, letter)
@@ -156,7 +154,7 @@ def _ends(found: Mapping[float, stats.Estimate], factor: float = 1.0) -> dict[fl
 
 
 def _solver(known: Mapping[str, Panel], solves: Sequence[Mapping]) -> dict[str, list[Series]]:
-    """Return what PETSc takes here, on blocks of the study's size."""
+    """Return PETSc's local times on blocks of the study's size."""
     logs = [log for log in cg.typical(cg.logs(solves)) if (log.side, log.method) == (cg.SIDE, "standard")]
     return {
         "iteration": [_iteration(known["iteration"], solves, method) for method in cg.PUBLISHED],
@@ -190,7 +188,7 @@ def _shares(panel: Panel, logs: Sequence[cg.Log]) -> list[Series]:
 
 
 def _product(panel: Panel, logs: Sequence[cg.Log]) -> list[Series]:
-    """Return the two ends of the exchange: PETSc logs no parts of multiplying."""
+    """Return the two ends of the exchange: PETSc logs no parts of the multiplication."""
     return [
         pair(
             panel,

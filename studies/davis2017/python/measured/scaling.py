@@ -1,6 +1,6 @@
-"""Tables of the 2017 study's own form from runs of hydro3d: scaling by component, the model against measurements,
-variants, barriers, memory. Published figures stand beside runs of the same size and number of processing elements
-only."""
+"""Tables in the form of the 2017 study from runs of hydro3d: scaling by component, the model against measurements,
+variants, barriers, memory. Published numbers appear only next to runs of the same size and number of processing
+elements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of(measured: Measured, experiment: str, letter: str = "A") -> dict[Point, Ro
 
 
 def published_walltime(variant: str, scaling: str, side: int, pes: int) -> float | None:
-    """Return the printed seconds of a run of that size and number of processing elements; None where there is none."""
+    """Return the printed seconds of a run of that size and number of processing elements, or None."""
     for row in published("davis2017", "variant_walltimes"):
         if (row["variant"], row["scaling"], int(row["cells_per_side"]), int(row["pes"])) == (
             variant,
@@ -110,8 +110,8 @@ def by_component(measured: Measured, scaling: str) -> str:
 
 
 def held_out(measured: Measured, app: str = APP) -> tuple[list[Row], list[tuple[Point, Row]]]:
-    """Return runs of A (or of conjugate gradients) to fit costs to, and others to predict: of the sizes, every second
-    one, the ends fitted."""
+    """Return runs of A (or of conjugate gradients) to fit costs to, and others to predict: every second size; the
+    smallest and the largest are fitted."""
     scaled = [
         (p, r)
         for p, r in measured.items()
@@ -173,7 +173,7 @@ def validation(measured: Measured, app: str = APP) -> str:
 
 def error_lists(found: Sequence[tuple[Point, Row, timed.Prediction]]) -> dict[str, list[float]]:
     """Return absolute relative errors: of serial and of parallel step times, of components that make up more than 2 %
-    of a step; and by how much halves of the launches differ (`repeatability`). Empty lists are left out."""
+    of a step; and differences between halves of the launches (`repeatability`). Empty lists are omitted."""
     lists: dict[str, list[float]] = {"serial": [], "parallel": [], "components": [], "repeatability": []}
     for p, row, prediction in found:
         real = components.step_time(row.records)
@@ -259,7 +259,7 @@ def _published_ratio(variant: Variant, point: Point) -> str:
 
 
 def _overlap(known: Mapping[tuple[str, int], tuple[Point, Row]]) -> str:
-    """Say what part of the shorter of communication and computing H hides, G being its control (checklist row E4)."""
+    """Return the part that H hides of the shorter of communication and computing, against control G (row E4)."""
     pairs = [(pes, row, known["G", pes][1]) for (letter, pes), (_, row) in known.items() if letter == "H"]
     texts = []
     for pes, row, control in pairs:
@@ -291,9 +291,7 @@ def pieces(measured: Measured) -> str:
 
 
 def barriers(measured: Measured) -> str:
-    """Return what a barrier before each exchange costs, and the time in it beside the ranks' range of compute (table
-    5.7).
-    """
+    """Return the cost of a barrier before each exchange, its time, and the ranks' range of compute (table 5.7)."""
     lines = []
     for p, row in measured.items():
         if p.experiment != "barrier":
@@ -316,7 +314,7 @@ def barriers(measured: Measured) -> str:
 
 
 def memory(measured: Measured) -> str:
-    """Return what freeing temporaries costs and saves (checklist row A8)."""
+    """Return the costs and savings of freeing temporaries (checklist row A8)."""
     lines = []
     for p, kept in measured.items():
         if p.experiment != "memory":
@@ -331,7 +329,7 @@ def memory(measured: Measured) -> str:
 
 
 def anomalies(measured: Measured, threshold: float = 0.3) -> str:
-    """Return parts whose time per unit of work leaves the single line through the smaller sizes (checklist row F3)."""
+    """Return parts whose time per unit of work deviates from the line through the smaller sizes (checklist row F3)."""
     rows = list(of(measured, "serial").values())
     rows.sort(key=lambda row: row.request["cells"])
     if len(rows) < 3:

@@ -4,8 +4,8 @@ A timer's seconds per call follow the work of a call: cells of the block, points
 sent. Each law is piecewise linear in that work, one for each number of processing elements on a socket: by the study's
 rule of segments (section 5.4), or joined, from one measured amount to the next. The rule's segments do not meet, so
 that a size between the last of one and the first of the next is extrapolated. Calls per step follow from the recorded
-histogram of sub-cycles. What a rank does alone counts by the largest over ranks, what includes waiting by the least;
-their sum is the walltime (section 5.2).
+histogram of sub-cycles. Work of a rank alone counts by the largest over ranks, a part that includes waiting by the
+least; their sum is the walltime (section 5.2).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Work:
-    """What a call of a stage's timers works on, the most of any rank: cells, points mirrored at edges, bytes that its
-    messages carry."""
+    """The work of a call of a stage's timers, the most of any rank: cells, points mirrored at edges, bytes of its
+    messages."""
 
     cells: float
     mirrored: float
@@ -73,7 +73,7 @@ def works(choice: Choice) -> dict[str, Work]:
 
 
 def amount_of(choice: Choice, part: Part) -> float:
-    """Return the amount of a part's work; the rest of a step, which is of no stage, has none."""
+    """Return the amount of a part's work: 0 for the rest of a step, which belongs to no stage."""
     return works(choice)[part.stage].of(part) if part.stage else 0.0
 
 
@@ -131,7 +131,7 @@ class Model:
         self.laws = {key: make_law(*_means(found)) for key, found in points.items()}
 
     def predict(self, row: Row) -> Prediction:
-        """Return the prediction for a run: its work and how often its parts are called are known, its times not used.
+        """Return the prediction for a run, from its work and the calls of its parts; its times are not used.
 
         Raises UsageError for a number of processing elements or a part without a law.
         """
@@ -187,7 +187,7 @@ def one_line(amounts: Sequence[float], seconds: Sequence[float]) -> Law:
 
 
 def repeatability(row: Row) -> float:
-    """Return by how much halves of a run's launches differ, relative to their mean; 0 with one launch."""
+    """Return the difference between halves of a run's launches, relative to their mean; 0 with one launch."""
     by_launch = [statistics.fmean(records.step_times(r)) for r in row.records]
     if len(by_launch) < 2:
         return 0.0

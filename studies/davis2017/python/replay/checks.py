@@ -18,7 +18,7 @@ from haloscope_studies.davis2017.replay import profiles as published
 from haloscope_studies.davis2017.replay.contention import batch_time
 from haloscope_studies.davis2017.replay.walltime import predict
 
-# Eq. 5.3 to 5.14 expanded by hand: how often a term occurs in an iteration with n inner loops, as (per loop, constant).
+# Eq. 5.3 to 5.14 expanded by hand: occurrences of a term in an iteration with n inner loops, as (per loop, constant).
 EXPANSION = {
     "kernel": {
         **dict.fromkeys(("MDT1", "MDT2", "Mlagh_Init", "Mlagh7", "Mvolflx", "Madv1", "Madv2", "Purge"), (0, 1)),
@@ -184,9 +184,7 @@ def _has_quantities(stage: dict, row: dict[str, str]) -> bool:
 
 
 def _case(name: str, direction: int) -> tuple[bridge.Layout, int]:
-    """Return layout and rank; a size printed for 1x1x2 along x or y, where it has no neighbour, is that of two ranks
-    there.
-    """
+    """Return layout and rank; a size printed for 1x1x2 along x or y, without a neighbour, is for two ranks there."""
     shapes = {"centre_of_3x3x3": ((3, 3, 3), 13), "pe0_of_2x2x2": ((2, 2, 2), 0)}
     grid, rank = shapes.get(name, (tuple(2 if d == direction else 1 for d in range(3)), 0))
     return bridge.Layout(tuple(100 * p for p in grid), grid, (False,) * 3), rank
@@ -295,7 +293,7 @@ LARGE = 4096  # bytes, from which a message is mostly its bytes
 
 
 def _exchange_by(where: str, duplex: float) -> float:
-    """Return the time of Exchange over that of PingPong on Minerva when PingPing takes `duplex` times PingPong."""
+    """Return the ratio of Exchange to PingPong on Minerva if PingPing takes `duplex` times PingPong."""
     size, classes = 2**22, profile.load("minerva").data["network"]["classes"]
     told = {name: {**c, "contention": {"duplex": duplex}} for name, c in classes.items()}
     p = profile.Profile({"name": "minerva", "network": {"classes": told}})
@@ -303,7 +301,7 @@ def _exchange_by(where: str, duplex: float) -> float:
 
 
 def pair_errors(place: str, pairs: int, sharing: int) -> dict[int, float]:
-    """Return the relative error of DawnDev's time with several pairs at once, by message size."""
+    """Return the relative error of DawnDev's time with several concurrent pairs, by message size."""
     p, where = profile.load("dawndev"), published.WHERE[place]
     sizes, times = published.pingpong("dawndev", place, pairs)
     return {int(s): batch_time(p, where, [s] * sharing) / t - 1 for s, t in zip(sizes, times, strict=True)}
@@ -325,8 +323,8 @@ def recovered_exchange() -> list[Check]:
 
 
 def modelled_exchange() -> tuple[dict, dict]:
-    """Return the model's own point-to-point seconds on one node, and those of its messages alone, by scaling and
-    ranks.
+    """Return the study model's point-to-point seconds on one node, and the seconds of its messages alone, by scaling
+    and ranks.
     """
     wanted = {c: hydra_runs.model_column(*c, "point_to_point") for c in hydra_runs.ON_ONE_NODE if c[1] <= 8}
     classes = _without_factor(profile.load("minerva").data["network"]["classes"])

@@ -1,6 +1,4 @@
-"""Where the time goes: measured components beside those of the study's model and of ours, with signed errors (row
-D1).
-"""
+"""Components of the run time: measured, by the study's model and by ours, with signed errors (row D1)."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ from haloscope.studies.checks import Check
 from haloscope_studies.davis2017.replay import hydra_runs, terms
 from haloscope_studies.davis2017.replay.walltime import predict
 
-NAMES = {"update_bounds": "update_boundary"}  # ours of components that the tables name otherwise
+NAMES = {"update_bounds": "update_boundary"}  # our name of a component by its name in the tables
 SCALINGS = ("weak", "strong")
-LEAST = 1.0  # seconds; of smaller components the printed digits are too few for an error
+LEAST = 1.0  # seconds; smaller components have too few printed digits for an error
 
 
 @dataclass(frozen=True)
 class Component:
-    """One component of a run on Minerva, in seconds; model: the study's own, None where it is not printed."""
+    """One component of a run on Minerva, in seconds; model: the study's model, None if it is not printed."""
 
     scaling: str
     ranks: int
@@ -34,7 +32,7 @@ class Component:
 
     @property
     def held_out(self) -> bool:
-        """Whether the run took more than the one node that our costs come from."""
+        """True if the run used more than the one node of our costs."""
         return self.ranks > hydra_runs.SOCKETS * hydra_runs.CORES
 
     @property
@@ -75,7 +73,7 @@ def _minerva() -> Iterator[Component]:
 
 
 def all_checks() -> list[Check]:
-    """D1: compute beyond one node, against the measured one; the other components stand in the tables alone."""
+    """D1: compute beyond one node, against the measured one; the other components are only in the tables."""
     made = []
     for scaling in SCALINGS:
         found = [c for c in minerva() if c.scaling == scaling and c.name == "compute" and c.held_out]
@@ -89,14 +87,14 @@ def all_checks() -> list[Check]:
 
 
 def largest_differences(scaling: str, ranks: int) -> str:
-    """Return by which two components ours and the measured time of a run differ most, in seconds."""
+    """Return the two components of a run with the largest differences between our and the measured seconds."""
     found = [c for c in minerva() if (c.scaling, c.ranks) == (scaling, ranks)]
     found.sort(key=lambda c: -abs(c.ours - c.measured))
     return "; ".join(f"{c.name.replace('_', ' ')} {c.ours - c.measured:+.1f} s" for c in found[:2])
 
 
 def markdown() -> str:
-    """Return the comparison by component: Minerva in full, and what can be said of the other machines."""
+    """Return the comparison by component: Minerva in full, and the messages of the other machines."""
     lines = []
     for c in minerva():
         model = ["", ""] if c.model is None else [f"{c.model:.2f}", _error(c.model, c.measured)]

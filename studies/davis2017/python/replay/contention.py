@@ -1,9 +1,9 @@
 """Messages at the same time, for the 2017 study's walltimes: latencies overlap, bytes take turns.
 
 The study prints observations and no formula: in a node large messages follow one another, tiny ones do not; between
-nodes the two directions barely disturb each other. The rule says all of that and has no number to fit but `duplex`,
-what a crossing message costs, which a profile's contention law has too. It holds on DawnDev, where the study printed
-what pairs on one link cost (table A.12). Source: Davis 2017, section 5.3.4.
+nodes the two directions barely disturb each other. The rule covers all of these. Its only fitted number is `duplex`,
+the cost of a crossing message, which a profile's contention law has too. It holds on DawnDev, for which the study
+printed the cost of pairs on one link (table A.12). Source: Davis 2017, section 5.3.4.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from haloscope_studies.davis2017 import network
 
 
 def batch_time(profile: Profile, where: str, one_way: Sequence[float], other_way: Sequence[float] = ()) -> float:
-    """Return the seconds that messages at the same time on one shared resource (a node's memory, its link) take.
+    """Return the seconds of concurrent messages on one shared resource (a node's memory, its link).
 
     where: locality class. one_way, other_way: bytes of each message in the two directions; either may be empty.
-    The longest latency counts once. The bytes of a direction take turns; those of the direction with less to do add
-    duplex - 1 of their time. Raises as `network.message_time` does.
+    The longest latency counts once. The bytes of a direction take turns; the bytes of the direction with less work
+    add duplex - 1 of their time. Raises as `network.message_time` does.
     """
     law, (_, duplex) = profile.network_class(where)["segments"], network.contention(profile, where)
     found = [segments.segment_at(law, size) for size in (*one_way, *other_way)]

@@ -1,6 +1,6 @@
 """The study's figures redrawn: one file for its scaling, its model, its variants, its solver and messages.
 
-What was measured here stands in the same panels, at the same cells and number of processing elements only.
+The same panels show local measurements, only at the same cells and number of processing elements.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CROWD = 20  # points from which a line has no markers
 
 
 def draw(here: Mapping[str, Sequence[Series]], machine: str, stem: Path) -> list[Path]:
-    """Draw all sheets as STEM-NAME.svg and .png. here: lines measured here, by panel; machine: what measured them.
+    """Draw all sheets as STEM-NAME.svg and .png. here: lines measured here, by panel; machine: their machine.
 
     Returns the files written.
     """
@@ -55,7 +55,7 @@ def draw(here: Mapping[str, Sequence[Series]], machine: str, stem: Path) -> list
 
 
 def draw_sheet(name: str, here: Mapping[str, Sequence[Series]], machine: str, stem: Path) -> list[Path]:
-    """Draw one sheet; as `draw`, but for the whole stem."""
+    """Draw one sheet, as `draw` does; stem: the complete stem of its files."""
     panels = sheets()[name]
     mine = [s for key in panels for s in here.get(key, ())]
     with figures.style():
@@ -69,7 +69,7 @@ def draw_sheet(name: str, here: Mapping[str, Sequence[Series]], machine: str, st
 
 
 def draw_panel(axes: Axes, panel: Panel, here: Sequence[Series] = ()) -> None:
-    """Draw one panel's lines, those measured here on top."""
+    """Draw one panel's lines, the local measurements on top."""
     for name in panel.log:
         getattr(axes, f"set_{name}scale")("log", **({"base": 2} if name == "x" else {}), nonpositive="mask")
     names = list(dict.fromkeys(x for s in panel.series for x in s.points if isinstance(x, str)))
@@ -86,7 +86,7 @@ def draw_panel(axes: Axes, panel: Panel, here: Sequence[Series] = ()) -> None:
 
 
 def _line(axes: Axes, series: Series, places: Sequence[float], label: str) -> None:
-    """Draw a line and its band, or points and their ranges: over names, and of what was measured here."""
+    """Draw a line and its band, or points and their ranges: over names, and of local measurements."""
     style, colour = dict(STYLES[series.source]), COLOURS[series.colour]
     apart = series.source == HERE or any(isinstance(x, str) for x in series.points)
     if apart:
@@ -117,7 +117,7 @@ def _frame(axes: Axes, panel: Panel) -> None:
 
 
 def _explain(figure: Figure, drawn: Sequence[Series]) -> None:
-    """Say below the panels what kinds of lines a sheet has."""
+    """Explain the kinds of lines of a sheet below its panels."""
     used = {series.source for series in drawn}
     lines = [Line2D([], [], color=figures.PALE, label=text, **STYLES[s]) for s, text in MEANING.items() if s in used]
     figure.legend(handles=lines, loc="lower left", ncols=len(lines), frameon=False, fontsize=9)

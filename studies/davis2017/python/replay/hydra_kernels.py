@@ -3,8 +3,8 @@
 The study prints no table of its fitted costs per cell. Printed are twelve kernels and each function's time, serially at
 six sizes, and runs with 2, 4 and 12 processes on one node. From these, one node only, the cost of every kernel follows:
 
-- a printed kernel is fitted as the study does it (least relative error, 30 % rule);
-- what a function's time leaves is shared equally among the calls of its other kernels;
+- a printed kernel is fitted as in the study (least relative error, 30 % rule);
+- the rest of a function's time is shared equally among the calls of its other kernels;
 - busier sockets multiply all kernels by the ratio that the runs on one node show, likewise boundaries and memory.
 """
 
@@ -123,7 +123,7 @@ def _per_run(function: str) -> np.ndarray:
 
 
 def _inside(app: terms.Application, function: str, side: int) -> Mapping[terms.Term, int]:
-    """Return how often each term occurs inside a function during a serial run."""
+    """Return the number of occurrences of each term inside a function during a serial run."""
     total: dict[terms.Term, int] = {}
     for loops, many in iterations(side).items():
         for term, times, path in app.walk(loops):
@@ -133,7 +133,7 @@ def _inside(app: terms.Application, function: str, side: int) -> Mapping[terms.T
 
 
 def _rest(app: terms.Application, function: str, known: dict, edges: np.ndarray) -> dict[terms.Term, np.ndarray]:
-    """Return seconds per call, by size, of the kernels of a function that are neither printed nor known by now."""
+    """Return seconds per call, by size, of the kernels of a function that are neither printed nor known yet."""
     counts = [_inside(app, function, side) for side in SIDES]
     rest = _per_run(function)
     for i, inside in enumerate(counts):

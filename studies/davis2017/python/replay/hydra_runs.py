@@ -45,14 +45,14 @@ def run(scaling: str, processes: int, side: int | None = None, rule: str = "fill
 
 
 def weak_run(p: profile.Profile, processes: int, side: int) -> Run:
-    """Return a run with side^3 cells per process on any machine, nodes filled one after another."""
+    """Return a run with side^3 cells per process on any machine, nodes filled sequentially."""
     grid = bridge.process_grid("prime-factors", processes, (1000,) * 3)
     where = placement.place("fill", processes, p.machine["sockets_per_node"], p.machine["cores_per_socket"])
     return Run(tuple(side * n for n in grid), grid, where, iterations(100))
 
 
 def model_column(scaling: str, processes: int, component: str) -> float:
-    """Return what the study's own model gave for a component, in seconds. Source: tables A.25, A.26.
+    """Return the seconds of a component by the study's model. Source: tables A.25, A.26.
 
     The point-to-point time of 4 processes in weak scaling is printed as 16.98, but the printed total needs 8.34.
     """
@@ -66,7 +66,7 @@ def model_column(scaling: str, processes: int, component: str) -> float:
 
 
 def measured(scaling: str, processes: int, component: str) -> float:
-    """Return what a component took on Minerva, in seconds: the most of all processes, the least for communication.
+    """Return the seconds of a component on Minerva: the most of all processes, for communication the least.
 
     Raises StopIteration for a run that is not printed. Source: tables A.14, A.20.
     """
@@ -79,7 +79,7 @@ def measured(scaling: str, processes: int, component: str) -> float:
 
 
 def stage_factor(alone: Sequence[float], wanted: Sequence[float]) -> float:
-    """Return how much longer exchange stages took than their messages alone, over several runs (least relative error).
+    """Return the factor from the messages alone to their exchange stages, over several runs (least relative error).
 
     alone: seconds by `messages_alone`. wanted: seconds of the stages. The factor contains packing, which is not
     printed.

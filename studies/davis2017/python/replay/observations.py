@@ -1,4 +1,4 @@
-"""What the study measured besides walltimes, with what follows from it: memory, clock, waiting and synchronisation.
+"""Measurements of the study besides walltimes, and their evaluation: memory, clock, waiting and synchronisation.
 
 Source: digest of the study, sections 5.2, 5.8, 6.10, 16.6, 16.9; tables 4.2, 4.8, 5.7, A.4, A.7, A.8, A.15 to A.24.
 """
@@ -13,7 +13,7 @@ from haloscope.report import tables
 from haloscope.studies import published
 from haloscope_studies.davis2017.replay import hydra_runs
 
-# The statistic of each component that adds up to the walltime: who computes longest waits least. Section 5.2.
+# The statistic of each component that adds up to the walltime: the longest work, the least waiting. Section 5.2.
 COMPOSED = {"compute": "max", "memory": "max", "update_bounds": "max", "point_to_point": "min", "collectives": "min"}
 WORKING_SETS = tuple(n * 1024 for n in (4, 32, 256, 1024, 8192, 32768, 524288))  # bytes, of CacheBench
 SLOW_CLOCK = 0.05  # below the clock of one process, which is flagged
@@ -30,8 +30,8 @@ def compositions() -> dict[tuple[str, int], tuple[float, float]]:
 
 
 def barriers() -> list[tuple[int, float, float | None]]:
-    """Return processes, what barriers before exchanges add to the walltime, and time in them over the range of compute
-    times.
+    """Return processes, the relative growth of the walltime by barriers before exchanges, and the time in the barriers
+    over the range of compute times.
     """
     return [
         (
@@ -59,7 +59,7 @@ def synchronisation() -> list[tuple[int, str, float, float]]:
 
 
 def clocks() -> list[tuple[str, int, float, bool]]:
-    """Return scaling, processes, mean clock (GHz), and whether it is flagged as slower than that of one process."""
+    """Return scaling, processes, mean clock (GHz), and True if it is flagged as slower than with one process."""
     rows = [(r["scaling"], int(r["pes"]), float(r["mean_GHz"])) for r in published("davis2017", "clock")]
     alone = {scaling: clock for scaling, pes, clock in rows if pes == 1}
     return [(scaling, pes, clock, clock < (1 - SLOW_CLOCK) * alone[scaling]) for scaling, pes, clock in rows]
@@ -113,16 +113,14 @@ def composition_table() -> str:
 
 
 def barrier_table() -> str:
-    """Return what barriers cost, and how much of that is imbalance of compute."""
+    """Return the cost of barriers, and the time in them over the imbalance of compute."""
     lines = [[pes, f"{cost:+.1%}", "" if share is None else f"{share:.2f}"] for pes, cost, share in barriers()]
     headers = ["PEs", "walltime", "time in barrier over range of compute"]
     return tables.markdown(lines, headers, right=headers)
 
 
 def sync_table() -> str:
-    """Return by processes how the longest exchange compares with the shortest plus the range of the compute before
-    it.
-    """
+    """Return, by processes, the shortest exchange plus the range of compute before it, over the longest exchange."""
     by_pes: dict[int, list[float]] = defaultdict(list)
     for pes, _, longest, explained in synchronisation():
         by_pes[pes].append(explained / longest)

@@ -1,7 +1,6 @@
 """The study's printed series as panels: its scaling, its model, its variants, its solver and messages.
 
-Every number comes from a published table. `figures` draws the panels; what was measured elsewhere joins a panel by
-`pair`.
+Every number comes from a published table. `figures` draws the panels; `pair` adds other measurements to a panel.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Series:
 @dataclass(frozen=True)
 class Panel:
     """One drawing: title, the machine and tables it is printed in, axes, lines. log: the logarithmic axes, of "xy".
-    level: the y that others are judged by."""
+    level: the reference y."""
 
     title: str
     printed: str
@@ -53,7 +52,7 @@ class Panel:
     level: float = 0.0
 
     def find(self, label: str, source: str = MEASURED) -> Series:
-        """Return the line of that label and source. Raises StopIteration where there is none."""
+        """Return the line of that label and source. Raises StopIteration if it does not exist."""
         return next(s for s in self.series if (s.label, s.source) == (label, source))
 
 
@@ -64,7 +63,7 @@ def pair(
     source: str = MEASURED,
     ends: Mapping | None = None,
 ) -> Series:
-    """Return points measured here, as far as the line `label` of a panel has one at the same x."""
+    """Return the points measured here at every x where the line `label` of a panel has a point."""
     theirs = panel.find(label, source)
     kept = {x: y for x, y in points.items() if x in theirs.points}
     return Series(label, kept, theirs.colour, HERE, {x: e for x, e in (ends or {}).items() if x in kept})
@@ -141,7 +140,7 @@ def by(found: Iterable[Row], *columns: str) -> dict[tuple[str, ...], list[Row]]:
 
 
 def printed(found: Iterable[Row]) -> str:
-    """Return which machines and tables rows are from, as a panel names them."""
+    """Return the machines and tables of rows, as a panel names them."""
     found = list(found)
     machines = dict.fromkeys(MACHINES[r.get("machine", "minerva")] for r in found)
     tables = list(dict.fromkeys(r["source_table"] for r in found))
@@ -198,7 +197,7 @@ def spread() -> Panel:
 
 
 def mapping() -> Panel:
-    """Return walltime and the most compute of weak scaling by how processes are placed."""
+    """Return walltime and the most compute of weak scaling, by placement of processes."""
     found = rows("mapping")
     colours = list(by(found, "mapping"))
     series = [
@@ -321,9 +320,7 @@ def serial() -> Panel:
 
 
 def over_a(kind: str) -> Panel:
-    """Return how many times as fast as A each variant is at the same processing elements; of two MPI libraries the
-    first.
-    """
+    """Return the speed of each variant over A at the same processing elements; of two MPI libraries the first."""
     base = rows("scaling_components", machine="minerva", scaling=kind, component="walltime")
     of_a = line(base, "pes", "time_s")
     found = [r for r in rows("variant_walltimes", scaling=kind) if r["variant"] != "A"]
@@ -336,7 +333,7 @@ def over_a(kind: str) -> Panel:
 
 
 def blocks() -> Panel:
-    """Return walltimes of variant J by the loops that a thread takes at a time, beside I's even shares."""
+    """Return walltimes of variant J by the loops that a thread takes at a time, and of I with even shares."""
     found = rows("openmp_block_size")
     letter, kind, pes = variants.STATIC
     [static] = rows("variant_walltimes", variant=letter, scaling=kind, pes=str(pes))
@@ -418,7 +415,7 @@ def product() -> Panel:
 
 
 def dots() -> Panel:
-    """Return work and all-reduce of the dot products of the base method, and an all-reduce by itself."""
+    """Return work and all-reduce of the dot products of the base method, and of an all-reduce alone."""
     found = [r for r in rows("cg_calls") if r["solver"] in ("base", "none")]
     series = []
     for colour, ((function, part), own) in enumerate(by(found, "function", "part").items()):
@@ -447,7 +444,7 @@ def messages() -> Panel:
 
 
 def all_reduce() -> Panel:
-    """Return the time of an all-reduce by itself."""
+    """Return the time of an all-reduce alone."""
     found = rows("allreduce")
     series = [
         Series(f"{MACHINES[machine]}, {size} bytes", line(own, "processes", "time_us"), colour)

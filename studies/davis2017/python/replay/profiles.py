@@ -1,7 +1,7 @@
 """The machine profiles of the 2017 study's four clusters, made from its printed tables.
 
 `python -m haloscope_studies.davis2017.replay.profiles [FOLDER]` writes them; the files that ship with the package are
-its output. What is printed, what is derived from it and what is missing stands in each profile's notes.
+its output. The notes of each profile list printed, derived and missing costs.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from haloscope_studies.davis2017.replay.hydra_kernels import kernels as hydra_ke
 from haloscope_studies.davis2017.replay.hydra_runs import ON_ONE_NODE, measured, messages_alone, stage_factor
 
 MACHINES = ("minerva", "hector", "dawndev", "hera")
-# Table 3 leaves the sockets of DawnDev open: four cores share one memory. HECToR's four NUMA regions of 8 cores are
-# what shares a memory bus, so they count as sockets here.
+# Table 3 leaves the sockets of DawnDev open: four cores share one memory. HECToR's four NUMA regions of 8
+# cores share a memory bus each, so they count as sockets here.
 SOCKETS = {"minerva": 2, "hector": 4, "dawndev": 1, "hera": 4}
 WHERE = {"intra": "node", "inter": "network"}
 
@@ -66,7 +66,7 @@ def build(machine: str) -> dict:
 def pingpong(machine: str, place: str, pairs: int = 1, benchmark: str = "IMB") -> tuple[np.ndarray, np.ndarray]:
     """Return bytes and seconds of one message; round trips are halved.
 
-    place: intra, inter (node). pairs: how many pairs of processes at the same time.
+    place: intra, inter (node). pairs: number of concurrent pairs of processes.
     """
     found = [
         (float(r["message_bytes"]), float(r["time_us"]) * (5e-7 if r["quantity"] == "round_trip" else 1e-6))
@@ -90,7 +90,7 @@ def _classes(machine: str) -> dict:
 
 
 def _printed(place: str) -> list[dict]:
-    """Return table 5.9; its slopes are microseconds per byte, whatever the heading says."""
+    """Return table 5.9; its slopes are microseconds per byte, despite the heading."""
     return [
         {
             "from_bytes": int(r["bytes_from"]),
@@ -114,7 +114,7 @@ def _fitted(machine: str, place: str) -> list[dict]:
 
 
 def _contention(machine: str, place: str) -> dict:
-    """Return what the source says of messages at the same time, per class."""
+    """Return the source's factors of concurrent messages, per class."""
     if machine == "minerva":
         # PingPing takes 2 times a message inside a node, between nodes at most 15 % more than one.
         return {"duplex": 2.0 if place == "intra" else 1.15}
@@ -126,7 +126,7 @@ def _contention(machine: str, place: str) -> dict:
 
 
 def link_factors(place: str, size: int = 16384) -> list[dict]:
-    """Return DawnDev's time with several pairs on one link (or in one node) over that of one pair.
+    """Return DawnDev's time with several pairs on one link (or in one node) over the time of one pair.
 
     64, 128 and 256 pairs were formed so that four of them share each link between two nodes. Source: table A.12.
     """

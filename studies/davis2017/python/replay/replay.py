@@ -10,7 +10,7 @@ from haloscope_studies.davis2017.replay import results as davis2017_results
 
 
 def replay() -> checks.Replay:
-    """Recompute what the paper's printed data allow. Returns Markdown text, the checks and the results without a bar.
+    """Recompute all results that the printed data allow. Returns Markdown, the checks and the results without a bar.
 
     Takes some seconds.
     """

@@ -1,6 +1,4 @@
-"""Results of the replay that no bar can be set for: defects of the source, what costs are set by, and how far rules
-reach.
-"""
+"""Results of the replay that no bar can be set for: defects of the source, origins of costs, and limits of rules."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ def all_reports() -> tuple[Report, ...]:
 
 
 def defects() -> list[Report]:
-    """Return what the source prints and contradicts elsewhere."""
+    """Return printed values that the source contradicts elsewhere."""
     scaling, ranks = results.CONTRADICTED
     total = f"{results.printed_totals('minerva')[scaling, ranks]:.2f} s"
     parts = f"{results.printed_sums()[scaling, ranks]:.2f} s"
@@ -48,19 +46,19 @@ def defects() -> list[Report]:
 
 
 def contention() -> list[Report]:
-    """Return what the rule of messages at the same time does where it is not tested."""
+    """Return the errors of the rule of concurrent messages where it is not tested."""
     made = []
     for place, pairs, sharing in checks.PAIRS:
         errors = {size: e for size, e in checks.pair_errors(place, pairs, sharing).items() if size < checks.LARGE}
         texts = ("table A.12", f"{min(errors.values()):+.0%} to {max(errors.values()):+.0%} off")
         what = f"DawnDev, {sharing} pairs {'in a node' if place == 'intra' else f'on a link, {pairs} in all'}"
-        why = "the source speaks of large messages"
+        why = "the source covers large messages only"
         made.append(Report(f"{what}, below {checks.LARGE} B", *texts, why))
     return made
 
 
 def exchange() -> list[Report]:
-    """Return how far one factor from 2 and 4 ranks reaches, and the held-out runs by the other way of adding times."""
+    """Return the errors of one factor from 2 and 4 ranks, and of held-out runs by the other way of adding times."""
     wanted, alone = checks.modelled_exchange()
     known = [("weak", 2), ("weak", 4)]
     factor = hydra_runs.stage_factor([alone[c] for c in known], [wanted[c] for c in known])
@@ -78,12 +76,12 @@ def exchange() -> list[Report]:
     }
     worst = max(errors, key=lambda case: abs(errors[case]))
     texts = ("measured", f"{errors[worst]:+.1%} at most ({worst[0]}, {worst[1]} ranks)")
-    what = "walltime beyond one node, messages in and between nodes at once"
+    what = "walltime beyond one node, messages in and between nodes concurrent"
     return [*made, Report(what, *texts, "not the model's default, which adds the two")]
 
 
 def machines() -> list[Report]:
-    """Return where Hera and DawnDev change places by their published networks."""
+    """Return the crossover of Hera and DawnDev by their published networks."""
     place, ahead = results.exchange_crossover()
     first = "Hera" if ahead else "DawnDev"
     ours = f"between {place[0]} and {place[1]} ranks" if place else f"none from 64 to {results.MOST}, {first} ahead"

@@ -55,7 +55,7 @@ def minerva(run: Run) -> Prediction:
 
 
 def parts_of_the_breakdown() -> list[Check]:
-    """C9: boundary, packing and memory have terms and costs of their own."""
+    """C9: boundary, packing and memory have separate terms and costs."""
     packing = {"contiguous": {"1": [{"from_bytes": 0, "to_bytes": None, "latency_s": 1e-6, "per_byte_s": 2e-10}]}}
     p = profile.Profile({**machine("minerva").data, "pack": packing})
     found = predict(hydra_runs.validated(), p, hydra_runs.run("weak", 8)).parts
@@ -133,7 +133,7 @@ def _validation(name: str) -> list[dict[str, str]]:
 
 
 def machines() -> list[Check]:
-    """C12: one application file, four machine profiles; a profile without kernel costs says so."""
+    """C12: one application file, four machine profiles; a profile without kernel costs raises an error."""
     app, made = terms.load("hydra"), []
     for name in profile.names():
         p = machine(name)
@@ -151,7 +151,7 @@ def machines() -> list[Check]:
 
 
 def speed() -> list[Check]:
-    """C13: how long predictions take."""
+    """C13: the time of predictions."""
     p, made = machine("minerva"), []
     for ranks, limit in ((2048, 1.0), (100000, 10.0)):
         start = time.perf_counter()
@@ -172,7 +172,7 @@ def printed_errors() -> list[Check]:
 
 
 def signed_errors() -> dict[tuple, tuple[float, float]]:
-    """Return the printed error of the study's model and the one that its times give, in percent, by run."""
+    """Return the printed error of the study's model and the error of its printed times, in percent, by run."""
     return {
         (row["machine"], row["scaling"], int(row["cells_per_side"]), int(row["pes"])): (
             float(row["error_printed_percent"]),
@@ -236,8 +236,8 @@ def fewer_cores() -> list[Check]:
 
 
 def node_hours() -> list[Check]:
-    """F2: node-hours of the same runs, nodes counted in proportion to ranks as the study's ratios do, and as whole
-    ones.
+    """F2: node-hours of the same runs, with nodes in proportion to ranks as in the study's ratios, and with whole
+    nodes.
     """
     printed, found = _printed_occupancy(), _occupancies()
     made = []
@@ -274,9 +274,7 @@ def anomalies() -> list[Check]:
 
 
 def crossovers() -> list[Check]:
-    """F4: where two machines change places. No crossing is printed, so the method is tried where the answer is
-    known.
-    """
+    """F4: the crossover of two machines. No crossing is printed, so the method is also tested on a known answer."""
     known = crossover(lambda p: 10 + p, lambda p: 1000.0, range(1, 2000))
     never = crossover(lambda p: 1.0, lambda p: 2.0, range(1, 2000))
     texts = ("P = 990, none", f"P = {known[1] if known else 'none'}, {never or 'none'}")
@@ -300,7 +298,7 @@ def crossovers() -> list[Check]:
 
 
 POWERS = tuple(2**n for n in range(6, 63))  # ranks
-MOST = 2**16  # of them with a process grid of their own
+MOST = 2**16  # the most of these ranks with a process grid
 
 
 def _between(place: tuple[int, int] | None) -> str:
@@ -308,15 +306,13 @@ def _between(place: tuple[int, int] | None) -> str:
 
 
 def _extrapolated(name: str, side: int) -> Callable[[int], float]:
-    """Return a curve through the study's own predictions of a machine from 64 ranks on."""
+    """Return a curve through the study's predictions of a machine from 64 ranks on."""
     rows = [r for r in _validation(name) if int(r["cells_per_side"]) == side and int(r["pes"]) >= 64]
     return whatif.logarithmic([int(r["pes"]) for r in rows], [float(r["model_s"]) for r in rows])
 
 
 def exchange_crossover() -> tuple[tuple[int, int] | None, bool]:
-    """Return where Hera and DawnDev change places in exchange and gathers, 75^3 a rank, and whether Hera leads at
-    64.
-    """
+    """Return the crossover of Hera and DawnDev in exchange and gathers, 75^3 a rank, and whether Hera leads at 64."""
     app = terms.load("hydra").network_only()
 
     @functools.cache
@@ -329,7 +325,7 @@ def exchange_crossover() -> tuple[tuple[int, int] | None, bool]:
 
 
 def mappings() -> list[Check]:
-    """F5: socket loads by placement (table 4.5), and what placement and decomposition change."""
+    """F5: socket loads by placement (table 4.5), and the effects of placement and decomposition."""
     made = []
     for (ranks, mapping), loads in printed_loads().items():
         if (ranks, mapping) in TEN_A_NODE:
@@ -364,7 +360,7 @@ def mappings() -> list[Check]:
 
 
 def printed_loads() -> dict[tuple[int, str], Counter]:
-    """Return how many sockets have how many ranks, by ranks and mapping. Source: table 4.5."""
+    """Return the number of sockets by their ranks, for each rank count and mapping. Source: table 4.5."""
     found: dict = defaultdict(Counter)
     for row in table("davis2017", "mapping_layout"):
         found[int(row["pes"]), row["mapping"]][int(row["active_cores_per_socket"])] += int(row["sockets"])

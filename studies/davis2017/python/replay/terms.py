@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 SHIPPED = {"hydra": DATA / "hydra.json"}
-# What each kind of term counts as in a breakdown (Davis 2017, section 5.1).
+# Category of each kind of term in a breakdown (Davis 2017, section 5.1).
 CATEGORIES = {
     "kernel": "compute",
     "exchange": "point_to_point",
@@ -60,16 +60,14 @@ class Application:
         return str(self.data["name"])
 
     def counts(self, loops: int) -> Counter[Term]:
-        """Return how often each term occurs in one iteration with `loops` (>= 1) inner loops."""
+        """Return the count of each term in one iteration with `loops` (>= 1) inner loops."""
         total: Counter[Term] = Counter()
         for term, times, _ in self.walk(loops):
             total[term] += times
         return total
 
     def run_counts(self, iterations: Mapping[int, int]) -> Counter[Term]:
-        """Return how often each term occurs in a run of iterations[n] iterations with n inner loops. Source: eq.
-        5.1.
-        """
+        """Return the count of each term in a run of iterations[n] iterations with n inner loops. Source: eq. 5.1."""
         total: Counter[Term] = Counter()
         for loops, many in iterations.items():
             for term, times in self.counts(loops).items():
@@ -77,7 +75,7 @@ class Application:
         return total
 
     def walk(self, loops: int) -> Iterator[Occurrence]:
-        """Yield each term of an iteration in order, with how often it is done and the functions it is in."""
+        """Yield each term of an iteration in order, with its count and the functions that it is in."""
         yield from self._walk(self.data["root"], loops, 1, ())
 
     def _walk(self, function: str, loops: int, times: int, path: tuple[str, ...]) -> Iterator[Occurrence]:
@@ -96,7 +94,7 @@ class Application:
             yield Term(kind, item[kind]), times, path
 
     def exchange(self, name: str) -> ExchangeSpec:
-        """Return what an exchange stage moves: dimension by dimension, one message per face and data type."""
+        """Return the exchange of a stage: dimension by dimension, one message per face and data type."""
         stage, size = self.data["exchanges"][name], self.data["element_bytes"]
         quantities = tuple(
             Quantity(f"{q['type']}-{q['centring']}-{i}", size[q["type"]], q["type"], q["centring"])
@@ -122,21 +120,21 @@ class Application:
         return Application({**bare.data, "exchanges": exchanges})
 
     def faces(self, boundary: str) -> str:
-        """Return on which faces of a rank's block a boundary kernel works: external, internal or both."""
+        """Return the faces of a rank's block on which a boundary kernel works: external, internal or both."""
         return str(self.data["boundaries"][boundary]["faces"])
 
     def gathers(self, name: str) -> Sequence[Mapping]:
-        """Return the all-gathers of a collective stage: how many (`count`) of how many `bytes` per rank."""
+        """Return the all-gathers of a collective stage: their number (`count`) and their `bytes` per rank."""
         found: Sequence[Mapping] = self.data["gathers"][name]
         return found
 
     def kernel_name(self, term: Term) -> str:
-        """Return under which name a profile holds the cost of a kernel, boundary, allocate or free term."""
+        """Return the name under which a profile holds the cost of a kernel, boundary, allocate or free term."""
         part = term.name if term.kind == "kernel" else f"{term.kind}-{term.name}"
         return f"{self.name}.{part}/{self.data['form']}/{self.data['real']}"
 
     def without(self, kind: str, *names: str) -> Application:
-        """Return the same application with some terms left out of all functions."""
+        """Return the same application without some terms in all functions."""
 
         def kept(items: Iterable[Mapping]) -> Iterator[Mapping]:
             for item in items:
@@ -167,7 +165,7 @@ def evaluate_times(times: int | str, loops: int) -> int:
 def load(application: str | Path) -> Application:
     """Read an application description: the name of a shipped one (`hydra`) or the path of a JSON file.
 
-    Raises UsageError for an unknown name, an unreadable file, text that is no JSON, and a description that is not
+    Raises UsageError for an unknown name, an unreadable file, text that is not JSON, and a description that is not
     valid.
     """
     path = SHIPPED.get(str(application), Path(application))
@@ -177,7 +175,7 @@ def load(application: str | Path) -> Application:
     try:
         data = files.json_of(text)
     except ValueError as error:
-        raise UsageError(f"the application {path} is no JSON ({error}); correct it there") from None
+        raise UsageError(f"the application {path} is not JSON ({error}); correct it there") from None
     fault = fault_of(data)
     if fault:
         raise UsageError(f"the application {path} is not valid: {fault}")
@@ -192,9 +190,9 @@ def _validator() -> Draft202012Validator:
 
 
 def fault_of(data: object) -> str:
-    """Return what is wrong with a description, "" when nothing is: parts, names without definition, endless calls."""
+    """Return the fault of a description, "" if it is valid: parts, names without definition, endless calls."""
     if not isinstance(data, dict) or data.get("schema") != "haloscope-application":
-        return 'it is no application description ("schema" must be "haloscope-application")'
+        return 'it is not an application description ("schema" must be "haloscope-application")'
     if data.get("schema_version") != 1:
         return f"it has version {data.get('schema_version')} of the format, this program reads 1"
     needed = ("name", "form", "real", "element_bytes", "root", "functions", *_SECTIONS.values())

@@ -1,4 +1,4 @@
-"""The study's variants A to L beside what they were made from, by its printed times (chapter 6, appendix A.51 to A.72).
+"""The study's variants A to L against their predecessors, by its printed times (chapter 6, appendix A.51 to A.72).
 
 A variant differs from its predecessor by one change; C, D, F, G and K are controls, not expected to be faster. Ratios
 compare runs with one MPI library. Source: digest of the study, section 8.
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from haloscope.report import tables
 from haloscope.studies import published
 
-# Variant -> what it was made from.
+# Variant -> the variant that it was made from.
 PREDECESSOR = {"B": "A", "C": "A", "F": "C", "G": "F", "H": "G", "I": "C", "J": "I", "K": "J", "L": "K"}
 LIBRARIES = {"OpenMPI-1.4.3": "ABCFGH", "OpenMPI-1.4.4": "CIJKL"}  # variants printed with each MPI library
 SIDES = (30, 50, 80, 100, 120, 150)
@@ -20,7 +20,7 @@ LINES, THREADS = (
     150 * 75,
     6,
 )  # innermost loops of a process, 150^3 cells on two of them, and the threads that share them
-STATIC = ("I", "strong", 12)  # the run without blocks beside table A.64
+STATIC = ("I", "strong", 12)  # the run without blocks next to table A.64
 
 
 @functools.cache
@@ -33,9 +33,7 @@ def walltimes() -> dict[tuple[str, str, str, int, int], float]:
 
 
 def gain(library: str, variant: str, scaling: str, side: int, pes: int) -> float | None:
-    """Return the time of the predecessor over that of a variant in the same run; None where one of them is not
-    printed.
-    """
+    """Return the time of the predecessor over the time of a variant in the same run; None if one is not printed."""
     times = walltimes()
     old, new = (times.get((library, v, scaling, side, pes)) for v in (PREDECESSOR[variant], variant))
     return None if old is None or new is None else old / new
@@ -43,7 +41,7 @@ def gain(library: str, variant: str, scaling: str, side: int, pes: int) -> float
 
 @functools.cache
 def vector_gain() -> dict[tuple[str, int], float]:
-    """Return the time of D, not vectorised, over that of E, with SSE, by kernel and cells per side. Tables A.53 to
+    """Return the time of D, not vectorised, over the time of E, with SSE, by kernel and cells per side. Tables A.53 to
     A.59.
     """
     times = {(r["kernel"], r["variant"], int(r["cells_per_side"])): float(r["time_s"]) for r in _vector()}
@@ -105,7 +103,7 @@ def ratios(library: str) -> str:
 
 
 def vectorised() -> str:
-    """Return D over E by kernel and size, and how much of E is vector operations."""
+    """Return D over E by kernel and size, and the share of vector operations in E."""
     gains, shares = vector_gain(), vector_share()
     lines = []
     for kernel in dict.fromkeys(kernel for kernel, _ in gains):
@@ -116,7 +114,7 @@ def vectorised() -> str:
 
 
 def stalls() -> str:
-    """Return the share of stalled cycles, recomputed, and what D and E change of time and L1 accesses."""
+    """Return the share of stalled cycles, recomputed, and the changes of time and L1 accesses by D and E."""
     rows = {(r["kernel"], r["variant"]): r for r in published("davis2017", "kernels_x3430")}
     lines = []
     for kernel in dict.fromkeys(kernel for kernel, _ in rows):
@@ -141,7 +139,7 @@ def stalled(row: Mapping[str, str]) -> float:
 
 
 def blocks() -> str:
-    """Return the time of J by block size beside that of I, whose threads get equal shares."""
+    """Return the time of J by block size, and its ratio to I, whose threads get equal shares."""
     static = walltimes()["OpenMPI-1.4.4", STATIC[0], STATIC[1], 150, STATIC[2]]
     lines = [
         [r["block"], f"{LINES / int(r['block']) / THREADS:.1f}", r["time_s"], f"{float(r['time_s']) / static:.2f}"]
@@ -153,7 +151,7 @@ def blocks() -> str:
 
 
 def thread() -> str:
-    """Return what a communicating thread changes: functions, their exchange, and the compute left to the master."""
+    """Return the effects of a communicating thread: functions, their exchange, and the compute left to the master."""
     counts = sorted({pes for _, variant, pes in function_means() if variant == "L"})
     return _pairs("K", "L", ("Lartvis", "LartvisExch", "Lartvis1", "Madvmx", "MadvmxExch", "Madvmx1"), counts)
 

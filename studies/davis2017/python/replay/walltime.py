@@ -29,8 +29,8 @@ COMBINE = ("sum", "max")  # of the times inside a node and across its border, pe
 class Run:
     """A run to predict.
 
-    cells: global, three numbers. process_grid: ranks per dimension. placement: where the ranks run. iterations:
-    iterations[n] of them have n inner loops. rank: whose path is summed. combine: one of COMBINE.
+    cells: global, three numbers. process_grid: ranks per dimension. placement: the mapping of the ranks. iterations:
+    iterations[n] of them have n inner loops. rank: the rank of the summed path. combine: one of COMBINE.
     """
 
     cells: tuple[int, ...]
@@ -42,7 +42,7 @@ class Run:
 
     @functools.cached_property
     def layout(self) -> bridge.Layout:
-        """The grid split over the ranks, nothing wrapping."""
+        """The grid split over the ranks, not periodic."""
         return bridge.Layout(self.cells, self.process_grid, (False,) * 3)
 
     @functools.cached_property
@@ -56,7 +56,7 @@ class Run:
         return self.placement.active()
 
     def at(self, rank: int) -> Run:
-        """Return the same run along another rank's path; what does not depend on the rank is shared."""
+        """Return the same run along another rank's path; properties independent of the rank are shared."""
         other = replace(self, rank=rank)
         other.__dict__.update(layout=self.layout, pairs=self.pairs, active=self.active)
         return other
@@ -111,7 +111,7 @@ def representatives(run: Run) -> list[int]:
     at = placement.coordinates(run.process_grid)
     key = run.active.astype(np.int64)
     for d, ranks in enumerate(run.process_grid):
-        # The first ranks of a dimension own one cell more; asked of the core along one line of ranks.
+        # The first ranks of a dimension own one cell more; the core computes them along one line of ranks.
         stride = int(np.prod(run.process_grid[:d]))
         owned = np.array([run.layout.owned(i * stride).shape[d] for i in range(ranks)])
         ends = np.zeros(ranks, int)
@@ -167,9 +167,7 @@ class _Costs:
         )
 
     def _exchange(self, name: str) -> Mapping[str, float]:
-        """Return pack, messages and unpack of a stage: its dimensions follow one another, each waits for the worst
-        node.
-        """
+        """Return pack, messages and unpack of a stage: its dimensions are sequential, each waits for the worst node."""
         plan = bridge.make_plan(self._run.layout, self._run.rank, self._application.exchange(name))
         cost = {f"{name} {part}": 0.0 for part in ("pack", "messages", "unpack")}
         for d in range(3):
@@ -191,7 +189,7 @@ class _Costs:
         return sum(segments.evaluate_at(table, 1, size) for size in sizes)
 
     def _messages(self, d: int, sizes: list[int]) -> float:
-        """Return the seconds of one dimension's messages: those of all pairs of the worst node at the same time."""
+        """Return the seconds of one dimension's messages, of all pairs of the worst node at the same time."""
         intra, inter = (pairs[d] for pairs in self._run.pairs)
         times = [
             self._stage_factor(where) * contention.batch_time(self._profile, where, sizes * pairs, sizes * pairs)

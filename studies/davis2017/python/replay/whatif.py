@@ -22,7 +22,7 @@ class Occupancy:
 
 
 def cores_per_socket(application: Application, profile: Profile, run: Run, counts: Sequence[int]) -> list[Occupancy]:
-    """Return the same ranks predicted with each count as the most ranks per socket, nodes filled one after another.
+    """Return the same ranks predicted with each count as the most ranks per socket, nodes filled sequentially.
 
     counts: each 1..cores_per_socket of the profile. Raises as `placement.place` and `predict` do. Source: table 6.6.
     """

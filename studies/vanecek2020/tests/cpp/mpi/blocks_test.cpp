@@ -454,7 +454,7 @@ TEST(BlockFaults, NT6_ABlockThatIsNeverToldEndsTheRunWithTheStateOfAll) {
     });
     EXPECT_LT(now_s() - begin, 10) << variant;
     if (rig.context.variant.flow == Variant::Flow::kernels) continue;  // no report: the kernel is not launched
-    EXPECT_NE(said.find("block 1: packed 1, sent 1 to rank 0, received 1 from rank 0, told 0"), std::string::npos)
+    EXPECT_NE(said.find("block 1: packed 1, sent 1 to rank 0, received 1 from rank 0, notified 0"), std::string::npos)
         << variant << ": " << said;
   }
 }
