@@ -77,7 +77,7 @@ struct Reduction {
   int collectives = 1;  ///< calls that the numbers are divided among evenly, as in codes that reduce each separately
   ReduceBy by = ReduceBy::reduce;
   NumberType type = NumberType::real;  ///< type sent by `gather` and `lists`
-  std::string until = {};              ///< nonblocking: the later stage at whose end ranks wait; "": its own
+  std::string until = {};              ///< nonblocking: the later stage at whose end ranks wait; "": the stage itself
   bool last_only = false;              ///< only in the last step of a run, where nothing else depends on it
   std::string scheme = {};  ///< of pipelines: way of numbers to the last rank, see reduction_schemes(); "": first
 

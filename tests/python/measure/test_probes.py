@@ -169,7 +169,7 @@ def test_a_probe_that_hangs_or_crashes_fails_alone(cache, monkeypatch, bad, said
     monkeypatch.setattr(probes, "ONE_LIMIT_S", 3.0)
     found = probes.findings(f"start,{bad},test-fail,rma-memory-model")
     assert said in found["failed"][bad]
-    assert found["failed"]["test-fail"].startswith("it was asked to fail")
+    assert found["failed"]["test-fail"].startswith("it fails on request")
     assert set(found["passed"]) >= {"start"}
     assert len(found["passed"]) + len(found["failed"]) == 4
 

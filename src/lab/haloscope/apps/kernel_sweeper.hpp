@@ -12,7 +12,7 @@ namespace haloscope {
 /// A kernel with its coefficients as an app's sweeper.
 class KernelSweeper : public Sweeper {
  public:
-  /// @param form  as find_kernel() knows it. @throws UsageError as find_kernel() does.
+  /// @param form  name of a form for find_kernel(). @throws UsageError as find_kernel() does.
   KernelSweeper(const KernelContext& opening, const std::string& form, std::vector<double> weights)
       : kernel_(find_kernel(form, opening.problem.real, opening.isa)), weights_(std::move(weights)) {}
 

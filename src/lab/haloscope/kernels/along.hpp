@@ -12,7 +12,7 @@ struct Lanes {
   static constexpr int count = N;
   int again = 0;
 
-  /// v with zeros for what was there before.
+  /// Returns v with zeros for elements that were there before.
   template <class T>
   HALOSCOPE_INLINE Vec<T, N> fresh(Vec<T, N> v) const {
     if (again == 0) return v;
@@ -21,7 +21,7 @@ struct Lanes {
     for (int i = 0; i < again; ++i) kept[i] = 0;
     return Vec<T, N>::load(kept);
   }
-  /// Stores what was not there before.
+  /// Stores the elements that were not there before.
   template <class T>
   HALOSCOPE_INLINE void put(Vec<T, N> value, T* to) const {
     if (again == 0)
@@ -31,8 +31,8 @@ struct Lanes {
   }
 };
 
-/// f(Lanes<N>, x) for n elements of doubles: vectors of `Most` lanes, then single elements. With one lane the compiler
-/// makes no vectors of its own.
+/// Calls f(Lanes<N>, x) for n elements of doubles: vectors of `Most` lanes, then single elements. With one lane the
+/// compiler does not vectorise.
 template <int Most = full_lanes<double>, class F>
 HALOSCOPE_INLINE void along(std::int64_t n, const F& f) {
   std::int64_t x = 0;
@@ -46,8 +46,8 @@ HALOSCOPE_INLINE void along(std::int64_t n, const F& f) {
   }
 }
 
-/// The same in vectors alone where n >= Most: the last one begins before the end of the one before it. f may write what
-/// it reads with Lanes::put() only.
+/// The same only in vectors where n >= Most: the last one begins before the end of the one before it. f may write the
+/// elements that it reads with Lanes::put() only.
 template <int Most = full_lanes<double>, class F>
 HALOSCOPE_INLINE void cover(std::int64_t n, const F& f) {
   if (n < Most) return along<1>(n, f);

@@ -4,7 +4,7 @@
 // The box is cut into x tiles. In a tile, time level t computes the columns and rows that level t + 1 will read (one
 // more on each side per level) and runs one row behind level t - 1 as a wavefront down y. Each inner level keeps only
 // the last Form::rows + 2 rows in a ring; the last level is stored to memory. Points near tile edges are computed
-// twice, by the same operations, so the bits are those of single sweeps.
+// twice, by the same operations, so the bits are equal to single sweeps.
 #pragma once
 
 #include "haloscope/kernels/jam.hpp"

@@ -1,15 +1,15 @@
 // The one sweep: a box cut into tiles of a few rows and planes that advance along x together.
 // Included for one instruction set at a time (see simd.hpp for why).
 //
-// Why tiles: one core is limited by cache lines in flight, so several read and write streams run faster than one, and
+// Tiles: one core is limited by cache lines in flight, so several read and write streams run faster than one, and
 // each source line is fetched about 1.5 times instead of 3 (fast for memory and for L1 alike).
 //
-// A form of a stencil says how to compute a tile of JY rows x JZ planes for N neighbouring cells in x. It thereby fixes
-// the order of operations of a point: tile shape, vector width and instruction set never change it, so every kernel of
-// a form gives the bits of the plain loop with one fma per term. `src.plane(k, x)(j)` points to cell x of the row j
-// rows and k planes away from the tile's first one. `emit(j, k, value)` takes a finished row: as early as possible, so
-// that stores are spread evenly over the work. `rows` and `planes` shape the tile of large boxes; `fetch_bytes` is the
-// prefetch distance along x for a source in memory (all measured, on one server core).
+// A form of a stencil defines the computation of a tile of JY rows x JZ planes for N neighbouring cells in x. It also
+// fixes the order of operations of a point: tile shape, vector width and instruction set never change it, so every
+// kernel of a form gives the bits of the plain loop with one fma per term. `src.plane(k, x)(j)` points to cell x of the
+// row j rows and k planes away from the tile's first one. `emit(j, k, value)` takes a finished row: as early as
+// possible, so that stores are spread evenly over the work. `rows` and `planes` shape the tile of large boxes;
+// `fetch_bytes` is the prefetch distance along x for a source in memory (all measured, on one server core).
 #pragma once
 
 #include "haloscope/kernels/bounds.hpp"

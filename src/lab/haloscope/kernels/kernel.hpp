@@ -32,7 +32,7 @@ std::vector<std::string> kernel_isas();
 ///   laplace3d              7 weights: z-1, y-1, x-1, centre, x+1, y+1, z+1, summed in this order
 ///   advection3d-dense      27 weights w[(k+1)*9 + (j+1)*3 + (i+1)] of cells (x+i, y+j, z+k); k slowest, then i, then j
 ///   advection3d-separable  9 weights wx[3], wy[3], wz[3]; x pass, then y, then z, each from -1 to +1
-/// The advection forms are double only; `fused` exists for laplace2d. Studies may add forms, with rules of their own.
+/// The advection forms are double only; `fused` exists for laplace2d. Studies may add forms, with separate rules.
 /// @param real f64 or f32
 /// @param isa  one of kernel_isas(), or "" for the best
 /// @throws UsageError for an unknown form, a type the form does not have, or an ISA this CPU lacks.

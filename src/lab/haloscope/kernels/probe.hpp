@@ -20,7 +20,7 @@ enum class CopyKind : std::uint8_t {
 void copy_bytes(CopyKind kind, void* out, const void* in, std::size_t bytes, const std::string& isa = "");
 
 /// Passes over arrays of doubles in ordinary vector loads and stores. With copy_bytes(CopyKind::plain), the first three
-/// are the kernels of STREAM, the last three those of CacheBench.
+/// are the kernels of STREAM, the last three the kernels of CacheBench.
 enum class Pass : std::uint8_t {
   scale,  ///< a = q b
   add,    ///< a = b + c
@@ -32,7 +32,7 @@ enum class Pass : std::uint8_t {
 constexpr int memory_passes = 6;
 constexpr std::size_t pass_doubles = 32;  ///< the length of arrays is a multiple of it
 
-/// One pass over arrays of n doubles, 64-byte aligned and apart; those that it does not use may be null.
+/// One pass over arrays of n doubles, 64-byte aligned and apart; unused arrays may be null.
 /// @return the sum of Pass::read, else 0.
 using MemoryPass = double (*)(double* a, const double* b, const double* c, double q, std::size_t n);
 

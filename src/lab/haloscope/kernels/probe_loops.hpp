@@ -1,4 +1,4 @@
-// Loops that measure what a core can do at best: copies, passes over arrays, multiply-adds.
+// Loops that measure the best rates of a core: copies, passes over arrays, multiply-adds.
 // Included for one instruction set at a time (see simd.hpp for why).
 #pragma once
 
@@ -22,7 +22,7 @@ void copy(void* out, const void* in, std::size_t bytes) {
       store_stream(to + x, v);
     else
       v.store(to + x);
-    asm volatile("");  // or the compiler turns the loop into memcpy, which streams on its own account
+    asm volatile("");  // or the compiler turns the loop into memcpy, which may stream
   };
   std::size_t x = 0;
   if constexpr (Streams > 1) {

@@ -1,9 +1,9 @@
-// A vector of N lanes for whichever instruction set this translation unit is compiled for.
+// A vector of N lanes for the instruction set that this translation unit is compiled for.
 //
 // Included once per isa_*.cpp, each with another -march and another HALOSCOPE_ISA. Everything lives in a namespace of
 // that name, and nothing here or in the headers built on it calls an inline function from elsewhere (std::min, Box):
 // the linker keeps one copy of such a function, and it might keep the one a weaker CPU cannot run. Kernels of devices
-// that are those of the CPU point by point include it too, once per back end (device/pass_kernel.hpp).
+// that are equal to kernels of the CPU point by point include it too, once per back end (device/pass_kernel.hpp).
 #pragma once
 
 #ifndef HALOSCOPE_ISA
@@ -222,7 +222,7 @@ HALOSCOPE_INLINE T* vector_before(T* p) {
   return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(p) - 1) & ~(N * sizeof(T) - 1));
 }
 
-/// p, but the compiler does not know: it recomputes what it would otherwise keep in (too many) registers.
+/// Returns p, hidden from the compiler: it recomputes values that it would otherwise keep in (too many) registers.
 template <class T>
 HALOSCOPE_INLINE T* opaque(T* p) {
   asm volatile("" : "+r"(p));
@@ -244,8 +244,8 @@ HALOSCOPE_INLINE Vec<T, full_lanes<T> > rotated(Vec<T, full_lanes<T> > v, std::i
 }
 #endif
 
-/// Writes lanes [first, last) of v to p[first..last) and touches no cache line beside theirs: a masked store that only
-/// reaches into a line just streamed to memory would fetch it back.
+/// Writes lanes [first, last) of v to p[first..last) and accesses no other cache line: a masked store that only reaches
+/// into a line just streamed to memory would fetch it back.
 template <class T, int N>
 HALOSCOPE_INLINE void store_lanes(T* p, Vec<T, N> v, int first, int last) {
 #if defined(__AVX512F__)

@@ -45,10 +45,10 @@ struct Arguments {
   int expect_ranks = 0;
   double watchdog = 0;
   bool info = false, describe = false;
-  std::vector<std::string> app;  // APP and its options, when no requests are given
+  std::vector<std::string> app;  // APP and its options, without requests
 };
 
-/// Why a text names no launch in records; empty: it does. As the records' schema has it.
+/// Returns the reason why a text cannot name a launch in records, "" if it can. By the records' schema.
 std::string why_no_name(const std::string& text) {
   constexpr std::size_t longest = 100;
   const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
@@ -75,16 +75,16 @@ Arguments parse_arguments(int argc, char** argv) {
                  "file with one request per line: {\"kind\", \"id\", \"request\"} as in records");
   cli.add_option("--request", a.request, "one such line");
   cli.add_option("--output", a.output, "append records to this file instead of standard output");
-  cli.add_option("--status", a.status, "file on which each rank shows what it is doing");
+  cli.add_option("--status", a.status, "file on which each rank shows its current operation");
   cli.add_option("--launch-id", a.launch_id, "name of this launch in its records")->check(why_no_name);
   cli.add_option("--expect-ranks", a.expect_ranks, "refuse to run with any other number of ranks")
       ->check(within(bound.ranks.most));
   cli.add_option("--watchdog", a.watchdog, "seconds without progress that end the run; 0: none do")
       ->check(within(bound.seconds.most));
   cli.add_option("--inject", a.inject, "fault for tests: KIND:rank=R,step=S,seconds=X[,op=NAME]");
-  cli.add_option("--probe", a.probe, "ask how this MPI behaves: all, or names of probes; JSON lines")->delimiter(',');
-  cli.add_option("--findings", a.findings, "file with what the probes found, kept in every record's environment");
-  cli.add_flag("--info", a.info, "print what this build offers as JSON and exit");
+  cli.add_option("--probe", a.probe, "probe this MPI: all, or names of probes; JSON lines")->delimiter(',');
+  cli.add_option("--findings", a.findings, "file with findings of the probes, stored in every record's environment");
+  cli.add_flag("--info", a.info, "print the features of this build as JSON and exit");
   cli.add_flag("--describe", a.describe, "print APP and its options as JSON, for plans and predictions, and exit");
   cli.add_option("--check", a.check,
                  "file of requests, - for standard input: print for each why it cannot be run, as JSON text");
@@ -100,7 +100,7 @@ Arguments parse_arguments(int argc, char** argv) {
   return a;
 }
 
-/// Records go out as whole lines, each written at once, so that a killed run leaves no broken line before the last.
+/// Writes records as whole lines, each by one write, so that a killed run leaves no broken line before the last.
 class Output {
  public:
   explicit Output(const std::string& path) : path_(path) {
@@ -222,7 +222,7 @@ double planned_seconds(const std::vector<Line>& lines) {
   return sum;
 }
 
-/// One request: its record, or the reason why there is none.
+/// Serves one request. Returns its record, or the reason why it has none.
 Json run_one(Session& session, const Line& line, Exit& worst) {
   try {
     if (!line.fault.empty()) throw UsageError(line.fault);
@@ -241,7 +241,7 @@ Json run_one(Session& session, const Line& line, Exit& worst) {
   }
 }
 
-/// Why a request cannot be run, "" when it can; judges the choice alone, not this machine.
+/// Returns the reason why a request cannot be run, "" if it can; checks only the choice, not this machine.
 std::string why_not(const Line& line) {
   if (!line.fault.empty()) return line.fault;
   try {
@@ -254,7 +254,7 @@ std::string why_not(const Line& line) {
 
 void print_check(const Line& line) { std::cout << Json(why_not(line)).dump() << std::endl; }
 
-/// Each answer to standard input is written before the next line is read, so that a program can ask and wait for it.
+/// Prints each answer to standard input before it reads the next line, so that a program can wait for every answer.
 void print_checks(const std::string& path) {
   if (path != "-") {
     for (const Line& line : read_lines(path)) print_check(line);
@@ -280,14 +280,14 @@ void print_description(const std::vector<std::string>& words) {
   std::cout << describe(app, set).dump() << std::endl;
 }
 
-/// A foreign mpiexec starts single ranks that know nothing of each other.
+/// Refuses another number of ranks: the mpiexec of another MPI starts single ranks, each without the others.
 void expect_ranks(int expected) {
   int size = 0;
   REQUIRE_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
   if (expected > 0 && expected != size)
     throw UsageError("started with " + std::to_string(size) + " rank(s) instead of " + std::to_string(expected) +
                      ": the mpiexec used belongs to another MPI than the one this program was built with (" +
-                     build_info()["mpi_compiler"].get<std::string>() + "); use the mpiexec beside that compiler");
+                     build_info()["mpi_compiler"].get<std::string>() + "); use the mpiexec of that compiler's MPI");
 }
 
 Json read_findings(const std::string& path) {
@@ -358,7 +358,7 @@ int haloscope::rank_main(int argc, char** argv, const std::vector<App>& own) {
     for (const App& app : own) add_app(app);
     static_cast<void>(device::host::imitation());  // a wrong environment ends the program here
     arguments = parse_arguments(argc, argv);
-    if (!arguments.check.empty() || arguments.describe) {  // no MPI: anywhere, at once
+    if (!arguments.check.empty() || arguments.describe) {  // no MPI: anywhere, immediately
       arguments.describe ? print_description(arguments.app) : print_checks(arguments.check);
       return 0;
     }

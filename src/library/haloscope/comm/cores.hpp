@@ -8,8 +8,7 @@
 
 namespace haloscope {
 
-/// Returns the cores that this process was allowed when it started, whatever its threads have been pinned to since.
-/// Local.
+/// Returns the cores that this process was allowed when it started, independent of later pinning of its threads. Local.
 const std::vector<int>& allowed_cores();
 /// Returns the number of cores of this node that its ranks may use together: the cores allowed to the process that
 /// started this one, as `haloscope` counts them before the launcher pins ranks. Local.

@@ -14,7 +14,7 @@ struct DeviceLoad {
   int ranks = 0;
 };
 
-/// Returns the load of a device. Devices are identified by device::Info::id, whatever number each rank gives them.
+/// Returns the load of a device. Devices are identified by device::Info::id, independent of their numbers on each rank.
 /// Collective over the node.
 /// @param bytes  bytes that this rank requests.
 DeviceLoad load_of(const Node& node, const std::string& device, std::int64_t bytes = 0);

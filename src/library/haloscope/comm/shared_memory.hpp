@@ -43,7 +43,7 @@ class Node {
 
 /// Returns zeroed memory in a shared window of the node, registered so that links find its address in every process.
 /// Collective over node.everyone(), and so is freeing it, except during stack unwinding: then the memory stays. Ranks
-/// may request different sizes, 0 included. The memory starts at a page, whatever the MPI library returns. The
+/// may request different sizes, 0 included. The memory starts at a page, for any result of the MPI library. The
 /// calling thread writes every shared page first.
 /// @param reached  the ranges that other ranks may access. Where they are less than half of the memory, only their
 ///        pages are in the window; the rest is private memory on huge pages, which shared windows do not get (128^3

@@ -3,15 +3,15 @@
 
 namespace haloscope {
 
-/// Whether FlushToZero has an effect on this CPU.
+/// Returns true if FlushToZero has an effect on this CPU.
 bool can_flush_to_zero();
 
-/// Whether the calling thread flushes now, found by trying.
+/// Returns true if the calling thread flushes now, found by a trial.
 bool flushes_to_zero();
 
 /// While it lives, the calling thread takes subnormal operands and results as zero (on x86: the FTZ and DAZ bits);
 /// elsewhere nothing happens. Results then differ from IEEE arithmetic by less than 1e-300. Each thread of a team needs
-/// its own (a new thread may inherit its creator's mode), and it must end on the thread that made it.
+/// a separate one (a new thread may inherit its creator's mode), and it must end on the thread that made it.
 class FlushToZero {
  public:
   explicit FlushToZero(bool wanted = true);

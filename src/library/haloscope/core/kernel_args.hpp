@@ -21,7 +21,7 @@ struct TeamShare {
   TeamProgress* progress = nullptr;  ///< one per member; may be null for a team of one
 };
 
-/// Where a kernel of several quantities finds one of them: cell (0,0,0) where it is read and written, and the elements
+/// One quantity of a kernel of several: cell (0,0,0) where it is read and written, and the elements
 /// between cells neighbouring in y and z.
 struct Operand {
   const double* from = nullptr;

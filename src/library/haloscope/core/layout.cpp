@@ -66,7 +66,7 @@ ProcessGrid square(int ranks, const GridSpec& grid) {
   return {ranks / height, height, 1};
 }
 
-/// Gives prime factors, largest first, each to the dimension with most cells left (ties z, y, x); dimensions of equal
+/// Assigns prime factors, largest first, each to the dimension with most cells left (ties z, y, x); dimensions of equal
 /// global extent are then sorted so that z has most ranks. Every row of table 4.2 except 2048 ranks and every row of
 /// table 5.8 follows this rule (Davis 2017, section 4.2.2).
 ProcessGrid prime_factors(int ranks, const GridSpec& grid) {

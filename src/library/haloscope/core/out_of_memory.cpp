@@ -192,7 +192,7 @@ ShortText exhausted_memory() noexcept {
   std::snprintf(text.data(), text.size(),
                 "memory is exhausted (std::bad_alloc) while the library made %s; %.80s; use a smaller grid or fewer "
                 "ranks on this machine",
-                Making::current() != nullptr ? Making::current() : "what it was called for", available_text().data());
+                Making::current() != nullptr ? Making::current() : "the result of the call", available_text().data());
   return text;
 }
 

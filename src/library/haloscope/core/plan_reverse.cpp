@@ -25,7 +25,7 @@ int last_dimension(const Offset& v) { return v[2] != 0 ? 2 : v[1] != 0 ? 1 : 0; 
 /// Contributions to field `q`, and the owned points (or, in ordered rounds, halos that are sent on) that they are
 /// for.
 struct Arrival {
-  int quantity = -1;  ///< a landing, or the field itself where this rank is its own neighbour; -1: none
+  int quantity = -1;  ///< a landing, or the field itself if this rank is its own neighbour; -1: none
   Box from, to;
 };
 

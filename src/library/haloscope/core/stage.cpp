@@ -94,7 +94,7 @@ class Resolver {
         resolve(access, sweep, name);
         const bool stale = access.reach != Widths{} && quantity(access.quantity).mirrored() &&
                            std::find(written.begin(), written.end(), access.quantity) != written.end();
-        check(!stale, name + " reads around its points what an earlier sweep of the stage writes, '" +
+        check(!stale, name + " reads around its points a quantity that an earlier sweep of the stage writes, '" +
                           quantity(access.quantity).name +
                           "', which exchanges mirror at the grid's edges; move it to a separate stage");
       }

@@ -20,7 +20,7 @@ namespace haloscope::device {
 
 /// Memory spaces: the device; pinned host memory, for copies; ordinary host memory, whose copies go through a buffer of
 /// the driver while the calling thread waits; host memory that kernels access themselves: `mapped`, where each side
-/// sees immediately what the other writes, and `noncoherent`, only once the kernel has ended (the same as mapped on
+/// sees immediately the other's writes, and `noncoherent`, only once the kernel has ended (the same as mapped on
 /// NVIDIA's GPUs).
 enum class Space : std::uint8_t { device, pinned, pageable, mapped, noncoherent };
 const char* to_string(Space space);

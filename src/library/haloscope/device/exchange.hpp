@@ -1,4 +1,4 @@
-// Launches of the kernel that packs messages, signals the CPU part by part what is ready, and unpacks messages that
+// Launches of the kernel that packs messages, signals each ready part to the CPU, and unpacks messages that
 // arrive while it runs. Plain values, no device code.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How back end `host` runs the blocks of a kernel. Included once per translation unit that launches kernels on it.
+// Execution of a kernel's blocks by back end `host`. Included once per translation unit that launches kernels on it.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The table of a back end's kernels: the library's, then those of the known apps. Included once per back end, after its
-// launch().
+// The table of a back end's kernels: the library's, then the kernels of the known apps. Included once per back end,
+// after its launch().
 #pragma once
 
 #include "haloscope/device/clock_kernel.hpp"

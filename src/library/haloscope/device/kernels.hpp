@@ -18,7 +18,7 @@ namespace haloscope::device {
 
 class Stream;
 
-/// Threads of a block and how many layers of the last dimension one block passes through. 0: the kernel's default.
+/// Threads of a block, and layers of the last dimension that one block passes through. 0: the kernel's default.
 struct BlockShape {
   int x = 0, y = 0, layers = 0;
 };
@@ -26,7 +26,7 @@ struct BlockShape {
 inline constexpr int max_weights = 27;
 inline constexpr int most_threads = 1024;  ///< of a block, on every device there is
 
-/// Where the messages of one slot lie in device memory, as the kernels of faces read and write them.
+/// The positions of the messages of one slot in device memory, as the kernels of faces read and write them.
 struct FaceTable {
   struct Place {
     void* data = nullptr;                        ///< null: the field
@@ -37,7 +37,7 @@ struct FaceTable {
     std::int32_t lo[3], hi[3];  ///< cells of the message
   };
   std::int32_t cells[3] = {1, 1, 1};  ///< owned
-  Place halo[27];                     ///< by direction, (x + 1) + 3 (y + 1) + 9 (z + 1): what has arrived from there
+  Place halo[27];                     ///< by direction, (x + 1) + 3 (y + 1) + 9 (z + 1): cells arrived from there
   Sent sent[26];
   int sent_count = 0;
 };
@@ -63,17 +63,17 @@ using SweepFunction = void (*)(Stream&, const SweepLaunch&);
 /// Numbers that a pass gathers for reductions, all in device memory.
 struct PassNumbers {
   int count = 0;                  ///< 0: it gathers none
-  const ReduceOp* ops = nullptr;  ///< how those of two places become one
+  const ReduceOp* ops = nullptr;  ///< operations that combine the numbers of two points
   double* partials = nullptr;     ///< `count` of each of pass_blocks()
   double* all = nullptr;          ///< of the whole pass, written by it
 };
 
 /// A pass over several quantities, with the arguments of the CPU's kernel: fields are in device memory, `operands` and
-/// `weights` themselves in the caller's, until the call returns; `reduced` is not looked at.
+/// `weights` themselves in the caller's, until the call returns; `reduced` is not read.
 /// @throws UsageError for a number of a kernel that devices do not have, and for boxes of 2^31 points and more.
 using PassFunction = void (*)(Stream&, const KernelArgs&, const PassNumbers& numbers);
 
-/// One sweep of an app with several quantities, for its sweeper to launch. It knows the kernel's arguments.
+/// One sweep of an app with several quantities, for its sweeper to launch, which sets the kernel's arguments.
 struct Pass {
   Stream& stream;
   PassFunction function;
@@ -91,7 +91,7 @@ inline constexpr int pass_threads = 128;  ///< of a block, each with a cell or p
 int pass_blocks(const Box& box);
 
 inline constexpr int gather_threads = 256, gathered_cells = 8 * gather_threads;  ///< of a block
-/// Blocks that combine what so many cells have given. @throws UsageError for 2^31 blocks and more.
+/// Returns the blocks that combine the numbers of `cells` cells. @throws UsageError for 2^31 blocks and more.
 int gather_blocks(std::int64_t cells);
 
 /// Looks for poison in the points of a box, which follow each other in x.
@@ -101,12 +101,12 @@ struct PoisonSearch {
   std::int64_t row = 0, plane = 0;  ///< bytes between neighbours in y and z
   std::int32_t point = 8;           ///< bytes of one
   PoisonBits bits;
-  PassNumbers found;  ///< one, by `min`: the place in the box of the first such point; infinite: there is none
+  PassNumbers found;  ///< one, by `min`: the place in the box of the first such point; infinite: none exists
 };
 
 struct Kernels {
   void (*copy)(Stream&, const CopyLaunch&);
-  /// What the cells of a box have given to reductions becomes one number each. @param given  number after number.
+  /// Combines the numbers of the cells of a box into one for each reduction. @param given  number after number.
   void (*gather)(Stream&, const PassNumbers& numbers, const double* given, std::int64_t cells);
   void (*find_poison)(Stream&, const PoisonSearch&);
   struct Entry {
@@ -136,7 +136,7 @@ struct Kernels {
 /// Adds the kernels that the known apps have for a back end.
 void add_kernels_of_apps(Kernels& kernels, const std::string& backend);
 
-/// A sweep by name; the forms and their bits are those of the CPU's kernels (kernels/jam.hpp).
+/// Returns a sweep by name; the forms and their bits are the same as on the CPU (kernels/jam.hpp).
 /// @param variant  "naive": a thread per cell; "stream": threads pass through the last dimension with partial sums in
 ///                 registers; "shared": the same with each layer staged in shared memory; "fused": several steps on
 ///                 chip (laplace2d: 8, laplace3d: 4 at most); "": the default, stream.

@@ -3,13 +3,13 @@
 //   template <class Body> void launch_resident(Stream&, int blocks, int threads, Body);  // all blocks concurrently
 //   template <class Body> int most_resident(int threads);                                // ... the max number of them
 //
-// A form gives a stencil layer by layer of the last dimension, with the operations of a point in the order that defines
-// its bits (kernels/kernel.hpp): a layer's part of a sum does not depend on which thread adds the others.
+// A form defines a stencil layer by layer of the last dimension, with the operations of a point in the order that
+// defines its bits (kernels/kernel.hpp): a layer's part of a sum does not depend on which thread adds the others.
 //
-// Every form: `sum` plus what layer K (-1, 0, +1) adds to a point; K = -1 begins the sum. at(i, j) is the cell i
+// Every form: `sum` plus the part of layer K (-1, 0, +1) in a point; K = -1 begins the sum. at(i, j) is the cell i
 // further in x (and, in three dimensions, j further in y) of that layer, for the (i, j) that reads() has. `ahead`:
 // layers that a thread can hold in registers while a thousand threads still fit. `fused`: most time steps that one
-// launch fuses, 1 where a stencil reads too much for that. `rows`: of cells, that a thread sweeps at once.
+// launch fuses, 1 where a stencil reads too much for that. `rows`: of cells, that a thread sweeps in one pass.
 #pragma once
 
 #include <algorithm>

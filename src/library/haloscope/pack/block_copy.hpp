@@ -20,7 +20,7 @@ struct BlockCopy {
   std::int64_t from_row = 0, from_plane = 0;
   std::int64_t to_row = 0, to_plane = 0;
   int negated = 0;               ///< bytes of reals whose sign changes, 4 or 8; 0: bytes as they are
-  Store store = Store::replace;  ///< add: rows of `summand`; clear: zeros, whatever `from` holds
+  Store store = Store::replace;  ///< add: rows of `summand`; clear: zeros, for any content of `from`
   Summand summand = Summand::none;
   int from_field = -1, to_field = -1;  ///< number of the field that an end is in, and moves with; -1: none
 };

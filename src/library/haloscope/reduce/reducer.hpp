@@ -59,7 +59,7 @@ class Reducer {
   /// Combines numbers over threads and begins to combine them over ranks; with mode `blocking`, also ends it.
   /// Collective. Drops a reduction in flight.
   void start();
-  /// Waits for the numbers that were started last; returns immediately if there are none.
+  /// Waits for the numbers that were started last; returns immediately without such numbers.
   void wait();
   /// The same, but keeps the previous numbers.
   void drop();
@@ -94,7 +94,7 @@ class PipelineReducer {
   /// Contributes the numbers `mine` of this rank's next finished step.
   virtual void contribute(std::span<const double> mine) = 0;
   /// Returns the numbers over all ranks of the next step not yet collected; last rank only, once per step, in order.
-  /// Allowed after its own contribute(); where late(), the line of the following step must have come too.
+  /// Allowed after this rank's contribute(); where late(), the line of the following step must have come too.
   virtual void collect(std::span<double> into) = 0;
   /// Returns true if contributions are certain to have arrived only when the rank before has sent a line of the
   /// following step.

@@ -231,7 +231,7 @@ void Runner::sweep_alone(int index) {
 // ---- device: one thread feeds the streams and drives the comm lane, whichever can proceed -------------------------
 
 /// Returns true if the host may run an operation. Messages of a kernel that signals are sent while it runs: their
-/// link finds those that are ready.
+/// link finds the ready ones.
 bool Runner::ready_on_host(const Op& op) const {
   return std::all_of(op.after.begin(), op.after.end(), [&](std::int32_t before) {
     const Op& earlier = program_.ops[before];

@@ -94,7 +94,7 @@ std::string refuse_thin_walls(const Candidate& c) {
 
 extern const Schedule box_schedule{
     .name = "box",
-    .summary = "the host computes walls around the device's block, both at once, after the messages",
+    .summary = "the host computes walls around the device's block, both concurrently, after the messages",
     .colour = "#b279a2",
     .make = make_box,
     .options = {"walls"},
@@ -107,7 +107,7 @@ extern const Schedule box_schedule{
 
 extern const Schedule box_overlap_schedule{
     .name = "box-overlap",
-    .summary = "box, with host, device, messages and copies between them all at once",
+    .summary = "box, with host, device, messages and copies between them all concurrent",
     .colour = "#e45756",
     .make = make_box_overlap,
     .options = {"walls"},

@@ -89,7 +89,7 @@ extern const Schedule faces_schedule{
 
 extern const Schedule faces_overlap_schedule{
     .name = "faces-overlap",
-    .summary = "faces, with the interior beside packing, copies, messages and faces",
+    .summary = "faces, with the interior during packing, copies, messages and faces",
     .colour = "#54a24b",
     .make = make_faces_overlap,
     .on_host = false,

@@ -17,7 +17,7 @@ static Program make_streams(const Stage& stage, const Plan& plan, const Schedule
 
 extern const Schedule streams_schedule{
     .name = "streams",
-    .summary = "device: interior on one stream; packing, copies, messages and boundary beside it",
+    .summary = "device: interior on one stream; packing, copies, messages and boundary concurrently",
     .colour = "#e4894b",
     .make = make_streams,
     .options = {"pack"},

@@ -42,8 +42,7 @@ class TrialRounds {
   /// The candidate of each turn of this round: every remaining one, `turns` times, in random orders, so that no
   /// candidate always coincides with the same phase of the program. Empty once the trials are over.
   std::span<const int> order() const { return order_; }
-  /// Adds one timed exchange of a candidate, in seconds; infinite where it never ended. At most as many as a round
-  /// has.
+  /// Adds one timed exchange of a candidate, in seconds; infinite if it never ended. At most the exchanges of a round.
   void add(int candidate, double exchange, double step);
   /// Ends the round, and the trials where the result is clear. Allocates nothing.
   void judge();

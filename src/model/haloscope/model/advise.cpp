@@ -19,7 +19,7 @@ namespace haloscope::model {
 namespace {
 
 constexpr std::size_t contenders = 6;  // candidates that are compared with the best
-/// Times within this part of each other are equal where the profile gives no intervals; among equal candidates a
+/// Times within this part of each other are equal if the profile has no intervals; among equal candidates a
 /// simpler one is taken.
 constexpr double margin = 0.05;
 constexpr double clearly = 1 - 1e-9;

@@ -42,8 +42,8 @@ struct Advice {
   std::vector<std::pair<std::string, int>> refused;  ///< reasons why candidates are missing, and their counts
 };
 
-/// The extent of the search: all candidates, and the changes that would change the answer; or only those that can be
-/// the best, which then has an interval.
+/// The extent of the search: all candidates, and the changes that would change the answer; or only candidates that can
+/// be the best, which then has an interval.
 enum class Extent : std::uint8_t { all, best };
 
 /// Ranks candidates. @param samples  samples of the profile's parameters.

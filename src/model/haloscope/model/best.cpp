@@ -53,7 +53,7 @@ std::vector<int> fitting_depths(const BestQuestion& q, std::vector<std::string>&
   return fit;
 }
 
-/// Sets the profile for a program's own sweep: this cost per cell for every block and number of busy cores.
+/// Sets the profile for a program's sweep: this cost per cell for every block and number of busy cores.
 void replace_kernel(Profile& profile, const std::string& kernel, double seconds) {
   if (!(seconds > 0) || !std::isfinite(seconds))
     throw UsageError("seconds_per_cell " + shown(seconds) + " is not possible; give the seconds of one cell, > 0");

@@ -2,7 +2,7 @@
 // follow it.
 //
 // A law of bytes or cells has no protocol that an MPI switches to, no set of the cache that two rows share. Steps that
-// a calibration has measured have. Each gives a ratio, and a choice takes the mean of the ratios close to it, in
+// a calibration has measured have. Each yields a ratio, and a choice takes the mean of the ratios close to it, in
 // octaves of its messages and its block; far from all of them its costs remain as they are. (Kernel regression:
 // Nadaraya 1964, Watson 1964; the ratio 1, of a fixed weight, is one of its terms.)
 #pragma once

@@ -41,7 +41,7 @@ struct RankPrograms {
   double at_once = 1;  ///< largest part of a round's messages that one operation sends
 };
 
-/// Where the ranks of a choice run, their nodes as transports see them, and notes on that for a reader.
+/// The mapping of a choice's ranks, their nodes as transports see them, and notes on that for a reader.
 struct RankMapping {
   RankPlaces places;
   std::vector<int> node;
@@ -119,7 +119,7 @@ class CostedCandidate {
   Timeline track(const RankClass& c, const UnitCosts& prices) const { return track(c, prices, c.flights, c.sources); }
   /// Seconds of a round if all ranks were like the ranks of one class: peers then send when it does. For ranks that
   /// take turns, which cannot all be equal, the seconds that they are busy: others work meanwhile. Flights keep the
-  /// contention that they have in this object's profile, whatever other costs are.
+  /// contention that they have in this object's profile, for any other costs.
   double alone(const RankClass& c, const UnitCosts& prices) const;
   /// The number of ranks that share the device of a rank; 1 without one.
   int ranks_on_device(int rank) const;

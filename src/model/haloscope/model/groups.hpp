@@ -14,7 +14,7 @@ namespace haloscope::model {
 bool can_tell(const Prediction& fast, const Prediction& slow, const Profile& profile, double margin = 0);
 
 /// Groups of predictions, the fastest first.
-/// @param alike  marks predictions that are indistinguishable from the first whatever can_tell() returns.
+/// @param alike  marks predictions that are indistinguishable from the first for any result of can_tell().
 /// @return the group of each, from 0. The fastest prediction without a group starts the next one, with all others that
 ///         are indistinguishable from it. Cost O(predictions x groups).
 std::vector<int> group(const std::vector<const Prediction*>& predictions, const std::vector<char>& alike,

@@ -8,7 +8,7 @@ namespace haloscope::model {
 
 namespace {
 
-/// Measured calls of one kind; null where there are none.
+/// Returns the measured calls of one kind; null without measurements.
 const std::vector<CollectiveTime>* measured(const Profile& profile, const std::string& kind) {
   if (!profile.reductions) return nullptr;
   const auto found = profile.reductions->find(kind);

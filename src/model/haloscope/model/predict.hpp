@@ -22,7 +22,7 @@ struct Prediction {
   PaceRatios pace{};  ///< pace of the prediction over the pace at which the profile was calibrated
   double time_s = 0;
   /// 90 % intervals of the step and of exchange_s(): from held-out measurements. Where the profile has none, the step's
-  /// interval comes from its parameters' intervals and its discrepancy; otherwise there is none.
+  /// interval comes from its parameters' intervals and its discrepancy; otherwise it has none.
   std::optional<std::array<double, 2>> interval, exchange_interval;
   std::string interval_from;  ///< the regime of the held-out measurements, or "all"; "": from the parameters
   Terms terms{};              ///< parts along the critical path of the slowest class of ranks, which add up to time_s
@@ -69,7 +69,7 @@ StepTiming time_step(const CostedCandidate& of, bool singly = false);
 class Sensitivity {
  public:
   Sensitivity(const CostedCandidate& of, const StepTiming& carried);
-  /// Seconds per step that another profile would give. Pure: threads may share it.
+  /// Returns the seconds per step with another profile. Pure: threads may share it.
   double time(const Profile& profile) const;
 
  private:

@@ -84,7 +84,7 @@ struct TimedOp {
 };
 
 /// The flight of an outgoing message: its seconds, true if it advances without calls into the message library, and its
-/// receiver-side seconds, which the receiver must spend in a call whatever it did before: copying, where the cores are
+/// receiver-side seconds, which the receiver must spend in a call in any case: copying, where the cores are
 /// the network.
 struct Flight {
   double seconds = 0;

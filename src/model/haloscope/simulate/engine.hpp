@@ -78,7 +78,7 @@ class Engine {
     CommState beside = CommState::busy;
     bool sweeping = false, reducing = false, blocked = false, done = false, comm_done = false;
   };
-  /// What the host's thread beside a device is doing.
+  /// The current work of the host's thread that drives a device.
   enum class HostState : std::uint8_t { nothing, handing_over, paying, comm, main };
   /// The two streams of a rank's device, and the host's thread that enqueues their work.
   struct Device {
@@ -129,7 +129,7 @@ class Engine {
   void carry_out();
   [[noreturn]] void stuck() const;
 
-  // The order of operations: engine.cpp with one control thread, team.cpp beside a communication thread.
+  // The order of operations: engine.cpp with one control thread, team.cpp with a communication thread.
   void start(int r);
   bool next_program(int r);
   void advance(int r);

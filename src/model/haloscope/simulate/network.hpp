@@ -16,7 +16,7 @@ constexpr int places = 3;
 /// Parameters of one protocol: messages of `from_bytes` or more, up to the next segment. Seconds.
 ///
 /// LogGOPS: L = latency_s, G = per_byte_s, o = the overheads, g = gap_s, S = from_bytes of the first rendezvous
-/// segment. The receiver-side part of a flight, which the receiver must spend in a call whatever it did before (O of
+/// segment. The receiver-side part of a flight, which the receiver must spend in a call in any case (O of
 /// LogGOPS: cores that copy), is held_latency of its latency and held_per_byte of its bytes' time, both 0 to 1. Source:
 /// Hoefler, Schneider, Lumsdaine, "LogGOPSim", HPDC 2010, section 2.
 struct Segment {

@@ -26,7 +26,7 @@ struct Options {
   int counted_from = 0;    ///< first round that Result::seconds counts, 0..rounds-1
   double noise_s = 0;      ///< mean of the delay of each operation that takes time, exponentially distributed ...
   double noise_share = 0;  ///< ... plus this part of the operation's seconds
-  std::uint64_t seed = 0;  ///< of the delays; the same seed gives the same run
+  std::uint64_t seed = 0;  ///< of the delays; the same seed reproduces the run
   double efficiency = 1;   ///< part of its speed at which a message travels while its receiver is not in a call
   bool by_itself = false;  ///< rendezvous messages need the receiver to have posted, but no call
 };

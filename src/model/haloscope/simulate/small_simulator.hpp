@@ -13,7 +13,7 @@ namespace haloscope::simulate {
 
 class SmallSimulator {
  public:
-  /// Op list i belongs to rank i. Messages travel for Flight::seconds whatever is concurrent.
+  /// Op list i belongs to rank i. Messages travel for Flight::seconds, independent of concurrent ones.
   explicit SmallSimulator(std::vector<OpList> scripts);
   ~SmallSimulator();
   SmallSimulator(const SmallSimulator&) = delete;

@@ -114,7 +114,7 @@ bool Engine::next_fed(int r) {
   return more;
 }
 
-/// The time at which an operation of the host can begin, as far as it is now known. @param ask  messages must have
+/// Returns the time at which an operation of the host can begin, as known now. @param ask  messages must have
 /// arrived too, since the host has other work; otherwise the operation itself waits for them.
 double Engine::known_ready(int r, const PricedOp& s, const Needs& needs, bool ask) {
   const Device& device = device_[r];

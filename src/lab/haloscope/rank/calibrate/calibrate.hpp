@@ -11,15 +11,15 @@ namespace haloscope {
 
 struct Session;
 
-/// One point. `part` says what is measured, `plain` says of which choice:
-///   kernel     each sweep of a block of --cells by every rank at once, each on its own block: sweep_s
+/// One point. `part` is the kind of measurement, `plain` has the measured choice:
+///   kernel     each sweep of a block of --cells by all ranks concurrently, each on a separate block: sweep_s
 ///   pack       packing and unpacking one message of a block of --cells, by dimension, after a sweep of it; copying
-///              between the block's own two sides: pack_s, unpack_s, copy_s. By every rank at once, --threads each
+///              between the block's two sides: pack_s, unpack_s, copy_s. By all ranks concurrently, --threads each
 ///   exchange   the whole exchange of `fields` fields between all ranks. Sent cells have just been written, received
-///              ones are read; exchange_s leaves out the time that the writing and reading alone take
+///              ones are read; exchange_s excludes the time of the writing and reading alone
 ///   allreduce  a sum of one number over all ranks: allreduce_s; one number of every rank to every rank: allgather_s
-///   device-kernel  a step's sweep of a block of --cells on --device by every rank at once: sweep_s; two of them on two
-///              streams: two_sweeps_s
+///   device-kernel  a step's sweep of a block of --cells on --device by all ranks concurrently: sweep_s; two of them on
+///              two streams: two_sweeps_s
 ///   device-copy  the messages of one round of such a block: packing, unpacking, copies to and from host memory, the
 ///              host's time to hand an operation to the device, and its delay in noticing the operation's end
 struct CalibrateRequest {

@@ -40,7 +40,7 @@ class DeviceBlock {
   void fill() const {
     fields_.write([](const RowPart& row, std::byte* here) { std::memset(here, 0x3f, row.bytes.size()); });
   }
-  /// Bytes that tell places apart.
+  /// Fills the fields with bytes that distinguish positions.
   void scramble() const {
     fields_.write([state = scrambled](const RowPart& row, std::byte* here) mutable {
       haloscope::scramble({here, row.bytes.size()}, state);
@@ -54,9 +54,9 @@ class DeviceBlock {
   device::Stream& stream(int number) const { return *fields_.streams().streams[number]; }
   int levels() const { return choice_.substeps == Substeps::blocked ? choice_.depth : 1; }
 
-  /// Later work of the first stream has been given to it before its turn comes.
+  /// Holds the first stream, so that later work is enqueued before its turn comes.
   void hold() const { hold_.on(stream(0)); }
-  /// Seconds that the device takes for what `work` gives to its first stream.
+  /// Returns the seconds of the device for the operations that `work` enqueues on its first stream.
   template <class F>
   double seconds(F work) const {
     hold();
@@ -67,7 +67,7 @@ class DeviceBlock {
     return device().seconds(*begin_, *end_);
   }
 
-  /// The same of sweeps on both streams at once.
+  /// Returns the same for concurrent sweeps on both streams.
   double seconds_of_two() const {
     return seconds([this](device::Stream& stream) {
       stream.record(*fork_);
@@ -79,7 +79,7 @@ class DeviceBlock {
     });
   }
 
-  /// A step's sweep, or as many as are done at once.
+  /// Runs a step's sweep, or all sweeps that one launch fuses.
   void sweep(device::Stream& stream, int slot, int into) const {
     fields_.sweeps().run(stream, views()[0][slot], views()[0][into], plan_.own_cells(), levels());
   }
@@ -132,7 +132,7 @@ class Staging {
   void to_host(device::Stream& stream, Space space) const { stream.copy(host(space), buffer_.data(), bytes_); }
   void to_device(device::Stream& stream, Space space) const { stream.copy(buffer_.data(), host(space), bytes_); }
 
-  /// Whether messages sent this way arrive, byte for byte.
+  /// Returns true if messages sent this way arrive, byte for byte.
   bool right() const {
     block_.scramble();
     const std::vector<std::byte> sent = values(out_);
@@ -177,10 +177,10 @@ class Staging {
   device::PieceList pack_, unpack_;
 };
 
-/// The host's time to hand over work with the events of a timed operation, and how much longer than by the device's
-/// clock it takes until the host knows that the work is done: the way of a command to an idle device, and that of the
-/// news back. The host's clock starts when it has handed over the first event, the device's when it gets there. The
-/// rest is handed over during a hold, before its turn comes, so that the host's gaps are not in either time.
+/// Returns the host's time to enqueue work with the events of a timed operation, and the extra time on the host's clock
+/// over the device's until the host sees the end of the work: the way of a command to an idle device, and of its
+/// completion back. The host's clock starts when it has enqueued the first event, the device's when the event gets
+/// there. The rest is enqueued during a hold, before its turn comes, so that the host's gaps are not in either time.
 std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
                                    std::vector<std::unique_ptr<device::Event>>& events) {
   device::Stream& stream = block.stream(0);
@@ -203,7 +203,7 @@ std::array<double, 2> handing_over(DeviceBlock& block, const Staging& staging,
   return {handed, std::max(all - block.device().seconds(*events[0], *events[1]), 1e-9)};
 }
 
-/// Several sweeps per step: each one alone, on a block of the same size for every rank.
+/// Measures several sweeps per step: each one alone, on a block of the same size for every rank.
 Json pass_points(Session& s, Choice choice, Sampler& sample) {
   choice.grid.cells[2] *= choice.ranks;
   choice.process_grid = "1x1x" + std::to_string(choice.ranks);

@@ -1,4 +1,4 @@
-// Calibration of packing: gathering and scattering one message of a block, and copying between its own two sides.
+// Calibration of packing: gathering and scattering one message of a block, and copying between its two sides.
 #include <algorithm>
 
 #include "haloscope/core/clock.hpp"
@@ -100,14 +100,14 @@ class Block {
   Layout layout_;
   Plan plan_;
   Storage storage_;
-  Views views_;                       // of what is exchanged
+  Views views_;                       // of the exchanged fields
   std::vector<SlotView> by_slot_[2];  // of all quantities
   std::vector<Centring> centrings_;
   std::unique_ptr<Sweeper> sweeper_;
   int slot_ = 0;
 };
 
-/// Time that reading the clock takes, to be subtracted from what lies between two readings.
+/// Returns the time of reading the clock, to be subtracted from the time between two readings.
 double clock_cost() {
   double least = 1;
   for (int i = 0; i < 100; ++i) {
@@ -129,9 +129,9 @@ class PackedPair {
         unpacks_[slot].push_back(make_unpack(block.views(), slot, *in_[m], buffers_[m].data()));
       }
   }
-  /// Whether anything is packed at all: one gapless stretch is sent as it is.
+  /// Returns true if messages are packed: one contiguous run is sent as it is.
   bool needed() const { return !contiguous_span(block_.views(), 0, *out_[0]); }
-  /// How a message lies in the block; copies between the two sides of a block of its own lie as it does.
+  /// Returns the shape of a message in the block; copies between the two sides of a separate block have the same shape.
   model::Traffic traffic() const {
     return model::traffic_of_messages(block_.plan())[out_[0] - block_.plan().messages.data()];
   }

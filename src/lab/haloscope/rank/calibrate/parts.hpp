@@ -11,9 +11,9 @@
 
 namespace haloscope {
 
-/// Where scramble() begins.
+/// The initial state of scramble().
 inline constexpr std::uint32_t scrambled = 1;
-/// Fills some bytes so that they tell places apart. @param state  goes on from call to call.
+/// Fills some bytes so that they distinguish positions. @param state  continues from call to call.
 inline void scramble(std::span<std::byte> bytes, std::uint32_t& state) {
   for (std::byte& b : bytes) b = static_cast<std::byte>((state = state * 1664525u + 1013904223u) >> 24);
 }

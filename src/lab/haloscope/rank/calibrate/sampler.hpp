@@ -1,4 +1,4 @@
-// Samples of short work: repeated until a sample is long enough for the clock, on all ranks at once.
+// Samples of short work: repeated until a sample is long enough for the clock, on all ranks concurrently.
 #pragma once
 
 #include <mpi.h>
@@ -14,16 +14,16 @@
 
 namespace haloscope {
 
-/// Runs one piece of work again and again, all ranks of the session at once; a sample is the slowest rank's.
+/// Runs one piece of work repeatedly, on all ranks of the session concurrently; a sample is the slowest rank's.
 class Sampler {
  public:
   /// @param seconds  length of a sample, > 0.
-  /// @param samples  how many, >= 1.
-  /// @param partner  the rank awaited, as a watchdog is told; -1: none.
+  /// @param samples  their number, >= 1.
+  /// @param partner  the awaited rank in the watchdog's reports; -1: none.
   Sampler(Session& session, double seconds, int samples, int partner = -1)
       : session_(session), seconds_(seconds), samples_(samples), partner_(partner) {}
 
-  /// Collective. @return one for work in which ranks wait for each other, with samples that are long beside a barrier.
+  /// Collective. @return one for work in which ranks wait for each other, with samples much longer than a barrier.
   Sampler of_messages() const { return {session_, beside_barriers(session_, seconds_), samples_, partner_}; }
 
   /// Collective. @return the samples: seconds of one `work()`, each averaged over enough calls to last `seconds`.
@@ -58,7 +58,7 @@ class Sampler {
   }
 
  private:
-  /// `run(repeats)` returns seconds by part; the largest decides how many repeats make a sample.
+  /// `run(repeats)` returns seconds by part; the largest determines the repeats of a sample.
   template <std::size_t Count, class Run>
   std::array<std::vector<double>, Count> timed_parts(Run run) {
     std::int64_t repeats = 1;

@@ -15,14 +15,14 @@ inline nlohmann::json swept_point(const Run& run, std::int64_t swept, const std:
   return {{"cells", run.plan().own_cells().volume()}, {"swept_cells", swept}, {"sweep_s", samples}};
 }
 
-/// Whether two sweeps are the same code on the same fields.
+/// Returns true if two sweeps are the same code on the same fields.
 inline bool alike(const SweepSpec& a, const SweepSpec& b) {
   const auto same = [](const Access& x, const Access& y) { return x.quantity == y.quantity && x.layers == y.layers; };
   return a.name == b.name && a.writes == b.writes &&
          std::equal(a.reads.begin(), a.reads.end(), b.reads.begin(), b.reads.end(), same);
 }
 
-/// Points of all sweeps of a step, named by stage and sweep; those of several stages are measured once.
+/// Returns points of all sweeps of a step, named by stage and sweep; sweeps of several stages are measured once.
 /// @param measure  the point of a sweep, by the numbers of its stage and itself.
 template <class Measure>
 nlohmann::json points_of_sweeps(const Step& step, Measure measure) {

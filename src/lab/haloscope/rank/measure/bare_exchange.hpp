@@ -1,4 +1,4 @@
-// An exchange of one slot without what a library call or a run has around it, to be timed.
+// An exchange of one slot without the surroundings of a library call or a run, to be timed.
 #pragma once
 
 #include <mpi.h>
@@ -21,8 +21,8 @@ namespace haloscope {
 /// Its fields, in memory that the strategy needs, and the link and operations that fill their halos.
 struct BareExchange {
   /// Collective over `comm`, within collectively().
-  /// @param yield  whether waits give the core to others.
-  /// @param nodes  of the ranks, emulated; empty: as MPI says.
+  /// @param yield  true if waits yield the core to others.
+  /// @param nodes  of the ranks, emulated; empty: as MPI reports.
   BareExchange(MPI_Comm comm, const Strategy& strategy, const Layout& blocks, const ExchangeSpec& spec, bool yield,
                const std::vector<int>& nodes = {})
       : node(comm, nodes),

@@ -1,4 +1,4 @@
-// Barriers around what is timed, and how long that must last beside them.
+// Barriers around timed work, and its minimum time compared with them.
 #pragma once
 
 #include "haloscope/rank/measure/measure.hpp"
@@ -12,8 +12,8 @@ double time_after_barrier(Session& session);
 /// Collective: the largest value of all ranks.
 double largest(double value, MPI_Comm comm);
 
-/// Collective: seconds that something timed between barriers shall last, at least `seconds`. Ranks leave a barrier
-/// apart by up to what it takes, and that is in the time; so it shall last 30 barriers too. Cost: 5 barriers, one
+/// Collective: returns the minimum time of work between barriers, at least `seconds`. Ranks leave a barrier up to its
+/// own time apart, which is in the measured time; so the work shall last at least 30 barriers. Cost: 5 barriers, one
 /// reduction.
 double beside_barriers(Session& session, double seconds);
 

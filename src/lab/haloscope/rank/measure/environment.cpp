@@ -40,7 +40,7 @@ std::string mpi_standard() {
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
-/// Sockets of this node, 1 where Linux does not say.
+/// Returns the sockets of this node, 1 if Linux does not report them.
 int sockets() {
   std::set<std::string> packages;
   for (int c = 0; c < static_cast<int>(sysconf(_SC_NPROCESSORS_CONF)); ++c)
@@ -79,7 +79,7 @@ nlohmann::json devices_json() {
   return list;
 }
 
-/// What is known without a look at devices.
+/// Returns the information that needs no access to devices.
 nlohmann::json plain_info() {
   return {{"version", HALOSCOPE_VERSION},
           {"commit", HALOSCOPE_COMMIT},

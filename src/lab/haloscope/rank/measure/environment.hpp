@@ -1,4 +1,4 @@
-// What surrounds a measurement: machine, compiler, MPI, placement. Gathered once per run.
+// The environment of a measurement: machine, compiler, MPI, placement. Gathered once per run.
 #pragma once
 
 #include <mpi.h>
@@ -13,10 +13,10 @@ namespace haloscope {
 /// Collective over `comm`; the result is meaningful on rank 0.
 nlohmann::json gather_environment(MPI_Comm comm);
 
-/// What `haloscope info` shows of this build: MPI, compiler, kernels, devices, apps. Local.
+/// Returns the information of `haloscope info` on this build: MPI, compiler, kernels, devices, apps. Local.
 nlohmann::json build_info();
 
-/// What a record says of a device. @param backend  whose it is.
+/// Returns the description of a device in records. @param backend  its back end.
 nlohmann::json device_json(const std::string& backend, const device::Device& device);
 
 /// Pin the threads of this rank to cores of their own where the node has enough of them; collective over `comm`.

@@ -83,7 +83,7 @@ std::uint64_t reference_checksum(Session& s, const Choice& choice, std::int64_t 
   return known->second = run.checksum();
 }
 
-/// Initial data for a check: those of the run, unless they are the app's default and uniform, which would hide faults.
+/// Returns initial data for a check: the run's, unless they are the app's default and uniform, which would hide faults.
 std::string initial_for_check(const App& app, const Problem& problem) {
   const std::string& word = problem.parameters.word("initial");
   return !app.starts_random && word == app.initials.front() ? "random" : word;
@@ -218,7 +218,7 @@ Json timeline_of(Session& s, const Run& run, const MpiClock& clock, double measu
 void note_clock(Json& record, ClockSampler& sampler) {
   const std::vector<double>& mhz = sampler.stop();
   if (mhz.empty()) {
-    record["environment"]["clock_mhz"] = {{"absent", "neither cpufreq nor /proc/cpuinfo says how fast the core runs"}};
+    record["environment"]["clock_mhz"] = {{"absent", "neither cpufreq nor /proc/cpuinfo reports the core's clock"}};
     return;
   }
   const ClockSummary clock = summary_of(mhz);
@@ -230,7 +230,7 @@ void note_clock(Json& record, ClockSampler& sampler) {
   if (!clock.warning.empty()) record["warnings"].push_back(clock.warning);
 }
 
-/// How a repetition ended, and the latest numbers of the reductions.
+/// Converts end states of repetitions and the latest numbers of the reductions to JSON.
 Json outcome_json(const Run& run, const std::vector<Progress>& done, const std::vector<Json>& reduced) {
   Json json{{"steps", Json::array()}, {"reduced", Json::object()}};
   bool enough = true;
@@ -272,7 +272,7 @@ bool reduces(const Run& run) {
   return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) { return !stage.reductions.empty(); });
 }
 
-/// All repetitions of one configuration, and what came of them.
+/// All repetitions of one configuration, and their results.
 struct Repetitions {
   std::vector<double> times;  // seconds of each
   std::vector<Progress> done;

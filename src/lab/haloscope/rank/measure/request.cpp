@@ -36,11 +36,11 @@ void take(const std::string& name, bool& value, const Json& json) {
   value = json.get<bool>();
 }
 void take(const std::string& name, std::string& value, const Json& json) {
-  check(json.is_string(), "--" + name + " " + json.dump() + " is no text");
+  check(json.is_string(), "--" + name + " " + json.dump() + " is not a text");
   value = json.get<std::string>();
 }
 
-/// Refuses what cannot be measured for any choice.
+/// Refuses settings that cannot be measured for any choice.
 void check_measure(const Request& r) {
   check(r.steps >= 1, "--steps " + std::to_string(r.steps) + " is not possible; use 1 or more");
   check(r.repetitions >= 1, "--repetitions must be 1 or more");
@@ -49,10 +49,10 @@ void check_measure(const Request& r) {
   check(!r.events || r.timers, "--events are counted in timed operations; they need --timers on");
 }
 
-/// Refuses what this build or this CPU lacks.
+/// Refuses choices that this build or this CPU lacks.
 void check_here(const Choice& choice) {
   if (choice.ftz && !can_flush_to_zero())
-    throw UnavailableError("--ftz: this CPU has no such mode, or the build does not know it; run without");
+    throw UnavailableError("--ftz: this CPU or this build does not support it; run without");
   check(
       choice.device_block[0] * std::max(choice.device_block[1], 1) <= device::most_threads,
       "--device-block: a block has at most " + std::to_string(device::most_threads) + " threads; use smaller numbers");
@@ -142,7 +142,7 @@ Json how_from_text(const std::string& name, const std::string& text) {
   }
   const std::string what = "--" + name + " '" + shown(text) + "'";
   const Json number = parsed_json(text, what);
-  check(number.is_number(), what + " is no number");
+  check(number.is_number(), what + " is not a number");
   return number;
 }
 

@@ -1,4 +1,4 @@
-// What the ranks shall do: the `request` of a record. A line of a requests file is {"kind", "id", "request"}.
+// Requests to the ranks: the `request` of a record. A line of a requests file is {"kind", "id", "request"}.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,15 +19,15 @@ struct Request {
 };
 
 /// @param json  the request of a record: fields of choice.def and measure.def, app, set. @param ranks  size of the run.
-/// @throws UsageError for an unknown field, a value that cannot be, an illegal choice; UnavailableError for what this
-///         build or CPU lacks.
+/// @throws UsageError for an unknown field, an impossible value, an illegal choice; UnavailableError for features that
+///         this build or CPU lacks.
 Request measurement_request(const nlohmann::json& json, const std::string& id, int ranks);
 
-/// The choice of a request, without how it is measured. @throws UsageError for an unknown field or a value that cannot
-/// be.
+/// Returns the choice of a request, without its settings of measuring. @throws UsageError for an unknown field or an
+/// impossible value.
 Choice requested_choice(const nlohmann::json& request);
 
-/// How a request is measured, as requested.
+/// Returns the settings of measuring of a request, as requested.
 nlohmann::json measure_json(const Request& request);
 
 /// The fields of measure.def: name and meaning.

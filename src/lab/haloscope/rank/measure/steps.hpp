@@ -1,4 +1,4 @@
-// The number of time steps of a repetition that shall last a given time.
+// The number of time steps of a repetition with a specified time.
 #pragma once
 
 #include <cmath>

@@ -62,7 +62,7 @@ void add_timers(std::vector<NamedTimer>& timers, const BoundStage& stage) {
   }
 }
 
-/// What fields that live within a step cost, after the timers of the stage that they are allocated or freed at.
+/// Adds the costs of fields that live within a step, after the timers of the stage that allocates or frees them.
 void add_memory_timers(std::vector<NamedTimer>& timers, const Run& run, int stage) {
   const auto number = static_cast<std::size_t>(stage);
   if (!run.temporaries() || number >= run.temporaries()->spent().size()) return;

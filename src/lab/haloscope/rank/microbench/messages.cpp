@@ -7,10 +7,10 @@ namespace haloscope {
 
 namespace {
 
-constexpr std::int64_t batch_bytes = std::int64_t{4} << 20;  // in flight at once, where messages are large
+constexpr std::int64_t batch_bytes = std::int64_t{4} << 20;  // in flight concurrently, if messages are large
 constexpr int min_window = 4, max_window = 64;
 
-/// Samples of transfers one after another, seconds of all. With `fresh` each sends what has just been written, and the
+/// Returns samples of sequential transfers, seconds of all. With `fresh` each sends freshly written data, and the
 /// writing is not counted.
 std::vector<double> time_transfers(const Bench& bench, Transfer& first, Transfer* second = nullptr) {
   Sampler sample = bench.sampler().of_messages();
@@ -34,7 +34,7 @@ int window_of(std::int64_t bytes) {
   return static_cast<int>(std::clamp<std::int64_t>(batch_bytes / bytes, min_window, max_window));
 }
 
-/// A transfer over the bench's peers; whether it arrives right is checked at once.
+/// A transfer over the bench's peers; the arrived data are checked immediately.
 struct Checked : Transfer {
   Checked(Bench& bench, Way way, std::int64_t bytes, int messages = 1)
       : Transfer(*bench.peers, bench.strategy, way, bytes, messages) {

@@ -52,7 +52,7 @@ void check_sizes(const MicrobenchRequest& r) {
   for (std::int64_t bytes : r.bytes)
     if (adds && bytes % 4 != 0)
       throw UsageError("pattern 'allreduce' adds numbers of 4 bytes, and " + std::to_string(bytes) +
-                       " bytes are no whole number of them; give multiples of 4");
+                       " bytes are not a multiple of that; give multiples of 4");
 }
 
 void take_pairs(MicrobenchRequest& r, int ranks) {
@@ -69,7 +69,7 @@ void take_pairs(MicrobenchRequest& r, int ranks) {
                      " ranks; use 1 to " + std::to_string(ranks / 2));
 }
 
-/// Completes and checks what depends on the patterns and the number of ranks.
+/// Completes and checks the fields that depend on the patterns and the number of ranks.
 void settle(MicrobenchRequest& r, int ranks) {
   const Kind kind = r.patterns.front()->kind;
   for (const MicroPattern* p : r.patterns)

@@ -1,4 +1,4 @@
-// What memory and caches deliver: the four kernels of STREAM, and CacheBench's three over working sets of any size.
+// Bandwidths of memory and caches: the four kernels of STREAM, and CacheBench's three over working sets of any size.
 #include <algorithm>
 
 #include "haloscope/field/memory.hpp"
@@ -64,7 +64,7 @@ std::size_t whole_units(std::int64_t bytes) { return static_cast<std::size_t>(by
 }  // namespace
 
 /// Seconds of each kernel over arrays of `bytes` bytes, shared by the threads. Source: STREAM, by its rules: 16 bytes
-/// per element are moved by copy and scale, 24 by add and triad; what a store reads first does not count.
+/// per element are moved by copy and scale, 24 by add and triad; data that a store reads first do not count.
 void measure_stream(Bench& bench, std::int64_t bytes, nlohmann::json& entry) {
   const int threads = bench.request.threads;
   const std::size_t part = whole_units(bytes / threads);

@@ -1,4 +1,4 @@
-// A pattern of a micro-benchmark: who sends what to whom, or which loop runs over memory.
+// A pattern of a micro-benchmark: its messages, or its loop over memory.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace haloscope {
 
-/// What the patterns of one micro-benchmark share.
+/// The common data of the patterns of one micro-benchmark.
 struct Bench {
   Session& session;
   const MicrobenchRequest& request;

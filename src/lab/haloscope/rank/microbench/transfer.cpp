@@ -100,7 +100,7 @@ struct Transfer::Open : BareExchange {
     return static_cast<std::byte>(static_cast<std::uint64_t>(x) * 131 + (static_cast<std::uint64_t>(x) >> 8) * 29 +
                                   quantity * 31 + static_cast<std::uint64_t>(rank) * 17);
   }
-  /// Calls f(place, value that the neighbour on that side sends) for every byte of the halos.
+  /// Calls f(position, value from the neighbour on that side) for every byte of the halos.
   template <class F>
   void for_each_halo(F f) {
     const std::int64_t cells = plan.cells[0];

@@ -26,7 +26,7 @@ constexpr Paired find_pair(int rank, int gap) {
 class PeerGroup {
  public:
   /// The pair of this rank by find_pair(); only the first `pairs` are busy. Collective over `all`.
-  /// @param nodes  emulated nodes, ranks in blocks; 0: as MPI says.
+  /// @param nodes  emulated nodes, ranks in blocks; 0: as MPI reports.
   static std::unique_ptr<PeerGroup> open_pair(MPI_Comm all, int gap, int pairs, int nodes, bool yield);
   /// All ranks in a ring, as IMB's Exchange has them. Collective over `all`.
   static std::unique_ptr<PeerGroup> open_ring(MPI_Comm all, int nodes, bool yield);
@@ -46,7 +46,7 @@ class PeerGroup {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, partner_ = -1;
   bool ring_ = false, yield_ = false;
-  std::vector<int> nodes_;  // of the ranks of comm_; empty: as MPI says
+  std::vector<int> nodes_;  // of the ranks of comm_; empty: as MPI reports
 };
 
 enum class Way { forth, back, both };
@@ -59,10 +59,10 @@ class Transfer {
   Transfer(const PeerGroup& group, const Strategy& strategy, Way way, std::int64_t bytes, int messages);
   ~Transfer();
 
-  /// Write what this rank sends, as computing does: the bytes are then only in its own cache.
+  /// Writes the data that this rank sends, as computing does: the bytes are then only in its cache.
   void rewrite() const;
   void run();
-  /// Whether the bytes that arrive are those that were sent.
+  /// Returns true if the arrived bytes equal the sent bytes.
   bool right(RankStatus& status);
 
  private:

@@ -25,7 +25,7 @@ ClockPoint ClockReader::read(int times) {
   return best;
 }
 
-/// Asking whether the kernel has ended would disturb an answer that comes at once.
+/// Waits for the kernel's answer. A query for its end would disturb an immediate answer, so it comes later.
 std::uint64_t ClockReader::answer() {
   constexpr double at_once_s = 1e-3;
   const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(word_.data()));
@@ -55,8 +55,8 @@ ClockPoint ClockReader::read_once() {
     const double half = static_cast<double>(second - first) / 2;
     if (first != 0 && second != 0) return {cpu_s, static_cast<double>(first) + half, (half + 1) / hz_, round_trip_s};
   }
-  throw Error(Exit::failed, "kernels that tell the device's clock have left " + std::to_string(max_tries) +
-                                " times before this process asked them again; unset variables that make launches wait "
+  throw Error(Exit::failed, "kernels that read the device's clock have left " + std::to_string(max_tries) +
+                                " times before this process read them again; unset variables that make launches wait "
                                 "for their kernels, as CUDA_LAUNCH_BLOCKING");
 }
 

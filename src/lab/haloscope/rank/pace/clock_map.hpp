@@ -16,10 +16,10 @@ struct ClockPoint {
   double round_trip_s = 0;  ///< of a word to the device and its answer, by the CPU
 };
 
-/// Asks a kernel that does nothing else for its clock, several times; the answer that came fastest counts.
+/// Queries a dedicated kernel for the device's clock several times; the fastest answer counts.
 class ClockReader {
  public:
-  /// @param yield  more threads than cores: give the core away while waiting.
+  /// @param yield  more threads than cores: yield the core while waiting.
   ClockReader(device::Device& device, bool yield);
   /// No other kernel of this process may wait for the CPU meanwhile. @throws Error where its kernels never answer
   /// twice.

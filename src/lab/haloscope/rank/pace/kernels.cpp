@@ -11,7 +11,7 @@ namespace haloscope {
 
 namespace {
 
-constexpr double kernel_s = 1e-4;               // length of a sample: long for the clock, short beside a time slice
+constexpr double kernel_s = 1e-4;               // length of a sample: long for the clock, short for a time slice
 constexpr std::size_t near_bytes = 8 << 10;     // of each of three arrays: the innermost cache of one core
 constexpr std::size_t far_bytes = 8 << 20;      // the same, beyond the share that a core has of most last caches
 constexpr std::size_t chunk_bytes = 256 << 10;  // of far arrays, for one sample
@@ -25,7 +25,7 @@ double mean_seconds(int count, F work) {
   return (now_s() - begin) / count;
 }
 
-/// How many calls of so many seconds make a sample.
+/// Returns the number of calls in a sample, by the seconds of a call.
 int calls_of_a_sample(double seconds, int max_calls) {
   return static_cast<int>(std::clamp(std::round(kernel_s / seconds), 1.0, static_cast<double>(max_calls)));
 }
@@ -82,8 +82,8 @@ PaceKernels::Partners PaceKernels::find_partners() const {
   return {beside(here), beside(firsts)};
 }
 
-/// One message there and one back; the lower rank begins. What arrives is what is sent back, so it lies in the sender's
-/// cache as what a program has just packed does.
+/// Sends one message there and one back; the lower rank begins. The arrived data are sent back, so they are in the
+/// sender's cache, like freshly packed data.
 void PaceKernels::trip(int partner, int bytes) {
   const auto send = [&] { REQUIRE_MPI(MPI_Send(message_.data(), bytes, MPI_BYTE, partner, 0, comm_)); };
   const auto receive = [&] {

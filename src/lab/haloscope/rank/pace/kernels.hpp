@@ -46,7 +46,7 @@ class PaceKernels {
  public:
   /// Collective over `comm`.
   explicit PaceKernels(MPI_Comm comm);
-  /// Collective: all ranks run them at once.
+  /// Times the kernels. Collective: all ranks run them concurrently.
   PaceRound time();
 
  private:

@@ -14,7 +14,7 @@ namespace haloscope {
 
 namespace {
 
-constexpr int telling_rounds = 3;  // fewer do not show how far they differ
+constexpr int telling_rounds = 3;  // fewer do not show their differences
 
 double median_of(std::vector<double> values) { return model::quantile(std::move(values), 0.5); }
 
@@ -64,8 +64,8 @@ void PaceMeter::keep_up() {
 
 void PaceMeter::run_for(double seconds) {
   if (!possible_)
-    throw UnavailableError("the pace of ranks that share cores, or of a simulated MPI, means nothing; use as many " +
-                           std::string("ranks as there are cores at most"));
+    throw UnavailableError("the pace of ranks that share cores, or of a simulated MPI, is not meaningful; use at " +
+                           std::string("most one rank per core"));
   const double begin = now_s();
   open();
   for (int more = 1; more != 0;) {
@@ -107,8 +107,8 @@ PaceRequest pace_request(const nlohmann::json& json, const std::string& id, int 
     if (name != "ranks" && name != "seconds")
       throw UsageError("a request for a pace has no field '" + name + "'; it has ranks and seconds");
   if (json.value("ranks", nlohmann::json(ranks)) != ranks)
-    throw UsageError("a pace of " + json["ranks"].dump() + " ranks was asked of " + std::to_string(ranks) +
-                     "; start as many");
+    throw UsageError("a pace of " + json["ranks"].dump() + " ranks was requested from " + std::to_string(ranks) +
+                     "; start the requested number");
   const nlohmann::json seconds = json.value("seconds", nlohmann::json(1.0));
   if (!seconds.is_number() || !(seconds.get<double>() > 0) || seconds.get<double>() > 3600)
     throw UsageError(seconds.dump() + " seconds are not possible; give more than 0, and 3600 at most");

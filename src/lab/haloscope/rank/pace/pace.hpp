@@ -1,4 +1,4 @@
-// The pace of the machine: a few fixed small kernels and a ping-pong, timed beside the work of every launch.
+// The pace of the machine: a few fixed small kernels and a ping-pong, timed next to the work of every launch.
 #pragma once
 
 #include <deque>
@@ -12,19 +12,19 @@
 
 namespace haloscope {
 
-/// Times the kernels of a pace on all ranks at once, within a share of the launch's time.
+/// Times the kernels of a pace on all ranks concurrently, within a share of the launch's time.
 class PaceMeter {
  public:
   /// @param started_s  when the program began, by now_s().
-  /// @param planned_s  what the launch will last at least; 0: not known. A longer launch may be timed at its start too.
+  /// @param planned_s  minimum time of the launch; 0: not known. A longer launch may be timed at its start too.
   /// Nothing is timed where ranks share cores, nor in a simulated MPI. Collective; costs nothing until something is
   /// timed.
   PaceMeter(Session& session, double started_s, double planned_s);
   PaceMeter(const PaceMeter&) = delete;
 
-  /// Times as many rounds as the share allows, at most those of one stop: possibly none. Collective.
+  /// Times the rounds that the share allows, at most the rounds of one stop: possibly none. Collective.
   void keep_up();
-  /// Times rounds for some seconds, whatever share that is. Collective. @throws UnavailableError where nothing is
+  /// Times rounds for some seconds, at any share. Collective. @throws UnavailableError where nothing is
   /// timed.
   void run_for(double seconds);
   /// The pace of the latest stops: medians over their rounds, of the slowest rank; null before the first round.

@@ -1,4 +1,4 @@
-// Device memory given to MPI: whether what one rank sends from it arrives in another's, contiguous and strided.
+// Device memory passed to MPI: data that one rank sends from it must arrive in another's, contiguous and strided.
 #include "haloscope/device/device.hpp"
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct DeviceRing {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(sender) * 1000003u + static_cast<std::uint32_t>(i));
   }
 
-  /// Send `count` elements of `type` to the next rank, from `numbers` numbers of device memory into as many.
-  /// @return what the receiving memory holds then; -1 where nothing was received.
+  /// Sends `count` elements of `type` to the next rank, from `numbers` numbers of device memory into equally many.
+  /// @return the content of the receiving memory then; -1 where nothing was received.
   std::vector<std::int32_t> exchange(int numbers, int count, MPI_Datatype type) const {
     const std::size_t bytes = sizeof(std::int32_t) * static_cast<std::size_t>(numbers);
     std::vector<std::int32_t> sent(static_cast<std::size_t>(numbers)), got(sent.size(), -1);

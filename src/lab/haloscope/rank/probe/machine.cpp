@@ -1,4 +1,4 @@
-// What surrounds MPI on the machine: huge pages under fields, the clocks of ranks. Asked by `haloscope doctor`.
+// The environment of MPI on the machine: huge pages under fields, the clocks of ranks. For `haloscope doctor`.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,7 +15,7 @@ namespace haloscope::probing {
 
 namespace {
 
-/// Every page of a large field is touched, then the system is asked what it gave.
+/// Accesses every page of a large field, then queries the system for the pages.
 Finding huge_pages(MPI_Comm) {
   const HugePages pages = try_huge_pages();
   return {pages.all(), pages.text()};
@@ -44,7 +44,7 @@ std::string with_unit(double seconds) {
   return text;
 }
 
-/// Ranks of one machine read one clock: the offset that a ping-pong finds lies within what the ping-pong can tell.
+/// Ranks of one machine read one clock: the offset that a ping-pong finds lies within the precision of the ping-pong.
 /// Clocks of other machines start at another time; timelines correct that.
 Finding clocks(MPI_Comm comm) {
   const Node node(comm);

@@ -29,7 +29,7 @@ class Blocks {
   Blocks& operator=(const Blocks&) = delete;
   ~Blocks() { REQUIRE_MPI(MPI_Type_free(&type_)); }
 
-  /// What block `edge` of `rank` holds in a round.
+  /// Returns the content of block `edge` of `rank` in a round.
   static int value(int rank, int edge, int round, int i) { return ((round * 64 + rank) * 64 + edge) * 64 + i; }
 
   void fill(int rank, int round) {
@@ -37,12 +37,12 @@ class Blocks {
       for (int i = 0; i < ints_; ++i) out_[(edge * ints_ + i) * 2] = value(rank, static_cast<int>(edge), round, i);
     std::fill(in_.begin(), in_.end(), -1);
   }
-  /// Complains when block `slot` is not what `rank` sent along its `edge`, or when a gap was written to.
+  /// Complains if block `slot` differs from the block that `rank` sent along its `edge`, or if a gap was written to.
   void check(std::string& complaint, int slot, int rank, int edge, int round) const {
     for (int i = 0; i < ints_; ++i) {
       const std::size_t at = (static_cast<std::size_t>(slot) * ints_ + i) * 2;
       if (complaint.empty() && in_[at] != value(rank, edge, round, i))
-        complaint = "block " + std::to_string(slot) + " is not what rank " + std::to_string(rank) +
+        complaint = "block " + std::to_string(slot) + " is not the block that rank " + std::to_string(rank) +
                     " sent along edge " + std::to_string(edge);
       expect(complaint, "a place outside the block", in_[at + 1], -1);
     }
@@ -70,7 +70,7 @@ class Blocks {
     counts.assign(edges, 1);
     types.assign(edges, type_);
     for (int e = 0; e < edges; ++e) places.push_back(static_cast<MPI_Aint>(sizeof(int)) * 2 * ints_ * e);
-    // An address must be given even where there is no edge.
+    // MPI needs an address even without edges.
     counts.reserve(1), types.reserve(1), places.reserve(1);
   }
 
@@ -82,12 +82,12 @@ class Blocks {
   std::vector<MPI_Datatype> send_types_, receive_types_;
 };
 
-/// What arrives on a slot: the block that `rank` sent along its `edge`.
+/// The source of a slot: the block that `rank` sent along its `edge`.
 struct Origin {
   int rank = 0, edge = 0;
 };
 
-/// Exchange a few times over a communicator with `sends` outgoing edges; `origins` says what is right.
+/// Exchanges a few times over a communicator with `sends` outgoing edges; `origins` has the expected blocks.
 std::string exchange(MPI_Comm comm, Form form, int sends, const std::vector<Origin>& origins) {
   int rank = 0;
   REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
@@ -110,7 +110,7 @@ std::string exchange(MPI_Comm comm, Form form, int sends, const std::vector<Orig
   return complaint;
 }
 
-/// A periodic process grid: what a rank sends to its lower neighbour, that one receives from its upper neighbour.
+/// Tests a periodic process grid: the lower neighbour receives a rank's block from its upper neighbour.
 std::string on_grid(MPI_Comm comm, Form form, std::array<int, 2> extents) {
   const int periodic[2] = {1, 1};
   MPI_Comm grid;
@@ -198,7 +198,7 @@ Finding parallel_edges_plain(MPI_Comm comm) {
   REQUIRE_MPI(MPI_Comm_free(&graph));
   for (int e = 0; e < 4; ++e)
     if (in[e] != Blocks::value(from[e], e, 0, 0))
-      return {false, "block " + std::to_string(e) + " is not what rank " + std::to_string(from[e]) +
+      return {false, "block " + std::to_string(e) + " is not the block that rank " + std::to_string(from[e]) +
                          " sent along its edge of that number"};
   return {};
 }

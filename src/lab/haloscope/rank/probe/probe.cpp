@@ -26,7 +26,7 @@ Finding hang(MPI_Comm) {
 
 Finding crash(MPI_Comm) { std::abort(); }
 
-Finding fail(MPI_Comm) { return {false, "it was asked to fail"}; }
+Finding fail(MPI_Comm) { return {false, "it fails on request"}; }
 
 std::vector<const Probe*> chosen(const std::vector<std::string>& names) {
   std::vector<const Probe*> found;

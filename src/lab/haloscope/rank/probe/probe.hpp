@@ -1,6 +1,6 @@
-// Conformance probes: does this MPI do what the transports rely on? They try it with data whose right answer is known,
-// since version numbers reveal neither defects nor features ahead of the standard that a library reports. A probe may
-// crash or hang, so probes run in a job of their own, which the launcher ends after a time-out.
+// Conformance probes of the MPI features that the transports rely on. They use data with known right answers, since
+// version numbers reveal neither defects nor features ahead of the standard that a library reports. A probe may crash
+// or hang, so probes run in a separate job, which the launcher ends after a time-out.
 #pragma once
 
 #include <mpi.h>
@@ -11,7 +11,7 @@
 
 namespace haloscope {
 
-/// What one rank found: whether the answer was right; `reason` says what was wrong, or what else is worth knowing.
+/// The finding of one rank: true if the answer was right; `reason` describes the fault, or adds information.
 struct Finding {
   bool ok = true;
   std::string reason = {};
@@ -27,21 +27,21 @@ struct Probe {
 /// All probes, in the order in which they run.
 const std::vector<Probe>& probes();
 
-/// Run the probes named in `names` ("all" for every ordinary one). Rank 0 prints one JSON line for each as soon as it
+/// Runs the probes named in `names` ("all" for every ordinary one). Rank 0 prints one JSON line for each as soon as it
 /// ends, {"probe", "ok", "reason"}; one rank that found something wrong is enough. "list" only prints the names of the
 /// ordinary ones. Collective.
 /// @throws UsageError for an unknown name.
 void run_probes(MPI_Comm comm, const std::vector<std::string>& names);
 
-/// Helpers of the files beside this one.
+/// Helpers of the probe files in this folder.
 namespace probing {
 
 inline constexpr int rounds = 3;  ///< a right answer must stay right when the operation is repeated
 
-/// "" is right; any other text says what went wrong.
+/// Returns a finding: right for "", else wrong for this reason.
 inline Finding wrong_if(const std::string& reason) { return {reason.empty(), reason}; }
 
-/// "" when the two are equal, else "WHAT is GOT instead of WANTED"; keeps the first complaint.
+/// Sets "WHAT is GOT instead of WANTED" if the two differ; keeps the first complaint.
 template <class T>
 void expect(std::string& complaint, const char* what, const T& got, const T& wanted) {
   if (complaint.empty() && got != wanted)

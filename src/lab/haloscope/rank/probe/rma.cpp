@@ -11,7 +11,7 @@ namespace {
 
 constexpr int ints = 40;
 
-/// Memory of `ints` numbers per rank to put into, and as many to get from.
+/// Memory of `ints` numbers per rank to put into, and equally many to get from.
 struct Ring {
   explicit Ring(MPI_Comm comm_of_all) : comm(comm_of_all) {
     REQUIRE_MPI(MPI_Comm_rank(comm, &rank));
@@ -134,7 +134,7 @@ Finding rget(MPI_Comm comm) {
   });
 }
 
-/// All ranks at once raise one number of rank 0 to the greatest of theirs.
+/// All ranks concurrently raise one number of rank 0 to their greatest number.
 Finding accumulate_max(MPI_Comm comm) {
   Ring ring(comm);
   const double mine = 1.5 + ring.rank;

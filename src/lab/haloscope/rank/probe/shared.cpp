@@ -1,4 +1,4 @@
-// Shared-memory windows: neighbours load what a rank stores; and how the memory is aligned.
+// Shared-memory windows: neighbours load the stores of a rank; alignment of the memory.
 #include <atomic>
 #include <cstdint>
 
@@ -52,7 +52,7 @@ Finding load_store(MPI_Comm comm) {
   for (int round = 0; round < 3; ++round) {
     MPI_Aint length = 0;
     std::int64_t* there = shared.of(next, length);
-    expect(complaint, "the size asked of a neighbour", length, SharedWindow::bytes(next));
+    expect(complaint, "the size queried from a neighbour", length, SharedWindow::bytes(next));
     const auto count = static_cast<int>(SharedWindow::bytes(next) / sizeof(std::int64_t));
     for (int i = 0; i < count; ++i) there[i] = round * 1000 + shared.rank * 100 + i;
     REQUIRE_MPI(MPI_Win_sync(shared.window));
@@ -67,7 +67,7 @@ Finding load_store(MPI_Comm comm) {
   return wrong_if(complaint);
 }
 
-/// A flag stored with release and polled with acquire publishes what was stored before it, without a call of MPI.
+/// A flag stored with release and polled with acquire publishes all earlier stores, without a call of MPI.
 Finding flags(MPI_Comm comm) {
   SharedWindow shared(comm);
   std::string complaint;
@@ -89,7 +89,7 @@ Finding flags(MPI_Comm comm) {
   return wrong_if(complaint);
 }
 
-/// Whether every rank's part begins on a cache line; if not, transports must align it themselves.
+/// Tests that every rank's part begins on a cache line; if not, transports must align it themselves.
 Finding aligned(MPI_Comm comm) {
   SharedWindow shared(comm, true);
   if (shared.size == 1) return {true, "nothing is shared by one rank"};

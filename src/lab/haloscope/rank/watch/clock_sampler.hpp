@@ -1,4 +1,4 @@
-// The processor's clock while something is measured, sampled by a thread of its own (Davis 2017, section 5.8).
+// The processor's clock during a measurement, sampled by a separate thread (Davis 2017, section 5.8).
 #pragma once
 
 #include <condition_variable>
@@ -10,7 +10,7 @@
 
 namespace haloscope {
 
-/// Where the clock of a core can be read: a file of cpufreq, or the core's line in /proc/cpuinfo; "" where neither is.
+/// The source of a core's clock: a file of cpufreq, or the core's line in /proc/cpuinfo; "" if neither exists.
 /// @param root  of the file system, for tests.
 std::string clock_source(int core, const std::string& root = "");
 /// The clock of a core now, in MHz; 0 where it cannot be read.

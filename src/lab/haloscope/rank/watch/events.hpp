@@ -10,15 +10,15 @@ namespace haloscope {
 
 class EventCounters {
  public:
-  /// Opens the counters of the calling thread; those that the machine lacks are in absent().
+  /// Opens the counters of the calling thread; counters that the machine lacks are in absent().
   EventCounters();
   ~EventCounters();
   EventCounters(const EventCounters&) = delete;
   EventCounters& operator=(const EventCounters&) = delete;
 
-  /// What is counted, in the order of read().
+  /// Returns the names of the counted events, in the order of read().
   const std::vector<std::string>& names() const { return names_; }
-  /// What is not, and why.
+  /// Returns the events that are not counted, with the reasons.
   const std::map<std::string, std::string>& absent() const { return absent_; }
   /// Events so far, one number for each name. Where the processor has fewer counters than there are events, they take
   /// turns, and a number is scaled to the whole time. Cost: a system call for each name.

@@ -22,7 +22,7 @@ struct Fault {
   ///     fail (an exception).
   /// @throws UsageError.
   static Fault parse(const std::string& text);
-  /// What the runner calls; `context` is the Fault.
+  /// The runner's callback; `context` is the Fault.
   static void before(void* context, const Op& op, std::int64_t step);
 };
 

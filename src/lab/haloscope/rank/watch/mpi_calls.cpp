@@ -174,7 +174,7 @@ const char* MpiClock::name_of(const MpiSpan& span) { return known[span.function]
 
 }  // namespace haloscope
 
-// Weak, so that a program that brings its own profiling functions keeps them. The parentheses keep macros of
+// Weak, so that a program with other profiling functions keeps them. The parentheses keep macros of
 // cmake/smpi.h out.
 #define HALOSCOPE_DEFINE(name, role, parameters, arguments)                                      \
   extern "C" __attribute__((weak)) int(MPI_##name) parameters {                                  \

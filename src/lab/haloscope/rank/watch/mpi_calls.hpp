@@ -12,11 +12,11 @@
 
 namespace haloscope {
 
-/// How a call depends on other ranks: not at all, it asks whether they are ready, or it waits until they are.
+/// The dependence of a call on other ranks: none, it polls whether they are ready, or it waits until they are.
 enum class MpiRole : std::uint8_t { starts, polls, waits };
 const char* to_string(MpiRole role);
 
-/// What one MPI function has cost this rank during one kind of operation.
+/// The cost of one MPI function on this rank during one kind of operation.
 struct MpiCall {
   const char* name;  ///< "MPI_Waitall"
   MpiRole role;
@@ -38,7 +38,7 @@ struct MpiSpan {
 class MpiClock {
  public:
   /// @param spans   room for this many entries of a trace; later ones are only counted.
-  /// @param status  where this rank says what it is doing.
+  /// @param status  has the current operation of this rank.
   MpiClock(std::size_t spans, const RankStatus& status);
   ~MpiClock() { stop(); }
   MpiClock(const MpiClock&) = delete;
@@ -47,7 +47,7 @@ class MpiClock {
   void start();
   void stop();
   void reset_spans() { spans_.clear(); }
-  /// What was called, the costliest first.
+  /// Returns the calls, the costliest first.
   std::vector<MpiCall> calls() const;
   const std::vector<MpiSpan>& spans() const { return spans_; }
   static const char* name_of(const MpiSpan& span);
@@ -61,7 +61,7 @@ class MpiClock {
     double seconds = 0;
   };
   mutable std::mutex mutex_;
-  std::map<std::pair<std::int32_t, int>, Sum> sums_;  // by what was being done, and function
+  std::map<std::pair<std::int32_t, int>, Sum> sums_;  // by operation and function
   std::vector<MpiSpan> spans_;
   const RankStatus& status_;
 };

@@ -1,4 +1,4 @@
-// Where the time of every rank went: seconds by phase, operation and MPI call for the record, and a trace for Chrome or
+// The time of every rank: seconds by phase, operation and MPI call for the record, and a trace for Chrome or
 // Perfetto with one process per rank.
 #pragma once
 
@@ -41,7 +41,7 @@ ClockOffset clock_offset(MPI_Comm comm, int trips = 32);
 /// @throws Error on all ranks if rank 0 cannot write the file.
 void write_trace(MPI_Comm comm, const std::string& file, const std::vector<TimelineEvent>& mine);
 
-/// What one rank measured about itself, in seconds over all measured repetitions.
+/// The times of one rank, in seconds over all measured repetitions.
 struct RankTimes {
   double measured_s = 0;
   nlohmann::json phases_s = nlohmann::json::object();      ///< by timer

@@ -95,7 +95,7 @@ void Watchdog::report(const std::string& stuck, double stuck_s) const {
 }
 
 void Watchdog::end_run() const {
-  // The hanging rank reports too: give it time before the launcher ends every rank of the run.
+  // The hanging rank reports too: it needs time before the launcher ends every rank of the run.
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   _exit(1);
 }

@@ -1,4 +1,4 @@
-// The watchdog: a thread of each rank that says where the rank stands when it makes no progress, and ends the run on
+// The watchdog: a thread of each rank that reports the rank's operation if it makes no progress, and ends the run on
 // request.
 #pragma once
 
@@ -18,7 +18,7 @@ class Watchdog {
   /// @param seconds  without progress that end the run; 0: none do, each HALOSCOPE_PATIENCE seconds are reported.
   Watchdog(const StatusBoard& board, RankStatus& mine, int rank, double seconds);
   ~Watchdog();
-  /// What else to say of a rank that is stuck; called by the watchdog's thread. Null: nothing.
+  /// Sets a function that returns further text on a stuck rank; called by the watchdog's thread. Null: none.
   void explain(std::function<std::string()> say);
 
  private:

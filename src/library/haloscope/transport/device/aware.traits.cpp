@@ -4,7 +4,7 @@ namespace haloscope {
 
 extern const TransportTraits aware_traits{
     .name = "aware",
-    .summary = "device: packed there and given to an MPI that takes device memory",
+    .summary = "device: packed there and passed to an MPI that takes device memory",
     .colour = "#e4894b",
     .single_messages = false,
     .device = true,

@@ -16,7 +16,7 @@ extern const TransportTraits staged_traits{
     .name = "staged",
     .summary =
         "device: packed there, copied to host memory, sent by MPI, and back; pageable: through ordinary memory; "
-        "stream: the stream itself waits for messages, so all its work is given before they are there",
+        "stream: the stream itself waits for messages, so all its work is enqueued before they are there",
     .colour = "#4c78a8",
     .options = {"pinned", "pageable", "stream"},
     .listed = {"", "pageable", "stream"},

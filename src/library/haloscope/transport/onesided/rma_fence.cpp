@@ -70,7 +70,7 @@ class FenceLink final : public WindowLink {
 
  private:
   /// Window x belongs to rank x and its peers: x reaches them through it, and they expose x's segments in it. A rank
-  /// exposes nothing in its own window. Ranks make windows, and fence, in ascending order of x, hence without deadlock.
+  /// exposes nothing in its window. Ranks make windows, and fence, in ascending order of x, hence without deadlock.
   void make_windows_of_groups(const Hints& hints) {
     std::vector<Exposed> exposed;
     const auto owners = members();

@@ -1,4 +1,4 @@
-// One-sided transfers, each under its own lock. All locks are shared ones: the signals separate accesses, so that
+// One-sided transfers, each under a separate lock. All locks are shared ones: the signals separate accesses, so that
 // locks never conflict, and MPI need not check (MPI_MODE_NOCHECK).
 #include <atomic>
 

@@ -5,7 +5,7 @@ namespace haloscope {
 extern const TransportTraits rma_lock_traits{
     .name = "rma-lock",
     .summary =
-        "one-sided transfers, each under its own lock; put or get; told of readiness by empty messages or polled "
+        "one-sided transfers, each under a separate lock; put or get; readiness by empty messages or polled "
         "flags; one window, or per-message; plain: no hints, no assertions; separate: precautions of MPI's "
         "separate memory model",
     .colour = "#b279a2",

@@ -1,6 +1,6 @@
 // One-sided transfers under general active target synchronisation: each target exposes its segments to exactly the
 // ranks that access them, and each origin opens an epoch to exactly its targets. Pairwise: no collective calls, no
-// extra messages. Exposure epochs of one window must not overlap, so each round has its own window, or each message
+// extra messages. Exposure epochs of one window must not overlap, so each round has a separate window, or each message
 // (per-message), which makes messages independent of each other.
 #include <algorithm>
 

@@ -68,8 +68,8 @@ struct Round {
 };
 
 /// Makes the graph of a round. Collective over `comm`. Only ranks with a message take part in it, so that no other
-/// rank has to keep step with them. Each slot has its own graph, so that exchanges of several slots may begin and end
-/// in any order.
+/// rank has to keep step with them. Each slot has a separate graph, so that exchanges of several slots may begin and
+/// end in any order.
 OwnedComm make_graph(MPI_Comm comm, const Side& in, const Side& out) {
   BriefComm members;
   OwnedComm graph;
