@@ -1,1 +1,1 @@
-"""Fits: points to measure, models fitted to measurements of ours, and to tables of exchanges of others."""
+"""Fits: points to measure, and models fitted to Haloscope's measurements or to third-party tables of exchanges."""

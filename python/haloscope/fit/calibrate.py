@@ -1,4 +1,4 @@
-"""A machine profile from the records of a calibration: fits with intervals, and notes on what remains undetermined."""
+"""A machine profile from the records of a calibration: fits with intervals, and notes on undetermined parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from haloscope.records import stats
 from haloscope.records.curves import BASE, MICROBENCH, Curve, group_curves
 
 NOWHERE = (math.inf, math.inf)  # limits that no block reaches
-NEAR_BYTES = 512 << 10  # of one slot: two of them stay in a core's own cache
+NEAR_BYTES = 512 << 10  # of one slot: two slots stay in a core's private cache
 FEW_ROWS = 4  # points below which nothing is fitted
 
 
@@ -45,20 +45,21 @@ def fit_profile(
 ) -> Calibration:
     """Fit a profile to records of `haloscope calibrate`.
 
-    found: records of any kinds; only passed micro-benchmarks of p2p and calibration points count. name: of the profile,
-    default the host's. source: as the profile states it. notes: put before those of the fits. Sections without data are
-    left out. Raises UsageError when nothing is usable, and for records of several machines or MPI libraries.
+    found: records of any kinds; micro-benchmarks of p2p, calibration points and whole steps count unless their
+    verification failed. name: of the profile, default: the host's. source: the profile's `source`. notes: precede the
+    notes of the fits. Sections without data are omitted. Raises UsageError without a usable record, and for records of
+    several machines or MPI libraries.
     """
     measured = [r for r in found if r["kind"] in (MICROBENCH, KIND, "measurement")]
     good = [r for r in measured if r["verification"]["status"] != "failed"]
     if not good:
-        raise UsageError("there is no measured point of a calibration; run haloscope calibrate -o FILE.json")
+        raise UsageError("the records have no measured point of a calibration; run haloscope calibrate -o FILE.json")
     head = _head(good, name, source)
     failed = sorted({r["id"] for r in measured if r not in good})
     head["notes"] = [*notes, *(f"{name}: its check failed, left out" for name in failed)]
     found_states = states.split(good)
     fits = [_costs(head, state) for state in found_states]
-    if len({frozenset(fit.data) for fit in fits}) > 1:  # something was measured in one state alone
+    if len({frozenset(fit.data) for fit in fits}) > 1:  # a section was measured in only one state
         found_states, fits = [good], [_costs(head, good)]
     made, *others = fits
     if others:
@@ -169,7 +170,7 @@ def _samples(curve: Curve, what: str) -> list[Row]:
     ]
 
 
-# Where the fit of each parameter begins, its least and its most; of the gap in parts of the latency.
+# Start, minimum and maximum of each fitted parameter; gap_s in units of the latency.
 _CONTENTION = {"duplex": (1.3, 1.0, 2.0), "shared": (0.7, 0.0, np.inf), "gap_s": (1.0, 0.0, np.inf)}
 
 
@@ -221,7 +222,7 @@ def _contention(good: Sequence[dict], curve: Curve, law: Law) -> Terms:
 
 
 def _pairs(curves: dict[int, Curve]) -> list[dict]:
-    """How much slower a message is with several pairs at once, per size."""
+    """Return the slowdown of a message by several concurrent pairs, per size."""
     single = curves[2]
     return [
         {"pairs": ranks // 2, "bytes": size, "factor": curve.time(size).value / single.time(size).value}
@@ -235,7 +236,7 @@ def _pairs(curves: dict[int, Curve]) -> list[dict]:
 # ---- packing and copying ---------------------------------------------------------------------------------------------
 
 
-# By the length of rows: of pages, bytes tell what they cost; of less than a line, their number.
+# Parameters by length of rows: rows of a page or more cost time per byte, rows shorter than a line per row.
 GROWING = {
     "contiguous": ("slope",),
     "lines": ("slope", "per_row"),
@@ -245,7 +246,8 @@ GROWING = {
 
 
 def _packing(made: Calibration, good: Sequence[dict]) -> None:
-    """Fit blocks that a sweep leaves in the cache apart from larger ones, where that explains more."""
+    """Fit packing and copying; blocks that a sweep leaves in the cache separately from larger ones, if that fits
+    better."""
     rows: dict[tuple, list[tuple[float, Row]]] = defaultdict(list)
     for launch, request, point in _points(good, "pack"):
         what, threads = stride_class(point["row_bytes"], point.get("pitch_bytes", 0)), request.get("threads", 1)
@@ -260,7 +262,7 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
     limits = _cache_limits([found for (_, _, threads), found in rows.items() if threads == 1])
     far: dict = {}
     for (section, what, threads), found in sorted(rows.items()):
-        fixed = None  # of a call, wherever the block is
+        fixed = None  # time of a call, the same inside and outside the cache
         inside = [row for block, row in found if block < limits[0]]
         outside = [row for block, row in found if block >= limits[1]]
         apart = min(len(inside), len(outside)) >= FEW_ROWS
@@ -279,10 +281,11 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
 
 
 def _cache_limits(tables: Sequence[Sequence[tuple[float, Row]]]) -> tuple[float, float]:
-    """Return the block sizes from which copying begins to cost more, and costs no more still: with them, laws of
-    smaller and of larger blocks, mixed between the two, are nearest to the points.
+    """Return the block sizes at which the cost of copying begins and stops to rise.
 
-    tables: points with the sizes of their blocks, each of one law. Infinite where no limits lower the error by a fifth.
+    With these limits, the laws of smaller and of larger blocks, mixed between the two, have the smallest error.
+    tables: points with the sizes of their blocks, one table per law. Both limits are infinite unless they lower the
+    error by a fifth.
     """
     sizes = sorted({block for table in tables for block, _ in table})
     apart = [(np.array([block for block, _ in table]), [row for _, row in table]) for table in tables]
@@ -299,9 +302,9 @@ def _cache_limits(tables: Sequence[Sequence[tuple[float, Row]]]) -> tuple[float,
 
 
 def _kernels(made: Calibration, good: Sequence[dict]) -> None:
-    """Fit sweeps by the ranks that a host has; of several numbers of hosts, those with all hosts at work count.
+    """Fit sweeps by number of ranks per host; of runs on several numbers of hosts, only runs on all hosts count.
 
-    Those that store around the cache have costs of their own.
+    Sweeps that store around the cache have separate costs.
     """
     found: dict[tuple[str, int, int], dict[int, list[tuple[float, Row]]]] = defaultdict(lambda: defaultdict(list))
     for record in good:
@@ -368,26 +371,28 @@ def _reductions(made: Calibration, good: Sequence[dict]) -> None:
 
 
 def _remarks(made: Calibration, good: Sequence[dict]) -> list[str]:
-    """Add notes on missing sections and undetermined parameters."""
+    """Return notes on missing sections and undetermined parameters."""
     found = [f"section '{name}' is left out: nothing was measured for it" for name in SECTIONS if name not in made.data]
     crowded = sorted({r["request"]["ranks"] for r in good if r["environment"]["oversubscribed"]})
     if crowded:
-        found.append(f"more ranks than cores in the points with {', '.join(map(str, crowded))} ranks: they tell little")
+        found.append(
+            f"more ranks than cores in the points with {', '.join(map(str, crowded))} ranks: their times are unreliable"
+        )
     found += pace.changes(good)
     exchanges = [t for t in made.transports if "per_exchange_s" in (*t.values, *t.dropped)]
     if exchanges and all("per_exchange_s" in terms.dropped for terms in exchanges):
-        found.append("transports: every exchange had as many rounds, so what one costs is in per_round_s")
+        found.append("transports: all exchanges had equally many rounds, so the cost of one is in per_round_s")
     if unknown := not_identified(made):
         parameters = sum(len(names) for _, names in unknown)
         found.append(
-            f"{parameters} parameters of {len(unknown)} fits could not be told from 0 and count as 0; --verbose "
-            "lists them"
+            f"{parameters} parameters of {len(unknown)} fits could not be distinguished from 0 and count as 0; "
+            "--verbose lists them"
         )
     return found
 
 
 def not_identified(made: Calibration) -> list[tuple[str, list[str]]]:
-    """Return the fits with parameters that the data do not determine, which count as 0, and those parameters."""
+    """Return the fits with parameters that the data do not determine and that count as 0, with these parameters."""
     found = []
     for law in made.laws:
         keys = segments.parameters(law.unit)

@@ -1,4 +1,4 @@
-"""The device part of a machine profile, from the records of a calibration: kernels, packing, copies, handing over."""
+"""The device part of a machine profile, from the records of a calibration: kernels, packing, copies, enqueueing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HOST_COSTS = ("operation_s", "notice_s", "signal_s")
 
 
 def fit(data: dict, good: Sequence[dict]) -> list[Law]:
-    """Add section `device` to a profile where records measured one; return the laws it came from.
+    """Add section `device` to a profile if records measured a device; return the laws that it came from.
 
-    good: records of any kind that did not fail. Tables are by ranks per device, as many as measured at once on each.
+    good: records of any kind that did not fail. Tables are by number of ranks that measured concurrently on one device.
     """
     found = [r for r in good if r["kind"] == KIND and r["request"]["part"].startswith("device-")]
     kernels = [r for r in found if r["request"]["part"] == "device-kernel"]
@@ -45,7 +45,7 @@ def fit(data: dict, good: Sequence[dict]) -> list[Law]:
 
 
 def _sharing(record: dict) -> int:
-    """Return how many ranks shared a device: they take the devices of a node in turn."""
+    """Return the number of ranks that shared a device: the devices of a node are assigned to ranks in turn."""
     hosts = max(1, len(records.hosts_of(record)))
     devices: int = record["environment"]["device"]["on_node"] * hosts
     ranks: int = record["request"]["ranks"]
@@ -84,7 +84,7 @@ def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
 
 
 def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
-    """Return for each kernel its fastest block shape, where every launch shows that it beats the kernel's own."""
+    """Return the fastest block shape of each kernel, of the shapes that beat the kernel's default in every launch."""
     own = {
         (r["launch"]["id"], kernel_name(r["request"], {}), r["points"][0]["cells"]): min(r["points"][0]["sweep_s"])
         for r in kernels
@@ -104,7 +104,10 @@ def shapes(kernels: Sequence[dict], shaped: Sequence[dict]) -> dict[str, dict]:
 
 
 def _host(copies: Sequence[dict]) -> dict:
-    """Return the host's costs of handing over and noticing, with intervals over launches; by the least busy records."""
+    """Return the host's costs of enqueueing work and of detecting its end, and of a word between kernel and host.
+
+    They have intervals over launches, and come from the records with the fewest ranks per device.
+    """
     fewest = min(_sharing(r) for r in copies)
     made: dict = {"interval": {}}
     for name in HOST_COSTS:
@@ -113,15 +116,17 @@ def _host(copies: Sequence[dict]) -> dict:
             if _sharing(record) == fewest:
                 launches[record["launch"]["id"]] += [min(point[name]) for point in record["points"] if name in point]
         if not any(launches.values()):
-            continue  # recorded before it was measured
+            continue  # the records are older than this measurement
         estimate = stats.median_over_launches(list(launches.values()))
         made[name], made["interval"][name] = estimate.value, [estimate.low, estimate.high]
     return made
 
 
 def _conflict(kernels: Sequence[dict]) -> tuple[float, list[float]] | None:
-    """Return by how much two sweeps at once last longer than one, 0 not at all, 1 twice as long; of the larger half of
-    blocks, which fill a device."""
+    """Return the slowdown of two concurrent sweeps over one (0: none, 1: twice as long) and its interval.
+
+    Only the larger half of the blocks counts, since these fill a device. None without measured pairs of sweeps.
+    """
     points = [
         (r["launch"]["id"], r["points"][0])
         for r in kernels

@@ -1,6 +1,7 @@
-"""What measured steps took over what the fitted costs say; predictions of steps that are like them follow that.
+"""Ratios of measured to predicted times of steps, which correct predictions of similar steps.
 
-How near a choice is to a measured step, and how its ratios are averaged, is in `model/correction.hpp` of the library.
+The similarity of a choice to a measured step, and the average of the ratios, are defined in `model/correction.hpp` of
+the library.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from haloscope.fit import counts
 if TYPE_CHECKING:
     from haloscope.fit.in_step import Ratios
 
-DIGITS = 4  # of what is written: ratios are known to a few percent
+DIGITS = 4  # of written numbers: ratios are accurate to a few percent
 
 
 def add(transports: dict, measured: Mapping[bridge.Choice, Ratios]) -> None:
     """Add `corrections` to the transports of a profile, in place.
 
-    measured: how many times longer steps in bulk took than all other costs say, by choice.
+    measured: by choice, ratios of the measured times of bulk steps to predictions with all other costs.
     """
     for choice, ratios in measured.items():
         transport = transports.get(counts.near_transport(choice.strategy))
@@ -37,7 +38,7 @@ def add(transports: dict, measured: Mapping[bridge.Choice, Ratios]) -> None:
 
 
 def _likeness(choice: bridge.Choice) -> dict | None:
-    """Return the properties of a step's messages and block, as a profile has them; None where messages differ."""
+    """Return the properties of a step's messages and block in the form of a profile; None if its messages differ."""
     plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     sent = {traffic for message, traffic in zip(plan.messages, plan.traffic, strict=True) if message.out}
     if len(sent) != 1:

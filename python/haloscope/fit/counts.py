@@ -1,4 +1,4 @@
-"""What fitted parameters are multiplied by: stretches of memory, pieces of blocks, sectors of a device."""
+"""Features of the cost model: contiguous runs of memory, pieces of blocks, sectors of a device."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from haloscope import bridge
 
 PLAIN = "p2p"  # the transport that network costs are measured with; descriptions of others are relative to it
 CONTIGUOUS_FROM, LINES_FROM = 4096, 64  # bytes without a gap: a page streams, a cache line is used whole
-SCATTERED_FROM = 4096  # bytes from one stretch to the next: no two lie in one page
-SECTOR = 32  # least bytes that a device reads or writes at once (NVIDIA and AMD alike)
+SCATTERED_FROM = 4096  # bytes from one run to the next: no two lie in one page
+SECTOR = 32  # bytes of the smallest read or write of a device (both NVIDIA and AMD)
 
 
 def stride_class(run_bytes: float, pitch_bytes: float) -> str:
-    """Return the class of the profile's `pack` section for stretches of this many bytes without a gap, which begin so
-    far apart."""
+    """Return the class, in the profile's `pack` section, of contiguous runs of `run_bytes` that begin `pitch_bytes`
+    apart."""
     if run_bytes >= LINES_FROM:
         return "contiguous" if run_bytes >= CONTIGUOUS_FROM else "lines"
     return "scattered" if pitch_bytes >= SCATTERED_FROM else "strided"
 
 
 def short_rows(traffic: bridge.Traffic) -> float:
-    """Return how many stretches of memory shorter than a cache line a message has."""
+    """Return the number of contiguous runs shorter than a cache line in a message; 0 if it is sent in place."""
     return 0.0 if traffic.in_place or traffic.run_bytes >= LINES_FROM else traffic.bytes / traffic.run_bytes
 
 
 def touched(size: float, run_bytes: float) -> float:
-    """Return the bytes of all sectors of `size` bytes in contiguous runs of `run_bytes`, each from a sector's begin."""
+    """Return the bytes of all sectors of `size` bytes in contiguous runs of `run_bytes` that begin at a sector."""
     return size / run_bytes * SECTOR * math.ceil(run_bytes / SECTOR) if size else 0.0
 
 
@@ -40,8 +40,8 @@ def slot_bytes(plan: bridge.Plan) -> int:
 
 
 def beyond_cache(block_bytes: npt.ArrayLike, limits: tuple[float, float]) -> Any:
-    """Return the part of a block that its sweeps leave in memory alone, 0 to 1: between the limits in proportion to
-    logarithms.
+    """Return the part of a block, 0 to 1, that remains only in memory after its sweeps: between the limits, linear in
+    the logarithm.
 
     block_bytes: of one slot, halos included; a number or an array of them. limits: `Profile.cache_limits`.
     """
@@ -53,7 +53,7 @@ def beyond_cache(block_bytes: npt.ArrayLike, limits: tuple[float, float]) -> Any
 
 def piece_counts(region: bridge.Box, plan: bridge.Plan, dims: int) -> tuple[int, float]:
     """Return the extra cost units of a piece of a block over its share: the cells of its lowest plane (2D: row), and
-    the rows that it has in excess of the block's for the same number of cells."""
+    its rows in excess of the block's rows for the same number of cells."""
     x, y, z = region.shape
     return (x * y if dims == 3 else x), max(0.0, y * z - region.volume / plan.owned[0].shape[0])
 

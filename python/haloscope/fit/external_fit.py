@@ -1,7 +1,7 @@
-"""Costs of a machine and of the programs that ran on it, fitted to exchanges that others have timed.
+"""Costs of a machine and of the programs that ran on it, fitted to third-party timings of exchanges.
 
-Every prediction that the fit asks for is one of the model itself: parameters become a machine profile per program, and
-the residual of a row is the logarithm of predicted over measured. Source: Davis 2017, section 5.4 (relative errors).
+The fit uses only predictions of the model itself: parameters become a machine profile per program, and the residual of
+a row is the logarithm of predicted over measured. Source: Davis 2017, section 5.4 (relative errors).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from haloscope.fit import external_predictions
 from haloscope.fit.external_table import Measured
 from haloscope.model.profile import Profile
 
-FEWEST = 8  # rows that a fit needs
+FEWEST = 8  # min rows of a fit
 MOST_ITERATIONS = 12
 ENOUGH = 1e-3  # relative gain of an iteration below which the search ends
-CONTENDED = 1.5  # power of a rank's threads that the search for the cost of their messages starts with
-FORGIVEN = 0.15  # of log(predicted / measured), from which an outlier pulls less
+CONTENDED = 1.5  # power of a rank's threads in the start value of the cost of their messages
+FORGIVEN = 0.15  # of log(predicted / measured), above which an outlier pulls less
 LARGE_PAGE_BYTES, LINE_BYTES = 2**21, 64
 
-# Whose a parameter is: the machine's, a program's, or that of a program with so many threads per rank.
+# Owners of a parameter: the machine, a program, or a program with one number of threads per rank.
 MACHINE, PROGRAM, TEAM = "machine", "program", "team"
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A fitted cost: its owner, the start of the search, and the factor (a standard deviation) by which that is off."""
+    """A fitted cost: its owner, the start of the search, and the start's uncertainty, a factor (standard deviation)."""
 
     name: str
     of: str
@@ -40,16 +40,16 @@ class Parameter:
     meaning: str
 
 
-# That of message_s grows with the threads of a rank: see _start.
+# The start of message_s grows with the threads of a rank: see _start.
 PARAMETERS = (
     Parameter("memory_bytes_per_s", MACHINE, 5e10, 2.0, "memory bandwidth of a socket"),
-    Parameter("scatter", MACHINE, 2.0, 1.3, "times their bytes that fields in small pages take up in the cache"),
+    Parameter("scatter", MACHINE, 2.0, 1.3, "cache use of fields in small pages, in multiples of their bytes"),
     Parameter("latency_s", MACHINE, 5e-6, 5.0, "of a message between nodes"),
-    Parameter("injection_bytes_per_s", TEAM, 4e9, 5.0, "that a node sends to others"),
+    Parameter("injection_bytes_per_s", TEAM, 4e9, 5.0, "of a node to other nodes"),
     Parameter("row_s", PROGRAM, 1e-8, 5.0, "packing a row shorter than a cache line"),
     Parameter("field_returns", PROGRAM, 0.7, 5.0, "visits to a field's lines after the first"),
     Parameter("buffer_visits", PROGRAM, 1.0, 5.0, "to the buffers of messages inside a node"),
-    Parameter("message_s", TEAM, 1e-6, 10.0, "a message, beside its bytes"),
+    Parameter("message_s", TEAM, 1e-6, 10.0, "a message, besides its bytes"),
     Parameter("byte_s", TEAM, 4e-10, 10.0, "a byte inside a node, in MPI"),
     Parameter("shared_message_s", PROGRAM, 1e-6, 5.0, "a message that its receiver reads from the sender's field"),
     Parameter("shared_row_s", PROGRAM, 1e-8, 5.0, "a short row of it"),
@@ -82,10 +82,10 @@ def used_by(row: Measured) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Fit:
-    """Fitted values and what they were fitted to.
+    """Fitted values and their data.
 
-    values: by `key_of`. rows: how many. residual: root mean square of log(predicted / measured) of these. profiles: by
-    program and threads, without the nodes and kernels that a prediction needs.
+    values: by `key_of`. rows: number of fitted rows. residual: their root mean square of log(predicted / measured).
+    source: origin of the rows, for the profiles.
     """
 
     values: Values
@@ -94,7 +94,10 @@ class Fit:
     source: str
 
     def profile_of(self, row: Measured) -> dict:
-        """Return the profile of the row's program and threads as JSON. Raises UsageError without fitted rows."""
+        """Return the profile of the row's program and threads as JSON, without the kernels that a prediction needs.
+
+        Raises UsageError if no rows of them were fitted.
+        """
         for parameter in PARAMETERS:
             if parameter.name in used_by(row) and key_of(parameter, row) not in self.values:
                 raise UsageError(
@@ -105,7 +108,7 @@ class Fit:
 
 
 def profile_json(row: Measured, values: Values, source: str, residual: float) -> dict:
-    """Return the profile that a row is predicted with. Values that no row of the fit depends on have their start."""
+    """Return the profile that predicts a row. Values that no row of the fit depends on keep their start."""
     v = {p.name: values.get(key_of(p, row), p.start) for p in PARAMETERS}
     plain = {
         "per_message_s": v["message_s"],
@@ -159,7 +162,7 @@ def profile_json(row: Measured, values: Values, source: str, residual: float) ->
 
 
 def name_of(row: Measured) -> str:
-    """Return the name of a row's profile, which is also a name of files."""
+    """Return the name of a row's profile, which is also used in file names."""
     words = f"{row.machine} {row.program}" + (f" {row.threads} threads" if row.threads > 1 else "")
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
@@ -169,10 +172,10 @@ def _segments(fixed: float, slope: float) -> list[dict]:
 
 
 class Predictor:
-    """Predicts rows for changing values; what a change does not touch is not predicted again."""
+    """Predicts rows for changing values; a row that a change does not affect is not predicted again."""
 
     def __init__(self, rows: Sequence[Measured]):
-        """rows: those that will be asked for."""
+        """Declare the rows to predict."""
         external_predictions.declare(rows)
         self._rows = rows
         self._used = [[(p, key_of(p, row)) for p in PARAMETERS if p.name in used_by(row)] for row in rows]
@@ -214,12 +217,12 @@ def _start(parameter: Parameter, row: Measured) -> float:
 
 
 def fit(rows: Sequence[Measured], source: str, on_step: Callable[[float], None] = lambda _: None) -> Fit:
-    """Fit the costs that some rows depend on, to the medians of these rows alone.
+    """Fit the costs that some rows depend on, to the medians of these rows only.
 
-    source: where they come from, for the profiles. on_step: called with the part done, of the most that it can take.
-    Relative errors with a robust loss; each parameter's start counts as one measurement of it, so what the rows say
-    nothing of stays there. Raises UsageError for too few rows. Cost: minutes for a few hundred rows of up to 10^3
-    blocks.
+    source: origin of the rows, for the profiles. on_step: called with the part done of the max number of evaluations.
+    Errors are relative, the loss is robust. Each parameter's start counts as one measurement of it, so parameters that
+    the rows do not determine stay there. Raises UsageError for too few rows. Cost: minutes for a few hundred rows of up
+    to 10^3 blocks.
     """
     from scipy.optimize import least_squares
 

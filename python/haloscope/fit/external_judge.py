@@ -1,4 +1,4 @@
-"""Predictions of exchanges that others have timed: errors by regime, regrets of the pick, cross-validation."""
+"""Predictions of third-party exchanges: errors by regime, regrets of the recommended choice, cross-validation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _grid(numbers: Sequence[int]) -> str:
     return "x".join(map(str, numbers))
 
 
-# What rows are chosen and grouped by, as words of the command line.
+# Axes by which rows are selected and grouped, as words of the command line.
 AXES: dict[str, Callable[[Measured], str]] = {
     "nodes": lambda r: str(r.nodes),
     "threads": lambda r: str(r.threads),
@@ -40,13 +40,13 @@ def parse_condition(text: str) -> Condition:
     """Return the axis and the values of AXIS=VALUE,... Raises UsageError for an unknown axis or no value."""
     axis, equals, values = text.partition("=")
     if not equals or not values.strip():
-        raise UsageError(f"'{text}' is no condition; write AXIS=VALUE,... such as nodes=1,27")
+        raise UsageError(f"'{text}' is not a condition; write AXIS=VALUE,... such as nodes=1,27")
     refuse_unknown_axes([axis])
     return axis, frozenset(v.strip() for v in values.split(","))
 
 
 def refuse_unknown_axes(axes: Iterable[str]) -> None:
-    """Raise UsageError for a word that is no axis."""
+    """Raise UsageError for a word that is not an axis."""
     for axis in axes:
         if axis not in AXES:
             raise UsageError(unknown_name("axis", axis, AXES))
@@ -55,7 +55,7 @@ def refuse_unknown_axes(axes: Iterable[str]) -> None:
 def select(rows: Iterable[Measured], conditions: Sequence[Condition]) -> list[Measured]:
     """Return the rows that meet all conditions.
 
-    Raises UsageError for a value that no row has, since it is a misspelling more often than not.
+    Raises UsageError for a value that no row has, which is usually a misspelling.
     """
     rows = list(rows)
     for axis, values in conditions:
@@ -66,10 +66,10 @@ def select(rows: Iterable[Measured], conditions: Sequence[Condition]) -> list[Me
 
 
 def half_of_cases(rows: Sequence[Measured]) -> list[Measured]:
-    """Return the rows of half of the cases, spread evenly: what is fitted if nothing is said.
+    """Return the rows of half of the cases, spread evenly: the default of a fit.
 
-    Of the cases, numbered from 0 as the file has them, those whose number has an even count of binary ones. Every other
-    case would be all of one number of fields where a file has two numbers of fields in turn.
+    Cases are numbered from 0 in the order of the file; a case is returned if its number has an even count of binary
+    ones. In a file that alternates between two numbers of fields, every other case would have the same number.
     """
     numbers: dict[tuple, int] = {}
     for row in rows:
@@ -80,9 +80,9 @@ def half_of_cases(rows: Sequence[Measured]) -> list[Measured]:
 def choose(
     found: Table, other: Table | None, fit_on: Sequence[str], holdout: Sequence[str]
 ) -> tuple[list[Measured], str]:
-    """Return the rows to fit, and in words which they are: all of another table, or some of the one that is judged.
+    """Return the rows to fit and a description of them: all rows of another table, or some rows of the judged one.
 
-    fit_on, holdout: conditions as the user wrote them. Raises as `parse_condition` and `select` do.
+    fit_on, holdout: conditions in the user's words. Raises as `parse_condition` and `select` do.
     """
     if other:
         return list(other.rows), f"Costs are fitted to the {len(other.rows)} exchanges of {other.path} alone."
@@ -106,7 +106,7 @@ def choose(
 
 @dataclass(frozen=True)
 class Pair:
-    """One exchange measured and predicted. terms: seconds of the prediction. regime: what it is bound by."""
+    """One exchange, measured and predicted. terms: seconds of the prediction. regime: its bottleneck."""
 
     row: Measured
     predicted_s: float
@@ -121,7 +121,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Judged:
-    """The compared exchanges, and how many could not be predicted, by reason."""
+    """The compared exchanges, and the number of exchanges that could not be predicted, by reason."""
 
     pairs: tuple[Pair, ...]
     left_out: Mapping[str, int]
@@ -153,7 +153,7 @@ def judge(rows: Sequence[Measured], fitted: Fit, on_step: Callable[[int], None] 
 
 
 def _by_axis(value_of: Callable[[Measured], str]) -> Callable[[Pair], str]:
-    """Return the key of a pair by an axis of its row."""
+    """Return a function that returns the value of a pair's row on an axis."""
     return lambda pair: value_of(pair.row)
 
 
@@ -178,7 +178,7 @@ def _natural(text: str) -> tuple:
 
 @dataclass(frozen=True)
 class ExternalCase:
-    """One case measured in several ways: what the model picks, and the measured time of that over the measured best."""
+    """One case measured in several ways: the model's recommendation, and its measured time over the measured best."""
 
     pairs: tuple[Pair, ...]
 
@@ -198,7 +198,7 @@ class ExternalCase:
         return self.pick.row.median_s / self.best.row.median_s
 
     def regret_of(self, way: tuple[str, str]) -> float:
-        """The same of one way of which the case must have a measurement."""
+        """Return the regret of one way, of which the case must have a measurement."""
         return next(p for p in self.pairs if p.row.way == way).row.median_s / self.best.row.median_s
 
 
@@ -210,9 +210,9 @@ def cases(pairs: Sequence[Pair]) -> list[ExternalCase]:
 
 @dataclass(frozen=True)
 class Regret:
-    """Regrets over cases: geometric mean and worst, of the pick and of the constant choice with the least mean.
+    """Regrets over cases: geometric mean and worst, of the recommendation and of the best constant choice.
 
-    constant: that choice; None where no way was measured in all cases.
+    constant: the choice with the smallest mean; None if no way was measured in all cases.
     """
 
     count: int
@@ -224,7 +224,7 @@ class Regret:
 
 
 def summarize_regret(found: Sequence[ExternalCase]) -> Regret | None:
-    """Return the regrets of some cases; None without any."""
+    """Return the regrets of some cases; None without cases."""
     if not found:
         return None
     own = [case.regret for case in found]
@@ -237,7 +237,7 @@ def summarize_regret(found: Sequence[ExternalCase]) -> Regret | None:
 
 @dataclass(frozen=True)
 class Fold:
-    """What a fit without some rows says of them. left_out: the axis and the value that they have in common."""
+    """Predictions of some rows by a fit without them. left_out: their common axis and value."""
 
     left_out: str
     judged: Judged
@@ -248,9 +248,8 @@ def cross_validate(
 ) -> list[Fold]:
     """Fit without all rows of one value of an axis and predict these, for each value in turn.
 
-    on_step: called with the part done and the value that is left out. Raises UsageError where the axis has one value
-    only.
-    Cost: a fit each.
+    on_step: called with the part done and the excluded value. Raises UsageError if the axis has only one value. Cost:
+    one fit per value.
     """
     values = sorted({AXES[axis](row) for row in rows}, key=_natural)
     if len(values) < 2:

@@ -16,7 +16,7 @@ from haloscope.model.profile import Profile, checked
 
 APP = "exchange"
 _REALS = {4: "f32", 8: "f64"}
-_forms: dict[str, dict] = {}  # steps by form, of all exchanges asked for so far
+_forms: dict[str, dict] = {}  # steps by form, of all exchanges declared so far
 
 
 def form_of(row: Measured) -> str:
@@ -25,7 +25,7 @@ def form_of(row: Measured) -> str:
 
 
 def declare(rows: Iterable[Measured]) -> None:
-    """Make the steps of some exchanges known to the library: fields that a sweep of no cost reads and writes."""
+    """Declare the steps of some exchanges to the library: fields that a sweep of no cost reads and writes."""
     new = {form_of(row): row for row in rows}.keys() - _forms.keys()
     if not new:
         return
@@ -55,7 +55,7 @@ def choice_of(row: Measured) -> bridge.Choice:
 def setting_of(
     node_grid: tuple[int, ...], socket_grid: tuple[int, ...], core_grid: tuple[int, ...]
 ) -> predict.RunSettings:
-    """Return the setting that puts each block on the node and socket whose box of the process grid it is in."""
+    """Return the settings that map each block to the node and socket whose box of the process grid contains it."""
     inside = np.array(socket_grid) * np.array(core_grid)
     at = placement.coordinates(tuple(np.array(node_grid) * inside))
     node = np.ravel_multi_index(tuple((at // inside).T), node_grid, order="F")
@@ -64,17 +64,16 @@ def setting_of(
 
 
 def with_kernels(data: Mapping, rows: Iterable[Measured]) -> Profile:
-    """Return a profile to which the sweeps of some exchanges cost nothing."""
+    """Return a profile in which the sweeps of some exchanges cost nothing."""
     free = {"1": [{"from_cells": 0, "to_cells": None, "fixed_s": 0, "per_cell_s": 0}]}
     names = {f"{APP}{len(row.cells)}d/{form_of(row)}/{_REALS[row.element_bytes]}" for row in rows}
     return checked({**data, "kernels": {**data.get("kernels", {}), **dict.fromkeys(names, free)}})
 
 
 def predict_row(row: Measured, profile: Profile) -> predict.Prediction:
-    """Return what a profile of `with_kernels` predicts for an exchange.
+    """Return the prediction of an exchange by a profile of `with_kernels`.
 
-    Raises UsageError for a strategy that cannot make this exchange, UnavailableError when the profile lacks one of its
-    costs.
+    Raises UsageError for a strategy that cannot make this exchange, UnavailableError if the profile lacks a cost of it.
     """
     if profile.machine["nodes"] < row.nodes:
         raise UnavailableError(
@@ -103,7 +102,7 @@ def _step(row: Measured) -> dict:
 def _description(name: str, dims: int, forms: Mapping[str, dict]) -> dict:
     return {
         "name": name,
-        "summary": "an exchange alone, of so many fields and layers",
+        "summary": "only an exchange; its form lists fields, layers and dimensions",
         "dims": dims,
         "forms": list(forms),
         "reals": list(_REALS.values()),

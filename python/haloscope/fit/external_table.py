@@ -1,4 +1,4 @@
-"""Exchanges that any program has timed, in a CSV file; its format is in docs/understand/external.md."""
+"""Exchanges timed by any program, in a CSV file; docs/understand/external.md specifies its format."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ OPTIONAL = (
 
 @dataclass(frozen=True)
 class Measured:
-    """One exchange that somebody has timed.
+    """One timed exchange.
 
     line: of the file. node_grid, socket_grid, core_grid: nodes, sockets of a node and blocks of a socket per dimension,
-    each with one block of `cells` cells. threads: blocks that one rank exchanges, each by a thread of its own.
-    packs_all,
-    one_buffer: how `program` goes about it. cache_bytes: of a socket, 0 = not known. centiles_s: by their names in the
-    table.
+    each with one block of `cells` cells. threads: blocks that one rank exchanges, each by a separate thread. packs_all:
+    `program` packs contiguous messages too. one_buffer: its sequential fields use the same buffers. cache_bytes: of a
+    socket, 0 = unknown. centiles_s: by their names in the table.
     """
 
     line: int
@@ -60,7 +59,7 @@ class Measured:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return math.prod(self.node_grid)
 
     @property
@@ -80,7 +79,7 @@ class Measured:
 
     @property
     def case(self) -> tuple:
-        """What one strategy is chosen for."""
+        """The case: the conditions under which a program and strategy are chosen."""
         return (
             self.machine,
             self.node_grid,
@@ -95,18 +94,18 @@ class Measured:
 
     @property
     def way(self) -> tuple[str, str]:
-        """What is chosen: the program and its strategy."""
+        """The choice: the program and its strategy."""
         return self.program, self.strategy
 
     @property
     def key(self) -> tuple:
-        """What a second measurement would share with this one."""
+        """The identity of the exchange, equal for a second measurement of it."""
         return (*self.case, *self.way)
 
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file. notes: what was taken otherwise than it was written, with the reason."""
+    """The rows of a file. notes: values that were read differently from the file, with the reason."""
 
     path: str
     rows: tuple[Measured, ...]
@@ -117,14 +116,13 @@ def read(path: str | Path) -> Table:
     """Return the rows of a CSV file in the format of PAGE, or with the columns of ghexbench's results.
 
     Raises UsageError, with the line and the column, for a file that cannot be read, a missing or unknown column, a
-    value that is not what the column holds, an exchange that cannot be (a halo wider than the block), and an exchange
-    given twice.
+    value that does not fit its column, an impossible exchange (a halo wider than the block), and a repeated exchange.
     """
     text = files.text_of(path, "the table", f"give a CSV file, see {PAGE}", strict=True)
     try:
         return _table(str(path), csv.DictReader(text.splitlines()))
     except csv.Error as error:
-        raise UsageError(f"{path} is no CSV file that can be read: {error}; see {PAGE}") from None
+        raise UsageError(f"{path} is not a readable CSV file: {error}; see {PAGE}") from None
 
 
 def _table(path: str, reader: csv.DictReader) -> Table:
@@ -214,7 +212,7 @@ def _possible(row: Measured) -> Measured:
 
 @dataclass(frozen=True)
 class _Cells:
-    """The values of one row by column; each getter says what the column should hold."""
+    """The values of one row by column; each getter refuses a value that does not fit the column."""
 
     row: Mapping[str, str]
 
@@ -234,7 +232,7 @@ class _Cells:
             value = math.nan
         most = bridge.bounds()["seconds" if name.endswith("_s") else "count"].most
         if not 0 < value <= most:
-            raise UsageError(f"column {name} holds '{text}', which is no number above 0 and up to {most:g}")
+            raise UsageError(f"column {name} holds '{text}', which is not a number above 0 and up to {most:g}")
         return value
 
     def count(self, name: str, most: int, usual: int | None = None) -> int:
@@ -242,7 +240,7 @@ class _Cells:
         if not text and usual is not None:
             return usual
         if not re.fullmatch(r"\d{1,9}", text) or not 1 <= int(text) <= most:
-            raise UsageError(f"column {name} holds '{text}', which is no whole number from 1 to {most}")
+            raise UsageError(f"column {name} holds '{text}', which is not a whole number from 1 to {most}")
         return int(text)
 
     def grid(self, name: str, usual: tuple[int, ...] = ()) -> tuple[int, ...]:
@@ -250,7 +248,7 @@ class _Cells:
         if not text and usual:
             return usual
         if not re.fullmatch(r"[1-9]\d{0,6}(x[1-9]\d{0,6}){0,2}", text):
-            raise UsageError(f"column {name} holds '{text}', which is no numbers above 0 such as 3x3x2")
+            raise UsageError(f"column {name} holds '{text}', not numbers above 0 such as 3x3x2")
         return tuple(map(int, text.split("x")))
 
     def flag(self, name: str) -> bool:
@@ -265,4 +263,4 @@ def _refuse_twice(path: str, rows: list[Measured]) -> None:
     for row in rows:
         first = lines.setdefault(row.key, row.line)
         if first != row.line:
-            raise UsageError(f"{path}: lines {first} and {row.line} are the same exchange; leave one out")
+            raise UsageError(f"{path}: lines {first} and {row.line} are the same exchange; remove one")

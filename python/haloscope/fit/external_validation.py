@@ -16,7 +16,7 @@ from haloscope.model import profile as profiles
 
 
 class Validation(NamedTuple):
-    """The fit, its predictions of all other rows, and those of fits without some. told: which rows are which."""
+    """The fit, its predictions of all other rows, and cross-validation. told: describes fitted and predicted rows."""
 
     fitted: Fit
     told: str
@@ -28,13 +28,13 @@ class Validation(NamedTuple):
 def validate(
     found: Table, other: Table | None, fitted_rows: Sequence[Measured], told: str, cross: Sequence[str]
 ) -> Validation:
-    """Fit costs to some rows, of `other` where it is given, and predict the rest of `found`.
+    """Fit costs to some rows, of `other` if passed, and predict the rest of `found`.
 
-    told: which rows are fitted, in words. cross: axes to validate across. Raises as `fit` and `cross_validate` do.
+    told: describes the fitted rows. cross: axes to validate across. Raises as `fit` and `cross_validate` do.
     """
     known = {row.key for row in fitted_rows}
     rest = [row for row in found.rows if row.key not in known]
-    with progress.Line(100, "fitting (% of the longest it can take)") as line:
+    with progress.Line(100, "fitting (% of the max number of steps)") as line:
         fitted = fit(fitted_rows, f"fitted to {(other or found).path}", lambda part: line.reach(100 * part))
     with progress.Line(max(1, len(rest)), "predicting") as line:
         judged = judge(rest, fitted, line.reach)
@@ -51,9 +51,9 @@ def validate(
 
 
 def save_profiles(stem: Path, fitted: Fit, rows: Iterable[Measured]) -> Iterator[Path]:
-    """Write the fitted profile of each program, as STEM-PROGRAM.json; yield each file that is written.
+    """Write the fitted profile of each program, as STEM-PROGRAM.json; yield each written file.
 
-    Raises UsageError before the first one where one of them would replace something else.
+    Raises UsageError before the first one if any of them would replace a file that Haloscope did not write.
     """
     teams: dict[str, list[Measured]] = {}
     for row in rows:

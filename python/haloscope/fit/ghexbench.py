@@ -1,4 +1,4 @@
-"""The columns of ghexbench's results (github.com/ghex-org/ghexbench), in the words of docs/understand/external.md."""
+"""Columns of ghexbench's results (github.com/ghex-org/ghexbench), converted to those of docs/understand/external.md."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PATTERNS = {"nostage": "direct", "stage": "ordered"}
 _FIELDS = {"allfield": "", "onefield": ":fields=serial"}
 _TRANSPORTS = {"none": "p2p", "xpmem": "shared+p2p"}
 GHEX = {"program": "ghex", "packs_all": "yes", "one_buffer": "no"}
-# What each executable is: GHEX packs every message and has buffers for every field; mpi_comm sends planes in z in
-# place.
+# Programs and strategies by executable: GHEX packs every message and has buffers for every field; mpi_comm sends planes
+# in z without packing.
 EXECUTABLES: dict[str, dict[str, str]] = {
     f"{transport}_{stage}_{fields}": GHEX | {"strategy": f"{pattern}{merged}/{name}"}
     for transport, name in _TRANSPORTS.items()
@@ -37,7 +37,7 @@ class Converter:
     """Turns a row of ghexbench's columns into one of the documented format; remarks go to `notes`, each once."""
 
     def __init__(self, notes: list[str]):
-        """notes: appended to."""
+        """Append remarks to `notes`."""
         self._notes = notes
 
     def __call__(self, row: Mapping[str, str]) -> dict[str, str]:
@@ -49,7 +49,7 @@ class Converter:
         cells, nodes = (_whole(row, column) for column in ("cells_per_rank_edge", "nodes"))
         if nodes not in SIDES:
             raise UsageError(
-                f"{nodes} nodes are no cube of nodes; use the columns of docs/understand/external.md for other grids"
+                f"{nodes} nodes are not a cube of nodes; use the columns of docs/understand/external.md for other grids"
             )
         kept = {name: row[name] for name in _KEPT if name in row}
         return (
@@ -65,7 +65,7 @@ class Converter:
         )
 
     def _element_bytes(self, row: Mapping[str, str], cells: int, nodes: int) -> int:
-        """What `real` says, unless the bytes that the row counts are those of the other type."""
+        """Return the bytes of `real`, or of the other type if the row's count of bytes matches that type."""
         said = REALS[row["real"]]
         text = row.get("bytes_both_ways_all_ranks", "")
         if not text:
@@ -88,5 +88,5 @@ class Converter:
 
 def _whole(row: Mapping[str, str], column: str) -> int:
     if not row[column].isdigit() or len(row[column]) > 9 or int(row[column]) < 1:
-        raise UsageError(f"column {column} holds '{row[column]}', which is no whole number above 0")
+        raise UsageError(f"column {column} holds '{row[column]}', which is not a whole number above 0")
     return int(row[column])

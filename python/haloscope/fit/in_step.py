@@ -1,10 +1,10 @@
-"""What a calibration learns from whole time steps: their cost beyond that of sweeps, packing and messages alone.
+"""Costs of whole time steps, beyond the costs of sweeps, packing and messages measured alone.
 
 A message measured alone is sent repeatedly from the same warm memory. In a step its cells have just been swept, its
 peer is sometimes late, and each operation has to be looked up and timed. The same holds for sweeps: a part of a block
 costs more than its share of the whole. From phases of the steps of two ranks, this module scales the tables of sweeps,
 packing and copies, and fits the sections `overlap`, `steps`, `transports` and `discrepancy` of a profile, in this
-order, each on top of the ones before.
+order, each on top of the previous ones.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ COMPUTING = ("compute", "inner", "outer")
 PARTS = {"compute": COMPUTING, "pack": ("pack",), "unpack": ("unpack",), "copy": ("copy",)}
 SHORT_S = 1e-4  # in longer steps, interrupts and the like hide the cost of the program itself
 FEW = 4  # steps below which nothing is fitted
-ALIKE = 0.1  # costs that change exchanges more alike than this cannot be told apart beside noise
-REFITS = 4  # with the model's answers to the costs of the fit before
+ALIKE = 0.1  # costs whose effects on exchanges differ by less than this cannot be separated from noise
+REFITS = 4  # with the model's responses to the costs of the previous fit
 # Parameters, and the property of a step that each is multiplied by.
 RUNNING = {"per_program_s": "one", "per_operation_s": "operations"}
 EXCHANGE = {
@@ -47,7 +47,7 @@ EXCHANGE = {
 WRITING = {"per_gapped_byte_s": "broken_bytes", "per_clean_byte_s": "clean_bytes"}
 INTERRUPTS = {"interrupt_per_message_s": "messages", "interrupt_per_byte_s": "bytes"}
 READING = {"per_touched_byte_s": "near_bytes", "per_touched_row_s": "near_rows"}
-# Shares of sweeps that ranks wait, and how much of each a block has that is so far beyond the cache.
+# Shares of sweeps that ranks wait, and the weight of each for a block, by its part beyond the cache.
 WAITING: dict[str, Callable[[float], float]] = {
     "waiting_share": lambda beyond: 1 - beyond,
     "far_waiting_share": lambda beyond: beyond,
@@ -55,7 +55,7 @@ WAITING: dict[str, Callable[[float], float]] = {
 }
 SPAN = "waiting_span_s"
 SPANS_S = (math.inf, 0.1, 0.01, 1e-3, 1e-4)  # tried in turn
-COPIED = ("buffers", "fields")  # how ranks may copy messages themselves
+COPIED = ("buffers", "fields")  # ways in which ranks may copy messages themselves
 PIECES = {
     "per_piece_s": "pieces",
     "per_piece_cell_s": "lowest",
@@ -66,9 +66,9 @@ PIECES = {
 
 @dataclass(frozen=True)
 class Step:
-    """One program in one launch (all its time steps): measured seconds by kind, and what it consists of.
+    """One program in one launch (all its time steps): measured seconds by kind, and counts of its components.
 
-    parts: seconds by term of predictions, of those that have a phase of their own.
+    parts: measured seconds by term of predictions, for terms with a separate phase.
     """
 
     launch: str
@@ -81,19 +81,19 @@ class Step:
 
     @property
     def transport(self) -> str:
-        """As strategies write it."""
+        """The transport, as named in strategies."""
         return counts.near_transport(self.choice.strategy)
 
     def like(self, **changes: Any) -> tuple:
-        """Return a key that is equal for steps of the same launch that differ only in some changes.
+        """Return a key that is equal for steps of the same launch that differ only in `changes`.
 
-        Where fields lie follows from the transport, so it is left out.
+        The key ignores the memory of the fields, which follows from the transport.
         """
         return self.launch, dataclasses.replace(self.choice, **{"memory": "own", **changes})
 
 
 def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
-    """Return the whole steps of two ranks among some records. profile: says which blocks outgrow the cache."""
+    """Return the whole steps of two ranks among some records. profile: has the limits of the cache."""
     found, known = [], {}
     for record in records:
         if record["kind"] != "measurement" or record["request"]["ranks"] != 2:
@@ -114,7 +114,7 @@ def steps_of(records: Iterable[dict], profile: Profile) -> list[Step]:
 
 
 def _counts(choice: bridge.Choice, profile: Profile) -> tuple[int, dict[str, float]]:
-    """Return the time steps of a rank's program, and what it consists of."""
+    """Return the number of time steps of a rank's program, and the counts of its components."""
     plan = bridge.make_plan(bridge.make_layout(choice), 0, bridge.exchange_spec(choice))
     step, in_place = bridge.step_of(choice), bridge.find_schedule(choice.schedule).in_place
     options = dataclasses.replace(bridge.schedule_options(choice), series="entry" if in_place else "whole")
@@ -146,18 +146,17 @@ def _counts(choice: bridge.Choice, profile: Profile) -> tuple[int, dict[str, flo
 
 
 def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
-    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile, whose tables are scaled to
-    steps.
+    """Add the sections `overlap`, `steps`, `transports` and `discrepancy` to a profile and scale its tables to steps.
 
-    data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` two to four, then
-    one for each transport. Without whole steps among the records, or without a section that they need, nothing is
-    added.
+    data: a profile with network, packing and kernels, changed in place. Returns the fits: of `steps` and of plain
+    messages, then two for each other transport, then of `overlap`. Without whole steps among the records, or without a
+    section that they need, nothing is added.
     """
     plain = {key: value for key, value in data.items() if key not in ("steps", "transports", "overlap", "discrepancy")}
     if not {"network", "pack", "kernels"} <= set(data) or len(found := steps_of(records, Profile(plain))) < FEW:
         return []
-    scaled = _scale(plain, found)  # first: all else is added to what sweeps, packing and copies take
-    held = overlap.fit(plain, found)  # what overlaps decides what all else is added to
+    scaled = _scale(plain, found)  # first: all other costs are added to sweeps, packing and copies
+    held = overlap.fit(plain, found)  # the overlap determines the times that all other costs are added to
     data |= plain
     predicted = _predictor(Profile(plain))
     bulk = [s for s in found if s.choice.schedule == "bulk"]
@@ -172,14 +171,14 @@ def fit(data: dict, records: Sequence[dict]) -> list[Terms]:
             data["transports"][name] = tried.costs | ({"plain": True} if _is_plain(tried.costs, data) else {})
             fits += tried.fits
     by_all_costs = _predictor(Profile(data))
-    data["discrepancy"] = discrepancy(bulk, by_all_costs)  # of what no measured step corrects
+    data["discrepancy"] = discrepancy(bulk, by_all_costs)  # for predictions that no measured step corrects
     if "network" not in data["network"]["classes"]:
         corrections.add(data["transports"], ratios_of(bulk, by_all_costs))
     return [*fits, held] if held else fits
 
 
 def _scale(plain: dict, found: Sequence[Step]) -> Terms | None:
-    """Scale the tables of a profile without costs of steps to what plain steps take."""
+    """Scale the tables of a profile without costs of steps to the times of plain steps."""
     machine = Profile(copy.deepcopy(plain))
 
     @functools.cache
@@ -197,7 +196,7 @@ Predictor = Callable[[bridge.Choice], tuple[float, float] | None]
 
 
 def _predictor(profile: Profile) -> Predictor:
-    """Return a function that predicts the seconds of a program's exchange and sweeps, None where the profile cannot."""
+    """Return a function that predicts the seconds of a program's exchange and sweeps; None if the profile cannot."""
     known: dict[bridge.Choice, tuple[float, float] | None] = {}
 
     def times(choice: bridge.Choice) -> tuple[float, float] | None:
@@ -217,7 +216,7 @@ def _features(parameters: dict[str, str], steps: Sequence[Step]) -> dict[str, li
 
 
 def _running(base: Sequence[Step]) -> Terms | None:
-    """What no operation accounts for, of short steps."""
+    """Fit the time of short steps that no operation accounts for."""
     short = [s for s in base if s.compute_s + s.exchange_s < SHORT_S and s.rest_s > 0]
     if len(short) < FEW:
         return None
@@ -230,12 +229,12 @@ def _running(base: Sequence[Step]) -> Terms | None:
 def _fit_exchange(
     steps: Sequence[Step], base: Sequence[float], data: dict, extra: dict[str, list[float]] | None = None
 ) -> Terms:
-    """Fit what the exchanges of a transport take beyond `base`, by what the model makes of each cost.
+    """Fit the time of a transport's exchanges beyond `base`, by the model's response to each cost.
 
-    A cost that adds time is paid for each message, byte or round. One that saves time shortens flights and packing:
-    messages under way together save it once, and what is not there cannot become shorter. So each cost's column is the
-    model's answer to the value that the fit before found. Of all fits, and none, the one counts with which the model is
-    nearest to the steps.
+    A cost that adds time is paid for each message, byte or round. A cost that saves time shortens flights and packing:
+    messages in flight together save it once, and a time cannot fall below 0. So each cost's column is the model's
+    response to the value of the previous fit. Of all fits, including one without costs, the one with which the model is
+    closest to the steps counts.
     """
     transport, on = steps[0].transport, data.get("transports", {}).get(counts.PLAIN, {})
 
@@ -271,7 +270,7 @@ def _known(predicted: Predictor, choice: bridge.Choice) -> tuple[float, float]:
 
 
 def _plain_exchange(base: Sequence[Step], predicted: Predictor, data: dict) -> Terms:
-    """The cost of plain exchanges beyond messages and packing alone: ranks wait for their peers' sweeps."""
+    """Fit the cost of plain exchanges beyond messages and packing alone: ranks wait for their peers' sweeps."""
     alone = [_known(predicted, s.choice)[0] for s in base]
     fits = {span: _waiting_exchange(base, alone, _waits(base, predicted, span), data) for span in SPANS_S}
     span = min(fits, key=lambda span: float(np.mean(np.abs(fits[span].errors))))
@@ -282,7 +281,7 @@ def _plain_exchange(base: Sequence[Step], predicted: Predictor, data: dict) -> T
 
 
 def _waits(base: Sequence[Step], predicted: Predictor, span: float) -> dict[str, list[float]]:
-    """What each share of waiting is multiplied by, where a slower rank stays so for `span` seconds."""
+    """Return the feature of each share of waiting, if a slower rank stays slow for `span` seconds."""
     sweeps = [_known(predicted, s.choice)[1] for s in base]
     return {
         name: [
@@ -294,7 +293,7 @@ def _waits(base: Sequence[Step], predicted: Predictor, span: float) -> dict[str,
 
 
 def _waiting_exchange(base: Sequence[Step], alone: Sequence[float], waits: dict[str, list[float]], data: dict) -> Terms:
-    """The fit of exchanges with these waits. No rank waits a negative time: such a share counts as 0."""
+    """Fit exchanges with these waits. No rank waits a negative time: a negative share counts as 0."""
     while True:
         fit = _fit_exchange(base, alone, data, waits)
         negative = [name for name in waits if fit.values.get(name, 0.0) < 0]
@@ -304,7 +303,7 @@ def _waiting_exchange(base: Sequence[Step], alone: Sequence[float], waits: dict[
 
 
 def _interrupts(base: Sequence[Step], predicted: Predictor) -> Terms:
-    """How much longer sweeps take in steps with messages between nodes, whose interrupts need the core, than alone."""
+    """Fit the extra time of sweeps in steps with messages between nodes, whose interrupts need the core."""
     return laws.fit_terms(
         f"transports/{counts.PLAIN}, sweeps",
         _features(INTERRUPTS, base),
@@ -316,7 +315,7 @@ def _interrupts(base: Sequence[Step], predicted: Predictor) -> Terms:
 
 
 def _pieces(found: Sequence[Step], predicted: Predictor) -> Terms | None:
-    """How much longer a block takes in pieces than in one sweep of the same launch, beyond the cost of more calls."""
+    """Fit the extra time of a block in pieces over one sweep of the same launch, beyond the cost of more calls."""
     whole = {s.like(): s for s in found if s.choice.schedule == "bulk" and s.choice.depth == 1}
     split = [
         s for s in found if s.choice.schedule == "split" and s.like(schedule="bulk") in whole and predicted(s.choice)
@@ -334,15 +333,18 @@ def _pieces(found: Sequence[Step], predicted: Predictor) -> Terms | None:
 
 @dataclass(frozen=True)
 class Transport:
-    """The costs of a transport, as a profile has them, and the fits that they come from."""
+    """The costs of a transport in the form of a profile, and the fits that they come from."""
 
     costs: dict
     fits: list[Terms]
 
 
 def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Transport | None:
-    """The costs of a transport beyond plain messages of the same blocks and launch, or, where no message leaves the
-    node and that is nearer to the steps, instead of their travelling. None of too few steps."""
+    """Fit the costs of a transport beyond plain messages of the same blocks and launch; None for too few steps.
+
+    If no message leaves the node, costs that replace the transfer of messages are fitted too, and count if they are
+    closer to the steps.
+    """
     plain = {s.like(): s for s in base}
     pairs = [(s, plain[key]) for s in steps if (key := s.like(strategy=f"ordered/{counts.PLAIN}")) in plain]
     if len(pairs) < FEW:
@@ -369,15 +371,17 @@ def _transport(steps: Sequence[Step], base: Sequence[Step], data: dict) -> Trans
 
 
 def _is_plain(costs: dict, data: dict) -> bool:
-    """Whether a transport has the costs of plain messages, so that what corrects the ones corrects the others."""
+    """Return whether a transport has the costs of plain messages, so that their corrections apply to it."""
     return all(
         costs.get(name) == data["transports"][counts.PLAIN].get(name) for name in (*EXCHANGE, *READING, "copied")
     )
 
 
 def _instead_of_travelling(steps: Sequence[Step], data: dict, how: str) -> Terms:
-    """The cost of a transport's exchanges where ranks copy their messages themselves in one of these ways, beyond that
-    of copying and of waits."""
+    """Fit the cost of a transport's exchanges beyond copies and waits, where ranks copy their messages themselves.
+
+    how: one of COPIED.
+    """
     name, seconds = steps[0].transport, [s.exchange_s for s in steps]
     base = _exchanges(steps, data, {name: {"copied": how}})
     costs = EXCHANGE | (WRITING if how == "fields" else {})
@@ -387,18 +391,18 @@ def _instead_of_travelling(steps: Sequence[Step], data: dict, how: str) -> Terms
 
 
 def _off(predicted: np.ndarray, measured: np.ndarray) -> float:
-    """Return how far predicted seconds are from measured ones: the mean size of the logarithms of their ratios."""
+    """Return the deviation of predicted from measured seconds: the mean absolute logarithm of their ratios."""
     return float(np.mean(np.abs(np.log(predicted.clip(1e-9) / measured))))
 
 
 def _exchanges(steps: Sequence[Step], data: dict, transports: dict) -> np.ndarray:
-    """Seconds of exchanges by a profile with these costs of transports."""
+    """Return the seconds of exchanges by a profile with these costs of transports."""
     times = _predictor(Profile(data | {"transports": transports}))
     return np.array([_known(times, s.choice)[0] for s in steps])
 
 
 def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None) -> dict:
-    """Return some parameters of several fits with their intervals, added to those of another description."""
+    """Return some parameters of several fits with their intervals, added to the parameters of `on`."""
     made: dict = {key: value for key, value in (on or {}).items() if key != "interval"}
     interval: dict = dict((on or {}).get("interval", {}))
     for terms in fits:
@@ -416,7 +420,7 @@ def _section(fits: Sequence[Terms], names: Iterable[str], on: dict | None = None
 
 @dataclass(frozen=True)
 class Ratios:
-    """How many times longer a step's exchange and its sweeps took than predicted, by the median over its launches."""
+    """Ratios of measured to predicted times of a step's exchange and sweeps, by the median over its launches."""
 
     exchange: float
     sweeps: float
@@ -438,10 +442,10 @@ def ratios_of(bulk: Iterable[Step], predicted: Predictor) -> dict[bridge.Choice,
 
 
 def discrepancy(bulk: Iterable[Step], predicted: Predictor) -> dict[str, float]:
-    """Return how far measured sweeps and exchanges are from predicted ones, as a deviation of their logarithms.
+    """Return the deviations of measured from predicted sweeps and exchanges: root mean squares of logarithms of ratios.
 
     predicted: seconds of a choice's exchange and sweeps. The median over launches counts, as in validation. For sweeps
-    of one block with several transports, the median over those counts too, since its sweeps are the same with all of
+    of one block with several transports, the median over transports counts, since its sweeps are the same with all of
     them.
     """
     exchange: list[float] = []

@@ -1,7 +1,7 @@
-"""Costs fitted to the points of several launches: segments and named terms, with intervals; unidentified ones left out.
+"""Costs fitted to the points of several launches: segments and named terms with intervals, without unidentified ones.
 
 Launches are the outer sample: points of one launch share placement and addresses. A bootstrap sample draws launches,
-then points within each. A parameter whose interval reaches 0 says nothing about the machine and is set to 0.
+then points within each. A parameter whose interval reaches 0 is not significant and is set to 0.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ RESAMPLES = 200
 CONFIDENCE = 0.95
 LOSS = "soft_l1"
 PARAMETERS = ("fixed", "slope")
-ALIKE = 0.1  # rows and bytes that differ from a multiple of each other by less tell one cost
+ALIKE = 0.1  # rows and bytes that differ from a multiple of each other by less identify one cost
 SPREAD = 10
-OUTLYING = 1.5  # times the median error, from where a row counts less
-FORGIVING = 10  # rounds of that
+OUTLYING = 1.5  # times the median error, above which a row counts less
+FORGIVING = 10  # iterations of the weights
 LANES = (1, 2, 4, 8, 16)  # of vectors, tried in turn
 FEW_BLOCKS = 5  # shapes below which no cost of rows is fitted
 ROUNDING = 1e-9  # parts of a time below this fraction count as 0
@@ -43,8 +43,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Law:
-    """A fitted cost. name: where the profile has it. unit: bytes or cells. dropped: (segment number, parameter) that
-    the data do not identify."""
+    """A fitted cost. name: its path in the profile. unit: bytes or cells. dropped: (segment number, parameter) pairs
+    that the data do not identify."""
 
     name: str
     unit: str
@@ -61,11 +61,11 @@ class Law:
 
 
 def fit_law(name: str, rows: Iterable[Row], unit: str = "bytes", most: int = 3, steeper: bool = False) -> Law:
-    """Fit segments to rows by relative errors, breaks found automatically, positive parameters, outliers forgiven.
+    """Fit segments to rows by relative errors, with automatic breaks, positive parameters and a robust loss.
 
-    most: most segments. steeper: later segments may have a negative fixed time, where a steeper regime begins; such
-    borders lie in the middle, in logarithms, of the amounts that they separate, others at the later one. Raises
-    UsageError without rows. Source: Davis 2017, section 5.4 (segments); the search for breaks is ours.
+    most: max number of segments. steeper: later segments may have a negative fixed time, where a steeper regime begins;
+    such borders lie in the middle, in logarithms, of the amounts that they separate, others at the later one. Raises
+    UsageError without rows. Source: Davis 2017, section 5.4 (segments); the search for breaks is new.
     """
     rows = tuple(rows)
     x, y = np.array([r.amount for r in rows], float), np.array([r.seconds for r in rows])
@@ -88,10 +88,10 @@ def fit_rows(
 ) -> Law:
     """Fit a fixed time, a time per row and one per byte to copies of bytes in rows, all positive, by relative errors.
 
-    rows: at least one. growing: which times grow with the amount, "per_row" and "slope"; where all rows are about
-    equally long, the first alone does. fixed: the fixed time where it is known. Amounts within a factor of SPREAD do
-    not tell a fixed time from one that grows; then none is taken for fixed alone, which would be far off for other
-    amounts.
+    rows: at least one. growing: the times that grow with the amount, "per_row" and "slope"; if all rows are about
+    equally long, only the first one grows. fixed: the fixed time if it is known. Amounts within a factor of SPREAD do
+    not distinguish a fixed time from one that grows; then a fit without growing times is not used, since it would be
+    far off for other amounts.
     """
     rows = tuple(rows)
     seconds, launches = np.array([r.seconds for r in rows]), [r.launch for r in rows]
@@ -110,15 +110,14 @@ def fit_rows(
 
 
 def _features_of(rows: Sequence[Row]) -> dict[str, list[float]]:
-    """What the parameters of a law of rows are multiplied by."""
+    """Return the features of the parameters of a law of rows."""
     return {"fixed": [1.0] * len(rows), "per_row": [r.rows for r in rows], "slope": [r.amount for r in rows]}
 
 
 def error_of_rows(rows: Sequence[Row], beyond: np.ndarray) -> float:
-    """Return the sum of squared logarithms of fitted over measured times, of two laws with one fixed time.
+    """Return the sum of squared logarithms of fitted over measured times, for two laws with a common fixed time.
 
-    beyond: the part of each row's time that is of the second law, 0 to 1. No row counts more than 1: outliers are
-    forgiven.
+    beyond: the weight of the second law in each row's time, 0 to 1. A row counts at most 1, which limits outliers.
     """
     one = np.column_stack(list(_features_of(rows).values())) / np.array([[r.seconds] for r in rows])
     design = np.column_stack([one[:, 0], one[:, 1:] * (1 - beyond)[:, None], one[:, 1:] * beyond[:, None]])
@@ -127,9 +126,11 @@ def error_of_rows(rows: Sequence[Row], beyond: np.ndarray) -> float:
 
 
 def _apart(made: list[Segment], x: np.ndarray) -> list[Segment]:
-    """Move borders from the first amount of a segment to the middle, in logarithms, of the gap before it: no data tell
-    where in the gap a block outgrows a cache (messages change protocol at round numbers, which are the measured ones).
-    Not below the point where the two lines meet."""
+    """Move borders from the first amount of a segment to the middle, in logarithms, of the gap before it.
+
+    The data do not show the point in the gap at which a block outgrows a cache (messages change protocol at round
+    numbers, which are the measured ones). No border moves below the point where the two lines meet.
+    """
     for k in range(1, len(made)):
         before, after = made[k - 1], made[k]
         border = math.sqrt(x[x < after.start].max() * after.start)
@@ -145,8 +146,8 @@ def fit_kernels(
 ) -> list[Law]:
     """Fit costs of kernels over cells into `kernels` and `fused` of a profile's section; return the laws.
 
-    rows: by name (APP/FORM/REAL), sweeps done at once, and count (active cores, ranks of a device). prefix: of their
-    names.
+    rows: by name (APP/FORM/REAL), number of fused sweeps, and count (active cores, ranks of a device). prefix: of the
+    laws' names.
     """
     made = []
     for (name, levels, count), found in sorted(rows.items()):
@@ -162,26 +163,26 @@ def fit_kernels(
 
 @dataclass(frozen=True)
 class RowCost:
-    """What a row of a kernel counts as: whole vectors of `lanes` cells, and `cells` more."""
+    """The cost of a kernel's row in cells: whole vectors of `lanes` cells, and `cells` more."""
 
     lanes: int = 1
     cells: float = 0.0
 
     def amount(self, row: Row) -> float:
-        """Return the cells that a block counts as; row: its cells and rows."""
+        """Return the cost of a block in cells; row: its cells and rows."""
         return row.rows * (self.lanes * math.ceil(row.amount / row.rows / self.lanes) + self.cells)
 
     def counted(self, rows: Iterable[Row]) -> list[Row]:
-        """Return points with the cells that they count as for their amount."""
+        """Return points with their cost in cells as the amount."""
         return [replace(row, amount=self.amount(row)) for row in rows]
 
 
 def fit_row_cost(rows: Sequence[Row]) -> RowCost:
-    """Return what a row of a kernel costs, from sweeps of blocks in the near caches: beyond them memory hides it.
+    """Return the cost of a kernel's row, from sweeps of blocks in caches close to the core: memory hides it beyond.
 
-    rows: with the cells of blocks as amounts. Sweeps take a time for each call, row and vector; of all LANES those
-    count with which that is nearest. Nothing of its own for a row where there are too few blocks, or where that is no
-    nearer by a fifth.
+    rows: with the cells of blocks as amounts. Sweeps take a time for each call, row and vector; of all LANES, the value
+    with the smallest error counts. A row has no extra cost if the blocks are too few, or if it does not lower the error
+    by a fifth.
     """
     if len({(r.amount, r.rows) for r in rows}) < FEW_BLOCKS:
         return RowCost()
@@ -215,7 +216,7 @@ def _line(plain: Segment, x: np.ndarray, y: np.ndarray, launches: np.ndarray, fr
         fixed, slope = fit.line(x, y, positive=False, loss=LOSS)
         if slope > 0 and fixed < 0 and fixed + slope * max(plain.start, x.min()) > 0:
             values, positive = np.array([fixed, slope]), False
-    if len(np.unique(x)) == 1:  # one amount says nothing of two parameters
+    if len(np.unique(x)) == 1:  # one amount does not identify two parameters
         kept = 1 if x[0] > 0 else 0
         return _only(plain, kept, x, y, resampled(launches)), [PARAMETERS[1 - kept]]
     counts = resampled(launches)
@@ -262,10 +263,10 @@ def _interval(values: np.ndarray, counts: np.ndarray, found: np.ndarray) -> np.n
 
 
 def resampled(launches: Sequence[str] | np.ndarray, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
-    """Return how often each row is in each bootstrap sample, shape (resamples, rows).
+    """Return the count of each row in each bootstrap sample, shape (resamples, rows).
 
-    launches: of each row; they are drawn first, those with more rows more often, then rows within each. A launch of
-    which a state of the machine has two rows would otherwise make many samples that tell nothing.
+    launches: of each row. Launches are drawn first, with a probability proportional to their rows, then rows within
+    each. Otherwise a launch with only two rows in a state of the machine would make many samples useless.
     """
     random = np.random.default_rng(seed)
     _, group, sizes = np.unique(launches, return_inverse=True, return_counts=True)
@@ -306,9 +307,9 @@ def fit_terms(
     """Fit seconds = base + sum of coefficient x feature; coefficients may be negative unless they must be `positive`.
 
     Errors are relative to `scale`, without it to the geometric mean of base and seconds, so that half and twice the
-    base weigh alike, and rows that are farther from the fit than most count less. Rows are equally long lists;
-    launches: of each row. Features that differ from sums of multiples of earlier ones by no more than `alike` of their
-    length, and those whose interval reaches 0, are dropped, the least certain first.
+    base have equal weight. Rows that are farther from the fit than most count less. All lists have one entry per row;
+    launches: of each row. Features that differ from linear combinations of earlier ones by no more than `alike` of
+    their length are dropped, then features whose interval reaches 0, the least certain first.
     """
     base, seconds = np.asarray(base), np.asarray(seconds)
     weight = 1 / (np.sqrt(base * seconds) if scale is None else np.asarray(scale))
@@ -337,8 +338,10 @@ def fit_terms(
 
 
 def _forgiven(design: np.ndarray, wanted: np.ndarray, positive: bool) -> np.ndarray:
-    """Return how much each row counts, 0 to 1, for outliers to count as by the loss soft_l1: those that are farther
-    from the fit than most."""
+    """Return the weight of each row, 0 to 1, with which outliers count as in the loss soft_l1.
+
+    Outliers are rows that are farther from the fit than most.
+    """
     counts = np.ones(len(wanted))
     for _ in range(FORGIVING):
         off = np.abs(design @ _solve(design, wanted, counts[None, :], positive)[0] - wanted)
@@ -361,8 +364,8 @@ def _independent(columns: dict[str, np.ndarray], alike: float) -> list[str]:
 
 
 def _solve(design: np.ndarray, wanted: np.ndarray, counts: np.ndarray, positive: bool) -> np.ndarray:
-    """Return the coefficients for which design @ coefficients is nearest to wanted, one line per line of `counts`,
-    which says how often each row counts."""
+    """Return the coefficients for which design @ coefficients is closest to wanted, one line per line of `counts`, the
+    weights of the rows."""
     scale = np.maximum(np.abs(design).max(axis=0, initial=0), 1e-300)
     weight = np.sqrt(counts)
     if positive and design.shape[1]:

@@ -1,6 +1,6 @@
 """Imperfect overlap: the part of a plain message's flight that its receiver must spend in calls even while it computes.
 
-Found from steps that overlap, each against the bulk step of the same block in the same launch, so that common costs
+The fit compares steps that overlap with the bulk step of the same block in the same launch, so that common costs
 cancel.
 """
 
@@ -15,18 +15,17 @@ from haloscope.fit.laws import Terms
 from haloscope.model import predict
 from haloscope.model.profile import Profile
 
-PARTS = np.linspace(0, 1, 11)  # values that are tried: predictions are not linear in it
+PARTS = np.linspace(0, 1, 11)  # tried values: predictions are not linear in the part
 FEW = 4  # pairs below which nothing is fitted
 NAME = "held_share"
 
 
 def fit(data: dict, steps: Sequence) -> Terms | None:
-    """Add section `overlap` to a profile with its other sections, from `in_step.Step`s of two ranks; return what was
-    found.
+    """Add section `overlap` to a profile with its other sections, from `in_step.Step`s of two ranks; return the fit.
 
-    It is the part that best explains how much less of the exchange shows in `split` than in `bulk`, as a share of the
-    step. Nothing is added where the data fit all parts alike. Cost: one prediction for each part of PARTS and
-    overlapping choice.
+    The section has the part that best explains the difference in exchange time between `split` and `bulk`, as a share
+    of the step. Nothing is added if all parts fit the data equally well. Cost: one prediction for each part of PARTS
+    and overlapping choice.
     """
     bulk = {s.like(): s for s in steps if s.choice.schedule == "bulk"}
     pairs = [
@@ -59,5 +58,6 @@ def fit(data: dict, steps: Sequence) -> Terms | None:
 
 
 def _section(near: str, part: float) -> dict:
-    """Other transports copy in other places, or not at all, and keep what a profile without this section assumes."""
+    """Return section `overlap` for plain messages only: other transports copy elsewhere or not at all, so they keep the
+    assumption of a profile without this section."""
     return {"held_of": {counts.PLAIN: {near: part}}}

@@ -1,4 +1,4 @@
-"""What a calibration measures: the points of each section of a machine profile, as requests."""
+"""Points of a calibration: the requests that measure each section of a machine profile."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ KIND = "calibration"
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured: seconds and samples per point, launches, and how finely amounts are spaced."""
+    """Effort of a calibration: seconds and samples per point, launches, and the spacing of amounts."""
 
     seconds: float  # of a sample
     packing_s: float  # of packing in a sample, which lasts up to ten times as long: sweeps around it do not count
     steps_s: float  # of a repetition of whole steps
-    warmup: int  # such repetitions before; to find how many steps one takes warms up too
+    warmup: int  # such repetitions before; finding the number of steps of a repetition warms up too
     repetitions: int
     launches: int
     message_bytes: tuple[int, ...]
@@ -37,14 +37,14 @@ class Effort:
     fused: tuple[int, ...]  # sweeps that are fused in the cache
     packed: tuple[tuple[tuple[int, ...], int], ...]  # cells and depth of the blocks whose halos are packed
     blocks: tuple[tuple[str, int, str], ...]  # app, side and process grid of two blocks that exchange in every step
-    large: tuple[tuple[str, int, str], ...]  # those that outgrow the caches, with every transport
+    large: tuple[tuple[str, int, str], ...]  # blocks that outgrow the caches, with every transport
     device_squares: tuple[int, ...]  # sides of blocks in the memory of a device
     device_cubes: tuple[int, ...]
-    apps: tuple[str, ...] = ()  # whose kernels are measured, with parameters that change them; () = all of few sweeps
+    apps: tuple[str, ...] = ()  # measured kernels, with parameters that change them; () = all apps of few sweeps
 
 
 def _message_sizes(steps: int) -> tuple[int, ...]:
-    """1 B to 4 MB, `steps` per power of two from 256 B to 1 MB, where message libraries switch protocols."""
+    """Return 1 B to 4 MB, `steps` per power of two from 256 B to 1 MB, where message libraries switch protocols."""
     fine = {round(256 * 2 ** (k / steps)) // 8 * 8 for k in range(12 * steps + 1)}
     return tuple(sorted({1, 16, 64, 2 << 20, 4 << 20} | fine))
 
@@ -63,8 +63,8 @@ _PACKED = (
     ((1024, 32), 4),
     ((2048, 32), 8),  # long rows in small blocks
 )
-# Halos of 32, 128 and 512 squared lie in one piece when they are deep, and those of 256 columns share no line with own
-# cells: sides that are powers of two alone would tell nothing of all others.
+# Deep halos of 32, 128 and 512 squared are contiguous, and halos of 256 columns share no cache line with owned cells:
+# sides that are all powers of two would not represent the others.
 _BLOCKS = (
     *(("laplace2d", side, "1x2") for side in (32, 72, 128, 264, 512, 1096)),
     *(("laplace2d", side, "2x1") for side in (72, 256, 600)),
@@ -97,7 +97,7 @@ FULL = Effort(
     5,
     5,
     _message_sizes(2),
-    # 992 and 98 in f64, 1408 and 124 in f32: the last before sweeps store around the cache.
+    # 992 and 98 in f64, 1408 and 124 in f32: the largest sides at which sweeps do not store around the cache.
     (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 896, 992, 1024, 1408, 1448, 2048, 2896, 4096),
     (8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 88, 98, 116, 124, 128, 160, 208, 256),
     (2, 4, 8, 16),
@@ -117,7 +117,7 @@ FULL = Effort(
 
 @dataclass(frozen=True)
 class Point:
-    """One point: the measured `part` of a step of a choice, the number of fields, and how long and how often."""
+    """One point: the measured `part` of a step of a choice, the number of fields, the seconds and the repetitions."""
 
     part: str
     choice: Choice
@@ -131,7 +131,7 @@ class Point:
 
     @property
     def id(self) -> str:
-        """A readable name, independent of how long it is measured."""
+        """A readable name, independent of the measuring time."""
         return f"calibrate,{self.part},{name_of(self.choice.to_json())}" + (
             f",fields={self.fields}" if self.fields > 1 else ""
         )
@@ -147,10 +147,10 @@ class Point:
 
 
 def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "", hosts: int = 1) -> list:
-    """Return what is measured for one of SECTIONS; nothing where one rank is too few, or the section lacks its device.
+    """Return the points of one of SECTIONS; none if one rank is too few, or if the section lacks its device.
 
-    ranks: the most to use, >= 1. cores: of all hosts, which have equally many. effort: QUICK, FULL or another. device:
-    back end, "" = none.
+    ranks: max number to use, >= 1. cores: of all hosts, which have the same number each. effort: QUICK, FULL or
+    another. device: back end, "" = none.
     """
     if (ranks < 2 and section in NEEDS_PEERS) or (section == "device" and not device):
         return []
@@ -176,7 +176,7 @@ def points(section: str, ranks: int, cores: int, effort: Effort, device: str = "
 
 
 def _powers(most: int) -> list[int]:
-    """1, 2, 4 ... and `most` itself."""
+    """Return 1, 2, 4 ... and `most` itself."""
     return sorted({2**k for k in range(most.bit_length()) if 2**k <= most} | {most})
 
 
@@ -201,7 +201,7 @@ _ROWS = (16, 256, 1024, 4096, 16384, 65536)  # cells, sent in place: 2 messages 
 
 
 def _pack(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
-    """As in a step, all cores are busy: with fewer threads per rank there are more ranks."""
+    """Yield points of packing. As in a step, all cores are busy: fewer threads per rank mean more ranks."""
     for threads in _powers(max(1, cores // hosts)):
         for cells, depth in effort.packed:
             yield Point(
@@ -234,7 +234,7 @@ def _exchange(app: str, cells: tuple[int, ...], axis: str, depth: int, fields: i
 
 
 def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
-    """Whole steps with plain messages; with halos of one and of several sweeps, and in pieces."""
+    """Yield whole steps with plain messages; with halos of one and of several sweeps, and in pieces."""
     blocks = _stepped(effort)
     yield from (
         _step(*block, BASE, depth=depth) for depth in (1, DEEP) for block in (*blocks, *_of_apps(_LARGE, effort))
@@ -267,7 +267,7 @@ def _step(app: str, side: int, grid: str, strategy: str, **options: Any) -> Choi
 
 
 def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
-    """The same steps with every transport, plain messages among them; a third of them with deep halos too."""
+    """Yield the same steps with every transport, including plain messages; a third of them with deep halos too."""
     blocks = _stepped(effort)
     for strategy in strategies():
         transport = strategy.partition("/")[2]
@@ -276,21 +276,21 @@ def _transports(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
 
 
 def _stepped(effort: Effort) -> list[tuple[str, int, str]]:
-    """Return the blocks whose steps are measured: of the apps asked for, or all where none of these is among them."""
+    """Return the blocks whose steps are measured: of the requested apps, or all if none belongs to these apps."""
     return _of_apps(effort.blocks, effort) or list(effort.blocks)
 
 
 def _of_apps(blocks: Sequence[tuple[str, int, str]], effort: Effort) -> list[tuple[str, int, str]]:
-    """Return those of some blocks that are of the apps asked for, or all."""
+    """Return the blocks of the requested apps, or all blocks if no apps are requested."""
     return [block for block in blocks if not effort.apps or block[0] in effort.apps]
 
 
 DEEP = 4  # sweeps between two exchanges of steps with deep halos
-FEW_SWEEPS = 8  # in a step: apps of more are measured when asked for
+FEW_SWEEPS = 8  # in a step: apps with more are measured only on request
 
 
 def kernel_names(asked: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
-    """Return app, form and real of every kernel of the apps asked for; () = of all apps of few sweeps."""
+    """Return app, form and real of every kernel of the requested apps; () = of all apps of few sweeps."""
     apps = (bridge.find_app(name) for name in bridge.app_names())
     measured = [app for app in apps if (app.name in asked if asked else _sweeps(app) <= FEW_SWEEPS)]
     return [(app.name, form, real) for app in measured for form in app.forms for real in app.reals]
@@ -301,7 +301,7 @@ def _sweeps(app: bridge.App) -> int:
 
 
 def variants(app: bridge.App, form: str) -> list[tuple[tuple[str, Value], ...]]:
-    """Return the parameters of an app that give it other sweeps: none, then every word that does so alone."""
+    """Return the parameters of an app that change its sweeps: none, then every word that alone changes them."""
     words = [(p.name, word) for p in app.parameters for word in p.words]
     usual = Choice(app.name, (1,) * app.dims, form=form)
     changed = [
@@ -311,7 +311,7 @@ def variants(app: bridge.App, form: str) -> list[tuple[tuple[str, Value], ...]]:
 
 
 def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
-    """By 1, 2, 4 ... ranks of each host, all hosts at once as in a step."""
+    """Yield kernels on 1, 2, 4 ... ranks of each host, on all hosts concurrently as in a step."""
     for active in (hosts * count for count in _powers(max(1, min(ranks, cores) // hosts))):
         for name, form, real in kernel_names(effort.apps):
             app = bridge.find_app(name)
@@ -331,7 +331,7 @@ def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
 def _block(
     app: bridge.App, side: int, ranks: int, form: str, real: str, given: tuple[tuple[str, Value], ...] = ()
 ) -> Choice | None:
-    """Return a block for a rank to sweep alone, of about `side` cells per side (1D: their square), if there is one."""
+    """Return a block for a rank to sweep alone, of about `side` cells per side (1D: their square); None without one."""
     step = bridge.step_of(Choice(app.name, (1,) * app.dims, form=form, real=real, set=given))
     in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)
     schedule = next(s.name for s in bridge.schedules() if s.in_place == in_place and s.on_host)
@@ -345,7 +345,7 @@ def _block(
 
 
 def _fused(app: str, cells: tuple[int, ...], active: int, form: str, real: str, levels: int) -> Point:
-    """Several sweeps of a block at once."""
+    """Return the point of several fused sweeps of a block."""
     return Point("kernel", Choice(app, cells, ranks=active, form=form, real=real, depth=levels, substeps="blocked"))
 
 
@@ -354,16 +354,16 @@ def _reductions(ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
         yield Point("allreduce", Choice("laplace2d", (64, 64), ranks=count))
 
 
-# Most cells of a block in the memory of a device: three slots of all ranks that share it must fit. An imitated device
-# is the CPU, where larger blocks show nothing new.
+# Max cells of a block in the memory of a device: three slots of all ranks that share it must fit. An imitated device
+# is the CPU, for which larger blocks add no information.
 CELLS, HOST_CELLS = 1 << 28, 1 << 20
-# Shapes of a device's blocks of threads, in x and y and layers, that the largest sweeps are tried in beside the
-# kernel's own.
+# Shapes of a device's thread blocks (x, y and layers) that are tried for the largest sweeps, besides the kernel's
+# default.
 SHAPES = {2: ("64x1x64", "128x1x256", "256x1x64"), 3: ("32x4x32", "32x8x64", "64x8x64")}
 
 
 def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Point]:
-    """By one rank and by all at once, which then share devices."""
+    """Yield points of devices, on one rank and on all ranks concurrently, which then share devices."""
     for count in sorted({1, ranks}):
         for name, form, real in kernel_names(effort.apps):
             app = bridge.find_app(name)
@@ -403,7 +403,7 @@ def _device(device: str, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
 def all_points(
     sections: Sequence[str], ranks: int, cores: int, effort: Effort, device: str = "", hosts: int = 1
 ) -> list:
-    """Return what is measured for several sections, each point once. Parameters: see `points`."""
-    if effort.apps and {"steps", "transports"} & set(sections):  # whose costs are what steps take beyond their kernels
+    """Return the points of several sections, each once. Parameters: see `points`."""
+    if effort.apps and {"steps", "transports"} & set(sections):  # costs of steps beyond their kernels
         effort = dataclasses.replace(effort, apps=tuple({*effort.apps, *(block[0] for block in _stepped(effort))}))
     return list(dict.fromkeys(p for section in sections for p in points(section, ranks, cores, effort, device, hosts)))

@@ -1,8 +1,8 @@
-"""Tables of costs measured alone, scaled to what whole steps show.
+"""Tables of costs measured alone, scaled to whole steps.
 
-Sweeps, packing and copies are timed alone, again and again on one block. In a step the exchange and the sweep take
-turns in the cache, and both slots of a field are used. How much that changes is one factor for each table: the median
-over the blocks of plain steps of what they took there over what the tables say.
+Sweeps, packing and copies are timed alone, repeatedly on one block. In a step the exchange and the sweep take turns in
+the cache, and both slots of a field are used. Each table is scaled by one factor for this difference: the median, over
+the blocks of plain steps, of the time in the step over the time from the table.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def scale(
 ) -> Terms | None:
     """Scale the tables of a profile in place; return the factors, None where there are too few steps.
 
-    base: steps in bulk with plain messages. terms: what the profile predicts for a step, by term. networked: messages
-    come from other nodes, so sweeps take longer by their interrupts, which are another cost.
+    base: steps in bulk with plain messages. terms: the profile's prediction of a step, by term. networked: messages
+    come from other nodes; their interrupts lengthen sweeps, which is a separate cost, so kernels are not scaled.
     """
     found: dict[str, stats.Estimate] = {}
     errors: list[float] = []
@@ -55,7 +55,7 @@ def scale(
 def _ratios(
     steps: Sequence[Step], parts: tuple[str, ...], terms: Callable[[bridge.Choice], Mapping[str, float]]
 ) -> dict[str, list[float]]:
-    """Measured over predicted seconds of these parts of steps, by launch."""
+    """Return measured over predicted seconds of these parts of steps, by launch."""
     found: dict[str, list[float]] = defaultdict(list)
     for s in steps:
         predicted = s.choice.depth * sum(terms(s.choice)[part] for part in parts)
@@ -66,7 +66,7 @@ def _ratios(
 
 
 def _scale_table(data: dict, table: str, far: bool, factor: float) -> bool:
-    """Scale the table of a name; return whether there is one. Kernels have one for blocks of all sizes."""
+    """Scale a table by name; return whether it exists. Kernels have one table for blocks of all sizes."""
     of_size = data.get("beyond_cache", {}) if far else data
     segments = list(_segments(of_size.get(table, {})))
     for segment in segments:

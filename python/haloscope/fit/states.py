@@ -1,9 +1,8 @@
-"""States of a machine: on one that others share, messages may take two or three times as long in one hour as in the
-next.
+"""States of a machine: on a shared machine, messages may take two or three times as long in one hour as in the next.
 
-Where the host's scheduler puts the cores of a virtual machine decides whether they share a last cache. No factor brings
-one such state to the other: caches hold other blocks, and some costs change while others do not. So records are told
-apart by how long large messages took beside them, where that has two clearly separate values.
+The host's scheduler decides whether the cores of a virtual machine share a last-level cache. No factor converts one
+such state to the other: caches hold other blocks, and some costs change while others do not. So records are separated
+by the time of large messages measured with them, if it has two clearly separate values.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ import numpy as np
 
 from haloscope.model import pace
 
-KIND = "bandwidth_s"  # which kernel of the pace tells states apart
-APART = 1.5  # times as long, the least that two states differ by
-RARE = 0.1  # of the records, the least that a state has
-BETWEEN = 0.05  # of the records, the most that lie in the middle between two states
+KIND = "bandwidth_s"  # the kernel of the pace that distinguishes states
+APART = 1.5  # min ratio of the times of two states
+RARE = 0.1  # min share of the records in a state
+BETWEEN = 0.05  # max share of the records in the middle between two states
 
 
 def split(found: Sequence[dict]) -> list[list[dict]]:
     """Return the records of each state, the most frequent state first: two lists, or one with all of them.
 
-    found: records of a calibration; only those of as many ranks are compared. Those beside which no message was timed
-    are in both lists. Cost: local.
+    found: records of a calibration; only records of the same number of ranks are compared. Records without timed
+    messages are in both lists. Cost: local.
     """
     groups: dict[int, list[dict]] = defaultdict(list)
     for record in found:
@@ -44,7 +43,7 @@ def split(found: Sequence[dict]) -> list[list[dict]]:
 
 
 def _border(times: np.ndarray) -> float | None:
-    """Return the middle between the two values about which logarithms of times lie; None where there are not two."""
+    """Return the middle between the two values around which logarithms of times lie; None without two values."""
     if not len(times):
         return None
     middles = np.quantile(times, (RARE / 2, 1 - RARE / 2))
@@ -61,14 +60,14 @@ def _border(times: np.ndarray) -> float | None:
 
 
 def describe(others: Sequence[Sequence[Mapping]], usual: Sequence[Mapping]) -> list[str]:
-    """Describe the difference of other states of a calibration from its usual one. others, usual: their records."""
+    """Describe the difference of other states of a calibration from its usual state. others, usual: their records."""
     texts = []
     for state in others:
         paces = [pace.by_ranks(records) for records in (usual, state)]
         ranks = max((r for r in paces[0] if KIND in paces[0][r] and r in paces[1]), key=int)
         share = len(state) / (len(state) + len(usual))
         texts.append(
-            f"the machine was in another state for {share:.0%} of the records, with costs of their own: "
+            f"the machine was in another state for {share:.0%} of the records, with separate costs: "
             f"{pace.describe(pace.difference(paces[0][ranks], paces[1][ranks]))}"
         )
     return texts

@@ -1,1 +1,1 @@
-"""Running things: choices into configurations, launches of the ranks, probes of this MPI, and what goes wrong."""
+"""Runs of the ranks: requests, campaigns, launches, probes of this MPI, and diagnosis of faults."""

@@ -1,4 +1,4 @@
-"""Short queries of the rank program: what it offers, what a probe finds. Nothing is measured or left running."""
+"""Short queries of the rank program: its capabilities, results of probes. Nothing is measured or left running."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from haloscope.measure import hosts, launch
 from haloscope.measure.launch import launcher_words, mpiexec
 from haloscope.terminal import shown
 
-LIMIT_S = 30.0  # for one rank to appear and to say what it has
+LIMIT_S = 30.0  # for one rank to start and report its capabilities
 
 
 def information(folder: Path | None = None) -> dict:
-    """Return what the program offers: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails.
+    """Return the program's capabilities: MPI, compiler, transports, schedules. Raises HaloscopeError if it fails.
 
-    folder: the build that holds it; by default the one Haloscope runs from.
+    folder: the build that contains it; default: the build that Haloscope runs from.
     """
     program = folder / build.RANK_PROGRAM if folder else build.rank_program()
     command = [*launcher_words(mpiexec(folder), 1, 1), str(program), "--info"]
@@ -41,8 +41,8 @@ def information(folder: Path | None = None) -> dict:
 
 
 def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | None, str]:
-    """Start the program with `words` on some ranks; returns mpiexec's exit code, None when it was ended after
-    `limit_s` seconds, and what was printed. Raises UnavailableError without a program or an mpiexec."""
+    """Start the program with `words` on some ranks; return mpiexec's exit code (None: it was ended after `limit_s`
+    seconds) and its output. Raises UnavailableError without a program or an mpiexec."""
     command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
     code, said, _ = ended_after(limit_s, command)
     return code, said
@@ -51,8 +51,8 @@ def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | Non
 def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
     """Run a command; return its exit code (None: it was ended after `limit_s` seconds), output and error output.
 
-    Until then `patience.ended` reports one that takes long. Leaves none of its processes behind. Raises
-    UnavailableError when it cannot be started.
+    Until then `patience.ended` reports a command that takes long. None of its processes remain. Raises
+    UnavailableError if it cannot be started.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:  # files: a rank may keep a pipe open
         process = launch.start(command, stdout=out, stderr=err)
@@ -66,9 +66,9 @@ def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str
 
 
 def objects_of(said: str) -> list[dict]:
-    """Return the JSON objects of an output, in their order; what is said between them is left out.
+    """Return the JSON objects of an output, in their order; other text is skipped.
 
-    Objects may share a line: processes that write at the same time end up so.
+    Objects may share a line if processes write at the same time.
     """
     found, decoder = [], json.JSONDecoder()
     for line in said.splitlines():

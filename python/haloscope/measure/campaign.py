@@ -1,4 +1,4 @@
-"""Measuring a space of requests: several launches of all requests, in random order, one record file, resumable."""
+"""Campaigns: several launches of all requests of a space, in random order, with one record file, resumable."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ LAUNCH_NAME = "launch-"
 
 
 class MeasuringFailed(errors.HaloscopeError):
-    """The ranks ended before everything was measured; carries the exit code they gave."""
+    """The ranks ended before everything was measured; carries their exit code."""
 
     def __init__(self, message: str, exit_code: int):
-        """Keep the ranks' own exit code."""
+        """Store the exit code of the ranks."""
         super().__init__(message)
         self.exit_code = exit_code
 
 
 @dataclass
 class Campaign:
-    """A space to measure: where its records go, how often, and in which (reproducible) random order."""
+    """A space to measure: its record file, its launches, and their (reproducible) random order."""
 
     space: Space
     output: Path
@@ -39,15 +39,15 @@ class Campaign:
     on_message: Callable[[str], None] = field(default=say)
 
     def launch_ids(self) -> list[str]:
-        """Names of the launches to run: from the first with --resume, else after those the file already holds."""
+        """Return the names of the launches to run: from the first with --resume, else after those in the file."""
         taken = [_launch_number(r) for r in _existing(self.output)]
         first = 0 if self.resume else max(taken, default=0)
         return [f"{LAUNCH_NAME}{first + i + 1}" for i in range(self.launches)]
 
     def run(self) -> list[dict]:
-        """Measure and return the records of this space that the file holds now, those of earlier launches included.
+        """Measure, and return all records of this space in the file, including records of earlier launches.
 
-        Raises MeasuringFailed when a rank dies or sticks; everything measured until then is in the file.
+        Raises MeasuringFailed when a rank dies or gets stuck; everything measured until then is in the file.
         """
         records.refuse_foreign(self.output)
         records.prepare(self.output)
@@ -60,8 +60,9 @@ class Campaign:
         return self.results()
 
     def run_showing(self, show: Callable[[list[dict]], None]) -> list[dict]:
-        """Measure as `run` does, and show the records at the end; where measuring fails or is interrupted, the records
-        until then, if there are any, before the error goes on.
+        """Measure as `run` does, and show the records at the end.
+
+        If measuring fails or is interrupted, show the records until then, if any, and raise the error.
         """
         try:
             found = self.run()
@@ -87,7 +88,7 @@ class Campaign:
         return jobs
 
     def _refuse_measured_otherwise(self, held: Sequence[dict], launch_ids: set[str]) -> None:
-        """Raise UsageError where a record that would be taken was measured in another way than is asked for now."""
+        """Raise UsageError for a record that would be reused but was measured with settings other than requested."""
         asked = {request.id: request for request in self.space.requests} if held else {}
         for record in held:
             if record["kind"] not in records.MEASURED or record["launch"]["id"] not in launch_ids:
@@ -98,7 +99,7 @@ class Campaign:
                 )
 
     def _set_lacking_aside(self) -> None:
-        """Requests with a strategy that fails a probe of this MPI do not run."""
+        """Skip requests with a strategy that fails a probe of this MPI."""
         reasons = {names: probes.lacking(*names) for names in {r.strategies for r in self.space.requests}}
         self.space = Space(
             [r for r in self.space.requests if not reasons[r.strategies]],
@@ -107,7 +108,7 @@ class Campaign:
         )
 
     def _note_refused(self, launch_id: str, done: set) -> None:
-        """Record requests that cannot run too, with their reasons."""
+        """Append records of the requests that cannot run, with their reasons."""
         refused = [(*pair, errors.USAGE) for pair in self.space.refused]
         refused += [(*pair, errors.UNAVAILABLE) for pair in self.space.lacking]
         new = (one for one in refused if (launch_id, one[0].id) not in done)
@@ -116,7 +117,7 @@ class Campaign:
     def _run_job(self, job: launch.Job, line: progress.Line) -> None:
         outcome = launch.run(job, on_record=lambda record: line.step(record.get("id", "")))
         if outcome.fault:
-            reason = f"{outcome.fault.reason}; what was measured until then is in {self.output}"
+            reason = f"{outcome.fault.reason}; the measurements until then are in {self.output}"
             raise MeasuringFailed(reason, errors.FAILED)
         if len(outcome.records) < len(job.requests):
             self._explain(outcome)
@@ -124,14 +125,14 @@ class Campaign:
             self.on_message(message)
 
     def _explain(self, outcome: launch.Outcome) -> None:
-        """Raise the ranks' error; mpiexec may have swallowed it, so look for the likeliest cause before giving up."""
+        """Raise the ranks' error; if mpiexec swallowed it, first check the likeliest cause: a file not writable."""
         if outcome.messages:
             raise MeasuringFailed("; ".join(outcome.messages), outcome.exit_code)
         records.try_to_write(self.output)
         raise MeasuringFailed(f"mpiexec ended with code {outcome.returncode}: {outcome.last_words}", outcome.exit_code)
 
     def results(self) -> list[dict]:
-        """Return all records of this space in the file, good lines only; bad lines are named."""
+        """Return all records of this space in the file, good lines only; bad lines are reported."""
         file = records.read(self.output)
         for complaint in file.complaints():
             self.on_message(complaint)
@@ -142,7 +143,7 @@ class Campaign:
 def _measured_otherwise(record: Mapping, request: Measurable) -> str:
     """Return the first setting in which a record differs from a request, with both values; "" where none does.
 
-    Steps count only where they were asked for and the run could not end by itself: it records those that it took.
+    Steps count only if they were requested and the run could not end by itself: such a run records its actual steps.
     """
     kept = record["request"]
     counts_steps = not getattr(request, "seconds", 0) and "outcome" not in record
@@ -151,7 +152,7 @@ def _measured_otherwise(record: Mapping, request: Measurable) -> str:
         value = getattr(request, part, None)
         wanted = list(value) if isinstance(value, tuple) else value
         if name in kept and wanted not in (None, []) and kept[name] != wanted:
-            return f"{name} {kept[name]}, and {value} is asked for"
+            return f"{name} {kept[name]}, and {value} is requested"
     return ""
 
 
@@ -165,7 +166,7 @@ def _launch_number(record: dict) -> int:
 
 
 def exit_code(found: Sequence[dict]) -> int:
-    """Return 1 when a check failed, 0 when anything was measured, else the code of the reason why nothing was.
+    """Return 1 if a check failed, 0 if anything was measured, else the code of the reason that nothing was measured.
 
     A request that failed and was measured later, by a resumed run, has not failed.
     """

@@ -1,4 +1,4 @@
-"""A program on several numbers of ranks: each run compared with the first that ends well."""
+"""Runs of a program on several numbers of ranks, each compared with the first successful one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from haloscope.records.text import count_of
 
 @dataclass
 class Run:
-    """One number of ranks: how it ended, and how it differs from the base."""
+    """One run: its number of ranks, its failure if any, and its differences from the base."""
 
     ranks: int
     seconds: float
@@ -32,13 +32,13 @@ class Run:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether it had more ranks than cores: its time says little."""
+        """Whether it had more ranks than cores, so that its time is unreliable."""
         return self.ranks > launch.cores()
 
 
 @dataclass
 class Check:
-    """The runs of a program on several numbers of ranks, each compared with the first that ends well."""
+    """The runs of a program on several numbers of ranks, each compared with the first successful one."""
 
     rules: Rules
     commands: Mapping[int, Sequence[str]]
@@ -48,12 +48,12 @@ class Check:
     root: Path
     keep: bool
     runs: list[Run] = field(default_factory=list)
-    base: int = 0  # ranks of the run that the others are compared with; 0: none ended well
-    unsteady: str = ""  # how a second run of the base differed from the first, when it did
+    base: int = 0  # ranks of the run that the others are compared with; 0: none was successful
+    unsteady: str = ""  # difference of a second run of the base from the first, if any
 
     @property
     def passed(self) -> bool:
-        """Whether every run ended well and gave the same."""
+        """Whether every run was successful and had the same output."""
         return not any(run.failure or run.differences for run in self.runs)
 
     @property
@@ -62,7 +62,7 @@ class Check:
         return next((run for run in self.runs if run.differences), None)
 
     def run(self) -> Check:
-        """Run and compare all; a base with nothing to compare raises UsageError."""
+        """Run and compare all. Raises UsageError for a base without anything to compare."""
         base: Ended | None = None
         with progress.Line(len(self.commands), "check") as line:
             for ranks in self.commands:
@@ -101,9 +101,9 @@ class Check:
 
 
 def check(program: Sequence[str], options: Mapping[str, Any]) -> Check:
-    """Run a program on several numbers of ranks and compare what it gives, as the options of `haloscope check` ask.
+    """Run a program on several numbers of ranks and compare its outputs, as the options of `haloscope check` specify.
 
-    Raises UsageError and UnavailableError for what cannot be done, before the first run.
+    Raises UsageError and UnavailableError for impossible options, before the first run, and as `Check.run` does.
     """
     rules, counts = check_request.rules_of(options), check_request.counts_of(options["ranks"])
     rule, dims = options["process_grid"], options["dims"]
@@ -118,6 +118,6 @@ def check(program: Sequence[str], options: Mapping[str, Any]) -> Check:
 
 
 def _is_repeated(base: Ended, other: Ended) -> bool:
-    """Return whether each line of one rank was printed by each of several, as by programs of one rank each."""
+    """Return whether each of several ranks printed each line of the one rank, like separate programs on one rank."""
     once, often = (Counter(line for line in run.printed.splitlines() if line.strip()) for run in (base, other))
     return base.ranks == 1 and bool(once) and often == Counter({line: n * other.ranks for line, n in once.items()})

@@ -1,4 +1,4 @@
-"""What the options of `haloscope check` ask for: numbers of ranks, rules of comparison, folders."""
+"""Options of `haloscope check`: numbers of ranks, rules of comparison, folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_RANKS = 1024
 
 
 def counts_of(ranks: str) -> list[int]:
-    """Return the numbers of ranks of a list. Raises UsageError for too many ranks, and for less than two numbers."""
+    """Return the numbers of ranks of a list. Raises UsageError for too many ranks, and for fewer than two numbers."""
     counts = lists.numbers(ranks, "--ranks")
     for count in counts:
         launch.require_ranks(count)
@@ -33,7 +33,7 @@ def rules_of(options: Mapping[str, Any]) -> differences.Rules:
     if len(shapes) != 1 or any(points < 1 for points in shapes[0]):
         raise UsageError(f"--shape {shape} is not one shape; write up to three numbers as 64x64x32")
     if shape and not options["type"]:
-        raise UsageError("--shape is for raw binary files; say what they hold, as --type f8")
+        raise UsageError("--shape is for raw binary files; specify their type, as --type f8")
     if not options["files"]:
         for name in ("type", "printed"):
             if options[name]:
@@ -68,7 +68,7 @@ def _pattern(text: str) -> re.Pattern:
 
 
 def refuse_inputs(inputs: Sequence[Path], keep: Path | None) -> None:
-    """Raise UsageError for what cannot be copied into each working folder, and for one that `keep` lies in."""
+    """Raise UsageError for an input that cannot be copied into each working folder, or that contains `keep`."""
     for path in inputs:
         if not (path.is_file() or path.is_dir()) or not path.resolve().name:
             raise UsageError(f"--input {path} does not exist; pass a file or folder")
@@ -78,8 +78,8 @@ def refuse_inputs(inputs: Sequence[Path], keep: Path | None) -> None:
 
 
 def prepare_folder(folder: Path) -> Path:
-    """Return the folder to keep everything in, made. Raises UsageError for one that holds something."""
+    """Make and return the folder that keeps all files of a check. Raises UsageError for a folder that is not empty."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"--keep {folder} is there and not an empty folder; name a new one")
+        raise UsageError(f"--keep {folder} exists and is not an empty folder; name a new one")
     folder.mkdir(parents=True, exist_ok=True)
     return folder

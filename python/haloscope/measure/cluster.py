@@ -1,7 +1,7 @@
 """The hosts of an emulated cluster and the network between them, as Linux namespaces of this machine.
 
-A host has a network, a name, shared memory (/dev/shm, System V) and cores of its own; files and process numbers are the
-machine's. Nothing is left behind: a namespace ends with its last process, and each ends when this process does.
+Each host has a separate network, name, shared memory (/dev/shm, System V) and set of cores; files and process numbers
+are the machine's. Nothing is left behind: a namespace ends with its last process, and each ends with this process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INTERFACE = "eth0"
 END_S = 5.0
 UP_TRIES = 200
 
-# What `mpiexec` starts instead of ssh: SHELL [OPTIONS] HOST COMMAND...
+# The program that `mpiexec` starts instead of ssh: SHELL [OPTIONS] HOST COMMAND...
 SHELL = """\
 #!/bin/sh
 while :; do
@@ -53,7 +53,7 @@ shift
 exec "$(dirname "$0")/enter-$host" sh -c "$*"
 """
 
-# The first process of a host. It ends when the process that made it closes its input, at the latest by ending itself.
+# The first process of a host. It ends when the process that made it closes its input, at the latest when that ends.
 FIRST = """
 set -e
 hostname "$1"
@@ -102,10 +102,10 @@ def _as_root() -> list[str]:
 
 
 class Cluster:
-    """An emulated cluster, there while the context lasts.
+    """An emulated cluster, which exists during its context.
 
-    Raises UnavailableError where the machine cannot emulate one. Cost: a tenth of a second, and of the cores what it
-    takes to hand frames on.
+    Raises UnavailableError if the machine cannot emulate one. Cost: a tenth of a second, and the core time that
+    forwards frames.
     """
 
     def __init__(self, link: Link):
@@ -150,7 +150,7 @@ class Cluster:
         return [*self._entered(self.hosts[host]), "setpriv", "--pdeathsig", "TERM", "--", *here, *words]
 
     def environment(self) -> dict[str, str]:
-        """Return what tells the launchers of MPI libraries, and Haloscope, which hosts there are."""
+        """Return the environment variables that list the hosts for launchers of MPI libraries and for Haloscope."""
         names = [host.name for host in self.hosts]
         slots = self._listing("hosts.slots", [f"{name} slots=1024" for name in names])
         shell = str(self.folder / "shell")
@@ -181,7 +181,7 @@ class Cluster:
         )
 
     def run(self, words: Sequence[str]) -> int:
-        """Run a command on the first host and return its exit code. A signal ends it, and all that it has started."""
+        """Run a command on the first host and return its exit code. A signal ends it and its child processes."""
         process = subprocess.Popen(self.command(words), env=os.environ | self.environment())
 
         def pass_on(number: int, _: object) -> None:
@@ -193,7 +193,7 @@ class Cluster:
             code = process.wait()
         return 128 - code if code < 0 else code
 
-    # ---- how it is made
+    # ---- setup
 
     def _line(self, program: Path) -> list[str]:
         link = self.link
@@ -201,7 +201,7 @@ class Cluster:
         return [str(program), "switch", *(f"{x:.9g}" for x in numbers), *(f"port{k}" for k in range(link.hosts))]
 
     def _start(self, words: Sequence[str]) -> subprocess.Popen:
-        """Start the first process of a namespace, and wait until it is there."""
+        """Start the first process of a namespace, and wait until it is ready."""
         process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
@@ -224,13 +224,13 @@ class Cluster:
         return answer
 
     def _of_switch(self, namespaces: Sequence[str], words: Sequence[str]) -> list[str]:
-        """Return the command that runs `words` in namespaces of the switch; that of users only where there is one."""
+        """Return the command that runs `words` in namespaces of the switch; the user namespace only if it exists."""
         mine = [n for n in namespaces if n != "--user" or os.geteuid() != 0]
         kept = ["--preserve-credentials"] if "--user" in mine else []
         return ["nsenter", "--target", str(self._switch.pid), *mine, *kept, *words] if mine else list(words)
 
     def _entered(self, host: Host, from_inside: bool = False) -> list[str]:
-        """Return the words before a command that bring it to a host. from_inside: said by a process of a host."""
+        """Return the words before a command that move it to a host. from_inside: a process of a host runs them."""
         user = [] if from_inside or os.geteuid() == 0 else ["--user", "--preserve-credentials"]
         spaces = [*user, "--net", "--uts", "--ipc", "--mount"]
         return ["nsenter", "--target", str(host.first.pid), *spaces, "taskset", "-c", ",".join(map(str, host.cores))]
@@ -248,7 +248,7 @@ class Cluster:
         _do([*in_host, "ip", "link", "set", INTERFACE, "up"])
 
     def _wait_until_up(self, host: Host) -> None:
-        """Linux may take a second to say that an interface is up, and MPI libraries leave it out until then."""
+        """Wait until the interface is up: Linux may report it after a second, and MPI libraries skip it until then."""
         words = [*self._entered(host), "ip", "-oneline", "link", "show", INTERFACE]
         for _ in range(UP_TRIES):
             if " state UP " in _run(words).stdout:
@@ -284,7 +284,7 @@ def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
 def _do(words: Sequence[str]) -> None:
     done = _run(words)
     if done.returncode:
-        raise HaloscopeError(f"cannot set up an emulated cluster: '{shlex.join(words)}' says {done.stderr.strip()}")
+        raise HaloscopeError(f"cannot set up an emulated cluster: '{shlex.join(words)}' failed: {done.stderr.strip()}")
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -17,9 +17,9 @@ SETTINGS = {"seconds": 0.02, "repetitions": 3}
 @dataclass(frozen=True)
 class Group:
     """Choices that are compared on one grid: (schedule, strategy, depth, substeps) and perhaps a process grid instead
-    of the app's own. Plain ordered/p2p comes first, and once only: it is what speed-ups refer to.
+    of the app's default. Plain ordered/p2p comes first and only once: it is the baseline of speed-ups.
 
-    threaded: ranks share all cores between them; else each has one thread, as a small grid wants it.
+    threaded: ranks share all cores between them; else each has one thread, which suits a small grid.
     """
 
     app: str
@@ -83,7 +83,7 @@ def refuse_few_cores(cores: int) -> None:
 
 
 def sizes_of(cells: str) -> list[str]:
-    """Return the grids of a list, one for each group; none of "". Raises UsageError for another number of them."""
+    """Return the grids of a list, one for each group; no grid for "". Raises UsageError for another number of them."""
     sizes = cells.split(",") if cells else []
     if sizes and len(sizes) != len(GROUPS):
         raise UsageError(f"--cells '{cells}' is not one grid for each of the {len(GROUPS)} comparisons")
@@ -93,8 +93,8 @@ def sizes_of(cells: str) -> list[str]:
 def plan(cores: int, sizes: Sequence[str] = ()) -> space.Space:
     """Return the requests of the demo on a machine with `cores` cores; each result is verified.
 
-    sizes: other grids than the usual ones, one per group (the tests use small ones). A schedule whose threads would
-    not find cores is left out.
+    sizes: grids instead of the default ones, one per group (the tests use small ones). A schedule without cores for
+    its threads is skipped.
     """
     whole: space.Space[Request] = space.Space()
     for number, group in enumerate(GROUPS):

@@ -1,4 +1,4 @@
-"""Back ends whose devices can hold the fields: those here, why others are not, the meaning of `--device auto`."""
+"""Back ends whose devices can hold the fields: present ones, reasons for absent ones, meaning of `--device auto`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from haloscope.errors import UnavailableError, UsageError, unknown_name
 if TYPE_CHECKING:
     from haloscope.model.profile import Profile
 
-NONE, AUTO = "none", "auto"  # words for --device beside the names of back ends: the CPU; the first that is here
+NONE, AUTO = "none", "auto"  # words for --device besides the names of back ends: the CPU; the first one present
 
 
 def parse_devices(text: str) -> list[str]:
@@ -21,7 +21,7 @@ def parse_devices(text: str) -> list[str]:
 def backends() -> list[dict]:
     """Return {"name", "absent": reason or "", "devices": [{"name", "total_bytes"}]} of each back end, real ones first.
 
-    Starts the rank program. Raises UnavailableError when it is not there.
+    Starts the rank program. Raises UnavailableError without it.
     """
     from haloscope.measure import answers
 
@@ -35,7 +35,7 @@ def card() -> str:
 
 
 def default_device(asked: str) -> str:
-    """Return the back end that --device names or, where it names none, that of a card found here; "" for the CPU.
+    """Return the back end that --device names or, if it names none, the back end of a GPU found here; "" for the CPU.
 
     Raises UsageError for several, and as `resolve` does.
     """
@@ -48,9 +48,9 @@ def default_device(asked: str) -> str:
 
 
 def resolve(text: str | None) -> str:
-    """Return --device with `auto` replaced by the first back end that is here.
+    """Return --device with `auto` replaced by the first present back end.
 
-    Raises UsageError for an unknown name, UnavailableError with the reason for a back end that is not here.
+    Raises UsageError for an unknown name, UnavailableError with the reason for an absent back end.
     """
     asked = parse_devices(text or NONE)
     known = {b["name"]: b["absent"] for b in backends()} if any(asked) else {}
@@ -66,9 +66,9 @@ def resolve(text: str | None) -> str:
 
 
 def device_of(asked: str | None, machine: Profile) -> str:
-    """Return --device with `auto` replaced by the back end that a profile has a device of, and `none` alone by nothing.
+    """Return --device with `auto` replaced by the back end of a profile's device, and a lone `none` by "".
 
-    Raises UnavailableError for `auto` where the profile has no device.
+    Raises UnavailableError for `auto` if the profile has no device.
     """
     items = [machine.section("device")["backend"] if word == AUTO else word for word in parse_devices(asked or "")]
     return ",".join(word or NONE for word in items) if any(items) else ""

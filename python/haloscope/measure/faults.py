@@ -1,7 +1,7 @@
-"""Why a run ended early: finds the culprit by the ranks' status board and mpiexec's last words.
+"""Diagnosis of a run that ended early, from the ranks' status board and mpiexec's last output.
 
-The board is a small file that every rank maps into memory and keeps up to date, so it outlives its ranks. For each it
-shows the process, the phase, the step, the configuration and the rank that it waits for.
+The board is a small file that every rank maps into memory and keeps up to date, so it outlives its ranks. For each rank
+it shows the process, the phase, the step, the configuration and the rank that it waits for.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPENMPI_RANK = re.compile(r"process rank (\d+) with PID \d+ on node \S+ exited 
 
 @dataclass(frozen=True)
 class Slot:
-    """What one rank last said about itself."""
+    """The last status of one rank."""
 
     rank: int
     pid: int
@@ -44,13 +44,13 @@ class Slot:
     heartbeat: int
 
     def place(self) -> str:
-        """Where the rank was, in words."""
+        """Return the position of the rank as text."""
         return f"in phase {self.phase} of step {self.step}" if self.phase in operations() else f"during {self.phase}"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A rank that failed, died or stuck: `reason` says it in words."""
+    """A rank that failed, died or got stuck: `reason` describes the fault."""
 
     reason: str
     rank: int | None = None
@@ -105,7 +105,7 @@ def _waiters(board: list[Slot], culprit: Slot) -> str:
 
 
 def _fault(board: list[Slot], culprit: Slot, what: str, said: str = "") -> Fault:
-    """what: happened to the rank, in words. said: its own words, if any."""
+    """Return the fault of a rank. what: the event, as text. said: the message of the rank, if any."""
     name = f"rank {culprit.rank}: {said}; it" if said else f"rank {culprit.rank}"
     for_whom = f", waiting for rank {culprit.waiting_for}" if culprit.waiting_for is not None else ""
     reason = f"{name} (process {culprit.pid}) {what} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
@@ -118,10 +118,10 @@ def reports_a_wait(line: str) -> bool:
 
 
 def diagnose(board: list[Slot], log: list[str], returncode: int, dead: Slot | None = None) -> Fault | None:
-    """Return the rank that failed, died or stuck. None when all ended in an orderly way (they have then reported why).
+    """Return the rank that failed, died or got stuck; None if all ended in an orderly way (and reported the reason).
 
-    board: the slots as they were last; log: what mpiexec and the ranks printed; returncode: mpiexec's; dead: a rank
-    whose process was found gone while the others went on.
+    board: the last state of the slots; log: the output of mpiexec and the ranks; returncode: mpiexec's; dead: a rank
+    whose process had disappeared while the others continued.
     """
     text = "\n".join(log)
     stall = _STALL.search(text)
@@ -158,7 +158,7 @@ def _last_behind(board: list[Slot], last: str) -> Fault:
 
 
 def _killed(board: list[Slot], text: str) -> tuple[Slot | None, int]:
-    """The rank that a signal ended, as hydra (by process) or Open MPI (by rank) report it, and the signal."""
+    """Return the rank that a signal ended, as hydra (by process) or Open MPI (by rank) report it, and the signal."""
     openmpi, pid, number = _OPENMPI_RANK.search(text), _HYDRA_PID.search(text), _HYDRA_SIGNAL.search(text)
     if openmpi and int(openmpi[1]) < len(board):
         return board[int(openmpi[1])], int(openmpi[2])
@@ -171,10 +171,10 @@ def _killed(board: list[Slot], text: str) -> tuple[Slot | None, int]:
 
 
 def _first_dead(board: list[Slot], reported: Slot) -> Slot:
-    """The rank that died first: hydra ends the others at once and may report one of those.
+    """Return the rank that died first: hydra ends the others immediately and may report one of them.
 
-    A waiting rank was alive until its partner failed to answer, so the one at the end of the chain is meant. Where
-    ranks wait in a circle it is the one furthest behind: the others had its messages and went on.
+    A waiting rank was alive until its partner failed to answer, so the rank at the end of the chain died first. If
+    ranks wait in a circle, it is the rank furthest behind: the others had its messages and continued.
     """
     end = end_of_waiting(board, reported)
     if end.waiting_for is None:
@@ -199,14 +199,14 @@ def _last_words(log: list[str]) -> str:
 
 
 def dead_rank(board: list[Slot], program: str) -> Slot | None:
-    """Return a rank that has begun, has not finished and whose process is gone; None when there is none."""
+    """Return a rank that has begun, has not finished and whose process is gone; None without one."""
     begun = [slot for slot in board if slot.pid > 0 and slot.phase != "done"]
     alive = {process.pid for process in still_running(begun, program)}
     return next((slot for slot in begun if slot.pid not in alive), None)
 
 
 def still_running(board: list[Slot], program: str) -> list[psutil.Process]:
-    """Return the board's processes that are alive and still run `program` (a number may have been given away since)."""
+    """Return the board's processes that are alive and still run `program` (a number may have been reused)."""
     alive = []
     for slot in board:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, ValueError):

@@ -1,4 +1,4 @@
-"""The hosts that ranks are spread over: those of --hosts, of an emulated cluster, or this machine alone."""
+"""The hosts of the ranks: from --hosts, of an emulated cluster, or this machine alone."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from haloscope.errors import UsageError
 from haloscope.terminal import shown
 
 VARIABLE = "HALOSCOPE_HOSTS"  # their names, separated by commas
-MOST_BYTES = 16 << 20  # of a file of them
+MOST_BYTES = 16 << 20  # of a file of names
 _NAME = re.compile(r"(?!\d+$)[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def names() -> list[str]:
-    """Return the names of the hosts, none where ranks run on this machine, or where a batch system says.
+    """Return the names of the hosts; none if ranks run on this machine, or if a batch system chooses the hosts.
 
-    Raises UsageError where the variable has something else.
+    Raises UsageError if the variable has other content.
     """
     given = os.environ.get(VARIABLE, "")
     found = [name for name in given.split(",") if name]
@@ -31,15 +31,15 @@ def names() -> list[str]:
 
 
 def count() -> int:
-    """Return the number of hosts that ranks run on, 1 where they run on this machine."""
+    """Return the number of hosts that ranks run on, 1 if they run on this machine."""
     return max(1, len(names()))
 
 
 def read(given: str) -> list[str]:
-    """Return the hosts of a list NAME,NAME,... or of a file that has one on each line, as those of mpiexec.
+    """Return the hosts of a list NAME,NAME,... or of a file with one on each line, like a host file of mpiexec.
 
-    What follows a name in a file (slots=2, :2) is not looked at, nor are empty lines. Raises UsageError when there is
-    none, or when one is no name of a host: a bare number would be taken for an address (1 is 0.0.0.1).
+    Text after a name in a file (slots=2, :2) and empty lines are ignored. Raises UsageError without a host, or for an
+    invalid name: a bare number would be taken for an address (1 is 0.0.0.1).
     """
     path = Path(given)
     if path.is_file():
@@ -70,5 +70,5 @@ def host_list(given: str | None) -> Iterator[None]:
 
 
 def ranks_on_one(ranks: int) -> int:
-    """Return how many of `ranks` the first host has: blocks of equal size, the last ones may be smaller."""
+    """Return the number of `ranks` on the first host: blocks have equal size, the last ones may be smaller."""
     return math.ceil(ranks / count())

@@ -1,4 +1,4 @@
-"""What this machine and build have, and the reason for everything that is absent."""
+"""Inventory of this machine and build, with the reason for everything that is absent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 
 def gather() -> dict:
-    """Collect everything `haloscope info` shows, as a plain value; where no rank starts, the reason is in its place."""
+    """Return everything that `haloscope info` shows, as a plain value; if no rank starts, the reason replaces it."""
     answer, silent = _tried(answers.information)
     path, no_path = _tried(launch.mpiexec)
     program, no_program = _tried(build.rank_program)
@@ -51,7 +51,7 @@ def gather() -> dict:
 
 
 def _tried(question: Callable[[], Answer]) -> tuple[Answer | None, str]:
-    """Return (the answer, ""), or (None, why there is none)."""
+    """Return (the answer, ""), or (None, the reason for its absence)."""
     try:
         return question(), ""
     except HaloscopeError as error:
@@ -59,7 +59,7 @@ def _tried(question: Callable[[], Answer]) -> tuple[Answer | None, str]:
 
 
 def _back_end(entry: dict) -> dict:
-    """A back end of --device: its devices, or why it is absent."""
+    """Return the entry of a back end of --device: its devices, or the reason for its absence."""
     names = [f"{d['name']} ({d['total_bytes'] / 2**30:.1f} GiB)" for d in entry["devices"]]
     about = entry["absent"] or ", ".join(names) or "no device"
     return {"name": entry["name"], "state": "no" if entry["absent"] else "yes", "about": about}
@@ -70,7 +70,7 @@ def _present(one: bridge.Schedule | bridge.App) -> dict:
 
 
 def _transport(transport: bridge.Transport, *, ranks_start: bool) -> dict:
-    """A transport: its summary and options, or what this MPI does not do for it."""
+    """Return the entry of a transport: its summary and options, or the probes that this MPI fails."""
     strategy = transport.name if transport.name in lists.SINGLE else f"direct/{transport.name}"
     lacking = ranks_start and probes.lacking(strategy)
     options = f" (options: {', '.join(transport.options)})" if transport.options else ""

@@ -1,4 +1,4 @@
-"""Measuring each request in its own launch: a failure affects only the record of that request."""
+"""Measurements of each request in a separate launch: a failure affects only the record of that request."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from haloscope.measure.space import Space
 
 
 def ended_well(record: dict) -> bool:
-    """Whether a record holds times of a result that no check found wrong."""
+    """Return whether a record holds times of a result whose verification did not fail."""
     return bool(record["kind"] == "measurement" and record["verification"]["status"] != "failed")
 
 
 def reason(record: dict) -> str:
-    """Return why a record holds no such times."""
+    """Return the reason that a record holds no such times."""
     found: str = record.get("reason", "its result differs from `reference`")
     return found
 
 
 @dataclass
 class Isolated:
-    """Measures requests one launch each, every record appended to `output` before the next begins.
+    """Measures requests in one launch each, and appends every record to `output` before the next begins.
 
-    timeout_s: wall time after which a launch is ended. resume: requests that `output` holds already are not measured
-    again, failures included; else the file must not exist yet.
+    timeout_s: wall time after which a launch is ended. resume: requests with a record in `output`, failures included,
+    are not measured again; without it the file must not exist yet.
     """
 
     output: Path
@@ -65,9 +65,9 @@ class Isolated:
         return record
 
     def paired(self, requests: list[Request], launches: int, name: str) -> tuple[list[dict], float]:
-        """Measure requests interleaved, all in each of some launches; returns records and wall seconds.
+        """Measure requests interleaved, all of them in each launch; return records and wall seconds.
 
-        Records go to a separate file, `output`-`name`. A rank that dies or sticks ends it: see `failed` records.
+        Records go to a separate file, `output`-`name`. A rank that dies or gets stuck ends it: see `failed` records.
         """
         file = self.output.with_name(f"{self.output.stem}-{name}.jsonl")
         ids = {r.id for r in requests}
@@ -90,7 +90,7 @@ def _measured(request: Request, launch_id: str, timeout_s: float) -> dict:
         file, findings = folder / "records.jsonl", probes.for_records()
         job = launch.Job([request], file, launch_id, findings=findings, limit_s=timeout_s)
         outcome = launch.run(job)
-        left = records.read(job.output).records  # what was measured, or how the ranks ended
+        left = records.read(job.output).records  # measurements, or the end of the ranks
     good = [r for r in left if r["id"] == request.id and r["kind"] == "measurement"]
     if good and not outcome.fault:
         return good[-1]

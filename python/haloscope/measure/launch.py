@@ -1,4 +1,4 @@
-"""Launches of ranks: finds the program and its mpiexec, pins, watches, and ends everything when something is wrong."""
+"""Launches of ranks: finds the program and its mpiexec, pins, watches, and ends all processes after a fault."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from haloscope.measure.request import Measurable
 from haloscope.model import link
 
 ORDERLY_END_S = 1.0  # from the first rank's end to mpiexec's, when all ends well
-POLL_S = 0.2  # long, so that watching does not disturb what is measured
+POLL_S = 0.2  # long, so that watching does not disturb measurements
 _PR_SET_PDEATHSIG = 1
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
 
 
 def cmake_cache(name: str, folder: Path | None = None) -> str:
-    """Return an entry of a build's CMakeCache.txt, "" when there is none; by default of the build of the program.
+    """Return an entry of a build's CMakeCache.txt, "" if it is missing; default: the build of the program.
 
     An installed program has no such file.
     """
@@ -45,11 +45,11 @@ def cmake_cache(name: str, folder: Path | None = None) -> str:
 
 
 def mpiexec(folder: Path | None = None) -> Path:
-    """Return the mpiexec that belongs to the MPI of a build, by default the one the program was built with.
+    """Return the mpiexec that belongs to the MPI of a build, by default the MPI that the program was built with.
 
-    $HALOSCOPE_MPIEXEC comes first; then the one beside the build's mpicxx, since a foreign mpiexec would start
-    single ranks that know nothing of each other; then what CMake found. For what is installed: of those on PATH and
-    next to Python the first of the kind of its MPI. Raises UnavailableError without any.
+    $HALOSCOPE_MPIEXEC comes first; then the mpiexec next to the build's mpicxx, since the mpiexec of another MPI would
+    start single ranks that are not connected; then the mpiexec that CMake found. For an installed program: the first
+    mpiexec of its MPI's kind on PATH or next to Python. Raises UnavailableError without any.
     """
     if chosen := os.environ.get("HALOSCOPE_MPIEXEC"):
         if found := shutil.which(chosen):
@@ -63,7 +63,7 @@ def mpiexec(folder: Path | None = None) -> Path:
     candidates = [path for path in candidates if os.access(path, os.X_OK)]
     if not candidates:
         raise UnavailableError(
-            f"no mpiexec of {build.mpi() or 'an MPI'} found beside the mpicxx of the build, on PATH or beside "
+            f"no mpiexec of {build.mpi() or 'an MPI'} found next to the mpicxx of the build, on PATH or next to "
             f"{sys.executable}; install one, or set HALOSCOPE_MPIEXEC to its path"
         )
     if compiler:
@@ -73,7 +73,10 @@ def mpiexec(folder: Path | None = None) -> Path:
 
 
 def _beside(compiler: Path) -> list[Path]:
-    """Debian keeps several MPIs in one folder, told apart by a suffix: mpicxx.openmpi belongs to mpiexec.openmpi."""
+    """Return possible mpiexecs next to a compiler.
+
+    Debian has several MPIs in one folder, distinguished by a suffix: mpicxx.openmpi belongs to mpiexec.openmpi.
+    """
     suffix = compiler.resolve().suffix
     named = [compiler.resolve().parent / f"mpiexec{suffix}"] if suffix in (".openmpi", ".mpich") else []
     return [*named, compiler.parent / "mpiexec"]
@@ -81,7 +84,7 @@ def _beside(compiler: Path) -> list[Path]:
 
 @functools.cache
 def output_of(*command: str | Path) -> str:
-    """Return the output of a short command, "" where it cannot be run. It runs once."""
+    """Return the output of a short command, "" if it cannot be run. It runs once."""
     try:
         return subprocess.run(command, check=False, capture_output=True, text=True, timeout=20).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -103,7 +106,7 @@ def flavour(path: Path) -> str:
 
 
 def cores() -> int:
-    """Return the number of cores that ranks may use: as many on every host as this process may."""
+    """Return the number of cores that ranks may use: on every host, the number that this process may use."""
     return cores_here() * hosts.count()
 
 
@@ -113,7 +116,7 @@ def cores_here() -> int:
 
 
 def physical_cores() -> int:
-    """Return the number of physical cores among those that this process may use."""
+    """Return the number of physical cores that this process may use."""
     import psutil
 
     return min(cores_here(), psutil.cpu_count(logical=False) or cores_here())
@@ -122,10 +125,10 @@ def physical_cores() -> int:
 def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
     """Return mpiexec's command words for `ranks` ranks of `threads` threads, each rank pinned to its own cores.
 
-    They run on `hosts.names()`, in blocks. Where cores are too few for all threads a rank still keeps its equal share;
-    where they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated
-    cluster have cores of their own, and ranks are not pinned further. Where all ranks are on this machine they listen
-    on its loop-back alone, unless the user says otherwise.
+    They run on `hosts.names()`, in blocks. If cores are too few for all threads, a rank still has its equal share; if
+    they are too few for the ranks, nothing is pinned and the operating system schedules. Hosts of an emulated cluster
+    have separate cores, and ranks are not pinned further. If all ranks are on this machine, they listen only on its
+    loop-back, unless the user sets another interface.
     """
     here = hosts.ranks_on_one(ranks)
     share = 0 if link.current() else min(threads, cores_here() // here)
@@ -149,10 +152,10 @@ def launcher_words(path: Path, ranks: int, threads: int) -> list[str]:
 
 
 LOOPBACK = "lo"
-# What names the interfaces of UCX, of libfabric and of Open MPI, each with what chooses otherwise.
+# Variables for the interfaces of UCX and libfabric, and parameters of Open MPI, each with one that overrides it.
 INTERFACES = {"UCX_NET_DEVICES": "UCX_TLS", "FI_TCP_IFACE": "FI_PROVIDER"}
 PARAMETERS = {"btl_tcp_if_include": "btl"}
-# Of Open MPI 4 and before, whose launcher is OpenRTE; that of 5 refuses the loop-back.
+# For Open MPI 4 and earlier, whose launcher is OpenRTE; the launcher of Open MPI 5 refuses the loop-back.
 LAUNCHERS = {"oob_tcp_if_include": "oob"}
 # Set in the jobs of batch systems, and where hydra has a file of hosts.
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "COBALT_JOBID", "OAR_JOB_ID", "FLUX_JOB_ID")
@@ -173,7 +176,10 @@ def _to_loopback(kind: str, path: Path) -> list[str]:
 
 
 def _open_mpi_binding(here: int, share: int) -> list[str]:
-    """Open MPI counts physical cores by default, and refuses more ranks than it counts. here: ranks of a host."""
+    """Return the binding options of Open MPI, which by default counts physical cores and refuses more ranks than those.
+
+    here: ranks of a host.
+    """
     if not share:
         return ["--bind-to", "none"]
     unit = "core" if here * share <= physical_cores() else "hwthread"
@@ -183,7 +189,7 @@ def _open_mpi_binding(here: int, share: int) -> list[str]:
 
 @dataclass
 class Job:
-    """One start of mpiexec: requests for one rank count, served in the order given, into one record file."""
+    """One start of mpiexec: requests for one rank count, served in order, into one record file."""
 
     requests: Sequence[Measurable]
     output: Path
@@ -205,8 +211,8 @@ class Job:
         threads = max(r.threads for r in self.requests)
         words = [
             *launcher_words(mpiexec(), self.ranks, threads),
-            # Hydra ends the others the moment one rank dies, and may report one of those; here the launcher looks. With
-            # several hosts, hydra then signals those that have ended already, and fails.
+            # Hydra ends the others as soon as one rank dies, and may report one of them; here the launcher finds the
+            # first. With this option and several hosts, hydra signals ranks that have already ended, and fails.
             *(["-disable-auto-cleanup"] if flavour(mpiexec()) == "hydra" and not hosts.names() else []),
             str(build.rank_program()),
             "--output",
@@ -223,7 +229,7 @@ class Job:
 
 @dataclass
 class Outcome:
-    """How one start of mpiexec ended."""
+    """The end of one start of mpiexec."""
 
     returncode: int
     records: list[dict] = field(default_factory=list)
@@ -233,13 +239,13 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """The ranks' exit code as one of ours; `failed` for any other."""
+        """The ranks' exit code if it is USAGE or UNAVAILABLE, else FAILED."""
         return self.returncode if self.returncode in (USAGE, UNAVAILABLE) else FAILED
 
     @property
     def last_words(self) -> str:
-        """The end of what was printed, on one line."""
-        return " / ".join(line for line in self.log[-5:] if line.strip()) or "it said nothing"
+        """The end of the output, on one line."""
+        return " / ".join(line for line in self.log[-5:] if line.strip()) or "it printed nothing"
 
 
 def _end_with_parent() -> None:
@@ -248,9 +254,9 @@ def _end_with_parent() -> None:
 
 
 def start(command: Sequence[str], remedy: str = "set HALOSCOPE_MPIEXEC", **options: Any) -> subprocess.Popen:
-    """Start mpiexec without input, in a process group of its own, which ends with this process.
+    """Start mpiexec without input, in a separate process group, which ends with this process.
 
-    options: of subprocess.Popen. Raises UnavailableError, with the remedy, when it cannot be started.
+    options: of subprocess.Popen. Raises UnavailableError, with the remedy, if it cannot be started.
     """
     alone: dict[str, Any] = {"stdin": subprocess.DEVNULL, "start_new_session": True}
     try:  # preexec_fn makes one system call and takes no lock
@@ -260,7 +266,7 @@ def start(command: Sequence[str], remedy: str = "set HALOSCOPE_MPIEXEC", **optio
 
 
 def signal_group(process: subprocess.Popen, number: int) -> None:
-    """Send a signal to the process group of `start`, if it is there."""
+    """Send a signal to the process group of `start`, if it exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
@@ -287,7 +293,7 @@ def handling(handlers: Mapping[int, Any]) -> Iterator[None]:
 
 
 class _Watched:
-    """A running mpiexec in its own process group; a thread gathers its output."""
+    """A running mpiexec in a separate process group; a thread gathers its output."""
 
     def __init__(self, command: list[str], board: Path):
         self.board_path = board
@@ -311,7 +317,7 @@ class _Watched:
         return time.monotonic() - self._started
 
     def running(self) -> bool:
-        """Wait a moment; False when mpiexec has ended."""
+        """Wait a moment; return False if mpiexec has ended."""
         try:
             self.process.wait(timeout=POLL_S)
         except subprocess.TimeoutExpired:
@@ -319,7 +325,7 @@ class _Watched:
         return False
 
     def _a_rank_died(self) -> bool:
-        """End mpiexec when a rank's process is gone although mpiexec goes on: the others would wait for it in vain."""
+        """End mpiexec if a rank's process is gone and mpiexec continues: the others would wait for it indefinitely."""
         dead = faults.dead_rank(faults.read_board(self.board_path), build.rank_program().name)
         if dead is None:
             return False
@@ -331,7 +337,7 @@ class _Watched:
         return True
 
     def end(self) -> None:
-        """End mpiexec and every rank: first by SIGTERM, then by force."""
+        """End mpiexec and every rank: first by SIGINT and SIGTERM, then by force."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             if self.process.poll() is None:
                 signal_group(self.process, number)
@@ -349,10 +355,10 @@ class _Watched:
 
 
 def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Outcome:
-    """Start the ranks, hand each finished record to `on_record`, and return how it ended; nothing is left running.
+    """Start the ranks, pass each finished record to `on_record`, and return the outcome; nothing is left running.
 
     Ctrl-C ends all ranks and is passed on. `patience.Wait` reports a request that takes long. A rank that failed, died
-    or stuck is named in `outcome.fault`, and a `failed` record says so in the record file.
+    or got stuck is named in `outcome.fault`, and in a `failed` record in the record file.
     """
     records.prepare(job.output)
     tail = records.Tail(job.output)
@@ -395,7 +401,7 @@ def run(job: Job, on_record: Callable[[dict], None] = lambda record: None) -> Ou
 
 
 def _late(job: Job, board_path: Path) -> tuple[str, str]:
-    """Return what has not come yet, and where the ranks are or what a user may do."""
+    """Return the missing result as text, and the position of the ranks or a hint for the user."""
     board = faults.read_board(board_path)
     if not board:
         return f"no rank of {job.requests[0].id} has appeared", f"is {mpiexec()} the right mpiexec?"
@@ -403,12 +409,12 @@ def _late(job: Job, board_path: Path) -> tuple[str, str]:
 
 
 def _order_of(job: Job, order: int | None) -> int:
-    """Return which request of a job a rank names; the first where it names none."""
+    """Return the index of the request that a rank names; 0 if it names none."""
     return order if order is not None and 0 <= order < len(job.requests) else 0
 
 
 def _messages(log: Sequence[str]) -> list[str]:
-    """The ranks' words for the user, each once: all ranks may say the same."""
+    """Return the ranks' messages for the user, each once: all ranks may print the same."""
     spoken = [line for line in log if line.startswith("haloscope:") and not faults.reports_a_wait(line)]
     return list(dict.fromkeys(line.removeprefix("haloscope:").strip() for line in spoken))
 

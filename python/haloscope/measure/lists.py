@@ -18,14 +18,14 @@ _RANGE = re.compile(r"^(?P<first>[^.]+)\.\.(?P<last>[^.*+]+)(?P<step>[*+]\d+)?$"
 def numbers(text: str, option: str, repeated: bool = False) -> list[int]:
     """Parse a list of integers: `1,2,4`, `1..8`, `64..512*2` (factor), `64..256+64` (step), mixed by commas.
 
-    repeated: a number may occur several times, else all but the first are left out.
+    repeated: a number may occur several times, else all but the first are removed.
     """
     values = [value[0] for value in _values(text, option, widths=(1,))]
     return values if repeated else list(dict.fromkeys(values))
 
 
 def shapes(text: str, dims: int, option: str = "--cells") -> list[tuple[int, ...]]:
-    """Parse grid sizes: `128x128x64`, or one number for a cube, with the lists and ranges that `numbers` takes."""
+    """Parse grid sizes: `128x128x64`, or one number for a cube, with the lists and ranges that `numbers` accepts."""
     values = dict.fromkeys(_values(text, option, widths=(1, 1, 2, 3)))
     return [v * dims if len(v) == 1 else v for v in values]
 
@@ -43,7 +43,7 @@ def _integers(word: str, option: str) -> tuple[int, ...]:
         return tuple(int(part) for part in word.split("x"))
     except ValueError:
         raise UsageError(
-            f"{option} '{word}' is no number; write a list (1,2,4) or a range (1..8, 64..512*2, 64..256+64)"
+            f"{option} '{word}' is not a number; write a list (1,2,4) or a range (1..8, 64..512*2, 64..256+64)"
         ) from None
 
 
@@ -77,7 +77,7 @@ def is_glob(text: str) -> bool:
 
 
 def matching(item: str, valid: Sequence[str], kind: str) -> list[str]:
-    """Return the valid names that a name or glob matches. Raises UsageError where none does."""
+    """Return the valid names that a name or glob matches. Raises UsageError if none matches."""
     found = fnmatch.filter(valid, item) if is_glob(item) else [item] * (item in valid)
     if not found:
         raise UsageError(unknown_name(kind, item, valid))
@@ -85,7 +85,7 @@ def matching(item: str, valid: Sequence[str], kind: str) -> list[str]:
 
 
 def strategies(text: str, on_device: bool = False) -> list[str]:
-    """Parse a comma list of strategies and globs (`ordered/*`); commas between a strategy's own options are kept.
+    """Parse a comma list of strategies and globs (`ordered/*`); commas between a strategy's options are kept.
 
     on_device: the fields live in device memory; globs are matched against the strategies for that.
     """
@@ -97,7 +97,7 @@ def strategies(text: str, on_device: bool = False) -> list[str]:
 
 
 def named_strategies(text: str) -> list[str]:
-    """Return those strategies of a comma list that are written out, not matched by a glob."""
+    """Return the strategies of a comma list that are written out, not matched by a glob."""
     return [bridge.canonical_strategy(item) for item in _strategy_items(text) if not is_glob(item)]
 
 

@@ -1,4 +1,4 @@
-"""Memory of this machine: the bytes that a request's fields take, and why a request that needs more cannot run."""
+"""Memory of this machine: the bytes that a request's fields take, and refusals of requests that need more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STORED_BY = (*SPLIT_BY, "form", "real", "set", "depth")
 
 
 def free_bytes() -> int:
-    """Return the bytes that new processes can have here: of the machine, or of the control group if that has fewer."""
+    """Return the bytes that new processes can use here: of the machine, or of the control group if it has fewer."""
     import psutil
 
     free: int = psutil.virtual_memory().available
@@ -48,7 +48,7 @@ def field_bytes(choice: Choice) -> int:
 def copies(request: Request) -> int:
     """Return the number of times that the host's memory holds the fields of a request's ranks.
 
-    Fields on a card take none, but where the host computes walls around them; memory of an imitated device is the
+    Fields on a GPU take none, unless the host computes walls around them; the memory of an imitated device is the
     host's. Verification of a result has separate fields, in the host's memory.
     """
     device: str = request.document.get("device", "")
@@ -62,7 +62,7 @@ def needed_bytes(request: Request) -> int:
 
 
 def refusal(request: Request, free: int) -> str:
-    """Return why a request does not fit in `free` bytes, and what would; "" when it does."""
+    """Return the reason that a request does not fit in `free` bytes, and a size that fits; "" if it fits."""
     needed = needed_bytes(request)
     if needed <= free:
         return ""
@@ -76,7 +76,7 @@ def refusal(request: Request, free: int) -> str:
 
 
 def _unverified(request: Request, free: int) -> str:
-    """Return the advice not to verify, where the fields then fit; "" else."""
+    """Return the advice not to verify, if the fields then fit; else ""."""
     needed = needed_bytes(request.measured(verify=0))
     if not request.verify or needed > free:
         return ""
@@ -84,7 +84,7 @@ def _unverified(request: Request, free: int) -> str:
 
 
 def set_aside(space: Space[Request]) -> Space[Request]:
-    """Return the space with requests that do not fit into free memory set aside, each with its reason."""
+    """Return the space without requests that do not fit into free memory, which are refused, each with its reason."""
     free, large = free_bytes(), []
     for group in _stored_alike(space.requests):
         most = field_bytes(group[0].choice) * max(map(copies, group))
@@ -95,7 +95,7 @@ def set_aside(space: Space[Request]) -> Space[Request]:
 
 
 def _stored_alike(requests: Iterable[Request]) -> Iterable[list[Request]]:
-    """Return requests in groups whose fields take equally many bytes."""
+    """Return requests in groups whose fields take the same number of bytes."""
     groups: dict[str, list[Request]] = defaultdict(list)
     for request in requests:
         groups[repr([request.document.get(name) for name in STORED_BY])].append(request)

@@ -1,4 +1,4 @@
-"""Micro-benchmarks as requests: which patterns, of which transports, ranks and threads, at which sizes."""
+"""Micro-benchmarks as requests: patterns with their transports, ranks, threads and sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_SIZES = tuple(2**k for k in range(23))  # 1 B to 4 MiB
 QUICK_SIZES = (1, 8, 256, 8192, 262144, 4194304)
 WORKING_SETS = tuple(4096 * 2**k for k in range(18))  # 4 KiB to 512 MiB
 QUICK_WORKING_SETS = WORKING_SETS[::3]
-SEVERAL = "multi-pair"  # the pattern that is pingpong by 1, 2, 4, ... pairs at once
+SEVERAL = "multi-pair"  # the pattern of pingpong by 1, 2, 4, ... concurrent pairs
 NAMES = (*patterns.BY_NAME, SEVERAL)
 REDUCED_BYTES = 4  # of a number that allreduce adds
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -30,11 +30,11 @@ _EVERY_THREAD_COUNT = 16  # up to here stream takes every number of threads, bey
 
 @dataclass(frozen=True)
 class Micro:
-    """One micro-benchmark: patterns of one kind, and who carries them out.
+    """One micro-benchmark: patterns of one kind, and the ranks and threads that run them.
 
-    transport: with its options, "" where a pattern has no messages. nodes: emulated, 0 = as MPI says. sizes: bytes.
-    fresh: senders write what they send before each transfer, as computing does; the writing is not counted.
-    gap: distance of the two ranks of a pair, 0 = half the ranks. pairs: busy at once, 0 = all.
+    transport: with its options, "" for patterns without messages. nodes: emulated, 0 = as MPI reports. sizes: bytes.
+    fresh: senders write their messages before each transfer, as computing does; the writing is not counted.
+    gap: distance of the two ranks of a pair, 0 = half the ranks. pairs: concurrent pairs, 0 = all.
     """
 
     transport: str = ""
@@ -56,7 +56,7 @@ class Micro:
 
     @property
     def id(self) -> str:
-        """A readable name, independent of how long it is measured."""
+        """A readable name, independent of the measuring time."""
         words = [MICROBENCH, *([self.transport] if self.transport else []), f"r{self.ranks}"]
         words += [f"n{self.nodes}"] * bool(self.nodes) + ["fresh"] * self.fresh
         words += [f"gap{self.gap}"] * bool(self.gap) + [f"pairs{self.pairs}"] * bool(self.pairs)
@@ -69,7 +69,7 @@ class Micro:
         return {"kind": MICROBENCH, "id": self.id, "request": self.request() | how}
 
     def request(self) -> dict:
-        """The request as a `skipped` or `failed` record holds it."""
+        """Return the request as a `skipped` or `failed` record holds it."""
         about: dict = {"patterns": list(self.patterns), "ranks": self.ranks, "nodes": self.nodes}
         about |= {"transport": self.transport} if self.transport else {}
         return about | {"gap": self.gap, "pairs": self.pairs, "threads": self.threads}
@@ -77,9 +77,9 @@ class Micro:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The wanted patterns, transports, ranks and sizes, as lists; each empty one means its default.
+    """The requested patterns, transports, ranks and sizes, as lists; an empty list selects its default.
 
-    quick: fewer sizes, fewer and shorter samples. seconds: of a sample; repetitions: samples; None: the usual.
+    quick: fewer sizes, fewer and shorter samples. seconds: of a sample; repetitions: samples; None: the default.
     """
 
     names: Sequence[str] = patterns.USUAL
@@ -102,8 +102,8 @@ class Wanted:
 def plan(wanted: Wanted) -> Space[Micro]:
     """Return the micro-benchmarks of some patterns.
 
-    Raises UsageError for ranks that cannot be paired, for nodes or threads that are not there, and for sizes that a
-    pattern does not have or memory does not hold, with what is possible.
+    Raises UsageError for ranks that cannot be paired, for impossible numbers of nodes or threads, and for sizes that a
+    pattern does not have or that do not fit into memory; the text names a remedy.
     """
     seconds = wanted.seconds or (0.002 if wanted.quick else 0.01)
     repetitions = wanted.repetitions or (3 if wanted.quick else 5)
@@ -135,7 +135,7 @@ def _messages(wanted: Wanted) -> list[Micro]:
 
 
 def _counts_of_pairs(ranks: int, all_measured: bool) -> list[int]:
-    """1, 2, 4, ... pairs; all of them last, unless those are measured already."""
+    """Return 1, 2, 4, ... pairs; all pairs last, unless all are measured already."""
     most = ranks // 2
     return [2**k for k in range(most.bit_length()) if 2**k < most] + ([] if all_measured else [most])
 
@@ -147,7 +147,7 @@ def _check_ranks(ranks: int, wanted: Wanted, paired: bool) -> None:
     if paired and wanted.gap and ranks % (2 * wanted.gap):
         raise UsageError(
             f"--gap {wanted.gap} does not pair {ranks} ranks: i goes with i + gap in each {2 * wanted.gap} of them; "
-            f"use a gap of which twice divides {ranks}, as {ranks // 2}"
+            f"use a gap whose double divides {ranks}, as {ranks // 2}"
         )
     for nodes in wanted.nodes:
         if not 0 <= nodes <= ranks:
@@ -187,7 +187,7 @@ def _thread_counts(cores: int) -> list[int]:
 
 
 def _memory_sizes(name: str, free: int, quick: bool) -> tuple[int, ...]:
-    """Return working sets that fit in half of what is free; for STREAM, by its rules, four times the largest cache."""
+    """Return working sets that fit in half of the free memory; for STREAM, as it requires, 4 x the largest cache."""
     if name == "stream":
         return (min(max(4 * largest_cache(), 64 << 20), free // 8 // 4096 * 4096),)
     return tuple(size for size in (QUICK_WORKING_SETS if quick else WORKING_SETS) if size <= free // 2)
@@ -201,7 +201,7 @@ def largest_cache() -> int:
 
 
 def transport_names() -> list[str]:
-    """Return every transport with every option list that strategies are matched against."""
+    """Return every transport with every option list, against which globs are matched."""
     return [name.removeprefix("direct/") for name in bridge.strategy_names() if name.startswith("direct/")]
 
 

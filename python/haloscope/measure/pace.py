@@ -1,4 +1,4 @@
-"""Measuring the pace of this machine alone, in a second."""
+"""A measurement of only the pace of this machine, in a second."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class PaceRequest:
 
 
 def measure(ranks: int, seconds: float = SECONDS) -> dict:
-    """Start ranks, time the pace alone and return its record.
+    """Start ranks, time only the pace and return its record.
 
-    Raises UnavailableError where ranks share cores, HaloscopeError when the ranks fail or take longer than LIMIT_S.
+    Raises UnavailableError if ranks share cores, HaloscopeError if the ranks fail or take longer than LIMIT_S.
     Cost: seconds, and the start of the ranks.
     """
     with scratch.folder() as folder:
@@ -57,9 +57,9 @@ def measure(ranks: int, seconds: float = SECONDS) -> dict:
 
 
 def now(profile: Profile) -> dict:
-    """Measure the pace of this machine as the profile has it: with the most ranks that it knows and cores suffice for.
+    """Measure the pace of this machine with the largest number of ranks in the profile for which cores suffice.
 
-    Raises UsageError for a profile without a pace, of another machine, or of more ranks than there are cores.
+    Raises UsageError for a profile without a pace, of another machine, or of more ranks than cores here.
     """
     ranks = _ranks_for(profile.paces, profile.name)
     record = measure(ranks)
@@ -72,7 +72,7 @@ def now(profile: Profile) -> dict:
 
 
 def at_pace(machine: Profile, refresh: bool) -> tuple[Profile, str]:
-    """Return a profile at the pace of predictions, and that pace in words, with a remedy where it is old.
+    """Return a profile at the pace of predictions, and a description of that pace, with a remedy if it is old.
 
     refresh: measure it now. Raises as `now` does.
     """
@@ -103,7 +103,7 @@ def _ranks_for(paces: Iterable[str], name: str) -> int:
     possible = [ranks for ranks in known if ranks <= launch.cores()]
     if not possible:
         raise UsageError(
-            f"profile '{name}' has the pace of {known[0]} ranks, and there are {launch.cores()} cores here; ask on a "
+            f"profile '{name}' has the pace of {known[0]} ranks, but only {launch.cores()} cores are here; use a "
             "machine like the calibrated one"
         )
     return possible[-1]

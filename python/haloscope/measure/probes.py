@@ -1,4 +1,4 @@
-"""How this MPI behaves, as `haloscope-rank --probe` finds out in separate jobs, and which strategies that rules out.
+"""Behaviour of this MPI, probed in separate jobs of `haloscope-rank --probe`, and the strategies that it rules out.
 
 Findings are cached in $HALOSCOPE_CACHE, else $XDG_CACHE_HOME/haloscope (~/.cache/haloscope), a file per MPI and build.
 """
@@ -25,7 +25,7 @@ ALL_LIMIT_S = 60.0  # for all probes together; crowded ranks are slow
 ONE_LIMIT_S = 15.0  # for a probe run alone
 TIMED_OUT = "it gave no answer within"
 DOUBT_S = 3600.0  # a time-out may be due to a busy machine: such probes are run again after this time
-FIRST = "start"  # says only that ranks start at all
+FIRST = "start"  # tests only that ranks start
 # The only probes run where ranks must share cores, which is slow: those that depend on the shape of the process grid.
 CROWDED = (
     "start,neighbor-cart-blocking,neighbor-cart-nonblocking,neighbor-cart-persistent,neighbor-graph-blocking,"
@@ -34,12 +34,12 @@ CROWDED = (
 
 
 def lacking(*strategies: str) -> str:
-    """Return why this MPI cannot run some strategies, "" when it can or when nothing is known. May start the probes."""
+    """Return why this MPI cannot run some strategies, "" if it can or if nothing is known. May start the probes."""
     for strategy in dict.fromkeys(strategies):
         wanted = bridge.find_strategy(strategy).probes
         failed = findings()["failed"] if wanted else {}
         if reasons := [f"{name}: {failed[name]}" for name in wanted if name in failed]:
-            return f"this MPI does not do what strategy '{strategy}' relies on ({'; '.join(reasons)})"
+            return f"this MPI fails probes that strategy '{strategy}' relies on ({'; '.join(reasons)})"
     return ""
 
 
@@ -56,8 +56,9 @@ def refuse_lacking(strategies: str) -> None:
 def findings(names: str = "all") -> dict:
     """Return {"mpi_library", "passed": [names], "failed": {name: reason}, "notes": {name: text}}.
 
-    From the cache, if there is one, when this MPI library and build were probed before. Empty, and not kept, when no
-    rank could be started (a foreign mpiexec, say): the next measurement then reports why.
+    Findings come from the cache, if there is one, when this MPI library and build were probed before. They are empty,
+    and not cached, if no rank could be started (by the mpiexec of another MPI, say): the next measurement then reports
+    the reason.
     """
     file = _cache_file(names)
     found: dict | None = files.kept(file, _is_whole) if file else None
@@ -70,7 +71,7 @@ def findings(names: str = "all") -> dict:
 
 
 def _is_whole(found: Any) -> bool:
-    """Whether a value has the shape of findings."""
+    """Return whether a value has the shape of findings."""
     kinds = {"mpi_library": str, "passed": list, "failed": dict, "notes": dict}
     if not isinstance(found, dict) or {name: type(part) for name, part in found.items()} != kinds:
         return False
@@ -79,7 +80,7 @@ def _is_whole(found: Any) -> bool:
 
 
 def _is_doubtful(file: Path, found: dict) -> bool:
-    """Whether a probe had no time to answer, so long ago that it is worth another try."""
+    """Return whether a probe timed out, so long ago that it is worth another try."""
     if all(TIMED_OUT not in reason for reason in found["failed"].values()):
         return False
     with contextlib.suppress(OSError):
@@ -88,7 +89,7 @@ def _is_doubtful(file: Path, found: dict) -> bool:
 
 
 def for_records() -> dict | None:
-    """Return the part of the findings that every record keeps: failures with reasons, notes, and how many passed."""
+    """Return the part of the findings that every record keeps: failures with reasons, notes, count of passes."""
     found = findings()
     about = {"passed": len(found["passed"]), "failed": found["failed"], "notes": found["notes"]}
     return about if found["passed"] else None
@@ -106,8 +107,8 @@ def _cache_file(names: str) -> Path | None:
 
 
 def _cache_folder() -> Path | None:
-    """Return where findings are kept; None for a user without a home folder, as in containers."""
-    if own := os.environ.get("HALOSCOPE_CACHE"):  # empty: the library keeps no choices; findings have their usual place
+    """Return the folder of cached findings; None for a user without a home folder, as in containers."""
+    if own := os.environ.get("HALOSCOPE_CACHE"):  # empty: the library caches no choices; findings have a default folder
         return Path(own)
     if cache := os.environ.get("XDG_CACHE_HOME"):
         return Path(cache) / "haloscope"
@@ -133,7 +134,7 @@ def _ask(names: str) -> dict:
             return found
         for line in lines:
             name = line["probe"]
-            if name not in by_name or by_name[name]["ok"]:  # the first failure stays, of passes the last
+            if name not in by_name or by_name[name]["ok"]:  # the first failure stays, else the last pass
                 by_name[name] = line | {"ranks": ranks}
     found["mpi_library"] = " ".join(answers.information()["mpi_library"].split())
     good = {name: line["reason"] for name, line in by_name.items() if line["ok"]}
@@ -144,10 +145,10 @@ def _ask(names: str) -> dict:
 
 
 def probe(ranks: int, names: str = "all") -> list[dict]:
-    """Run probes here and now: return {"probe", "ok", "reason"} of each in `names`; [] where ranks do not start.
+    """Run probes without the cache: return {"probe", "ok", "reason"} of each in `names`; [] if ranks do not start.
 
-    All run in one job; where that dies, each one without an answer runs in a job of its own, and "died" is in its
-    answer if it gives none there either. At most ALL_LIMIT_S and ONE_LIMIT_S for each of those.
+    All run in one job. If that dies, each probe without an answer runs in a separate job; if it gives none there
+    either, its answer has "died". Cost: at most ALL_LIMIT_S, and ONE_LIMIT_S for each separate job.
     """
     if names == "all" and ranks > launch.cores():
         names = CROWDED
@@ -174,7 +175,7 @@ def _names(names: str) -> list[str]:
 
 
 def _job(ranks: int, names: str, limit_s: float) -> tuple[list[dict], str]:
-    """Start one job; returns its answers and, when it did not end well, how it ended."""
+    """Start one job; return its answers and, if it failed, the reason."""
     words = ["--probe", names, "--expect-ranks", str(ranks)]
     try:
         code, said = answers.quietly(ranks, words, limit_s)
@@ -187,7 +188,7 @@ def _job(ranks: int, names: str, limit_s: float) -> tuple[list[dict], str]:
 
 
 def table(found: dict) -> list[list[str]]:
-    """Return a line per probe: name, state here, what is wrong or worth knowing."""
+    """Return a line per probe: name, state here, fault or note."""
     notes = found["notes"]
     return [[name, "no", reason] for name, reason in found["failed"].items()] + [
         [name, "yes", notes.get(name, "")] for name in found["passed"] if name != FIRST

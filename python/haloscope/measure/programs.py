@@ -1,7 +1,7 @@
 """Programs with their own apps: `--program PATH`, linked with Haloscope's `rank_main`.
 
-Such a program describes its apps, which can then be planned and priced like any other, and takes the place of
-`haloscope-rank` where ranks are started.
+Such a program describes its apps, which can then be planned and priced like any other, and replaces `haloscope-rank`
+when ranks are started.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ REMEDY = "its main() should call haloscope::rank_main"
 
 
 def use(path: Path, app: str, parameters: Mapping[str, str]) -> bridge.App:
-    """Have ranks run `path` from now on, and make its app known.
+    """Have ranks run `path` from now on, and declare its app.
 
     parameters: by name, as a command line writes them; the stages of a step may depend on them. Raises UsageError
-    when the program does not describe the app, UnavailableError when it cannot be started.
+    if the program does not describe the app, UnavailableError if it cannot be started.
     """
     words = [word for name, value in parameters.items() for word in ("--set", f"{name}={value}")]
     description = _describe(path.absolute(), app, words)
@@ -36,7 +36,7 @@ def use(path: Path, app: str, parameters: Mapping[str, str]) -> bridge.App:
 
 
 def use_for(measured: Iterable[dict], path: Path | None) -> None:
-    """Have ranks run `path`, and make known those apps of records that are not the library's; None changes nothing.
+    """Have ranks run `path`, and declare the apps of records that the library lacks; None changes nothing.
 
     Raises as `use` does.
     """
@@ -50,7 +50,7 @@ _programs: dict[str, Path] = {}  # by app
 
 
 def program_of(app: str) -> Path | None:
-    """Return the program that brings an app, None for the library's own."""
+    """Return the program that provides an app, None for an app of the library."""
     return _programs.get(app)
 
 
@@ -74,7 +74,10 @@ def _describe(path: Path, app: str, words: list[str]) -> dict:
 
 
 class _Legality:
-    """Asks a program why a choice of its app cannot run: one process for all questions, which ends with this one."""
+    """Queries a program for the reason that a choice of its app cannot run.
+
+    One process answers all queries; it ends with this process.
+    """
 
     def __init__(self, path: Path):
         self._path = path
@@ -85,7 +88,7 @@ class _Legality:
         return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
 
     def reason(self, choice: bridge.Choice) -> str:
-        """Return why a choice cannot run, "" when it can."""
+        """Return the reason that a choice cannot run, "" if it can."""
         try:
             assert self._process.stdin and self._process.stdout
             self._process.stdin.write(json.dumps({"request": choice.to_json()}) + "\n")

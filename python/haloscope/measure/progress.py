@@ -1,4 +1,4 @@
-"""One progress line on stderr with the time left; plain lines, few of them, when stderr is no terminal."""
+"""One progress line on stderr with the time left; a few plain lines if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from haloscope.terminal import shown
 
 PLAIN_EVERY_S = 5.0
-MOST_SHOWN = 48  # characters of what was done last
+MOST_SHOWN = 48  # characters of the last measurement's name
 
 
 def duration(seconds: float) -> str:
@@ -22,10 +22,10 @@ def duration(seconds: float) -> str:
 
 
 class Line:
-    """Counts finished measurements out of `total`. Redraws only when told, so that drawing disturbs no measurement."""
+    """Counts finished measurements out of `total`. Redraws only in `reach`, so that drawing disturbs no measurement."""
 
     def __init__(self, total: int, what: str):
-        """Show `what` is being done, `total` times."""
+        """Prepare a line for the operation `what`, done `total` times."""
         self._total, self._what, self._done = total, shown(what), 0
         self._begin = self._spoke = time.monotonic()
         self._console = Console(stderr=True, highlight=False)
@@ -41,18 +41,18 @@ class Line:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Take the line away, or say how long it took."""
+        """Remove the line, or print the elapsed time."""
         if self._console.is_terminal:
             self._bar.stop()
         elif self._done:
             self._plain(f"took {duration(time.monotonic() - self._begin)}")
 
     def step(self, text: str = "") -> None:
-        """One more is done; `text` names it."""
+        """Count one more as done; `text` names it."""
         self.reach(self._done + 1, text)
 
     def reach(self, done: float, text: str = "") -> None:
-        """Set how many are done; `text` names the last."""
+        """Set the number of finished measurements; `text` names the last."""
         self._done = round(done)
         if self._console.is_terminal:
             left = f"about {duration(self.left())} left" if self._done else ""

@@ -1,4 +1,4 @@
-"""A request: one measurement, as the ranks receive it and as its record keeps it."""
+"""A request: one measurement, as the ranks receive it and as its record stores it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Request:
 
     @functools.cached_property
     def id(self) -> str:
-        """A readable name, the same for the same work in any launch, independent of how long it is measured."""
+        """A readable name, the same for the same work in any launch, independent of the measuring time."""
         return name_of(self.document)
 
     def request(self) -> Mapping[str, Any]:

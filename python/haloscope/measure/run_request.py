@@ -18,10 +18,10 @@ from haloscope.measure.space import Space, refuse_if_none_can_run
 def refuse_unfit(planned: Space, options: Mapping[str, Any]) -> None:
     """Raise UsageError for a space that cannot run, and for a trace or fault that it cannot have.
 
-    Raises UnavailableError where the rank program is not there, or this MPI cannot run a strategy that is named.
+    Raises UnavailableError without the rank program, or if this MPI cannot run a named strategy.
     """
     if options["trace"] and len(planned.requests) > 1:
-        raise UsageError("--trace writes one file, and this is a space; ask for one choice")
+        raise UsageError("--trace writes one file, and this is a space; specify one choice")
     if options["trace"]:
         outputs.refuse_foreign(options["trace"], outputs.TRACE)
     refuse_if_none_can_run(planned)

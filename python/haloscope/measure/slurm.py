@@ -11,7 +11,7 @@ from haloscope import outputs
 from haloscope.errors import UsageError
 from haloscope.measure.request import Measurable
 
-REPEATS = 3  # three runs in one job, as the thesis has them (Schroeter 2021, chapter 5)
+REPEATS = 3  # runs in one job, as in the thesis (Schroeter 2021, chapter 5)
 
 TEMPLATE = """\
 #!/bin/bash
@@ -88,7 +88,7 @@ class Job:
 def write(jobs: Sequence[Job], folder: Path) -> list[Path]:
     """Write each job's script and requests into `folder`, and `submit.sh`, which submits all of them.
 
-    Returns the files. Nothing is written where one of them is there and of somebody else; as `outputs.writing`.
+    Returns the files. Nothing is written if one of them exists and was not written by Haloscope; as `outputs.writing`.
     """
     texts = {}
     for job in jobs:

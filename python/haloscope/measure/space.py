@@ -1,4 +1,4 @@
-"""Spaces of requests: a cross product of choices, each piece of work once, impossible ones set aside with reasons."""
+"""Spaces of requests: a cross product of choices, each piece of work once, impossible ones apart with reasons."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Asked = TypeVar("Asked", bound=Measurable)
 
 @dataclass
 class Space(Generic[Asked]):
-    """Requests to measure, and those that cannot run, each with its reason."""
+    """Requests to measure, and requests that cannot run, each with its reason."""
 
     requests: list[Asked] = field(default_factory=list)
     refused: list[tuple[Asked, str]] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Space(Generic[Asked]):
         return Space(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def by_ranks(self) -> dict[int, list[Asked]]:
-        """Requests grouped by rank count: each group is one start of mpiexec."""
+        """Return the requests grouped by rank count: each group is one start of mpiexec."""
         ordered = sorted(self.requests, key=lambda r: r.ranks)
         return {ranks: list(group) for ranks, group in itertools.groupby(ordered, key=lambda r: r.ranks)}
 
@@ -43,7 +43,7 @@ def refuse_if_none_can_run(planned: Space) -> None:
 
 
 def expand(app: str, axes: Mapping[str, Sequence], settings: Mapping[str, Any] | None = None) -> Space[Request]:
-    """Return the cross product of all axes for one app, each piece of work once, illegal ones set aside with their
+    """Return the cross product of all axes for one app, each piece of work once, illegal ones refused with their
     reason.
 
     axes maps fields of Choice to the values to try; settings: of request.SETTINGS.

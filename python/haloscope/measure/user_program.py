@@ -1,4 +1,4 @@
-"""A user's own MPI program: one run of it in a folder of its own, waited for however long it takes."""
+"""One run of a user's MPI program in a separate folder, without a time limit by default."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HYDRA_RULE = "=" * 20  # frames Hydra's own report of a rank that failed
 
 @dataclass(frozen=True)
 class Ended:
-    """How one run of the program ended, and where what it wrote lies."""
+    """The end of one run of the program, and the folder of its files."""
 
     ranks: int
     folder: Path  # its working folder
@@ -37,7 +37,7 @@ class Ended:
 
     @property
     def failure(self) -> str:
-        """What went wrong, "" when nothing did."""
+        """The fault, "" without one."""
         if self.limit_s is not None:
             return f"not done after {self.limit_s:g} s, so it was ended"
         return f"failed, exit code {self.returncode}" if self.returncode else ""
@@ -49,15 +49,15 @@ class Ended:
 
     @property
     def last_lines(self) -> list[str]:
-        """The end of what it said: of its errors, where there are any, else of its output."""
+        """The last lines of its error output, or of its output if it printed no errors."""
         for text in (self._read(".err"), self.printed):
             lines = [line.rstrip() for line in text.partition(_HYDRA_RULE)[0].splitlines() if line.strip()]
             if lines:
                 return lines[-LAST_LINES:]
-        return ["it said nothing"]
+        return ["it printed nothing"]
 
     def remove(self) -> None:
-        """Delete its folder and what it printed."""
+        """Delete its folder and its output."""
         shutil.rmtree(self.folder, ignore_errors=True)
         for suffix in (".out", ".err"):
             _beside(self.folder, suffix).unlink(missing_ok=True)
@@ -73,7 +73,7 @@ def _beside(folder: Path, suffix: str) -> Path:
 def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -> list[str]:
     """Return the command line of a program on a number of ranks, its placeholders replaced.
 
-    Raises UsageError when the program is not there or the process grid is of another number of ranks.
+    Raises UsageError if the program does not exist or the process grid has another number of ranks.
     """
     values = {"{ranks}": str(ranks), "{here}": str(Path.cwd())}
     if any(text in word for word in program for text in ("{grid}", "{px}", "{py}", "{pz}")):
@@ -86,7 +86,7 @@ def words_of(program: Sequence[str], ranks: int, process_grid: str, dims: int) -
 
 
 def mpiexec_of(path: str | None) -> Path:
-    """Return the mpiexec at a path, or the one that Haloscope uses. Raises UnavailableError when there is none."""
+    """Return the mpiexec at a path, or the one that Haloscope uses. Raises UnavailableError without one."""
     if path is None:
         return launch.mpiexec()
     if found := shutil.which(path):
@@ -97,7 +97,7 @@ def mpiexec_of(path: str | None) -> Path:
 def find_program(word: str) -> str:
     """Return the absolute path of a program, found as a shell finds it.
 
-    Raises UsageError when there is none, and for a launcher: the ranks are started here.
+    Raises UsageError if it does not exist, and for a launcher, since the ranks are started here.
     """
     if Path(word).name in LAUNCHERS:
         raise UsageError(f"'{word}' starts ranks, and so does this command; write the program alone")
@@ -107,10 +107,10 @@ def find_program(word: str) -> str:
 
 
 def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s: float = math.inf) -> Ended:
-    """Run a program on `ranks` ranks in `folder`, which exists; nothing of it is left running.
+    """Run a program on `ranks` ranks in `folder`, which exists; none of its processes is left running.
 
-    Each rank has an equal share of the cores. What it prints goes to files beside the folder. limit_s: wall time after
-    which all of it is ended. Until then `patience.ended` reports a run that takes long. Raises UnavailableError when
+    Each rank has an equal share of the cores. The output goes to files next to the folder. limit_s: wall time after
+    which all processes are ended. Until then `patience.ended` reports a run that takes long. Raises UnavailableError if
     mpiexec cannot be started.
     """
     words = [*launch.launcher_words(mpiexec, ranks, launch.cores()), *command]
@@ -132,7 +132,7 @@ def run(command: Sequence[str], ranks: int, folder: Path, mpiexec: Path, limit_s
 
 
 def _end(process: subprocess.Popen) -> None:
-    """End mpiexec and all that it has started: first by SIGTERM, then by force."""
+    """End mpiexec and all of its child processes: first by SIGTERM, then by force."""
     started: list[psutil.Process] = []
     if process.poll() is None:
         with contextlib.suppress(psutil.NoSuchProcess):

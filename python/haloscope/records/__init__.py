@@ -20,12 +20,12 @@ from haloscope.terminal import say
 
 MEASURED = ("measurement", "microbench", "calibration", "blocks", "pace")  # kinds of record that hold times
 SCHEMA_VERSION = 2
-MOST_NAMED = 20  # bad lines of a file whose faults are kept
+MOST_NAMED = 20  # bad lines of a file whose faults are stored
 MOST_BEFORE = 1000  # bad lines before the first record of a file
 SCHEMA_FILE = DATA / "record.schema.json"
 
 
-# What a line may be by the schema: a record, or a definition of its own.
+# Kinds of lines in the schema: a record, or a separate definition.
 RECORD, CG = "", "cg"
 NAMES = {RECORD: f"haloscope.record of version {SCHEMA_VERSION}", CG: "record of conjugate gradients"}
 
@@ -50,13 +50,13 @@ def _validator(what: str) -> Any:
 
 
 def _fault_of_measurement(record: dict) -> str:
-    """Return how the steps of a measurement do not fit its repetitions; "" where they do, or are the same for all."""
+    """Return the mismatch of a measurement's steps and repetitions; "" without one, or if all have the same steps."""
     steps, times = record.get("outcome", {}).get("steps"), record["time_s"]["repetitions"]
     return f"outcome/steps: {len(steps)} of {len(times)} repetitions" if steps and len(steps) != len(times) else ""
 
 
 def _fault_of_solve(record: dict) -> str:
-    """Return which function of a solver is called less than once a solve; "" where there is none."""
+    """Return the fault of a function of a solver that is called less than once per solve; "" without one."""
     solves = len(record["solve_s"])
     for name, function in record.get("functions", {}).items():
         for called in (function, function.get("allreduce", function)):
@@ -66,7 +66,7 @@ def _fault_of_solve(record: dict) -> str:
 
 
 def _fault_of_blocks(record: dict) -> str:
-    """Return which test of a blocks record has no iteration that counts; "" where each has one."""
+    """Return the fault of a test of a blocks record without an iteration that counts; "" without one."""
     warmup = record["request"]["warmup"]
     for test in record.get("iterations_s", ()):
         if len(test) <= warmup:
@@ -74,7 +74,7 @@ def _fault_of_blocks(record: dict) -> str:
     return ""
 
 
-# What the schema cannot say, by kind.
+# Checks that the schema cannot express, by kind.
 _FAULTS: dict[str, Callable[[dict], str]] = {
     "measurement": _fault_of_measurement,
     "blocks": _fault_of_blocks,
@@ -97,7 +97,7 @@ def fault_of(record: Any, what: str = RECORD) -> str:
 
 @dataclass
 class RecordFile:
-    """The good records of one file, its number of bad lines, and of the first ones the numbers (from 1) and faults."""
+    """The good records of one file, its number of bad lines, and the numbers (from 1) and faults of the first ones."""
 
     path: Path
     records: list[dict] = field(default_factory=list)
@@ -110,7 +110,7 @@ class RecordFile:
         return [r for r in self.records if r["kind"] == "measurement"]
 
     def complaints(self) -> list[str]:
-        """One line per bad line whose fault is kept, and one for all others, for the user."""
+        """Return messages for the user: one per bad line whose fault is stored, and one for all other bad lines."""
         lines = [f"{self.path}, line {number}: {reason}; the line is left out" for number, reason in self.bad_lines]
         more = self.bad - len(self.bad_lines)
         return lines + [f"{self.path}: {more} more bad lines are left out"] * bool(more)
@@ -123,7 +123,7 @@ class RecordFile:
         if not self.records and self.bad == MOST_BEFORE:
             first, fault = self.bad_lines[0]
             raise UsageError(
-                f"{self.path} is no record file: none of its first {MOST_BEFORE} lines is a record (line {first}: "
+                f"{self.path} is not a record file: none of its first {MOST_BEFORE} lines is a record (line {first}: "
                 f"{fault}); give a file that haloscope wrote"
             )
 
@@ -133,14 +133,14 @@ def parse_line(line: str, what: str = RECORD) -> dict:
     try:
         record: dict = files.json_of(line)
     except ValueError as error:
-        raise ValueError(f"no complete JSON ({error})") from None
+        raise ValueError(f"not complete JSON ({error})") from None
     if fault := fault_of(record, what):
-        raise ValueError(f"no {NAMES[what]} ({fault})")
+        raise ValueError(f"not a {NAMES[what]} ({fault})")
     return record
 
 
 def read(path: str | Path, what: str = RECORD) -> RecordFile:
-    """Read a record file; good lines are kept, bad ones counted, the first of them with their numbers and faults.
+    """Read a record file; good lines are returned, bad lines counted, the first of them with their numbers and faults.
 
     path: JSON Lines, or the same compressed (.xz). what: RECORD or CG. Raises UsageError if unreadable, or if it
     begins with bad lines alone.
@@ -157,7 +157,7 @@ def read(path: str | Path, what: str = RECORD) -> RecordFile:
 
 
 def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
-    """Read a record file as `read` does, and name its bad lines on the error output."""
+    """Read a record file as `read` does, and report its bad lines on the error output."""
     found = read(path, what)
     for complaint in found.complaints():
         say(complaint)
@@ -165,9 +165,9 @@ def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
 
 
 def read_together(paths: Sequence[str]) -> list[dict]:
-    """Return the records of some files, their launches told apart; bad lines are named on the error output.
+    """Return the records of some files, with distinct launches; bad lines are reported on the error output.
 
-    Raises UsageError for a file that cannot be read and when none of them holds a record.
+    Raises UsageError for a file that cannot be read, and if none of them holds a record.
     """
     found = []
     for number, path in enumerate(dict.fromkeys(paths), 1):
@@ -191,7 +191,7 @@ def scratch(name: str) -> Path:
 def prepare(path: Path) -> None:
     """Make a file ready to be appended to: create its folder, end a line that a killed run left unfinished.
 
-    Raises HaloscopeError when that cannot be done, before any time is spent on measuring. A pipe is not
+    Raises HaloscopeError if that cannot be done, before any time is spent on measuring. A pipe is not
     opened: that would wait for its reader.
     """
     files.refuse_additions(path)
@@ -209,9 +209,9 @@ def prepare(path: Path) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise UsageError when a file to add records to holds something else, is compressed or not a regular file.
+    """Raise UsageError if a file to add records to holds other content, is compressed or not a regular file.
 
-    A killed run may leave nothing behind, or half a record.
+    An empty file, or half a record, is accepted: a killed run may leave it behind.
     """
     files.refuse_additions(path)
     text = _text_of(path) if path.is_file() else ""
@@ -229,12 +229,12 @@ def _is_record(line: str) -> bool:
 
 
 def append(path: Path, records: Iterable[dict]) -> None:
-    """Append records as lines and flush them. Raises HaloscopeError when there is no space or no permission."""
+    """Append records as lines and flush them. Raises HaloscopeError if space or permission is missing."""
     _write(path, "".join(json.dumps(record) + "\n" for record in records))
 
 
 def try_to_write(path: Path) -> None:
-    """Write an empty line, which readers pass over. Raises HaloscopeError when there is no space or no permission."""
+    """Write an empty line, which readers skip. Raises HaloscopeError if space or permission is missing."""
     _write(path, "\n")
 
 
@@ -250,12 +250,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def skipped(request: Requested, reason: str, exit_code: int, launch_id: str) -> dict:
-    """Return the record of a request that was not run, and why."""
+    """Return the record of a request that was not run, with the reason."""
     return _about(request, "skipped", launch_id) | {"reason": reason, "exit_code": exit_code}
 
 
 def failed(request: Requested, fault: Any, launch_id: str) -> dict:
-    """Return the record of a request during which a rank failed, died or stuck; `fault` is a faults.Fault."""
+    """Return the record of a request during which a rank failed, died or got stuck; `fault` is a faults.Fault."""
     parts = ("reason", "rank", "phase", "step", "waiting_for")
     return _about(request, "failed", launch_id) | {part: getattr(fault, part) for part in parts}
 
@@ -272,7 +272,7 @@ def _about(request: Requested, kind: str, launch_id: str) -> dict:
 
 
 def done(records: Iterable[dict]) -> set[tuple[str, str]]:
-    """Return the pairs (launch id, request id) that need not run again: measured, or known not to be possible."""
+    """Return the pairs (launch id, request id) that need not run again: measured, or known to be impossible."""
     return {(r.get("launch", {}).get("id", ""), r["id"]) for r in records if r["kind"] in ("skipped", *MEASURED)}
 
 

@@ -10,7 +10,7 @@ from haloscope.records import patterns, stats
 from haloscope.records.rows import Launched, group_records
 
 MICROBENCH = "microbench"  # the kind of their records
-BASE = "p2p"  # what ratios refer to
+BASE = "p2p"  # the reference of ratios
 FACTORS = {"us": 1e6, "GB/s": 1e-9}  # of units
 
 
@@ -23,17 +23,17 @@ class Curve(Launched):
     records: list[dict]
 
     def measures(self) -> list[str]:
-        """What was measured: keys of `patterns.MEASURES`, in their order."""
+        """Return the measured keys of `patterns.MEASURES`, in their order."""
         found = {key for record in self.records for entry in record["sizes"] for key in entry}
         return [key for key in patterns.MEASURES if key in found]
 
     def sizes(self, key: str = "") -> list[int]:
-        """The sizes, bytes; those at which `key` was measured, if one is given."""
+        """Return the sizes in bytes; if `key` is passed, only the sizes at which it was measured."""
         entries = (entry for record in self.records for entry in record["sizes"])
         return sorted({entry["bytes"] for entry in entries if not key or key in entry})
 
     def samples(self, size: int, key: str) -> dict[str, list[float]]:
-        """Samples in seconds by launch."""
+        """Return samples in seconds by launch."""
         found: dict[str, list[float]] = defaultdict(list)
         for record in self.records:
             for entry in record["sizes"]:
@@ -42,42 +42,42 @@ class Curve(Launched):
         return dict(found)
 
     def time(self, size: int, key: str = "latency_s") -> stats.Estimate:
-        """Median time over launches, seconds, with its interval."""
+        """Return the median time over launches, seconds, with its interval."""
         return stats.median_over_launches(list(self.samples(size, key).values()))
 
     def window(self, size: int) -> int:
-        """Messages in one batch of this size, 1 where the records do not say."""
+        """Return the messages in one batch of this size, 1 if the records lack them."""
         entries = (entry for record in self.records for entry in record["sizes"] if entry["bytes"] == size)
         return next((entry["window"] for entry in entries if "window" in entry), 1)
 
     def bandwidth(self, size: int, key: str = "batch_s") -> float:
-        """Bytes per second that all pairs, or all threads, move together, by the median time of `key`."""
+        """Return the bytes per second that all pairs, or all threads, move together, by the median time of `key`."""
         at_once = self.pairs * self.window(size) if self.kind == patterns.PAIRS else self.own_sets
         return at_once * size * patterns.MEASURES[key].moved / self.time(size, key).value
 
     def message_rate(self, size: int, key: str = "batch_s") -> float:
-        """Messages per second of all pairs together."""
+        """Return the messages per second of all pairs together."""
         return self.bandwidth(size, key) / size
 
     def value(self, size: int, key: str) -> tuple[float, str]:
-        """Return what a table shows of a measure, and its unit: GB/s where a bandwidth says most, else us."""
+        """Return the value of a measure for tables, and its unit: GB/s for measures with a bandwidth, else us."""
         if patterns.MEASURES[key].moved:
             return self.bandwidth(size, key) * FACTORS["GB/s"], "GB/s"
         return self.time(size, key).value * FACTORS["us"], "us"
 
     @property
     def kind(self) -> str:
-        """What works at once: pairs of ranks, a ring, all ranks of a collective, threads on memory."""
+        """The concurrent unit: pairs of ranks, a ring, all ranks of a collective, threads on memory."""
         return patterns.KIND_OF[self.measures()[0]]
 
     @property
     def transport(self) -> str:
-        """What moves messages, "" where a benchmark sends none of its own."""
+        """The transport of messages, "" for collectives and for benchmarks of memory."""
         return str(self.request.get("transport", ""))
 
     @property
     def pairs(self) -> int:
-        """Pairs of ranks that were busy at once."""
+        """Number of concurrent pairs of ranks."""
         return int(self.request.get("pairs", 1))
 
     @property
@@ -87,7 +87,7 @@ class Curve(Launched):
 
     @property
     def check(self) -> str:
-        """The verification, and whether cores were too few."""
+        """The state of the verification, and a note if cores were too few."""
         return self.verification + ", oversubscribed" * self.oversubscribed
 
 

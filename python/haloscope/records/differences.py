@@ -1,4 +1,4 @@
-"""What two runs of a program printed and wrote, number by number, and where in a grid they differ."""
+"""Comparison of the outputs and files of two runs of a program, number by number, with positions in a grid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 OUTPUT = "standard output"
-GIVEN_NS = 0  # when a file was changed last that the program was given, and has not written
+GIVEN_NS = 0  # time of the last change of an input file that the program has not written
 UNSUPPORTED = (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf")
 _TEXT = (".txt", ".csv")
 _NPY = b"\x93NUMPY"
@@ -43,10 +43,10 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Planes:
-    """Where along one axis of an array differences lie.
+    """The positions of differences along one axis of an array.
 
     runs: first and last plane of each group of neighbouring planes that hold differences; peaks: the plane of each
-    group with the largest one; share: of the points on these planes, those that differ.
+    group with the largest one; share: the part of the points on these planes that differs.
     """
 
     axis: str
@@ -63,9 +63,9 @@ class Planes:
 
 @dataclass(frozen=True)
 class Difference:
-    """How one output of two runs differs; without `values`, in another way than by numbers.
+    """The difference of one output of two runs; without `values`, it is not a difference of numbers.
 
-    relative, absolute: the largest difference of two numbers, infinite where one of them is no finite number.
+    relative, absolute: the largest difference of two numbers, infinite if one of them is not finite.
     """
 
     where: str
@@ -78,7 +78,7 @@ class Difference:
 
 
 def mark_given(folder: Path) -> None:
-    """Mark all files of a working folder as given to the program, as long as it does not write them."""
+    """Mark all files of a working folder as inputs of the program, until it writes them."""
     for path in folder.rglob("*"):
         if path.is_file():
             os.utime(path, ns=(GIVEN_NS, GIVEN_NS))
@@ -89,17 +89,17 @@ def _is_written(path: Path) -> bool:
 
 
 def summarize(found: Sequence[Difference]) -> str:
-    """Return how a run differs, in a few words; "equal" when it does not."""
+    """Return a short description of a run's differences; "equal" without any."""
     more = f" and {len(found) - 1} more" * (len(found) > 1)
     return f"{found[0].where}: {found[0].what}{more}" if found else "equal"
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What of two runs is compared, and how.
+    """Rules of the comparison of two runs.
 
-    printed: standard output; files: patterns, relative to the working folder; type: NumPy's word for raw binary files,
-    as f8; shape: their points per dimension, x (contiguous) first; ignore: lines that are left out.
+    printed: standard output; files: patterns, relative to the working folder; type: NumPy's name of the type in raw
+    binary files, as f8; shape: their points per dimension, x (contiguous) first; ignore: patterns of skipped lines.
     """
 
     printed: bool = True
@@ -121,15 +121,15 @@ class Rules:
         return [(n, line) for n, line in lines if not any(pattern.search(line) for pattern in self.ignore)]
 
     def is_array(self, path: Path) -> bool:
-        """Whether a file holds an array: a .npy file, or raw binary by `type`; else it is text."""
+        """Return whether a file holds an array: a .npy file, or raw binary by `type`; else it is text."""
         return path.suffix == ".npy" or (self.type is not None and path.suffix not in _TEXT)
 
 
 def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
     """Refuse a base of comparison that holds nothing to compare.
 
-    ranks: of the run, in words. Raises UsageError for patterns that match no file and for texts without a number,
-    UnavailableError for files of a format that is not read.
+    ranks: of the run, as text. Raises UsageError for patterns that match no file and for texts without a number,
+    UnavailableError for files of an unsupported format.
     """
     if rules.printed and not _has_numbers(rules, printed):
         raise UsageError(
@@ -150,14 +150,14 @@ def check_base(rules: Rules, folder: Path, printed: str, ranks: str) -> None:
 
 
 def refuse_format(name: str) -> None:
-    """Raise UnavailableError for a file of a format that is not read."""
+    """Raise UnavailableError for a file of an unsupported format."""
     raise UnavailableError(
         f"{name}: HDF5 and NetCDF files are not read; have the program write .npy, raw binary (--type) or text as well"
     )
 
 
 def compare_runs(rules: Rules, base: tuple[Path, str], other: tuple[Path, str]) -> list[Difference]:
-    """Return how a run differs from the base, one entry for each output that does.
+    """Return the differences of a run from the base, one entry for each output that differs.
 
     base, other: working folder and standard output; `check_base` has accepted the base.
     Cost: a pass over all outputs, and several times the memory of the largest array that differs.
@@ -217,14 +217,14 @@ def _compare_texts(rules: Rules, where: str, base: str, other: str) -> Differenc
 
 
 def _numbers(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Yield each number with its line and its place in the line, both from 1."""
+    """Yield each number with its line and its position in the line, both from 1."""
     for line, text in lines:
         for place, found in enumerate(NUMBER.finditer(text), start=1):
             yield line, place, found[0]
 
 
 def _first_other_text(base: list[tuple[int, str]], other: list[tuple[int, str]]) -> str:
-    """Return the first line whose text around the numbers differs, in words; "" when there is none."""
+    """Return a description of the first line whose text around the numbers differs; "" without one."""
     for ours, theirs in itertools.zip_longest(base, other):
         if ours is None or theirs is None:
             line, text = ours or theirs
@@ -296,7 +296,7 @@ def _mapped(path: Path) -> np.ndarray:
 
 
 def compare_arrays(where: str, base: np.ndarray, other: np.ndarray, tolerance: Tolerance) -> Difference | None:
-    """Return how two arrays of numbers differ, None when equal. 0 and -0 differ by default; a NaN equals a NaN."""
+    """Return the difference of two arrays of numbers, None if equal. 0 and -0 differ by default; a NaN equals a NaN."""
     if base.shape != other.shape or base.dtype != other.dtype:
         return Difference(where, f"{_form(other)}, not {_form(base)}")
     differs = _differing(base, other, tolerance)
@@ -349,7 +349,7 @@ def _place(index: tuple[int, ...], axes: list[str]) -> str:
 
 
 def _planes(differs: np.ndarray, size: np.ndarray, axes: list[str]) -> tuple[Planes, ...]:
-    """Return where differences lie along each axis, x first; size: of the points that differ."""
+    """Return the positions of differences along each axis, x first; size: of the points that differ."""
     points = np.nonzero(differs)
     found = []
     for axis, name in enumerate(axes):
@@ -368,11 +368,11 @@ def _planes(differs: np.ndarray, size: np.ndarray, axes: list[str]) -> tuple[Pla
 
 
 def find_cuts(planes: Planes, ranks: int) -> tuple[int, tuple[int, ...]]:
-    """Return the fewest even blocks, and the cells at which they meet, whose borders explain where differences lie.
+    """Return the smallest number of even blocks whose borders explain the positions of differences, and these borders.
 
-    The blocks are as many as a process grid of `ranks` can have along the axis. Each group of planes has its largest
-    difference right beside a border, or at an edge of the array; (0, ()) when no blocks are so, or differences are
-    everywhere.
+    A border is the cell at which two blocks meet. A process grid of `ranks` can have this number of blocks along the
+    axis. Each group of planes has its largest difference right next to a border, or at an edge of the array. Returns
+    (0, ()) if no number of blocks explains the differences, or if they are everywhere.
     """
     from haloscope import bridge
 
@@ -388,7 +388,7 @@ def find_cuts(planes: Planes, ranks: int) -> tuple[int, tuple[int, ...]]:
 
 
 def _explaining(planes: Planes, borders: Sequence[int]) -> tuple[int, ...]:
-    """Return those borders that differences lie beside; () when some lie elsewhere."""
+    """Return the borders next to which differences lie; () if some lie elsewhere."""
     beside = {peak: border for border in borders for peak in (border - 1, border)}
     edges = (0, planes.extent - 1)
     if any(peak not in beside and peak not in edges for peak in planes.peaks):

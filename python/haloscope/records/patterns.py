@@ -1,4 +1,4 @@
-"""What micro-benchmarks measure: patterns, the keys of their samples in records, and what those mean.
+"""Patterns of micro-benchmarks: the keys of their samples in records, and the meanings of the keys.
 
 `src/lab/haloscope/rank/microbench/patterns.def` has the same patterns.
 """
@@ -12,9 +12,9 @@ PAIRS, RING, COLLECTIVE, MEMORY = "pairs", "ring", "collective", "memory"
 
 @dataclass(frozen=True)
 class Measure:
-    """One list of samples: its key in records, a heading, and what one sample is the time of.
+    """One list of samples: its key in records, a heading, and the operation that one sample times.
 
-    moved: bytes that are read or written per byte of the size; 0 where a time says more than a bandwidth.
+    moved: bytes that are read or written per byte of the size; 0 for measures shown as a time, not as a bandwidth.
     """
 
     key: str
@@ -25,7 +25,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Pattern:
-    """One pattern by the name that `--pattern` takes: what works at once (`kind`), and what is measured of it."""
+    """One pattern by the name that `--pattern` accepts: its concurrent unit (`kind`), and its measures."""
 
     name: str
     kind: str
@@ -38,14 +38,14 @@ def _pattern(name: str, kind: str, *measures: Measure) -> Pattern:
 
 ALL = (
     _pattern("pingpong", PAIRS, Measure("latency_s", "latency", "half a round trip")),
-    _pattern("pingping", PAIRS, Measure("exchange_s", "both ways", "one message each way at once")),
+    _pattern("pingping", PAIRS, Measure("exchange_s", "both ways", "one message each way, concurrently")),
     _pattern("batch", PAIRS, Measure("batch_s", "bandwidth one way", "batches, one way", 1)),
     _pattern("batches", PAIRS, Measure("both_batch_s", "bandwidth both ways", "batches, both ways", 2)),
     _pattern(
-        "exchange", RING, Measure("ring_s", "exchange with both neighbours", "one message to and from each at once")
+        "exchange", RING, Measure("ring_s", "exchange with both neighbours", "concurrent messages to and from each")
     ),
-    _pattern("allreduce", COLLECTIVE, Measure("allreduce_s", "allreduce", "a sum of that many bytes")),
-    _pattern("allgather", COLLECTIVE, Measure("allgather_s", "allgather", "as many bytes of every rank to every rank")),
+    _pattern("allreduce", COLLECTIVE, Measure("allreduce_s", "allreduce", "a sum of arrays of this size")),
+    _pattern("allgather", COLLECTIVE, Measure("allgather_s", "allgather", "an array of every rank to every rank")),
     _pattern(
         "stream",
         MEMORY,

@@ -1,4 +1,4 @@
-"""Regret: the measured time of a model's pick over that of the fastest choice of the same case."""
+"""Regret: the measured time of a model's recommendation over the time of the fastest choice of the same case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Pair = TypeVar("Pair")
 
 
 def group_cases(pairs: Iterable[Pair], case: Callable[[Pair], Hashable]) -> list[list[Pair]]:
-    """Return the pairs of each case that was measured in two ways or more. case: names the case of a pair."""
+    """Return the pairs of each case that was measured in two ways or more. case: returns the case of a pair."""
     groups: dict[Hashable, list[Pair]] = defaultdict(list)
     for pair in pairs:
         groups[case(pair)].append(pair)

@@ -26,7 +26,7 @@ class Launched:
 
     @property
     def oversubscribed(self) -> bool:
-        """True when some launch had more threads than cores: its times say little about the configuration."""
+        """Whether some launch had more threads than cores, so that its times are not representative."""
         return any(r["environment"]["oversubscribed"] for r in self.records)
 
     @property
@@ -50,7 +50,7 @@ class Row(Launched):
         self.step = stats.median_over_launches(list(self.launches.values()))
 
     def surroundings(self, part: str) -> set[str]:
-        """Return what the records say of a part of their environment; times of several do not mix."""
+        """Return the values of a part of the records' environment; times from several values are not comparable."""
         found = [r["environment"].get(part) for r in self.records]
         return {repr(one.get("name", one) if isinstance(one, dict) else one) for one in found}
 
@@ -65,12 +65,12 @@ class Row(Launched):
         return sum(len(stats.outliers(values)) for values in self.launches.values())
 
     def phase(self, name: str, statistic: str) -> float:
-        """Seconds per step in a phase, by a statistic over ranks; the median over launches."""
+        """Return the seconds per step in a phase, by a statistic over ranks; the median over launches."""
         found = (r.get("phases_s", {}).get(name, {}).get(statistic, 0.0) for r in self.records)
         return float(statistics.median(found))
 
     def notes(self) -> str:
-        """What a reader must know before believing the row."""
+        """Return the warnings about the row's reliability."""
         words = ["oversubscribed"] * self.oversubscribed
         words += [f"of several {many}" for part, many in SURROUNDINGS.items() if len(self.surroundings(part)) > 1]
         words += [f"{self.outliers} outlier{'s' * (self.outliers > 1)}"] * bool(self.outliers)
@@ -99,5 +99,5 @@ def group_rows(found: Iterable[dict]) -> list[Row]:
 
 
 def speedup(row: Row, baseline: Row, confidence: float = stats.CONFIDENCE) -> stats.Estimate:
-    """Return how many times faster than the baseline a row is, paired by launch."""
+    """Return the speed-up of a row over the baseline, paired by launch."""
     return stats.ratio_of_launches(baseline.launches, row.launches, confidence=confidence)

@@ -27,10 +27,10 @@ class Estimate:
 def _resampled(
     launches: Sequence[Sequence[np.ndarray]], rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> np.ndarray:
-    """Medians of `resamples` bootstrap samples: launches drawn first, then repetitions within each drawn launch.
+    """Return the medians of `resamples` bootstrap samples: launches drawn first, then repetitions within each of them.
 
-    launches: the repetitions of each, and those that its median is divided by, if any. Launches are the outer sample:
-    repetitions of one launch share placement and address layout and are not independent.
+    launches: the repetitions of each, then any repetitions whose median divides the first median. Launches are the
+    outer sample: repetitions of one launch share placement and address layout and are not independent.
     """
     count = len(launches)
     found = np.empty((resamples, count))
@@ -43,7 +43,7 @@ def _resampled(
 
 
 def median_over_launches(launches: Sequence[Sequence[float]], seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
-    """Median over launches of each launch's median, with a 95 % interval by hierarchical bootstrap.
+    """Return the median over launches of each launch's median, with a 95 % interval by hierarchical bootstrap.
 
     launches: per launch its repetitions, at least one each. Cost: resamples x repetitions draws.
     """
@@ -67,7 +67,7 @@ def _estimate(
 def ratio_of_launches(
     a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]], confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Median of a/b with its interval; a and b hold repetitions by launch.
+    """Return the median of a/b with its interval; a and b hold repetitions by launch.
 
     Launches that both have are paired, so that effects of a launch on both cancel. Without a common launch, the two are
     resampled independently.
@@ -90,7 +90,7 @@ def _independent_ratio(a: list, b: list, rng: np.random.Generator, confidence: f
 
 
 def median_of(values: Sequence[float]) -> Estimate:
-    """Median of independent samples; the 95 % interval comes from order statistics and assumes no shape.
+    """Return the median of independent samples; the 95 % interval comes from order statistics and assumes no shape.
 
     With fewer than 6 samples no 95 % interval of order statistics exists; then it is the whole range.
     """
@@ -108,7 +108,7 @@ def median_of(values: Sequence[float]) -> Estimate:
 def outliers(values: Sequence[float]) -> list[int]:
     """Return the positions of values further than OUTLYING robust standard deviations above or below the median.
 
-    They are to be shown, not removed. The scale is the median absolute deviation x 1.4826, at least 1 % of the median,
+    They must be shown, not removed. The scale is the median absolute deviation x 1.4826, at least 1 % of the median,
     so that repetitions which agree to a fraction of a percent do not flag each other.
     """
     array = np.asarray(values, dtype=float)
@@ -121,14 +121,14 @@ NO_CHOICE = "cannot tell apart"
 
 
 def verdict_text(ratio: Estimate, above: str, below: str, least_launches: int = 1) -> str:
-    """Return the word for a ratio `above` or `below` 1, or NO_CHOICE where its interval holds 1 or launches are few."""
+    """Return the word for a ratio `above` or `below` 1, or NO_CHOICE if its interval holds 1 or launches are few."""
     if ratio.low <= 1 <= ratio.high or ratio.launches < least_launches:
         return NO_CHOICE
     return above if ratio.value > 1 else below
 
 
 def verdict(ratio: Estimate) -> str:
-    """Return a ratio of times a/b in words: "A is 1.20 x faster", or NO_CHOICE."""
+    """Return a ratio of times a/b as text: "A is 1.20 x faster", or NO_CHOICE."""
     if verdict_text(ratio, "B", "A") == NO_CHOICE:
         return NO_CHOICE
     if ratio.value > 1:

@@ -88,12 +88,12 @@ def test_a_program_may_have_any_name(tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (("1e-4", "0"), "column median_s holds '0', which is no number above 0"),
+        (("1e-4", "0"), "column median_s holds '0', which is not a number above 0"),
         (("1e-4", "nan"), "column median_s holds 'nan'"),
         (("2x2x1", "2x2"), "core_grid has 2 dimensions, node_grid 3"),
         (("2x2x1", "2x0x1"), "column core_grid holds '2x0x1'"),
         (("direct/p2p", "direct/p3p"), "p3p"),
-        ((",1,2,8,", ",99,2,8,"), "column halo holds '99', which is no whole number from 1 to 64"),
+        ((",1,2,8,", ",99,2,8,"), "column halo holds '99', which is not a whole number from 1 to 64"),
         ((",1,2,8,", ",17,2,8,"), "a halo of 17 layers is wider than a block of 16 cells"),
         ((",1,2,8,", ",1,2,5,"), "element_bytes is 5; values have 4 or 8"),
         ((",1,2,8,", ",1,,8,"), "column fields holds ''"),
@@ -145,7 +145,7 @@ def test_the_bytes_that_a_row_counts_decide_what_its_values_are(tmp_path):
     assert "real=float, mode=threads count 8 B" in found.notes[0]
     with pytest.raises(UsageError, match="values have 4 or 8"):
         external_table.read(file_of(tmp_path, "1,64,float,threads,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
-    with pytest.raises(UsageError, match="no cube of nodes"):
+    with pytest.raises(UsageError, match="not a cube of nodes"):
         external_table.read(file_of(tmp_path, "2,64,float,ranks,1,1,mpi_comm,2e-3,14602", columns=GHEXBENCH))
     with pytest.raises(UsageError, match="unknown executable 'mpi_com'; did you mean mpi_comm"):
         external_table.read(file_of(tmp_path, "1,64,float,ranks,1,1,mpi_com,2e-3,14602", columns=GHEXBENCH))
@@ -242,9 +242,9 @@ def test_conditions_choose_rows_and_misspellings_are_told(made):
     with pytest.raises(UsageError, match="no row has nodes=3; there are 1, 2"):
         external_judge.select(rows, [external_judge.parse_condition("nodes=3")])
     for text, complaint in (
-        ("nodes", "is no condition"),
+        ("nodes", "is not a condition"),
         ("node=1", "did you mean nodes"),
-        ("nodes=", "is no condition"),
+        ("nodes=", "is not a condition"),
     ):
         with pytest.raises(UsageError, match=complaint):
             external_judge.parse_condition(text)

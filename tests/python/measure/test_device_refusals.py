@@ -24,7 +24,7 @@ QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--ou
         (["--device", "host", "--schedule", "resident", "--ranks", 2], "use --ranks 1"),
         (["--device", "host", "--threads", 2], "use --threads 1"),
         (["--device", "host", "--depth", 9, "--substeps", "blocked"], "fuse at most 8 time steps on a device, not 9"),
-        (["--device", "host", "--device-block", "8xq"], "--device-block '8xq' is no number"),
+        (["--device", "host", "--device-block", "8xq"], "--device-block '8xq' is not a number"),
         (["--device", "host", "--device-block", "8x8x8x8"], "--device-block '8x8x8x8'"),
         (["--device", "host", "--device-block", "64x64"], "at most 1024 threads"),
         (["--device", "host", "--device-block", "0x4"], "block '0x4' is not possible; give numbers above 0"),

@@ -323,7 +323,7 @@ def test_info_shows_the_devices_and_why_back_ends_are_absent(haloscope, imitated
 def test_plan_shows_the_program_of_a_device_with_its_streams(haloscope):
     words = ("plan", "laplace2d", "--cells", "16", "--ranks", 2, "--device", "cuda", "--schedule", "streams")
     out = haloscope(*words).out
-    assert "streams of a device (cuda) beside the host" in out
+    assert "streams of a device (cuda) next to the host" in out
     assert "| sweep-stream | sweep " in out and "| halo-stream  | d2h " in out
     first, beside = (
         json.loads(haloscope(*words, "--json", "--pack", how).out)["stages"][0]["program"]

@@ -105,7 +105,7 @@ def test_outputs_of_several_programs_under_one_name_are_still_reported():
 @pytest.mark.ids("DC7")
 def test_factors_stand_in_the_report_with_what_they_mean_to_a_profile():
     report = "\n".join(microbench_report.sections(curves("imb-2021.txt")))
-    for words in ("Contention: time over that of one message alone", "messages at once", "duplex 2.00, shared 1.00"):
+    for words in ("Contention: time over that of one message alone", "concurrent messages", "duplex 2.00, shared 1.00"):
         assert words in report, words
 
 
@@ -113,7 +113,7 @@ def test_text_of_no_known_program_is_refused_with_what_is_understood(haloscope, 
     imb = (OUTPUTS / "imb-2021.txt").read_text()
     for text, words in (
         ("", ("PingPong", "SKaMPI", "Triad")),
-        ("iperf 3.1\n[ 5] 0.00-1.00 sec 112 MBytes\n", ("no benchmark that is understood",)),
+        ("iperf 3.1\n[ 5] 0.00-1.00 sec 112 MBytes\n", ("not the output of a supported benchmark",)),
         (imb[imb.index("# Benchmarking Bcast") : imb.index("# Benchmarking Allreduce")], ("left out: Bcast",)),
         (imb.replace("         8.00 ", "         8.x0 "), ("'8.x0'", "unchanged output of IMB")),
         (imb[: imb.index("16.00      4096.00")], ("cut off",)),

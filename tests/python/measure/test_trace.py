@@ -96,4 +96,4 @@ def test_with_a_communication_thread_no_boundary_point_is_swept_before_a_late_me
 
 def test_a_trace_of_a_sweep_is_refused(haloscope):
     result = haloscope("run", "laplace2d", "--cells", "16", "--depth", "1,2", "--trace", "t.json")
-    assert result.code == 2 and "ask for one choice" in result.err
+    assert result.code == 2 and "specify one choice" in result.err

@@ -205,7 +205,7 @@ def test_of_many_bad_lines_the_first_are_named_and_the_others_counted(tmp_path):
     assert [r["id"] for r in found.records] == ["a", "b"]
     assert (found.bad, len(found.bad_lines)) == (5000, records.MOST_NAMED)
     *named, last = found.complaints()
-    assert len(named) == records.MOST_NAMED and "line 2: no complete JSON" in named[0]
+    assert len(named) == records.MOST_NAMED and "line 2: not complete JSON" in named[0]
     assert last == f"{file}: 4980 more bad lines are left out"
 
 
@@ -238,14 +238,14 @@ def test_a_small_file_of_a_million_bad_lines_is_refused_in_one_line(command, hal
 def test_every_command_that_reads_records_names_bad_lines(command, haloscope, tmp_path):
     (tmp_path / "r.jsonl.xz").write_bytes(lzma.compress((json.dumps(measurement()) + "\nx\n").encode()))
     result = haloscope(command, *READING[command], "r.jsonl.xz")
-    assert "r.jsonl.xz, line 2: no complete JSON" in result.err
+    assert "r.jsonl.xz, line 2: not complete JSON" in result.err
 
 
 def test_a_record_of_another_version_is_a_bad_line(tmp_path):
     found = records.read(write(tmp_path / "r.jsonl", measurement("a"), measurement("b") | {"schema_version": 1}))
     assert [r["id"] for r in found.records] == ["a"]
     [(number, reason)] = found.bad_lines
-    assert number == 2 and "no haloscope.record of version 2 (schema_version" in reason
+    assert number == 2 and "not a haloscope.record of version 2 (schema_version" in reason
 
 
 @pytest.mark.parametrize("name", ["launch-\u00b2", "launch-" + "9" * 5000, "\x1b[2J", "\ud800"])

@@ -1,7 +1,7 @@
-"""Whether this allocation works: launcher, pinning, shared memory, huge pages, clocks, MPI, devices, messages.
+"""Examinations of this allocation: launcher, pinning, shared memory, huge pages, clocks, MPI, devices, messages.
 
-Each examination tries the thing itself, on the ranks asked for, with a time limit for every start of them. The
-`judge_...` functions turn what was found into verdicts and start nothing but short queries.
+Each examination uses its subject directly, on the requested ranks, with a time limit for every start of them. The
+`judge_...` functions turn findings into verdicts and start only short queries.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Examination = Callable[[], "Check | list[Check]"]
 
 
 def plan(ranks: int, device: str = "") -> dict[str, Examination]:
-    """Return all examinations by name, in the order in which they help: each tries one thing when `carry_out` calls it.
+    """Return all examinations by name, in the most helpful order: each tests one subject when `carry_out` calls it.
 
-    device: back end to try; "" = that of a card found here.
+    device: back end to test; "" = the back end of a GPU found here.
     """
     here = Allocation(ranks)
     return {
@@ -42,7 +42,7 @@ def plan(ranks: int, device: str = "") -> dict[str, Examination]:
 
 
 def carry_out(name: str, examination: Examination) -> list[Check]:
-    """Return what an examination found. What it raises is its result, so that the others go on."""
+    """Return the checks of an examination. An exception becomes its result, so that the others continue."""
     try:
         found = examination()
     except UnavailableError as error:
@@ -50,20 +50,20 @@ def carry_out(name: str, examination: Examination) -> list[Check]:
     except HaloscopeError as error:
         found = Check(name, BROKEN, str(error), LAUNCHER_FIRST)
     except Exception as error:
-        found = Check(name, BROKEN, f"the examination itself failed: {error}", "'haloscope info' may say more")
+        found = Check(name, BROKEN, f"the examination itself failed: {error}", "'haloscope info' may show more")
     return found if isinstance(found, list) else [found]
 
 
 class Allocation:
-    """What is asked of the ranks here: once, when first needed."""
+    """Results of queries of the ranks here; each query runs once, when first needed."""
 
     def __init__(self, ranks: int):
-        """Of that many ranks."""
+        """Store the number of ranks."""
         self._ranks = ranks
 
     @functools.cached_property
     def views(self) -> list[dict]:
-        """What each process sees of its node, placed as Haloscope places ranks."""
+        """The view of each process of its node, with processes placed like Haloscope's ranks."""
         return node.process_views(launch.launcher_words(launch.mpiexec(), self._ranks, 1))
 
     @functools.cached_property

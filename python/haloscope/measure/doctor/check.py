@@ -1,4 +1,4 @@
-"""What an examination finds: checks with verdicts, and the words that they are told in."""
+"""Results of examinations: checks with verdicts, and their texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LAUNCHER_FIRST = "repair the launcher first"
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was tried: its verdict (ok, warning, broken, not here), what was found and what to do about it."""
+    """One tested subject: its verdict (ok, warning, broken, not here), the finding and the remedy."""
 
     name: str
     verdict: str
@@ -23,7 +23,7 @@ class Check:
 
 
 def nothing_started(name: str) -> Check:
-    """Return the check of what could not be asked since no rank answered."""
+    """Return the check of a subject that could not be tested since no rank answered."""
     return Check(name, NOT_HERE, "nothing that the launcher started gave an answer", LAUNCHER_FIRST)
 
 
@@ -37,7 +37,7 @@ def size_of(count: float) -> str:
 
 
 def worst_of(checks: Sequence[Check]) -> Check:
-    """Return the first of the gravest checks of several nodes, with how many others say likewise."""
+    """Return the first of the gravest checks of several nodes, with the number of other nodes with this verdict."""
     gravest = min(checks, key=lambda c: (BROKEN, WARNING, NOT_HERE, OK).index(c.verdict))
     more = sum(c.verdict == gravest.verdict for c in checks) - 1
     text = gravest.found + (f" (and {count_of(more, 'node')} more)" if more else "")

@@ -1,4 +1,4 @@
-"""The launcher and the MPI libraries: whether ranks, and mpi4py's, form one world of the size asked for."""
+"""The launcher and the MPI libraries: ranks, with and without mpi4py, must form one world of the requested size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from haloscope.records.text import count_of
 
 
 def ask_launcher(ranks: int) -> tuple[int | None, str, str]:
-    """Start the ranks and nothing more; returns exit code (None: ended after LIMIT_S), output, error output."""
+    """Start the ranks and nothing more; return exit code (None: ended after LIMIT_S), output, error output."""
     words = [*launch.launcher_words(launch.mpiexec(), ranks, 1), str(build.rank_program())]
     return answers.ended_after(check.LIMIT_S, [*words, "--expect-ranks", str(ranks), "--probe", "start"])
 
@@ -30,12 +30,12 @@ def judge_launcher(ranks: int, code: int | None, said: str, complaint: str) -> C
         text = f"{starter} starts {count_of(len(worlds), 'world')} of {count_of(int(worlds[0]), 'rank')}"
         return Check("launcher", BROKEN, f"{text} instead of one of {ranks}; {library}", remedy)
     how = f"gave no answer within {check.LIMIT_S:g} s" if code is None else f"ended with code {code}"
-    last = " / ".join((said + complaint).strip().splitlines()[-2:]) or "it said nothing"
+    last = " / ".join((said + complaint).strip().splitlines()[-2:]) or "it printed nothing"
     return Check("launcher", BROKEN, f"{starter} {how}: {last}; {library}", remedy)
 
 
 def mpiexec_version() -> str:
-    """Return what mpiexec calls itself: "Hydra 5.0.2", "mpirun (Open MPI) 5.0.3"."""
+    """Return the name and version of mpiexec: "Hydra 5.0.2", "mpirun (Open MPI) 5.0.3"."""
     text = launch.output_of(launch.mpiexec(), "--version")
     if "hydra" in text.lower() and (version := re.search(r"Version:\s*(\S+)", text)):
         return f"Hydra {version[1]}"
@@ -43,7 +43,7 @@ def mpiexec_version() -> str:
 
 
 def library_name() -> str:
-    """Return the MPI library that the ranks are linked to; its file where it does not tell its name."""
+    """Return the MPI library that the ranks are linked to; its file if its name is unknown."""
     try:
         return _short(answers.information()["mpi_library"])
     except (HaloscopeError, ValueError):  # several worlds may have answered
@@ -51,11 +51,11 @@ def library_name() -> str:
 
 
 def _short(library: str) -> str:
-    """The name that an MPI library gives itself, without where and how it was built."""
+    """Return the name of an MPI library without the details of its build."""
     return " ".join(library.partition(",")[0].split())
 
 
-# Of each world rank 0 speaks.
+# Rank 0 of each world prints the answer.
 _MPI4PY = """
 import json
 import sys
@@ -74,7 +74,7 @@ if world.rank == 0:
 
 
 def examine_mpi4py(ranks: int) -> Check:
-    """Judge mpi4py where it is installed."""
+    """Judge mpi4py if it is installed."""
     if not has_mpi4py():
         remedy = "only haloscope.Exchange needs it: pip install mpi4py"
         return Check("mpi4py", NOT_HERE, "mpi4py is not installed", remedy)
@@ -82,7 +82,7 @@ def examine_mpi4py(ranks: int) -> Check:
 
 
 def has_mpi4py() -> bool:
-    """Whether mpi4py is installed beside Haloscope."""
+    """Return whether mpi4py is installed for Haloscope's Python."""
     return importlib.util.find_spec("mpi4py") is not None
 
 
@@ -100,7 +100,7 @@ def judge_mpi4py(ranks: int, code: int | None, said: str, complaint: str) -> Che
     worlds = answers.objects_of(said)
     if not worlds:
         how = f"gave no answer within {check.LIMIT_S:g} s" if code is None else f"ended with code {code}"
-        last = next(filter(None, reversed(complaint.splitlines())), "it said nothing")
+        last = next(filter(None, reversed(complaint.splitlines())), "it printed nothing")
         return Check("mpi4py", BROKEN, f"python with mpi4py {how}: {last}", remedy)
     library = _short(worlds[0]["library"])
     if worlds[0]["size"] != ranks:

@@ -1,4 +1,4 @@
-"""What MPI does: its functions, and device memory given to it."""
+"""Checks of MPI: its functions, and messages in device memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from haloscope.measure import devices, probes
 from haloscope.measure.doctor.check import BROKEN, NOT_HERE, OK, WARNING, Check, nothing_started, worst_of
 from haloscope.measure.doctor.runs import judge_runs, verified_runs
 
-PROMISED_BY_NONE = ("shared-aligned",)  # probes of what the standard leaves open
+PROMISED_BY_NONE = ("shared-aligned",)  # probes of behaviour that the standard leaves open
 TAKES_DEVICE = ("device-aware", "device-strided")
 
 
 def judge_functions(findings: Mapping[str, Mapping], known: Mapping) -> list[Check]:
-    """Judge the probes of MPI functions: on these ranks, and what is known of this MPI on other numbers of ranks.
+    """Judge the probes of MPI functions: on these ranks, and the known results of this MPI on other numbers of ranks.
 
-    What is absent or not promised is a warning; what gives wrong values, ends the program or hangs is broken.
+    A function that is absent or not promised is a warning; one that gives wrong values, ends the program or hangs is
+    broken.
     """
     if not findings:
         return [nothing_started("MPI functions")]
@@ -39,14 +40,14 @@ def _function(name: str, reason: str) -> Check:
 
 
 def transports_of(probe: str) -> list[str]:
-    """Return the transports, with their options, that rely on what a probe tries."""
+    """Return the transports, with their options, that rely on the subject of a probe."""
     strategies = [*bridge.strategy_names(), *bridge.device_strategy_names()]
     relying = [name for name in strategies if probe in bridge.find_strategy(name).probes]
     return list(dict.fromkeys(name.split("/")[-1] for name in relying))
 
 
 def examine_device(ranks: int, asked: str) -> list[Check]:
-    """Run verified exchanges with fields on a device: through host memory, and with device memory given to MPI."""
+    """Run verified exchanges with fields on a device: through host memory, and with device memory passed to MPI."""
     backend = devices.default_device(asked)
     if not backend:
         reasons = "; ".join(f"{b['name']}: {b['absent']}" for b in devices.backends() if b["absent"])
@@ -69,6 +70,6 @@ def judge_device_memory(findings: Mapping[str, Mapping]) -> Check:
         return Check(name, OK, f"contiguous and strided messages arrive whole, {lines[0]['reason']}")
     text = "; ".join(f"{line['probe']}: {line['reason']}" for line in wrong)
     if any("died" not in line for line in wrong):
-        return Check(name, BROKEN, text, "send from host memory (strategies 'staged'); report it to who built this MPI")
+        return Check(name, BROKEN, text, "send from host memory (strategies 'staged'); report it to the builder of MPI")
     remedy = "use strategies 'staged', or an MPI for devices: UCX with CUDA or ROCm, MPICH_GPU_SUPPORT_ENABLED=1"
     return Check(name, WARNING, f"this MPI does not take it: {text}", remedy)

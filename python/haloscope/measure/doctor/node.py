@@ -1,4 +1,4 @@
-"""A node: the cores and memory that ranks get there, and whether they read one clock."""
+"""Checks of a node: the cores and memory that its ranks get, and their clocks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BIND = "bind each rank: -bind-to core (MPICH, Intel MPI), --bind-to core (Open M
 
 
 def plain_words(ranks: int) -> list[str]:
-    """Return the command words of an mpiexec that is told nothing but the number of ranks."""
+    """Return the command words of an mpiexec with only the number of ranks, and Open MPI's permission for root."""
     path = launch.mpiexec()
     as_root = ["--allow-run-as-root"] if launch.flavour(path) == "openmpi" and os.geteuid() == 0 else []
     return [str(path), *as_root, "-n", str(ranks)]
 
 
 def process_views(words: Sequence[str]) -> list[dict]:
-    """Start processes that look at their nodes; returns what they saw, [] where they do not start."""
+    """Start processes that inspect their nodes; return their views, [] if they do not start."""
     _, said, _ = answers.ended_after(check.LIMIT_S, [*words, *build.python("-I", "-S", process_view.__file__)])
     return answers.objects_of(said)
 
@@ -40,7 +40,7 @@ def _by_host(views: Sequence[Mapping]) -> dict[str, list[Mapping]]:
 
 
 def _of_nodes(name: str, views: Sequence[Mapping], judge: Callable[[list[Mapping]], Check]) -> Check:
-    """Return the gravest check of all nodes. judge: of the processes of one."""
+    """Return the gravest check of all nodes. judge: returns the check of one node from the views of its processes."""
     return worst_of([judge(members) for members in _by_host(views).values()]) if views else nothing_started(name)
 
 
@@ -48,7 +48,7 @@ def _of_nodes(name: str, views: Sequence[Mapping], judge: Callable[[list[Mapping
 
 
 def judge_pinning(name: str, views: Sequence[Mapping]) -> Check:
-    """Judge which cores the processes of each node may use, from what they see."""
+    """Judge the cores that the processes of each node may use, from their views."""
     return _of_nodes(name, views, functools.partial(_placed, name))
 
 
@@ -72,7 +72,7 @@ def _placed(name: str, members: Sequence[Mapping]) -> Check:
 
 
 def _spread(name: str, host: str, sets: Sequence[set[int]], there: set[int], numa: Sequence[Sequence[int]]) -> Check:
-    """Of ranks with cores of their own: over how many NUMA nodes they are spread."""
+    """Judge the number of NUMA nodes over which ranks with separate cores are spread."""
     usable = [set(cores) & there for cores in numa if set(cores) & there]
     used = sum(any(cores & own for own in sets) for cores in usable)
     each = f"{min(map(len, sets))} to {max(map(len, sets))}" if len(set(map(len, sets))) > 1 else str(len(sets[0]))
@@ -89,7 +89,7 @@ def _spread(name: str, host: str, sets: Sequence[set[int]], there: set[int], num
 
 
 def judge_shared_memory(findings: Mapping[str, Mapping], views: Sequence[Mapping]) -> Check:
-    """Judge whether ranks of a node see what others store, from the probes."""
+    """Judge whether ranks of a node see each other's stores, from the probes."""
     name = "shared memory"
     asked = [findings[probe] for probe in SHARED if probe in findings]
     if not asked:
@@ -99,7 +99,7 @@ def judge_shared_memory(findings: Mapping[str, Mapping], views: Sequence[Mapping
         return Check(name, BROKEN, "; ".join(wrong), remedy)
     if max(map(len, _by_host(views).values()), default=0) == 1:
         return Check(name, NOT_HERE, "each node has one rank: nothing is shared")
-    return Check(name, OK, "ranks of a node see what the others store, by load and by flag")
+    return Check(name, OK, "ranks of a node see each other's stores, by load and by flag")
 
 
 def judge_room(views: Sequence[Mapping]) -> Check:
@@ -119,7 +119,7 @@ def _room(members: Sequence[Mapping]) -> Check:
 
 
 def judge_left_over(views: Sequence[Mapping]) -> Check:
-    """Judge what killed jobs have left in /dev/shm."""
+    """Judge the segments that killed jobs have left in /dev/shm."""
     return _of_nodes("left-over segments", views, _left_over)
 
 

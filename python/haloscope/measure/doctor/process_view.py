@@ -1,6 +1,6 @@
-"""What one process sees of its node, as one line of JSON: its cores, NUMA nodes, shared memory, huge pages.
+"""One process's view of its node, as one line of JSON: its cores, NUMA nodes, shared memory, huge pages.
 
-A program of its own: a launcher starts it in place of the ranks, so it needs neither MPI nor any package.
+This is a separate program: a launcher starts it in place of the ranks, so it needs neither MPI nor any package.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-SHARED_MEMORY = Path("/dev/shm")  # where Linux MPI libraries put what ranks of a node share
-# Files there of MPICH, Open MPI (4; 5), PSM, libfabric, NCCL. What their jobs leave behind when they are killed stays.
+SHARED_MEMORY = Path("/dev/shm")  # folder of the memory that ranks of a node share, in MPI libraries on Linux
+# Files there of MPICH, Open MPI (4; 5), PSM, libfabric, NCCL. Files of killed jobs remain.
 SEGMENTS = ("mpich_shm_*", "vader_segment.*", "sm_segment.*", "psm*_shm*", "fi_shm_*", "nccl-*")
 OLD_S = 86400.0
 FEW = 3
@@ -44,7 +44,7 @@ def node_cores() -> list[int]:
 
 
 def numa_nodes(folder: Path) -> list[list[int]]:
-    """Return the cores of each NUMA node that has cores; [] where Linux does not say."""
+    """Return the cores of each NUMA node that has cores; [] if Linux does not list them."""
     lists = [numbers(file.read_text()) for file in sorted(folder.glob("node[0-9]*/cpulist"))]
     return [cores for cores in lists if cores]
 
@@ -56,7 +56,7 @@ def numbers(text: str) -> list[int]:
 
 
 def room(folder: Path) -> dict:
-    """Return {"bytes", "free_bytes"} of the file system of shared memory; {} where there is none."""
+    """Return {"bytes", "free_bytes"} of the file system of shared memory; {} without one."""
     try:
         found = os.statvfs(folder)
     except OSError:
@@ -91,7 +91,7 @@ def mapped_files(folder: Path) -> list[str]:
 
 
 def huge_pages(folder: Path) -> dict:
-    """Return the settings of transparent huge pages, as `enabled`: "madvise"; {} where this kernel has none."""
+    """Return the settings of transparent huge pages, as `enabled`: "madvise"; {} if this kernel has none."""
     found = {}
     for name in ("enabled", "shmem_enabled", "defrag"):
         with contextlib.suppress(OSError):

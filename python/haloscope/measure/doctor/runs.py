@@ -1,4 +1,4 @@
-"""Short exchanges by the ordinary machinery, judged by its own verification."""
+"""Short exchanges by ordinary launches, judged by their verification."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCKS = (16, 128)  # cells per dimension of a rank: faces of 2 and 128 KiB, an 
 
 @dataclass(frozen=True)
 class Runs:
-    """Short runs that were asked for, the records that came back, and what ended them early."""
+    """Requested short runs, their records, and the problem that ended them early."""
 
     asked: Sequence[request.Request]
     found: Sequence[Mapping]
@@ -33,7 +33,7 @@ def verified_requests(ranks: int, strategy: str, device: str = "") -> list[reque
 
 
 def verified_runs(ranks: int, strategy: str, device: str = "") -> Runs:
-    """Carry out `verified_requests` by the ordinary machinery."""
+    """Run `verified_requests` in an ordinary launch."""
     asked = verified_requests(ranks, strategy, device)
     with scratch.folder() as folder:
         job = launch.Job(asked, folder / "records.jsonl", "doctor", limit_s=check.LIMIT_S)
@@ -46,7 +46,7 @@ def verified_runs(ranks: int, strategy: str, device: str = "") -> Runs:
 
 
 def judge_runs(name: str, runs: Runs) -> Check:
-    """Judge by the project's own verification: every value must be that of `reference`, bit for bit."""
+    """Judge by the verification of the runs: every value must equal the value of `reference`, bit for bit."""
     measured = [record for record in runs.found if record["kind"] in records.MEASURED]
     wrong = [f"verification {r['verification']['status']}" for r in measured if r["verification"]["status"] != "passed"]
     wrong += [record["reason"] for record in runs.found if record["kind"] == "skipped"]

@@ -1,4 +1,4 @@
-"""Outputs of other micro-benchmarks, read as records: IMB, SKaMPI, STREAM. What a text is, is told from the text."""
+"""Outputs of other micro-benchmarks (IMB, SKaMPI, STREAM), read as records. Their text determines their format."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ FORMATS = (imb, skampi, stream)  # each has NAME, HOLDS, recognise(text) and par
 
 @dataclass(frozen=True)
 class Imported:
-    """The records of one text. notes: what of it was left out, and why."""
+    """The records of one text. notes: its skipped parts, with reasons."""
 
     records: list[dict]
     notes: tuple[str, ...]
 
 
 def read(file: Path) -> Imported:
-    """Return the records of a file: one per number of ranks, pairs or threads, with all that was measured of it.
+    """Return the records of a file: one per number of ranks, pairs or threads, with all measurements of it.
 
-    Raises UsageError for a file that cannot be read or has longer lines than an output, for text of no known program,
-    for text without a benchmark that is understood, and for a table with something else than numbers.
+    Raises UsageError for a file that cannot be read or has longer lines than an output, for text of an unknown program,
+    for text without a supported benchmark, and for a table that has other values than numbers.
     """
     text = _text_of(file)
     known = next((form for form in FORMATS if form.recognise(text)), None)
     understood = "; ".join(f"{form.NAME}: {form.HOLDS}" for form in FORMATS)
     if known is None:
-        raise UsageError(f"{file} is the output of no benchmark that is understood ({understood})")
+        raise UsageError(f"{file} is not the output of a supported benchmark ({understood})")
     try:
         output = known.parse(text)
     except ValueError as error:
         raise UsageError(f"{file}: {error}; give the whole, unchanged output of {known.NAME}") from None
     if not output.samples:
-        why = "; ".join(output.notes) or "there is no table"
-        raise UsageError(f"{file} holds nothing of {known.NAME} that is understood ({known.HOLDS}): {why}")
+        why = "; ".join(output.notes) or "it has no table"
+        raise UsageError(f"{file} holds no supported benchmark of {known.NAME} ({known.HOLDS}): {why}")
     made = _records(output, known.NAME, text)
     for record in made:
         if fault := records.fault_of(record):
-            raise UsageError(f"{file} holds what no benchmark measures ({fault}); give the unchanged output")
+            raise UsageError(f"{file} holds values that no benchmark measures ({fault}); give the unchanged output")
     return Imported(made, output.notes)
 
 
 def import_files(paths: Sequence[Path], output: Path) -> list[dict]:
-    """Return the records of some files, added to a record file; what was left out of them is printed.
+    """Return the records of some files, added to a record file; skipped parts are printed.
 
-    Raises UsageError as `read` does, and for an output that holds something else than records.
+    Raises UsageError as `read` does, and for an output file that holds other content than records.
     """
     found = []
     for file in paths:

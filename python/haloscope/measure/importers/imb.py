@@ -1,7 +1,7 @@
 """Intel MPI Benchmarks, MPI-1 part (IMB 3 to 2021): tables of microseconds by message size.
 
-A table begins with `# Benchmarking NAME`, then the processes or groups, then a line of column names. Where several
-times are given the slowest process counts, as in the bandwidths that IMB prints. Groups at the same time are called
+A table begins with `# Benchmarking NAME`, then the processes or groups, then a line of column names. Of several times,
+the time of the slowest process counts, as in the bandwidths that IMB prints. Benchmarks of concurrent groups are called
 Multi-NAME.
 """
 
@@ -26,7 +26,7 @@ _TITLE = re.compile(r"^#\s*+Benchmarking\s++(?P<multi>Multi-)?(?P<name>\w+)")
 _PROCESSES = re.compile(r"#\s*+(?:\(\s*+)?#processes = (\d+)")
 _GROUPS = re.compile(r"#\s*+\(\s*+(\d+) groups of (\d+) processes")
 _VERSION = re.compile(r"Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,\n]+)")
-_TIMES = ("t[usec]", "t_max[usec]")  # of columns, that which counts
+_TIMES = ("t[usec]", "t_max[usec]")  # names of the column that counts
 
 
 @dataclass
@@ -41,7 +41,7 @@ class _Table:
 
 
 def recognise(text: str) -> bool:
-    """Whether a text is the output of IMB, or a part of it that has a table."""
+    """Return whether a text is the output of IMB, or a part of it that has a table."""
     return any(_TITLE.match(line) for line in text.splitlines()) and "#repetitions" in text
 
 
@@ -66,7 +66,7 @@ def parse(text: str) -> Output:
 
 
 def _take(table: _Table, line: str, count: int) -> bool:
-    """Read one line of a table; True for a size that IMB has no time of."""
+    """Read one line of a table; return True for a size without a time."""
     words = line.split()
     if groups := _GROUPS.search(line):
         table.groups, table.ranks = whole(groups[1], count), whole(groups[1], count) * whole(groups[2], count)

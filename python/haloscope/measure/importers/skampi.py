@@ -21,7 +21,7 @@ _PARAMETER = re.compile(r"\b\w++=\s*+\S+")
 
 
 def recognise(text: str) -> bool:
-    """Whether a text is the output of SKaMPI."""
+    """Return whether a text is the output of SKaMPI."""
     return bool(_BEGIN.search(text))
 
 

@@ -1,4 +1,4 @@
-"""STREAM 5: the best rate of copy, scale, add and triad, by its own count of bytes."""
+"""STREAM 5: the best rate of copy, scale, add and triad, by STREAM's count of bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _THREADS = re.compile(r"Number of Threads (counted|requested) = (\d+)")
 
 
 def recognise(text: str) -> bool:
-    """Whether a text is the output of STREAM."""
+    """Return whether a text is the output of STREAM."""
     return "STREAM version" in text and "Function" in text
 
 
@@ -28,7 +28,7 @@ def parse(text: str) -> Output:
     lengths, elements, rows = (_found(pattern, text) for pattern in (_LENGTH, _ELEMENT, _ROW))
     if not (lengths and elements and rows):
         raise ValueError("the size of the arrays or the table of rates is missing")
-    # Neither kind is in a build without OpenMP.
+    # A build without OpenMP prints neither kind.
     threads = {found[1]: whole(found[2], line) for found, line in _found(_THREADS, text)}
     size = math.prod(whole(found[1], line) for found, line in (lengths[0], elements[0]))
     version = _VERSION.search(text)
@@ -44,7 +44,7 @@ def parse(text: str) -> Output:
 
 
 def _found(pattern: re.Pattern[str], text: str) -> list[tuple[re.Match[str], int]]:
-    """Return where lines first hold a pattern, with the numbers of the lines."""
+    """Return the first match of a pattern in each line that has one, with the numbers of the lines."""
     matches = ((pattern.search(line), number) for number, line in enumerate(text.splitlines(), start=1))
     return [(match, number) for match, number in matches if match]
 

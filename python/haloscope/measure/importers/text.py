@@ -1,4 +1,4 @@
-"""What parsers make of the output of a benchmark."""
+"""Samples: the results of parsers of benchmark outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from haloscope.records import patterns
 
 @dataclass(frozen=True)
 class Sample:
-    """One time: seconds of what `key` (records/patterns.py) is the time of.
+    """One time: seconds of the operation that `key` (records/patterns.py) times.
 
     bytes: of a message, of a rank's part in a collective, of an array. groups: of ranks that work at the same time.
     threads: of a benchmark of memory, else 0.
@@ -30,18 +30,18 @@ class Sample:
 
     @property
     def apart(self) -> bool:
-        """Whether it has a record of its own: only patterns of pairs share one."""
+        """Whether it has a separate record: only patterns of pairs share one."""
         return patterns.KIND_OF[self.key] != patterns.PAIRS
 
     @property
     def group(self) -> tuple:
-        """What samples of one record have in common."""
+        """The common properties of the samples of one record."""
         return self.ranks, self.groups, self.threads, self.pattern if self.apart else ""
 
 
 @dataclass
 class Output:
-    """The content of a text. program: name and version. notes: what was left out. verification: passed, failed, off."""
+    """The content of a text. program: name and version. notes: skipped parts. verification: passed, failed, off."""
 
     program: str
     samples: list[Sample] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Output:
 
 
 def number(word: str, line: int) -> float:
-    """Return a number of bytes, processes or microseconds, within the bound of counts; ValueError has the line."""
+    """Return a number of bytes, processes or microseconds. Raises ValueError, with the line, for any other word."""
     try:
         value = float(word)
     except ValueError:
@@ -62,5 +62,5 @@ def number(word: str, line: int) -> float:
 
 
 def whole(word: str, line: int) -> int:
-    """Return a whole number; as `number`. Raises ValueError with the number of the line."""
+    """Return a whole number. Raises ValueError as `number` does."""
     return int(number(word, line))
