@@ -152,10 +152,13 @@ TEST(Auto, LinkDestroyedInFlightCompletesItsMessagesAtAnyTime) {
     Case c = periodic_cube(0, form);
     c.spec.pattern = Pattern::direct;
     SCOPED_TRACE(describe(c));
-    Rig probe(c);
-    const AutoLink& link = automatic(probe);
-    for (std::int64_t before : {std::int64_t{0}, std::int64_t{22}, link.trials() - 1, link.trials(), link.deadline(),
-                                link.deadline() + 1, link.deadline() + 2}) {
+    std::vector<std::int64_t> numbers{0, 22};
+    {
+      Rig probe(c);
+      const std::int64_t trials = automatic(probe).trials(), deadline = automatic(probe).deadline();
+      numbers.insert(numbers.end(), {trials - 1, trials, deadline, deadline + 1, deadline + 2});
+    }
+    for (const std::int64_t before : numbers) {
       Rig rig(c);
       for (std::int64_t e = 0; e < before; ++e) rig.exchange(static_cast<int>(e % c.slots));
       rig.start(0, static_cast<int>(before % c.slots));
@@ -342,6 +345,62 @@ TEST(Auto, StartWaitsForNobodyWhoIsInAnotherExchange) {
       a.exchange(e % 2);
     }
   }
+}
+
+/// The choice of a link, equal on all ranks that have messages; -1: none in use.
+int common_choice(Rig& rig) {
+  const int chosen = automatic(rig).chosen();
+  int mine[2] = {chosen, -chosen}, most[2];
+  MPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  EXPECT_EQ(most[0], -most[1]);
+  return chosen;
+}
+
+/// Ranks start them in different orders.
+TEST(Auto, ExchangesOfSimilarSizeTakeOverTheChoiceOfTheOneThatMakesTrials) {
+  if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
+  for (const Case& form : forms()) {
+    Case c = periodic_cube(2, form);
+    c.spec.pattern = Pattern::direct;
+    SCOPED_TRACE(describe(c));
+    Rig leader(c), second(c), third(c);
+    std::vector<Rig*> rigs{&leader, &second, &third};
+    if (world_rank() % 2) std::swap(rigs[0], rigs[2]);
+    const std::int64_t end = automatic(leader).deadline() + 2 * automatic(second).deadline() + 4 * c.slots;
+    for (int epoch = 0; epoch < end && !testing::Test::HasFailure(); ++epoch) {
+      const int slot = epoch % c.slots;
+      for (Rig* rig : rigs) {
+        rig->fill(slot, epoch);
+        rig->copy(0, slot);
+      }
+      for (Rig* rig : rigs) rig->start(0, slot);
+      for (Rig* rig : {&leader, &second, &third}) rig->finish(0, slot);
+      for (Rig* rig : rigs) expect_right(*rig, slot, epoch);
+    }
+    const int chosen = common_choice(leader);
+    EXPECT_GE(chosen, 0);
+    for (Rig* rig : {&second, &third}) {
+      EXPECT_EQ(common_choice(*rig), chosen) << automatic(*rig).report();
+      EXPECT_PART(automatic(*rig).report(), "by trials of an exchange of similar size");
+    }
+    EXPECT_PART(automatic(leader).report(), "in use since exchange");
+  }
+}
+
+TEST(Auto, AnExchangeMakesTrialsItselfWhereTheOneThatItFollowsIsNotUsed) {
+  if (world_size() < 2) GTEST_SKIP() << "a lone rank has no message";
+  for (const bool ends : {false, true})
+    for (const Case& form : forms()) {
+      const Case c = periodic_cube(2, form);
+      SCOPED_TRACE(describe(c));
+      auto leader = std::make_unique<Rig>(c);
+      const std::int64_t end = 2 * automatic(*leader).deadline() + 8 * c.slots;
+      Rig rig(c);
+      if (ends) leader.reset();
+      for (int epoch = 0; epoch < end; ++epoch) rig.exchange(epoch % c.slots);
+      EXPECT_GE(common_choice(rig), 0) << automatic(rig).report();
+      EXPECT_PART(automatic(rig).report(), "trials of (exchange and step)");
+    }
 }
 
 TEST(Auto, BadRequestsAreRefusedWithTheReason) {

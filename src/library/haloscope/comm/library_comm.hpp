@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,14 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
   /// Returns more_ranks_than_cores() of this communicator. Collective the first time for this number of threads.
   bool has_more_ranks_than_cores(int threads);
 
+  /// Returns an object that the exchanges with a key share; made by the first one. Local.
+  template <class T>
+  std::shared_ptr<T> shared(const std::string& key) {
+    std::shared_ptr<void>& known = shared_[key];
+    if (!known) known = std::make_shared<T>();
+    return std::static_pointer_cast<T>(known);
+  }
+
   /// Reserves tags that no exchange on any rank uses. Collective; a reduction to all, and another one where tags are
   /// fragmented. All ranks end the ranges of the same exchanges before the next call.
   /// @param count  the ranks may need different numbers; the largest counts.
@@ -71,7 +80,8 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
 
   OwnedComm comm_;
   std::map<std::vector<int>, std::unique_ptr<Node>> nodes_;
-  std::map<int, bool> crowded_;      // by threads
+  std::map<int, bool> crowded_;  // by threads
+  std::map<std::string, std::shared_ptr<void>> shared_;
   std::vector<unsigned char> used_;  // by block of tags
   int most_blocks_ = 0;
   std::shared_ptr<LibraryComm> itself_;  // keeps it alive, where messages may be in flight that no rank receives

@@ -1,8 +1,10 @@
 #include "haloscope/transport/auto_choice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <set>
+#include <utility>
 
 #include "haloscope/comm/library_comm.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -46,6 +48,9 @@ std::string microseconds(double exchange, double step) {
   return with_digits(exchange * 1e6, 1) + " and " + with_digits(step * 1e6, 1) + " us";
 }
 
+/// Exchanges of a follower between two comparisons.
+constexpr std::int64_t exchanges_that_follow = 16;
+
 /// Links with a choice to cache. Many programs never end their links: the choices are cached when the program exits.
 class Keepers {
  public:
@@ -80,12 +85,16 @@ double common_moment(MPI_Comm comm, double (*clock)()) {
   return now;
 }
 
+/// Returns a number of rank 0 on all ranks. Collective.
+unsigned of_rank_0(MPI_Comm comm, unsigned mine) {
+  CHECK_MPI(MPI_Bcast(&mine, 1, MPI_UNSIGNED, 0, comm));
+  return mine;
+}
+
 /// Returns a number that is equal on all ranks, and different in each call. Collective.
 unsigned draw_seed(MPI_Comm comm) {
   static std::atomic<unsigned> calls = 0;
-  unsigned seed = ++calls;
-  CHECK_MPI(MPI_Bcast(&seed, 1, MPI_UNSIGNED, 0, comm));
-  return seed;
+  return of_rank_0(comm, ++calls);
 }
 
 }  // namespace
@@ -115,6 +124,7 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
   gap_ = static_cast<std::int64_t>(slot_count_) * (diameter(context) + 1);
   times_.resize(2 * turn_ * rounds_.order().size() + 1);  // for the first round, which is the longest
   trying_ = candidates_.size() > 1 && messages_ > 0;
+  if (options_.race) join_race(context.comm);
   start_round(0);
   std::vector<int> ranks = component(context, trying_);
   if (trying_) last_.emplace(context.comm, std::move(ranks), context.tags.reduction(), times_.size());
@@ -124,12 +134,39 @@ AutoChoice::AutoChoice(const LinkContext& context, std::vector<Trial> candidates
 AutoChoice::~AutoChoice() {
   if (options_.keep) Keepers::all().remove(this);
   keep();
+  leave_race();
   for (Trial& c : candidates_) c.link.reset();              // completes its messages in flight
   if (trying_ && next_ > trials() && !reducing_) reduce();  // others may have
 }
 
+/// Rank 0 decides whether this exchange makes the trials: after failures, ranks may count different members. Collective.
+void AutoChoice::join_race(MPI_Comm comm) {
+  SharedRace& race = *options_.race;
+  leads_ = of_rank_0(comm, race.members == 0) != 0;
+  following_ = follows_on_ = !leads_;
+  if (leads_) {
+    race.chosen = -1;
+    race.exchanges = 0;
+  }
+  ++race.members;
+  joined_ = true;
+}
+
+void AutoChoice::leave_race() {
+  if (!std::exchange(joined_, false)) return;
+  --options_.race->members;
+  if (std::exchange(leads_, false)) options_.race->exchanges = 0;  // its followers make trials soon
+}
+
+void AutoChoice::abandon() {
+  for (Trial& candidate : candidates_)
+    if (candidate.link) candidate.link->abandon();
+  leave_race();
+}
+
 void AutoChoice::keep() const noexcept try {
-  if (options_.keep && switched_at_ >= 0) options_.keep(leader_, rounds_.second());
+  if (options_.keep && switched_at_ >= 0)
+    options_.keep(leader_, taken_ >= 0 ? options_.race->second.load() : rounds_.second());
 } catch (const std::exception&) {  // memory is exhausted: the choice is not cached
 }
 
@@ -142,25 +179,42 @@ void AutoChoice::begin(int slot) {
   s.number = next_++;
   if (s.number == deadline()) deadline_slot_ = slot;
   if (s.number > deadline() && slot == deadline_slot_ && switched_at_ < 0) go_on(s.number);
+  if (leads_) options_.race->exchanges.store(next_, std::memory_order_relaxed);
   const std::int64_t place = s.number - first_;
   s.mover.store(mover_at(place), std::memory_order_relaxed);
-  if (place <= trials_) begins()[place] = time();
+  if (place <= trials_ && !following_) begins()[place] = time();
 }
 
 /// Begins, after a round, the use of the winner or the next round with this exchange.
 void AutoChoice::go_on(std::int64_t number) {
-  leader_ = rounds_.leader();
-  if (rounds_.over())
+  leader_ = following_ ? next_leader_ : rounds_.leader();
+  following_ = follows_on_;
+  if (taken_ >= 0 || (!following_ && rounds_.over()))
     switched_at_ = number;
   else
     start_round(number);
+  if (leads_) note_race();
+}
+
+/// Passes the state of this race on to the exchanges that follow it.
+void AutoChoice::note_race() {
+  SharedRace& race = *options_.race;
+  race.leader = leader_;
+  if (switched_at_ < 0) return;
+  race.second = rounds_.second();
+  race.chosen = leader_;
 }
 
 void AutoChoice::start_round(std::int64_t number) {
   first_ = number;
+  deadline_slot_ = -1;
+  if (following_) {
+    trials_ = exchanges_that_follow;
+    reducing_ = decided_ = false;
+    return;
+  }
   trials_ = turn_ * static_cast<std::int64_t>(rounds_.order().size());
   tried_ += trials_;
-  deadline_slot_ = -1;
   reducing_ = decided_ = false;
   std::fill_n(ends(), trials_,
               incoming_ > 0 ? never : 0);  // the last rank counts, which is never one that receives nothing
@@ -169,7 +223,8 @@ void AutoChoice::start_round(std::int64_t number) {
 
 /// Returns the candidate that moves an exchange of this round.
 const Trial* AutoChoice::mover_at(std::int64_t place) {
-  const int candidate = place < trials_ ? rounds_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
+  const bool tries = place < trials_ && !following_;
+  const int candidate = tries ? rounds_.order()[static_cast<std::size_t>(place / turn_)] : leader_;
   return &candidates_[static_cast<std::size_t>(candidate)];
 }
 
@@ -190,7 +245,7 @@ void AutoChoice::end(int slot) {
 
 std::int64_t AutoChoice::place(int slot) const {
   const std::int64_t at = slots_[slot].number - first_;
-  return at <= trials_ ? at : -1;
+  return at <= trials_ && !following_ ? at : -1;
 }
 
 bool AutoChoice::may_end(int slot) {
@@ -203,12 +258,12 @@ bool AutoChoice::may_end(int slot) {
 void AutoChoice::progress() {
   if (next_ <= trials()) return;
   if (!reducing_) {
-    if (late_ && !late_->learn(clock_began_, begins(), ends())) return;
+    if (late_ && !following_ && !late_->learn(clock_began_, begins(), ends())) return;
     reduce();
   }
   if (!decided_) {
     if (!last_->test()) return;
-    judge();
+    following_ ? compare_races() : judge();
     decided_ = true;
   }
   const auto settled = [this](const Slot& s) { return s.number < 0 || s.number >= switched_at_; };
@@ -216,8 +271,25 @@ void AutoChoice::progress() {
 }
 
 void AutoChoice::reduce() {
-  last_->start({times_.data(), static_cast<std::size_t>(2 * trials_ + 1)});
   reducing_ = true;
+  if (!following_) {
+    last_->start({times_.data(), static_cast<std::size_t>(2 * trials_ + 1)});
+    return;
+  }
+  const SharedRace& race = *options_.race;
+  const double chosen = race.chosen, leader = race.leader;
+  const std::array<double, 5> mine{chosen, -chosen, leader, -leader, -static_cast<double>(race.exchanges)};
+  last_->start(mine);
+}
+
+/// Takes over the choice, or the leader, of the race where all ranks know the same one; makes trials where the race is
+/// slow.
+void AutoChoice::compare_races() {
+  const std::span<const double> all = last_->result();
+  const auto common = [&](std::size_t at) { return all[at] == -all[at + 1] ? static_cast<int>(all[at]) : -1; };
+  taken_ = common(0);
+  next_leader_ = taken_ >= 0 ? taken_ : std::max(common(2), 0);
+  follows_on_ = static_cast<double>(deadline()) <= exchanges_that_follow - 2 * all[4];
 }
 
 /// Passes the times of this round to the trials.
@@ -251,14 +323,18 @@ std::string AutoChoice::report() const {
   std::vector<std::string> tried;
   for (int c = 0; c < static_cast<int>(candidates_.size()); ++c) {
     tried.push_back(candidates_[static_cast<std::size_t>(c)].name);
-    if (over && rounds_.exchange(c) < never)
+    if (over && taken_ < 0 && rounds_.exchange(c) < never)
       tried.back().append(" ").append(microseconds(rounds_.exchange(c), rounds_.step(c)));
   }
   std::string text = "auto: ";
   text += over ? "chose " + leader : leader + " until it has decided";
   if (!options_.kept.empty()) text += " (" + candidates_.front().name + " was chosen on " + options_.kept + ")";
-  text += ", " + std::to_string(tried_) + " trials of " + (over ? "(exchange and step) " : "");
-  return text + join(tried, ", ") + out;
+  const bool alone = over ? taken_ < 0 : !following_;
+  text += ", " + (alone ? std::to_string(tried_) + " trials" : "by trials of an exchange of similar size,") + " of " +
+          (over && alone ? "(exchange and step) " : "") + join(tried, ", ") + out;
+  if (over) return text + "; in use since exchange " + std::to_string(switched_at_ + 1);
+  const std::int64_t most = options_.limits.rounds * (turn_ * options_.limits.turns * tried.size() + gap_ + 1);
+  return text + "; exchange " + std::to_string(next_) + (alone ? " of at most " + std::to_string(most) : "");
 }
 
 }  // namespace haloscope

@@ -26,6 +26,15 @@ struct Trial {
   bool sends_early = false;   ///< messages may be sent while they are packed, see TransportTraits::signals
 };
 
+/// The race of the exchanges of one communicator that have the same candidates and messages of similar size. The one
+/// that was opened first makes trials, the others follow it. Numbers change on the thread that exchanges.
+struct SharedRace {
+  int members = 0;                           ///< open exchanges
+  std::atomic<int> leader = 0;               ///< of the exchange that makes trials
+  std::atomic<int> chosen = -1, second = 0;  ///< its choice, once in use, and the second best; -1: none yet
+  std::atomic<std::int64_t> exchanges = 0;   ///< that it has begun
+};
+
 /// Options of a choice, besides its candidates.
 struct AutoOptions {
   TrialLimits limits{};
@@ -35,7 +44,8 @@ struct AutoOptions {
   /// second best.
   /// Not called where no choice was made, or it was not in use yet.
   std::function<void(int chosen, int second)> keep{};
-  double (*clock)() = now_s;  ///< seconds
+  std::shared_ptr<SharedRace> race{};  ///< that this choice takes part in; null: none
+  double (*clock)() = now_s;           ///< seconds
 };
 
 /// Begins and ends of exchanges, where the host gets the times later. Places are counted in a round.
@@ -79,6 +89,10 @@ class LateTimes {
 /// that have all started it, and only for its messages. These move while any rank polls, and all waits poll until the
 /// reduction is over. Ranks that no chain of messages connects do not reduce together.
 ///
+/// Followers. Of several exchanges with a SharedRace one makes trials. The others exchange with its leader, and compare
+/// by a reduction after every few exchanges whether all ranks know its choice: then they use it too. One that exchanges
+/// more than twice as often as the first one makes trials itself, since that race may never end.
+///
 /// Devices. Where a device does the work, its events have the begins and ends of exchanges. They are read later, so
 /// the reduction starts at the first call that finds all of them; any rank that waits at the deadline checks them.
 ///
@@ -101,6 +115,8 @@ class AutoChoice {
   const Trial& mover(int slot) const { return *slots_[slot].mover.load(std::memory_order_relaxed); }
   Link& link(int slot) const { return *mover(slot).link; }
   std::vector<Trial>& candidates() { return candidates_; }
+  /// Abandons the candidates and the race, see Link.
+  void abandon();
   /// Returns false if one candidate is left, permanently and for all slots.
   bool trying() const { return trying_; }
 
@@ -153,10 +169,14 @@ class AutoChoice {
   double* begins() { return times_.data(); }
   double* ends() { return times_.data() + trials_ + 1; }
   const Trial* mover_at(std::int64_t place);
+  void join_race(MPI_Comm comm);
+  void leave_race();
   void go_on(std::int64_t number);
   void start_round(std::int64_t number);
   void reduce();
   void judge();
+  void compare_races();
+  void note_race();
   void progress();
   void retire();
 
@@ -174,14 +194,18 @@ class AutoChoice {
   std::int64_t messages_ = 0, incoming_ = 0;  // of one exchange
 
   bool trying_ = false;
-  std::int64_t next_ = 0;                    // number of the next exchange
-  std::int64_t switched_at_ = -1;            // from this exchange on the winner moves exchanges
-  int leader_ = 0;                           // of the earlier rounds; in the end the winner
-  std::int64_t first_ = 0;                   // number of the first exchange of this round
-  std::int64_t turn_ = 0, trials_ = 0;       // exchanges of a turn, and trials of this round
-  std::int64_t gap_ = 0;                     // from the end of the trials to the deadline
-  std::int64_t tried_ = 0;                   // trials of all rounds
-  bool reducing_ = false, decided_ = false;  // in this round
+  std::int64_t next_ = 0;                        // number of the next exchange
+  std::int64_t switched_at_ = -1;                // from this exchange on the winner moves exchanges
+  int leader_ = 0;                               // of the earlier rounds; in the end the winner
+  std::int64_t first_ = 0;                       // number of the first exchange of this round
+  std::int64_t turn_ = 0, trials_ = 0;           // exchanges of a turn, and trials of this round
+  std::int64_t gap_ = 0;                         // from the end of the trials to the deadline
+  std::int64_t tried_ = 0;                       // trials of all rounds
+  bool reducing_ = false, decided_ = false;      // in this round
+  bool following_ = false, follows_on_ = false;  // makes no trials in this round; in the next one
+  bool joined_ = false, leads_ = false;          // is a member of the SharedRace; makes its trials
+  int next_leader_ = 0;                          // of a follower, after this round
+  int taken_ = -1;                               // choice of the race, known to all ranks; -1: none
   int deadline_slot_ = -1;
   std::mutex beginning_;  // several threads may call pack(), as the first call of an exchange
   /// Begins of the trials of this round and of the exchange after them, then ends of the trials; of this rank.

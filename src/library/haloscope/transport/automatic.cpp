@@ -1,5 +1,6 @@
 #include "haloscope/transport/automatic.hpp"
 
+#include <bit>
 #include <optional>
 
 #include "haloscope/comm/library_comm.hpp"
@@ -7,6 +8,7 @@
 #include "haloscope/comm/text.hpp"
 #include "haloscope/core/names.hpp"
 #include "haloscope/core/spin.hpp"
+#include "haloscope/core/text.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/strategy.hpp"
@@ -129,6 +131,20 @@ std::optional<Opened> open_kept(const LinkContext& context, const CachedChoice& 
   return {};
 }
 
+/// Returns the race of the exchanges that have the same candidates and messages of similar size as this one: up to
+/// twice the bytes on rank 0, which counts, since the ranks must agree. Collective.
+std::shared_ptr<SharedRace> race_of(const LinkContext& context, const std::vector<Trial>& candidates) {
+  const Plan& plan = *context.plan;
+  TextStream key;
+  for (const Trial& candidate : candidates) key << candidate.name << ", ";
+  key << plan.messages_out() << " messages of 2^" << std::bit_width(static_cast<std::uint64_t>(plan.bytes_out()))
+      << " bytes in " << plan.rounds << " rounds" << (plan.spec.reverse ? ", reversed" : "")
+      << (context.mine ? ", between nodes" : "") << (context.device != nullptr ? ", of a device" : "")
+      << (in_shared_memory(context.views->front().front().origin) ? ", in shared memory" : "") << "; nodes";
+  for (const int node : context.nodes) key << ' ' << node;
+  return LibraryComm::on(context.comm)->shared<SharedRace>("race of " + text_of_rank(context.comm, 0, key.str()));
+}
+
 /// Returns the function for a choice at the end: rank 0 caches a new one, and removes one that was not confirmed.
 std::function<void(int, int)> keeper(MPI_Comm comm, const ChoiceFile& file, const std::vector<Trial>& candidates,
                                      bool kept) {
@@ -160,6 +176,7 @@ TrialSetup open_trials(const LinkContext& context, const std::vector<std::string
   left_out.insert(left_out.end(), opened->left_out.begin(), opened->left_out.end());
   options.left_out = join(left_out, ", ");
   if (file) options.keep = keeper(context.comm, *file, opened->candidates, !options.kept.empty());
+  options.race = race_of(context, opened->candidates);
   return {std::move(opened->candidates), std::move(options)};
 }
 

@@ -33,10 +33,7 @@ class AutoLink final : public Link {
       if (candidate.link) candidate.link->follow(slot, moved);
   }
 
-  void abandon() override {
-    for (Trial& candidate : choice_.candidates())
-      if (candidate.link) candidate.link->abandon();
-  }
+  void abandon() override { choice_.abandon(); }
 
   std::int64_t trials() const { return choice_.trials(); }
   std::int64_t deadline() const { return choice_.deadline(); }

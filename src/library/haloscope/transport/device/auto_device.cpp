@@ -150,10 +150,7 @@ class AutoDeviceLink final : public DeviceLink {
     stream.record(*s.packed[s.given++].event);
   }
   void to_device(device::Stream& stream, Ids in, int slot) override { link(slot).to_device(stream, in, slot); }
-  void abandon() override {
-    for (Trial& candidate : choice_.candidates())
-      if (candidate.link) candidate.link->abandon();
-  }
+  void abandon() override { choice_.abandon(); }
   bool must_be_awaited() const override { return choice_.must_be_awaited(); }
   std::string report() const override { return choice_.report(); }
 
