@@ -4,6 +4,7 @@
 #include "haloscope/extend/cxx20.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,14 @@ struct ExchangeOptions {
   /// check_clean(). HALOSCOPE_GUARD=1 or 0 in the environment of rank 0 overrides it, for every Exchange and
   /// Stepper.
   bool guard = false;
+};
+
+/// A part of an exchange, passed to its calls: some of its fields, fewer layers, some sides.
+struct ExchangePart {
+  std::vector<int> only{};                   ///< numbers of the fields, from 0, in any order; empty: all
+  int depth = -1;                            ///< layers on every side that the exchange fills; -1: as many as it fills
+  Widths low{-1, -1, -1}, high{-1, -1, -1};  ///< layers per dimension and side; override `depth` where >= 0
+  bool operator==(const ExchangePart&) const = default;
 };
 
 /// An opened exchange of some fields. Several may be in flight concurrently: exchanges on one communicator share a
@@ -79,6 +88,15 @@ class Exchange {
   /// the work already enqueued on the stream, so that the host need not wait for it.
   /// @throws also UsageError for fields in host memory.
   void start(int slot, DeviceStream after);
+  /// Starts a part of the exchange: `halo.start({.only = {0, 2}, .depth = 1})`. progress() and finish() continue it.
+  /// Plans and links of a part are made by its first call and used again by later ones; parts of the same fields and
+  /// layers share them.
+  /// @param after  as above; empty: no stream was passed.
+  /// @throws UsageError as start() does, for a field that the exchange lacks or that is named twice, and for more
+  ///         layers than it fills; on all ranks, where they request different parts in a first call.
+  /// Cost: the messages of the part; the first call of a part is collective, with the cost of opening an exchange.
+  /// Later ones allocate nothing if the caller keeps the ExchangePart.
+  void start(const ExchangePart& part, int slot = 0, std::optional<DeviceStream> after = {});
   /// The transpose of start(): values in the halos of `slot` are added to the owned points that they are copies of,
   /// and the halos are cleared, as after a deposition of particles, the assembly of elements, or in an adjoint
   /// code. Points that several ranks hold (nodes and faces between blocks) then get the sum of all holders, the
@@ -97,6 +115,8 @@ class Exchange {
   /// The same for fields of a device, after the work already enqueued on the stream, as start().
   /// @throws also UsageError for fields in host memory.
   void start_accumulate(int slot, DeviceStream after);
+  /// The same for a part of the exchange: contributions in other halos stay where they are.
+  void start_accumulate(const ExchangePart& part, int slot = 0, std::optional<DeviceStream> after = {});
   /// start_accumulate() and finish().
   void accumulate(int slot = 0) {
     start_accumulate(slot);
@@ -105,6 +125,10 @@ class Exchange {
   void accumulate(int slot, DeviceStream stream) {
     start_accumulate(slot, stream);
     finish(stream);
+  }
+  void accumulate(const ExchangePart& part, int slot = 0) {
+    start_accumulate(part, slot);
+    finish();
   }
   /// Advances messages (and, in ordered patterns, later rounds). Returns true once everything has arrived. Does not
   /// wait, with one exception: reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence complete
@@ -131,6 +155,11 @@ class Exchange {
     start(slot, stream);
     finish(stream);
   }
+  /// start() and finish() of a part.
+  void exchange(const ExchangePart& part, int slot = 0) {
+    start(part, slot);
+    finish();
+  }
   /// Moves a slot to other addresses of the fields, with unchanged strides: for codes that swap pointers.
   /// @param first  address of the first owned point of each field, in order.
   /// All ranks call it in the same order. Only the next start() refuses fields that then share memory, so that two
@@ -143,6 +172,13 @@ class Exchange {
   ///         refuses a call, the exchange is unusable until a later call succeeds; until they are replaced, the new
   ///         addresses stay the slot's.
   void rebind(std::span<void* const> first, int slot = 0);
+  /// Exchanges other arrays by the plans of this exchange: rebind(), where arrays of the slot lie elsewhere than in the
+  /// last call, then exchange(). All ranks call it in the same order; their arrays may move in different calls.
+  /// @param first  as for rebind().
+  /// @throws as rebind() and exchange().
+  /// Cost: those of rebind(), if arrays have moved, and of exchange(). With strategies that open again, also a reduction
+  /// in each call, so that ranks agree.
+  void exchange_at(std::span<void* const> first, int slot = 0);
   /// Returns the address of the first owned point of each field of a slot, in order, as passed when the Exchange
   /// was opened or last rebound, even if that rebind() failed. Local.
   /// @throws UsageError for a slot that does not exist.
@@ -188,7 +224,7 @@ class Exchange {
   void free();
   const Plan& plan() const;
   /// Returns one line with the strategy that moves the halos, the messages that this rank sends in one exchange,
-  /// and the choice of a transport that chooses, such as `auto`, for accumulations too once one was made.
+  /// and the choice of a transport that chooses, such as `auto`, for opened parts and accumulations too.
   std::string report() const;
 
  private:

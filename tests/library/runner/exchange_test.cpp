@@ -154,6 +154,34 @@ TEST_F(UserExchange, ArraysMayBeSwappedForOthersAtAnyTimeUnderEveryStrategy) {
   }
 }
 
+/// In each call the array of another rank moves, or of all, or of none.
+TEST_F(UserExchange, ArraysPassedToACallMayMoveOnAnyRankUnderEveryStrategy) {
+  const auto grid = torus(12 * world_size());
+  const std::int64_t row = grid.cells()[0] + 2;
+  std::array<std::vector<double>, 2> arrays;
+  for (auto& array : arrays) array.resize(static_cast<std::size_t>(row * (grid.cells()[1] + 2)));
+  const auto first = [&](int a) { return arrays[static_cast<std::size_t>(a)].data() + row + 1; };
+  for (const Strategy& strategy : own_memory_strategies()) {
+    SCOPED_TRACE(to_string(strategy));
+    std::optional<Exchange> halo;
+    const auto field = view<double, 2>(grid, {first(0)}, row, 0, 1);
+    if (!run_if_available([&] { halo.emplace(make_exchange(grid, {field}, strategy)); })) continue;
+    int at = 0;
+    for (int turn = 0; turn < world_size() + 3; ++turn) {
+      if (turn == grid.rank() || turn == world_size()) at = 1 - at;
+      const FieldView<double, 2> u{first(at), row, 0};
+      number_cells(grid, u, 1, 1000.0 * turn);
+      halo->exchange_at(std::vector<void*>{first(at)});
+      expect_numbered(grid, u, 1, 1000.0 * turn);
+    }
+    EXPECT_PART(error_of([&] { halo->exchange_at(std::vector<void*>{}); }), "1 fields");
+    EXPECT_PART(error_of([&] { halo->exchange_at(std::vector<void*>{first(0)}, 1); }), "slot 1");
+    halo->start();
+    EXPECT_PART(error_of([&] { halo->exchange_at(std::vector<void*>{first(0)}); }), "in flight");
+    halo->finish();
+  }
+}
+
 TEST_F(UserExchange, WhatOneRankDoesWrongFailsOnAll) {
   Field<double, 2> u{grid, {.halo = 2}}, thin{grid, {.halo = grid.rank() == 0 ? 1 : 2}};
   const std::string error = error_of([&] { make_exchange(grid, {u, thin}, "ordered/p2p", {.width = 2}); });

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "haloscope/comm/gather.hpp"
 #include "haloscope/comm/handles.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/comm/shared_failure.hpp"
+#include "haloscope/core/names.hpp"
 #include "haloscope/device/device.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/topology.hpp"
@@ -24,6 +27,31 @@
 
 namespace haloscope {
 
+/// A plan of the exchange, or of a part of it, opened on its fields.
+struct Movement {
+  PartRequest request;
+  std::unique_ptr<PreparedExchange> exchange;
+  int number = 0;  // in the order of opening, equal on all ranks
+};
+
+/// Returns the fields and layers of a part of an exchange; "" for the whole one.
+/// @param ahead  a word before them.
+std::string part_of(const PartRequest& whole, const Movement& movement, const std::string& ahead) {
+  const PartRequest& part = movement.request;
+  if (part.fields == whole.fields && part.widths == whole.widths) return "";
+  std::vector<std::string> layers;
+  for (const ExchangeSpec::Sides& sides : part.widths)
+    layers.push_back(join_numbers(sides.low, "x") + " and " + join_numbers(sides.high, "x"));
+  return ahead + movement.exchange->name() + " (layers " + join(layers, ", ") + ")";
+}
+
+/// A request of a caller, and the movement that serves it: several requests may be served by one.
+struct ServedPart {
+  ExchangePart part;
+  bool reverse = false;
+  Movement* by = nullptr;
+};
+
 struct Exchange::State {
   MemorySpace place;                       // of the fields
   std::unique_ptr<device::Device> device;  // that the fields are on
@@ -31,11 +59,12 @@ struct Exchange::State {
   Layout layout;
   ExchangeSpec spec;  // as requested, without additions of the strategy
   std::vector<int> nodes;
-  std::unique_ptr<PreparedExchange> forward, reverse;  // reverse: from the first accumulate() on
-  PreparedExchange* current = nullptr;                 // the one started last
-  bool under_way = false;                              // ... and not known to have ended
-  bool moved = false;                                  // fields have moved since the last start
-  bool broken = false;  // the last rebind() was refused: links may still move the old arrays
+  std::deque<Movement> movements;  // the first one is the whole exchange; others are opened by their first calls
+  std::vector<ServedPart> served;  // parts and accumulations that were requested
+  Movement* current = nullptr;     // the one started last
+  bool under_way = false;          // ... and not known to have ended
+  bool moved = false;              // fields have moved since the last start
+  bool broken = false;             // the last rebind() was refused: links may still move the old arrays
   std::unique_ptr<Guard> guard;
   OwnedComm guard_comm;              // check_clean() is collective, and threads may check exchanges concurrently
   std::optional<Sequence> sequence;  // of a guarded exchange
@@ -57,55 +86,96 @@ struct Exchange::State {
     require_same(parent, plan, layout, strategy, views.front().size(), nodes, guarded);
     for (std::size_t q = 0; q < views.size() && !device; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
-    forward = std::make_unique<PreparedExchange>(parent, layout, plan, views, strategy, nodes, device.get());
-    current = forward.get();
+    movements.push_back(
+        {request_of({}, false, spec, layout.dims()),
+         std::make_unique<PreparedExchange>(parent, layout, plan, views, strategy, nodes, device.get())});
+    current = &movements.front();
+    served.push_back({{}, false, current});
     if (!guarded) return;
-    guard = std::make_unique<Guard>(layout, forward->plan(), forward->views(), device.get());
-    guard_comm = duplicate(forward->comm());
-    sequence.emplace(guard_comm.get(), forward->plan(), forward->name(), static_cast<int>(views.front().size()));
+    guard = std::make_unique<Guard>(layout, whole().plan(), whole().views(), device.get());
+    guard_comm = duplicate(whole().comm());
+    sequence.emplace(guard_comm.get(), whole().plan(), whole().name(), slots());
   }
   /// Does not wait for messages after neighbours have made another exchange, or during stack unwinding.
   ~State() {
     if ((sequence && sequence->differs()) || std::uncaught_exceptions() > exceptions) leave();
+    while (!movements.empty()) movements.pop_back();
   }
+  PreparedExchange& whole() { return *movements.front().exchange; }
+  const PreparedExchange& whole() const { return *movements.front().exchange; }
+  int slots() const { return static_cast<int>(whole().views().front().size()); }
   /// Leaves the targets of messages that neighbours may still send: MPI may refuse to free a communicator with
   /// messages.
   void leave() {
-    for (PreparedExchange* one : {forward.get(), reverse.get()})
-      if (one != nullptr) one->leave();
+    for (Movement& one : movements) one.exchange->leave();
     guard_comm.release();
     note_kept();
   }
-  /// Opens the transpose of the request, without additions of the strategy. Collective the first time. For the
-  /// reference, which has no transpose, it uses messages.
+  /// Returns the movement that serves a request; null where none does yet. Allocates nothing.
+  Movement* find(const ExchangePart& part, bool reverse) const {
+    for (const ServedPart& one : served)
+      if (one.reverse == reverse && one.part == part) return one.by;
+    return nullptr;
+  }
+  /// Finds the movement that serves a request, or opens it. Collective the first time. For the reference, which has no
+  /// transpose, accumulations use messages.
+  /// @param check  throws if the call must not be made.
   template <class Check>
-  void open_reverse(const Check& check) {
-    const MPI_Comm comm = forward->comm();
-    collectively(comm, "an accumulation", [&] {
+  Movement& serve(const ExchangePart& part, bool reverse, const Check& check) {
+    if (Movement* const known = find(part, reverse)) {
+      check();
+      return *known;
+    }
+    const MPI_Comm comm = whole().comm();
+    return *collectively(comm, reverse ? "an accumulation" : "a part of an exchange", [&] {
+      PartRequest request;
       Strategy how;
       Plan plan;
       agree(comm, [&] {
         check();
-        how = strategy.is_reference() ? Strategy("direct/p2p") : strategy;
-        plan = reverse_plan_of(comm, layout, spec, how);
+        request = request_of(part, reverse, spec, layout.dims());
+        how = reverse && strategy.is_reference() ? Strategy("direct/p2p") : strategy;
+        plan = plan_of_part(comm, layout, spec, request, how);
+        served.reserve(served.size() + 1);
       });
-      reverse = std::make_unique<PreparedExchange>(comm, layout, plan, forward->views(), how, nodes, device.get());
+      require_same(comm, plan, layout, how, static_cast<std::size_t>(slots()), nodes, guard != nullptr);
+      auto found =
+          std::find_if(movements.begin(), movements.end(), [&](const Movement& one) { return one.request == request; });
+      if (found == movements.end()) found = open(std::move(request), plan, how);
+      served.push_back({part, reverse, &*found});
+      return &*found;
     });
   }
-  /// @param check  throws if the call must not be made.
-  template <class Check>
-  void start_accumulate(const Check& check, int slot, DeviceStream after = {}) {
-    reverse ? check() : open_reverse(check);
-    start(*reverse, slot, after);
+  std::deque<Movement>::iterator open(PartRequest request, const Plan& plan, const Strategy& how) {
+    const Views fields = chosen(whole().views(), request.fields);
+    auto exchange = std::make_unique<PreparedExchange>(whole().comm(), layout, plan, fields, how, nodes, device.get());
+    movements.push_back({std::move(request), std::move(exchange), static_cast<int>(movements.size())});
+    const Movement& opened = movements.back();
+    if (sequence)
+      sequence->add((opened.request.reverse ? "accumulates" : "exchanges") +
+                    part_of(movements.front().request, opened, " "));
+    return movements.end() - 1;
   }
-  void start(PreparedExchange& movement, int slot, DeviceStream after = {}) {
-    if (moved) check_apart(forward->plan(), forward->views());
+  /// Starts the movement that serves a request.
+  /// @param stream  empty: none was passed.
+  void start(const char* call, const ExchangePart& part, bool reverse, int slot, std::optional<DeviceStream> stream) {
+    const auto check = [&] {
+      if (stream) require_device(place, call);
+      require_ready(call, slot);
+    };
+    start(serve(part, reverse, check), slot, stream.value_or(DeviceStream{}));
+  }
+  void start(Movement& movement, int slot, DeviceStream after = {}) {
+    if (moved) check_apart(whole().plan(), whole().views());
     moved = false;
-    if (guard) guard->overwritten(slot);
-    if (sequence) sequence->start(slot, &movement != forward.get());
-    if (sequence && movement.link().must_be_awaited()) check_sequence();
+    const PartRequest& request = movement.request;
+    // Layers beyond a part of the exchange stay as fresh as they are.
+    if (guard && (request.reverse || &movement == &movements.front()))
+      guard->overwritten(slot, request.fields, request.widths);
+    if (sequence) sequence->start(slot, movement.number);
+    if (sequence && movement.exchange->link().must_be_awaited()) check_sequence();
     current = &movement;
-    movement.start(slot, after);
+    movement.exchange->start(slot, after);
     under_way = true;
   }
   /// Returns true if neighbours make the same exchange, and all their notes have arrived.
@@ -122,7 +192,8 @@ struct Exchange::State {
   }
   /// Ends the exchange started last.
   void settle() {
-    if (std::exchange(under_way, false) && guard && current == forward.get()) guard->filled(current->slot());
+    if (std::exchange(under_way, false) && guard && !current->request.reverse)
+      guard->filled(current->exchange->slot(), current->request.fields, current->request.widths);
   }
   void change(int slot, int fresh, DeviceStream stream, bool waits) {
     const Call call(busy, "changed");
@@ -150,22 +221,30 @@ struct Exchange::State {
     collectively(comm, made, [&] { agree(comm, check); });
   }
   /// Returns true if neighbours need not get the addresses of fields.
-  bool follows() const { return !broken && !device && forward->follows() && (!reverse || reverse->follows()); }
+  bool follows() const {
+    return !broken && !device &&
+           std::all_of(movements.begin(), movements.end(), [](const Movement& one) { return one.exchange->follows(); });
+  }
   /// Sets the addresses of every movement before any follows. Until all have followed, the exchange is broken: the
   /// next call opens all of them again.
   void rebind(std::span<void* const> first, int slot) {
     const bool anew = std::exchange(broken, true);
     moved = true;
-    forward->set_origins(first, slot);
-    if (reverse) reverse->set_origins(first, slot);
+    for (const Movement& one : movements) one.exchange->set_origins(chosen(first, one.request.fields), slot);
     if (guard) guard->moved(slot);
-    forward->follow(slot, anew);
-    if (reverse) reverse->follow(slot, anew);
+    for (const Movement& one : movements) one.exchange->follow(slot, anew);
     broken = false;
+  }
+  /// Returns true if the fields of a slot are at some addresses, and an exchange of them may start.
+  bool is_at(std::span<void* const> first, int slot) const {
+    const Views& views = whole().views();
+    if (broken || under_way || slot < 0 || slot >= slots() || first.size() != views.size()) return false;
+    return std::equal(first.begin(), first.end(), views.begin(),
+                      [&](const void* at, const auto& slots_of) { return slots_of[slot].origin == at; });
   }
   void check_rebind(std::span<void* const> first, int slot) const {
     require_ready("rebind", slot);
-    const std::size_t fields = forward->views().size();
+    const std::size_t fields = whole().views().size();
     if (first.size() != fields || std::find(first.begin(), first.end(), nullptr) != first.end())
       throw UsageError("rebind() got " + std::to_string(first.size()) +
                        " addresses; pass that of the first owned point of each of " + std::to_string(fields) +
@@ -173,9 +252,9 @@ struct Exchange::State {
     require_same_place(place, spec.quantities, first);
   }
   /// Returns the communicator on which the ranks make a collective call.
-  MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm.get() : forward->comm(); }
+  MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm.get() : whole().comm(); }
   bool is_collective(Shared call) const {
-    if (call == Shared::accumulate) return !reverse;
+    if (call == Shared::accumulate) return find({}, true) == nullptr;
     return call == Shared::check_clean ? guard != nullptr : !follows();
   }
   void require_ready(const char* call, int slot) const {
@@ -185,16 +264,16 @@ struct Exchange::State {
   void require_idle(const char* call) const {
     if (!under_way) return;
     if (sequence) sequence->require_same();
-    current->require_sound();
+    current->exchange->require_sound();
     throw UsageError(std::string(call) + "() was called while " +
-                     (current == forward.get() ? "the exchange" : "the accumulation") + " of slot " +
-                     std::to_string(current->slot()) +
+                     (current->request.reverse ? "the accumulation" : "the exchange") + " of slot " +
+                     std::to_string(current->exchange->slot()) +
                      " is still in flight; call finish() first, or use a second Exchange");
   }
   void require_slot(int number) const {
-    const std::size_t slots = forward->views().front().size();
-    if (number < 0 || number >= static_cast<int>(slots))
-      throw UsageError("slot " + std::to_string(number) + " does not exist; the fields have " + std::to_string(slots));
+    if (number < 0 || number >= slots())
+      throw UsageError("slot " + std::to_string(number) + " does not exist; the fields have " +
+                       std::to_string(slots()));
   }
 };
 
@@ -247,31 +326,25 @@ void Exchange::start(int slot) {
   State& of = state("start");
   const Call call(of.busy, "start");
   of.require_ready("start", slot);
-  of.start(*of.forward, slot);
+  of.start(of.movements.front(), slot);
 }
 
-void Exchange::start(int slot, DeviceStream after) {
+void Exchange::start(int slot, DeviceStream after) { start({}, slot, after); }
+
+void Exchange::start(const ExchangePart& part, int slot, std::optional<DeviceStream> after) {
   State& of = state("start");
   const Call call(of.busy, "start");
-  require_device(of.place, "start");
-  of.require_ready("start", slot);
-  of.start(*of.forward, slot, after);
+  of.start("start", part, false, slot, after);
 }
 
-void Exchange::start_accumulate(int slot) {
-  State& of = state("start_accumulate");
-  const Call call(of.busy, "start_accumulate");
-  of.start_accumulate([&] { of.require_ready("start_accumulate", slot); }, slot);
-}
+void Exchange::start_accumulate(int slot) { start_accumulate({}, slot); }
 
-void Exchange::start_accumulate(int slot, DeviceStream after) {
+void Exchange::start_accumulate(int slot, DeviceStream after) { start_accumulate({}, slot, after); }
+
+void Exchange::start_accumulate(const ExchangePart& part, int slot, std::optional<DeviceStream> after) {
   State& of = state("start_accumulate");
   const Call call(of.busy, "start_accumulate");
-  const auto check = [&] {
-    require_device(of.place, "start_accumulate");
-    of.require_ready("start_accumulate", slot);
-  };
-  of.start_accumulate(check, slot, after);
+  of.start("start_accumulate", part, true, slot, after);
 }
 
 void Exchange::rebind(std::span<void* const> first, int slot) {
@@ -279,21 +352,33 @@ void Exchange::rebind(std::span<void* const> first, int slot) {
   const Call call(of.busy, "rebind");
   const auto check = [&] {
     of.check_rebind(first, slot);
-    of.forward->rest();
-    if (of.reverse) of.reverse->rest();
+    for (const Movement& one : of.movements) one.exchange->rest();
   };
-  collectively(of.forward->comm(), "an exchange of other arrays", [&] {
+  collectively(of.whole().comm(), "an exchange of other arrays", [&] {
     const FailureWatch watch(of.device != nullptr);  // agree() ends if a device fails on another rank
-    of.follows() ? check() : agree(of.forward->comm(), check);
+    of.follows() ? check() : agree(of.whole().comm(), check);
     of.rebind(first, slot);
   });
+}
+
+void Exchange::exchange_at(std::span<void* const> first, int slot) {
+  State& of = state("rebind");
+  const MPI_Comm comm = of.whole().comm();
+  bool moves = false;
+  {
+    const Call call(of.busy, "exchange_at");
+    moves = !of.is_at(first, slot);
+    if (!of.follows()) moves = collectively(comm, "an exchange of other arrays", [&] { return anywhere(moves, comm); });
+  }
+  if (moves) rebind(first, slot);
+  exchange(slot);
 }
 
 std::vector<void*> Exchange::first_points(int slot) const {
   const State& of = state("first_points");
   of.require_slot(slot);
   std::vector<void*> found;
-  for (const auto& slots : of.forward->views()) found.push_back(slots[slot].origin);
+  for (const auto& slots : of.whole().views()) found.push_back(slots[slot].origin);
   return found;
 }
 
@@ -301,7 +386,7 @@ bool Exchange::progress() {
   State& of = state("progress");
   const Call call(of.busy, "progress");
   const bool in_step = of.is_in_step();
-  const bool ended = of.current->progress() && in_step;
+  const bool ended = of.current->exchange->progress() && in_step;
   if (ended) of.settle();
   return ended;
 }
@@ -310,7 +395,7 @@ void Exchange::finish() {
   State& of = state("finish");
   const Call call(of.busy, "finish");
   of.check_sequence();
-  of.current->finish();
+  of.current->exchange->finish();
   of.settle();
 }
 
@@ -319,7 +404,7 @@ void Exchange::finish(DeviceStream before) {
   const Call call(of.busy, "finish");
   require_device(of.place, "finish");
   of.check_sequence();
-  of.current->finish(before);
+  of.current->exchange->finish(before);
   of.settle();
 }
 
@@ -364,15 +449,17 @@ void Exchange::free() {
   state_.reset();
 }
 
-const Plan& Exchange::plan() const { return state("plan").forward->plan(); }
+const Plan& Exchange::plan() const { return state("plan").whole().plan(); }
 
 std::string Exchange::report() const {
   const State& of = state("report");
   const device::Current current(of.device.get());
-  const std::string back = of.reverse ? of.reverse->link().report() : "";
-  return describe_exchange(of.strategy, plan(), of.forward->link()) + (of.guard ? "; guarded" : "") +
-         (back.empty() ? "" : "; accumulation: " + back) +
-         (of.device ? "; in " + to_string(of.place) + " (" + of.device->info().name + ")" : "");
+  std::string text = describe_exchange(of.strategy, plan(), of.whole().link()) + (of.guard ? "; guarded" : "");
+  for (const Movement& one : of.movements)
+    if (const std::string more = one.exchange->link().report(); &one != &of.movements.front() && !more.empty())
+      text += std::string("; ") + (one.request.reverse ? "accumulation" : "exchange") +
+              part_of(of.movements.front().request, one, " of ") + ": " + more;
+  return text + (of.device ? "; in " + to_string(of.place) + " (" + of.device->info().name + ")" : "");
 }
 
 }  // namespace haloscope

@@ -65,6 +65,52 @@ ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const Exchan
   return spec;
 }
 
+namespace {
+
+/// Returns the numbers of a part's fields in ascending order.
+std::vector<int> fields_of_part(const ExchangePart& part, int fields) {
+  std::vector<int> numbers = part.only;
+  if (numbers.empty())
+    for (int q = 0; q < fields; ++q) numbers.push_back(q);
+  std::sort(numbers.begin(), numbers.end());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] < 0 || numbers[i] >= fields)
+      throw UsageError("field " + std::to_string(numbers[i]) +
+                       " of a part does not exist; the exchange has fields 0 to " + std::to_string(fields - 1));
+    if (i > 0 && numbers[i] == numbers[i - 1])
+      throw UsageError("field " + std::to_string(numbers[i]) + " is twice in a part of the exchange; name it once");
+  }
+  return numbers;
+}
+
+/// Returns the layers of one side in a part. @param opened  layers that the whole exchange fills there.
+int layers_of_part(const std::string& field, int d, int of_side, int depth, int opened) {
+  if (std::min(of_side, depth) < -1)
+    throw UsageError("a part of the exchange requests " + std::to_string(std::min(of_side, depth)) +
+                     " layers; pass 0 or more, or -1 for as many as the exchange fills");
+  const int layers = of_side >= 0 ? of_side : depth >= 0 && opened > 0 ? depth : opened;
+  if (layers > opened)
+    throw UsageError("a part of the exchange requests " + std::to_string(layers) + " layers of field '" + field +
+                     "' in " + std::string(1, "xyz"[d]) + ", and the exchange fills " + std::to_string(opened) +
+                     "; open it with a wider halo, or pass a smaller depth");
+  return layers;
+}
+
+}  // namespace
+
+PartRequest request_of(const ExchangePart& part, bool reverse, const ExchangeSpec& spec, int dims) {
+  PartRequest request{reverse, fields_of_part(part, static_cast<int>(spec.quantities.size())), {}};
+  for (const int q : request.fields) {
+    ExchangeSpec::Sides& sides = request.widths.emplace_back();
+    const std::string& name = spec.quantities[static_cast<std::size_t>(q)].name;
+    for (int d = 0; d < dims; ++d) {
+      sides.low[d] = layers_of_part(name, d, part.low[d], part.depth, spec.low_of(q)[d]);
+      sides.high[d] = layers_of_part(name, d, part.high[d], part.depth, spec.high_of(q)[d]);
+    }
+  }
+  return request;
+}
+
 Views views_of(const std::vector<FieldRef>& fields) {
   Views views;
   for (const FieldRef& field : fields) views.push_back(field.slots);
@@ -85,6 +131,14 @@ Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, con
   how.corners = false;
   spec.reverse = true;
   return plan_of(comm, layout, std::move(spec), how);
+}
+
+Plan plan_of_part(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const PartRequest& request,
+                  const Strategy& strategy) {
+  ExchangeSpec part = spec;
+  part.quantities = chosen(spec.quantities, request.fields);
+  part.widths = request.widths;
+  return request.reverse ? reverse_plan_of(comm, layout, part, strategy) : plan_of(comm, layout, part, strategy);
 }
 
 std::span<std::byte> memory_of(const SlotView& view, const Box& points) {

@@ -20,6 +20,24 @@ void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int 
 ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const ExchangeOptions& options);
 Views views_of(const std::vector<FieldRef>& fields);
 
+/// A request to move some fields of an exchange, some layers deep.
+struct PartRequest {
+  bool reverse = false;                       ///< accumulates
+  std::vector<int> fields{};                  ///< numbers of the fields, ascending
+  std::vector<ExchangeSpec::Sides> widths{};  ///< layers of each of them
+  bool operator==(const PartRequest&) const = default;
+};
+/// Returns the request for a part. Local.
+/// @throws UsageError for a field that the exchange lacks or that is named twice, and more layers than it fills.
+PartRequest request_of(const ExchangePart& part, bool reverse, const ExchangeSpec& spec, int dims);
+/// Returns the elements with some numbers.
+template <class Elements>
+auto chosen(const Elements& elements, const std::vector<int>& numbers) {
+  std::vector<typename Elements::value_type> found;
+  for (const int number : numbers) found.push_back(elements[static_cast<std::size_t>(number)]);
+  return found;
+}
+
 /// Makes the plan of this rank. Local. @throws UsageError as make_plan() does, and for a layout of another number of
 /// ranks.
 Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
@@ -28,6 +46,10 @@ Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strat
 /// Local.
 /// @throws also UsageError for fields that are not made of numbers.
 Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
+
+/// Makes the plan of a part of an exchange. Local. @throws as the two above.
+Plan plan_of_part(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const PartRequest& request,
+                  const Strategy& strategy);
 
 /// Returns the memory from the first to the last of some points.
 std::span<std::byte> memory_of(const SlotView& view, const Box& points);

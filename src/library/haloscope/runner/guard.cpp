@@ -46,11 +46,23 @@ bool Guard::is_filled(int q, int d) const {
 
 int Guard::width(int q, int d, int side) const { return (side == 0 ? plan_.spec.low_of(q) : plan_.spec.high_of(q))[d]; }
 
-void Guard::filled(int slot) {
+void Guard::filled(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers) {
   last_[slot] = ++exchanges_;
-  for (int q = 0; q < fields_; ++q)
-    for (int d = 0; d < 3; ++d)
-      for (int side : {0, 1}) fresh(slot, q)[d][side] = width(q, d, side);
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    for (int d = 0; d < 3; ++d) {
+      auto& [low, high] = fresh(slot, fields[i])[d];
+      low = std::max(low, layers[i].low[d]);
+      high = std::max(high, layers[i].high[d]);
+    }
+}
+
+void Guard::overwritten(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers) {
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    for (int d = 0; d < 3; ++d) {
+      auto& [low, high] = fresh(slot, fields[i])[d];
+      if (layers[i].low[d] > 0) low = 0;
+      if (layers[i].high[d] > 0) high = 0;
+    }
 }
 
 void Guard::age(int slot, int layers_left) {
@@ -60,7 +72,7 @@ void Guard::age(int slot, int layers_left) {
 }
 
 void Guard::moved(int slot) {
-  overwritten(slot);
+  age(slot, 0);
   if (there_) there_->poison.forget(slot);
 }
 

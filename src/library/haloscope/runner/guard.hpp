@@ -22,10 +22,10 @@ class Guard {
   ///                     which outlives it too; null: host memory.
   Guard(const Layout& layout, const Plan& plan, const Views& views, device::Device* device);
 
-  /// Marks halos as fresh: an exchange of the slot has ended.
-  void filled(int slot);
-  /// Marks halos as overwritten: an exchange is in flight, the slot was accumulated, or it has moved.
-  void overwritten(int slot) { age(slot, 0); }
+  /// Marks layers of fields as fresh: an exchange of them has ended.
+  void filled(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers);
+  /// Marks halos as overwritten: an exchange of these layers is in flight, or the slot was accumulated.
+  void overwritten(int slot, const std::vector<int>& fields, const std::vector<ExchangeSpec::Sides>& layers);
   /// Follows the fields of the slot to other addresses.
   void moved(int slot);
   /// Handles a change of owned points: layers beyond `fresh` become stale, and are poisoned. @param stream fields of

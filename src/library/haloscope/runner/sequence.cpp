@@ -45,11 +45,11 @@ void Sequence::require_same() const {
   if (!difference_.empty()) throw UsageError(difference_);
 }
 
-void Sequence::start(int slot, bool accumulates) {
+void Sequence::start(int slot, int movement) {
   if (under_way_) check();
   require_same();
   ++number_;
-  notes_->mine = {slot, accumulates, changed_[slot]};
+  notes_->mine = {slot, movement, changed_[slot]};
   changed_[slot] = false;
   under_way_ = true;
   constexpr int bytes = sizeof(Note);
@@ -96,8 +96,11 @@ std::string Sequence::difference(const Note& theirs, int peer) const {
   const std::string other = "rank " + std::to_string(peer), own = "rank " + std::to_string(rank_);
   if (theirs.slot != mine.slot)
     return own + " exchanges slot " + std::to_string(mine.slot) + ", " + other + " slot " + std::to_string(theirs.slot);
-  if (theirs.accumulates != mine.accumulates)
-    return (mine.accumulates ? own : other) + " accumulates, " + (mine.accumulates ? other : own) + " exchanges";
+  if (theirs.movement != mine.movement) {
+    const std::string here = own + " " + movements_[static_cast<std::size_t>(mine.movement)],
+                      there = other + " " + movements_[static_cast<std::size_t>(theirs.movement)];
+    return theirs.movement < mine.movement ? here + ", " + there : there + ", " + here;
+  }
   if (theirs.changed != mine.changed)
     return (mine.changed ? own : other) + " has changed slot " + std::to_string(mine.slot) +
            " since its last exchange, " + (mine.changed ? other : own) +
