@@ -204,6 +204,31 @@ hs_status hs_exchange_accumulate(hs_exchange* exchange, int32_t slot);
  * memory, too. */
 hs_status hs_exchange_start_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream);
 hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* stream);
+/* A part of an exchange, passed to its calls: some of its fields, fewer layers, some sides. */
+typedef struct hs_part {
+  uint64_t struct_size;
+  const int32_t* only;     /* numbers of the fields, from 0; NULL (default): all */
+  int32_t count;           /* numbers in `only` */
+  int32_t depth;           /* layers on every side that the exchange fills; -1 (default): as many as it fills */
+  int32_t low[3], high[3]; /* layers per dimension and side; -1 (default): `depth` */
+} hs_part;
+
+void hs_part_init(hs_part* part);
+/* The calls above for a part of the exchange; hs_exchange_progress() and hs_exchange_finish() continue them.
+ * part  NULL: the whole exchange.
+ * Fail with HS_USAGE for a field that the exchange lacks or that is named twice, and for more layers than it fills.
+ * Cost: the messages of the part. The first call of a part is collective, like the opening of an exchange; parts of the
+ * same fields and layers share links, and later calls allocate nothing. Accumulations leave the other halos as they
+ * are. */
+hs_status hs_exchange_start_part(hs_exchange* exchange, const hs_part* part, int32_t slot);
+hs_status hs_exchange_run_part(hs_exchange* exchange, const hs_part* part, int32_t slot);
+hs_status hs_exchange_start_accumulate_part(hs_exchange* exchange, const hs_part* part, int32_t slot);
+hs_status hs_exchange_accumulate_part(hs_exchange* exchange, const hs_part* part, int32_t slot);
+/* The same for arrays in the memory of a device, ordered by a stream. */
+hs_status hs_exchange_start_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
+hs_status hs_exchange_run_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
+hs_status hs_exchange_start_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
+hs_status hs_exchange_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
 /* The guard tracks stale halos. Without option `guard` these three calls only check that it is off.
  * Declares that owned points of a slot have changed, as after a sweep. Its halos become stale and are poisoned, except
  * the first `fresh` layers, which the sweep has computed too. Reals of 4 and 8 bytes become signalling NaNs that encode
@@ -231,6 +256,10 @@ hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* 
  * neighbor, partitioned) are opened again, which is collective. Fails with HS_USAGE while an exchange is in flight.
  * Only the next start refuses arrays that then share memory, so that two arrays may be swapped in two calls. */
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first);
+/* Exchanges other arrays by the plans of this exchange: hs_exchange_rebind(), where arrays of the slot lie elsewhere than
+ * in the last call, then hs_exchange_run(). The ranks' arrays may move in different calls. Cost: those of the two calls;
+ * with strategies that open again, also a reduction in each call. */
+hs_status hs_exchange_run_at(hs_exchange* exchange, int32_t slot, void* const* first);
 /* Returns the addresses of the arrays of a slot, for callers that move one of several: the first owned point of each
  * field, in order, as passed when the exchange was created or last rebound, even if that hs_exchange_rebind() failed.
  * Local. Fails with HS_USAGE for a slot that does not exist.

@@ -173,6 +173,11 @@ static int wrong_addresses(const hs_grid* grid, hs_field field, double* u, size_
   if (found[0] != moved[0]) return 1;
   check(hs_exchange_first(halo, 0, found));
   if (found[0] != slots[0]) return 1;
+  check(hs_exchange_run_at(halo, 0, moved)); /* both slots in one array, in turn */
+  check(hs_exchange_first(halo, 0, found));
+  if (found[0] != moved[0] || hs_exchange_run_at(halo, 2, moved) != HS_USAGE ||
+      hs_exchange_run_at(halo, 0, NULL) != HS_USAGE)
+    return 1;
   if (hs_exchange_first(halo, 2, found) != HS_USAGE || hs_exchange_first(halo, -1, found) != HS_USAGE ||
       hs_exchange_first(halo, 0, NULL) != HS_USAGE || hs_exchange_first(NULL, 0, found) != HS_USAGE)
     return 1;
@@ -184,6 +189,60 @@ static int wrong_addresses(const hs_grid* grid, hs_field field, double* u, size_
 
 static int refused_with(hs_status status, const char* part) {
   return status == HS_USAGE && strstr(hs_last_error(), part) != NULL;
+}
+
+/* A part of an exchange: the second array alone, its lower side in x alone; then wrong ones. */
+static int wrong_parts(const hs_grid* grid, hs_field field, double* u, size_t count) {
+  const size_t at = (size_t)((double*)field.first[0] - u), row = (size_t)field.stride[1] / sizeof *u;
+  const int32_t second = 1, none = 2, twice[2] = {1, 1};
+  hs_field fields[2] = {field, field};
+  hs_exchange* halo;
+  hs_part part;
+  size_t i;
+  double* v = malloc(count * sizeof *v);
+  void* first = v + at;
+  fields[1].first = (void* const*)&first;
+  check(hs_exchange_create(grid, fields, 2, NULL, &halo));
+  for (i = 0; i < count; ++i) u[i] = v[i] = -1;
+  u[at] = 5, v[at + row - 3] = 7; /* the last own cell in x of the first row: its neighbour's halo on the low side */
+  hs_part_init(&part);
+  part.only = &second;
+  part.count = 1;
+  part.depth = 0;
+  part.low[0] = 1;
+  check(hs_exchange_run_part(halo, &part, 0));
+  if (v[at - 1] != 7 || v[at + row - 2] != -1 || v[at - row] != -1) return 1;
+  for (i = 0; i < count; ++i)
+    if (u[i] != (i == at ? 5 : -1)) return 1;
+  check(hs_exchange_start_part(halo, NULL, 0));
+  check(hs_exchange_finish(halo));
+  if (u[at + row - 2] != 5) return 1;
+  for (i = 0; i < count; ++i) u[i] = v[i] = 1;
+  check(hs_exchange_accumulate_part(halo, &part, 0));
+  if (v[at + row - 3] != 2 || v[at - 1] != 0 || v[at] != 1 || u[at] != 1) return 1;
+  check(hs_exchange_start_accumulate_part(halo, &part, 0));
+  check(hs_exchange_finish(halo));
+  if (!refused_with(hs_exchange_start_part_on(halo, &part, 0, NULL), "device") ||
+      !refused_with(hs_exchange_run_part_on(halo, &part, 0, NULL), "device") ||
+      !refused_with(hs_exchange_start_accumulate_part_on(halo, &part, 0, NULL), "device") ||
+      !refused_with(hs_exchange_accumulate_part_on(halo, &part, 0, NULL), "device"))
+    return 1;
+  part.high[1] = 2;
+  if (!refused_with(hs_exchange_run_part(halo, &part, 0), "2 layers")) return 1;
+  part.high[1] = -1;
+  part.only = &none;
+  if (!refused_with(hs_exchange_run_part(halo, &part, 0), "field 2")) return 1;
+  part.only = twice;
+  part.count = 2;
+  if (!refused_with(hs_exchange_run_part(halo, &part, 0), "twice")) return 1;
+  part.count = 0;
+  if (!refused_with(hs_exchange_run_part(halo, &part, 0), "0 fields")) return 1;
+  part.struct_size = 4;
+  if (!refused_with(hs_exchange_run_part(halo, &part, 0), "struct_size")) return 1;
+  if (hs_exchange_run_part(NULL, NULL, 0) != HS_USAGE) return 1;
+  check(hs_exchange_free(halo));
+  free(v);
+  return 0;
 }
 
 /* Communicators that are not of one group of ranks: ranks that pass one get an error, and the program goes on. */
@@ -271,6 +330,7 @@ int main(int argc, char** argv) {
 
     if (wrong_columns(cart, size) || wrong_handles(grid, &field, rank) || wrong_communicators(rank, size)) return 1;
     if (wrong_addresses(grid, field, u, (size_t)((ny + 2) * row) * sizeof *u)) return 1;
+    if (wrong_parts(grid, field, u, (size_t)((ny + 2) * row))) return 1;
     how.guard = 1;
     check(hs_exchange_create(grid, &field, 1, &how, &halo));
     check(hs_exchange_run(halo, 0));

@@ -1,6 +1,7 @@
 // Exchanges of the C interface.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/comm/mpi_call.hpp"
@@ -61,7 +62,45 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   ExchangeOptions how;
   how.corners = options.corners != 0;
   how.guard = options.guard != 0;
-  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}});
+  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}, {}});
+}
+
+/// Returns the part of an exchange that a call requests; NULL: all of it. Allocates nothing the second time.
+const ExchangePart& part_of(hs_exchange& exchange, const hs_part* given) {
+  hs_part from;
+  hs_part_init(&from);
+  if (given != nullptr) from = versioned(given, from, "part");
+  if (from.only == nullptr) from.count = 0;
+  if (from.only != nullptr && from.count < 1)
+    throw UsageError("'part' has " + std::to_string(from.count) + " fields; name at least one, or pass NULL for all");
+  ExchangePart& part = exchange.part;
+  part.only.assign(from.only, from.only + from.count);
+  part.depth = from.depth;
+  copy3(from.low, part.low);
+  copy3(from.high, part.high);
+  return part;
+}
+
+/// Returns addresses of all fields. @throws UsageError for NULL, on all ranks if the call is collective.
+std::span<void* const> addresses(const Exchange& exchange, void* const* first) {
+  if (first == nullptr)
+    exchange.refuse(Exchange::Shared::rebind, Exit::usage, "argument 'first' is NULL; pass addresses");
+  return {first, exchange.plan().spec.quantities.size()};
+}
+
+/// Starts a part of an exchange.
+/// @param stream  empty: none was passed.
+hs_exchange& start(hs_exchange* exchange, const hs_part* part, int slot, std::optional<DeviceStream> stream) {
+  hs_exchange& on = needed(exchange, "exchange");
+  on.exchange.start(part_of(on, part), slot, stream);
+  return on;
+}
+
+hs_exchange& start_accumulate(hs_exchange* exchange, const hs_part* part, int slot,
+                              std::optional<DeviceStream> stream) {
+  hs_exchange& on = needed(exchange, "exchange");
+  on.exchange.start_accumulate(part_of(on, part), slot, stream);
+  return on;
 }
 
 }  // namespace
@@ -130,6 +169,43 @@ hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* s
   return guarded([&] { needed(exchange, "exchange").exchange.accumulate(slot, DeviceStream{stream}); });
 }
 
+void hs_part_init(hs_part* part) {
+  if (part) *part = {sizeof *part, nullptr, 0, -1, {-1, -1, -1}, {-1, -1, -1}};
+}
+
+hs_status hs_exchange_start_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
+  return guarded([&] { start(exchange, part, slot, {}); });
+}
+
+hs_status hs_exchange_run_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
+  return guarded([&] { start(exchange, part, slot, {}).exchange.finish(); });
+}
+
+hs_status hs_exchange_start_accumulate_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
+  return guarded([&] { start_accumulate(exchange, part, slot, {}); });
+}
+
+hs_status hs_exchange_accumulate_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
+  return guarded([&] { start_accumulate(exchange, part, slot, {}).exchange.finish(); });
+}
+
+hs_status hs_exchange_start_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
+  return guarded([&] { start(exchange, part, slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_run_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
+  return guarded([&] { start(exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_start_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
+  return guarded([&] { start_accumulate(exchange, part, slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
+  return guarded(
+      [&] { start_accumulate(exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream}); });
+}
+
 hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh) {
   return guarded([&] { needed(exchange, "exchange").exchange.changed(slot, fresh); });
 }
@@ -153,9 +229,14 @@ hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* 
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {
   return guarded([&] {
     Exchange& bound = needed(exchange, "exchange").exchange;
-    if (first == nullptr)
-      bound.refuse(Exchange::Shared::rebind, Exit::usage, "argument 'first' is NULL; pass addresses");
-    bound.rebind({first, bound.plan().spec.quantities.size()}, slot);
+    bound.rebind(addresses(bound, first), slot);
+  });
+}
+
+hs_status hs_exchange_run_at(hs_exchange* exchange, int32_t slot, void* const* first) {
+  return guarded([&] {
+    Exchange& bound = needed(exchange, "exchange").exchange;
+    bound.exchange_at(addresses(bound, first), slot);
   });
 }
 
