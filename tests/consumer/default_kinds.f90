@@ -161,6 +161,16 @@ contains
     call expect(status == 0, name//' rebind')
     call halo%run(2)
     call expect(all(nint(moved) == nint(u(:, :, 2))), name//' memory that moved')
+    moved(0, :) = -1
+    moved(n(1) + 1, :) = -1
+    call halo%run(2, stat=status, only=[1, 4], depth=layers, low=[1, 0], high=[0, 0])
+    call expect(status == 0 .and. all(nint(moved(0, 1:n(2))) == nint(u(0, 1:n(2), 2))), name//' part')
+    call expect(all(nint(moved(n(1) + 1, :)) == -1), name//' other side')
+    call halo%run_at(moved, slot=2, stat=status)
+    call expect(status == 0, name//' array of a call')
+    call halo%start(slot=2, stat=status, only=[1], depth=layers, low=[0, 0], high=[1, 1])
+    call halo%finish()
+    call expect(status == 0 .and. nint(moved(n(1) + 1, 1)) == nint(u(n(1) + 1, 1, 2)), name//' started part')
     call halo%free(stat=status)
     call expect(status == 0, name//' free')
   end subroutine
@@ -171,7 +181,7 @@ contains
     n = grid%shape()
     slot = 1
     allocate (count(0:n(1) + 1, 0:n(2) + 1), source=1)
-    call halo%add(count)
+    call halo%add(count, halo=slot, room=slot, room_low=[1, 1], room_high=[1, 1])
     call halo%open(grid, 'ordered/p2p')
     call halo%start_accumulate(slot=slot, stat=status)
     call expect(status == 0, 'start_accumulate')
@@ -179,6 +189,12 @@ contains
     call halo%accumulate(slot=slot, stat=status)  ! nothing more: the halos are clear
     call expect(status == 0, 'accumulate')
     call expect(sum(count) == product(n + 2), 'accumulated')
+    count = 1
+    call halo%accumulate(slot=slot, stat=status, only=[1], depth=slot, low=[1, 0], high=[0, 0])
+    call expect(status == 0 .and. count(n(1), 1) == 2 .and. count(1, 1) == 1, 'accumulated side')
+    call halo%start_accumulate(slot=slot, stat=status, only=[1], depth=slot, low=[0, 1], high=[0, 0])
+    call halo%finish()
+    call expect(status == 0 .and. count(1, n(2)) == 2, 'another accumulated side')
     call halo%free()
   end subroutine
 

@@ -45,6 +45,8 @@ program exchange
   call grid%create_cartesian(cartesian(), cells)
   call fill_and_check('cartesian')
   call columns_and_check()
+  call exchange_parts_and_check()
+  call exchange_other_arrays_and_check()
   call accumulate_and_check()
   call exchange_on_device_and_check()
   call guard_and_check()
@@ -124,6 +126,98 @@ contains
     end do
     call expect(index(halo%report(), 'direct/p2p') == 1, 'report')
     call halo%free()
+  end subroutine
+
+  !> Some arrays, layers and sides by call.
+  subroutine exchange_parts_and_check()
+    real(8), allocatable, target :: u(:, :), v(:, :)
+    integer :: first(2), n(2)
+    first = grid%first()
+    n = grid%shape()
+    allocate (u(-1:n(1) + 2, -1:n(2) + 2), v(0:n(1) + 1, 0:n(2) + 1))
+    call halo%add(u, halo=2)
+    call halo%add(v)
+    call halo%open(grid, strategy='ordered/p2p')
+    call set_own(u, v)
+    call halo%run(only=[1], depth=1)
+    call expect(u(0, 1) == number(first, 0, 1) .and. u(-1, 1) == -1 .and. all(v(0, :) == -1), 'one layer of one array')
+    call halo%run(only=[2], low=[1, 0], high=[0, 0])
+    call expect(v(0, 1) == number(first, 0, 1) .and. all(v(n(1) + 1, :) == -1) .and. all(v(:, 0) == -1), 'one side')
+    call halo%start(depth=1_8)
+    call halo%finish()
+    call expect(v(n(1) + 1, n(2) + 1) == number(first, n(1) + 1, n(2) + 1) .and. u(-1, 1) == -1, 'one layer of both')
+    u = 1
+    v = 1
+    call halo%accumulate(only=[2_8, 1_8], low=[1, 0], high=[0, 0])
+    call expect(u(n(1), 1) == 2 .and. v(n(1), n(2)) == 2 .and. u(0, 1) == 0 .and. u(-1, 1) == 1, 'accumulated side')
+    call halo%start_accumulate(only=[1], depth=0)
+    call halo%finish()
+    call halo%run(only=[3], stat=stat, errmsg=text)
+    call expect_refusal("'only' names array 3")
+    call halo%run(only=[integer ::], stat=stat, errmsg=text)
+    call expect_refusal('names no array')
+    call halo%run(only=[1, 1], stat=stat, errmsg=text)
+    call expect_refusal('twice')
+    call halo%run(depth=2, stat=stat, errmsg=text)
+    call expect_refusal('2 layers')
+    call halo%run(depth=-1, stat=stat, errmsg=text)
+    call expect_refusal('negative')
+    call halo%run(low=[1], stat=stat, errmsg=text)
+    call expect_refusal("'low'")
+    call halo%run(high=[0, -1], stat=stat, errmsg=text)
+    call expect_refusal("'high' is negative")
+    call halo%run()
+    call halo%free()
+  end subroutine
+
+  !> Arrays with more layers than are filled, and other arrays by call.
+  subroutine exchange_other_arrays_and_check()
+    real(8), allocatable, target :: u(:, :), other(:, :), v(:, :)
+    integer :: first(2), n(2)
+    first = grid%first()
+    n = grid%shape()
+    allocate (u(-1:n(1) + 2, -1:n(2) + 2), other(-1:n(1) + 2, -1:n(2) + 2), v(0:n(1) + 1, 0:n(2) + 1))
+    call halo%add(u, halo=1, room=2)
+    call halo%add(v, low=[1, 0], high=[0, 0], room_low=[1, 1], room_high=[1_8, 1_8])
+    call halo%open(grid, strategy='ordered/p2p')
+    call set_own(u, v)
+    call halo%run()
+    call expect(u(0, 0) == number(first, 0, 0) .and. all(u(-1, :) == -1) .and. all(u(:, n(2) + 2) == -1), 'room')
+    call expect(v(0, 1) == number(first, 0, 1) .and. all(v(n(1) + 1, :) == -1) .and. all(v(:, 0) == -1), 'room of sides')
+    call set_own(other, v)
+    call halo%run_at(other)
+    call expect(other(0, 0) == number(first, 0, 0) .and. all(other(-1, :) == -1), 'another array')
+    call set_own(u, v)
+    call halo%run_at(u, v)
+    call halo%run_at(u, v)
+    call expect(u(0, 0) == number(first, 0, 0) .and. v(0, 1) == number(first, 0, 1), 'the first arrays again')
+    call halo%run_at(v, stat=stat, errmsg=text)
+    call expect_refusal('differs in shape')
+    call halo%run_at(u, v, u, stat=stat, errmsg=text)
+    call expect_refusal('no array 3 exists')
+    call halo%run_at(u, slot=2, stat=stat, errmsg=text)
+    call expect_refusal('no slot 2')
+    call halo%run()
+    call halo%free()
+    call halo%add(u, halo=2, room=1)
+    call refuse_to_open('room for fewer ghost layers')
+    call halo%add(u, halo=1)
+    call refuse_to_open('pass its layers as room=')
+  end subroutine
+
+  subroutine set_own(u, v)
+    real(8), intent(inout) :: u(-1:, -1:), v(0:, 0:)
+    integer :: first(2), n(2), i, j
+    first = grid%first()
+    n = grid%shape()
+    u = -1
+    v = -1
+    do j = 1, n(2)
+      do i = 1, n(1)
+        u(i, j) = number(first, i, j)
+        v(i, j) = number(first, i, j)
+      end do
+    end do
   end subroutine
 
   !> A grid of three dimensions on a communicator of two, which leaves one of them whole.

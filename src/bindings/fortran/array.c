@@ -48,13 +48,14 @@ void hs_fortran_type(const CFI_cdesc_t* array, char* text, int32_t size) {
   snprintf(text, (size_t)size, "%s of %lld bytes", name_of_type(array), (long long)array->elem_len);
 }
 
-/* Describes `array`, whose last `dims` axes are the grid's; axes before them are components of a point.
+/* Describes `array`, whose last `dims` axes are the grid's; axes before them are components of a point. The layers of
+ * `field` stay.
+ * room    layers of the array below its owned points
  * extent  out: points in x, y, z, halo included
  * first   out: address of the first owned point. `field` points to it.
  * text    out: the fault, of `size` characters. Returns HS_OK or HS_USAGE. */
-hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t low[3], const int32_t high[3],
-                           int32_t centring, void** first, hs_field* field, int64_t extent[3], char* text,
-                           int32_t size) {
+hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t room[3], int32_t centring,
+                           void** first, hs_field* field, int64_t extent[3], char* text, int32_t size) {
   const int components = array->rank - dims;
   int64_t step = (int64_t)array->elem_len;
   int d;
@@ -110,21 +111,21 @@ hs_status hs_fortran_field(const CFI_cdesc_t* array, int32_t dims, const int32_t
     const int used = d < dims;
     extent[d] = used ? array->dim[components + d].extent : 1;
     field->stride[d] = used ? array->dim[components + d].sm : step;
-    field->low[d] = used ? low[d] : 0;
-    field->high[d] = used ? high[d] : 0;
-    *first = (char*)*first + field->low[d] * field->stride[d];
+    if (!used) field->low[d] = field->high[d] = 0;
+    if (used) *first = (char*)*first + room[d] * field->stride[d];
   }
   return HS_OK;
 }
 
 /* The memory of an array: `begin`, and its number of bytes. 0 bytes where its points are not contiguous. */
-static int64_t bytes_of(const hs_field* field, const int64_t extent[3], const void* first, const char** begin) {
+static int64_t bytes_of(const hs_field* field, const int32_t room[3], const int64_t extent[3], const void* first,
+                        const char** begin) {
   int64_t bytes = field->element_bytes;
   int d;
   *begin = (const char*)first;
   for (d = 0; d < 3; ++d) {
     if (extent[d] > 1 && field->stride[d] != bytes) return 0;
-    *begin -= field->low[d] * field->stride[d];
+    *begin -= room[d] * field->stride[d];
     bytes *= extent[d];
   }
   return bytes;
@@ -145,10 +146,10 @@ int32_t hs_fortran_is_on_host(const CFI_cdesc_t* array) {
 /* True if a described array has been freed since, as the copies are that compilers pass in place of some arrays: 1
  * where its memory is unmapped, or the allocator returns it again. 0 also for memory that has been reused since, and
  * for arrays whose points are not contiguous, which are not copies. Writes to no memory of the program. */
-int32_t hs_fortran_is_freed(const hs_field* field, const int64_t extent[3], const void* first) {
+int32_t hs_fortran_is_freed(const hs_field* field, const int32_t room[3], const int64_t extent[3], const void* first) {
   enum { most = 256, few = 4, many_bytes = 1 << 26 };
   const char* begin;
-  const int64_t bytes = bytes_of(field, extent, first, &begin);
+  const int64_t bytes = bytes_of(field, room, extent, first, &begin);
   void* volatile blocks[most]; /* a compiler may remove blocks that are never written to */
   const char* block = begin;
   int found = 0, count = 0;

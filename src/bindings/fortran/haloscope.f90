@@ -73,6 +73,12 @@ module haloscope
     integer(c_int32_t) :: corners, slots, guard, reserved
   end type
 
+  type, bind(c) :: hs_part
+    integer(c_int64_t) :: struct_size
+    type(c_ptr) :: only
+    integer(c_int32_t) :: count, depth, low(3), high(3)
+  end type
+
   !> A grid split over the ranks of a communicator.
   type :: halo_grid
     private
@@ -97,6 +103,7 @@ module haloscope
     character(longest_type) :: type = ''
     type(c_ptr), allocatable :: first(:)
     integer(c_int64_t) :: extent(3) = 0
+    integer(c_int32_t) :: room_low(3) = 0, room_high(3) = 0  ! layers of the array, at least those of the field
     integer(c_int32_t) :: dims = 0
     logical :: on_host = .true.
     logical :: moved = .false.             ! by rebind(), and not checked since
@@ -122,6 +129,7 @@ module haloscope
     procedure :: progress => exchange_progress
     procedure :: finish => exchange_finish
     procedure :: run => exchange_run
+    procedure :: run_at => exchange_run_at
     procedure :: rebind => exchange_rebind
     procedure :: start_accumulate => exchange_start_accumulate
     procedure :: accumulate => exchange_accumulate
@@ -155,13 +163,32 @@ module haloscope
       type(c_ptr), value :: exchange, stream
       integer(c_int32_t), value :: slot
     end function
+    integer(c_int32_t) function call_on_addresses(exchange, slot, first) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange
+      integer(c_int32_t), value :: slot
+      type(c_ptr), intent(in) :: first(*)
+    end function
+    integer(c_int32_t) function call_on_part(exchange, part, slot) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, part
+      integer(c_int32_t), value :: slot
+    end function
+    integer(c_int32_t) function call_on_part_and_stream(exchange, part, slot, stream) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: exchange, part, stream
+      integer(c_int32_t), value :: slot
+    end function
   end interface
 
   procedure(call_on_handle), bind(c) :: hs_grid_free, hs_exchange_finish, hs_exchange_free
-  procedure(call_on_slot), bind(c) :: hs_exchange_start, hs_exchange_run, hs_exchange_start_accumulate, &
-    hs_exchange_accumulate, hs_exchange_check_clean
-  procedure(call_on_stream), bind(c) :: hs_exchange_start_on, hs_exchange_run_on, hs_exchange_start_accumulate_on, &
-    hs_exchange_accumulate_on, hs_exchange_check_clean_on
+  procedure(call_on_slot), bind(c) :: hs_exchange_check_clean
+  procedure(call_on_stream), bind(c) :: hs_exchange_check_clean_on
+  procedure(call_on_addresses), bind(c) :: hs_exchange_rebind, hs_exchange_run_at
+  procedure(call_on_part), bind(c) :: hs_exchange_start_part, hs_exchange_run_part, &
+    hs_exchange_start_accumulate_part, hs_exchange_accumulate_part
+  procedure(call_on_part_and_stream), bind(c) :: hs_exchange_start_part_on, hs_exchange_run_part_on, &
+    hs_exchange_start_accumulate_part_on, hs_exchange_accumulate_part_on
 
   interface
     subroutine hs_grid_init(options) bind(c)
@@ -185,11 +212,11 @@ module haloscope
       integer(c_int32_t), value :: status
       character(kind=c_char), intent(in) :: text(*)
     end function
-    integer(c_int32_t) function hs_fortran_field(array, dims, low, high, centring, first, field, extent, text, size) bind(c)
+    integer(c_int32_t) function hs_fortran_field(array, dims, room, centring, first, field, extent, text, size) bind(c)
       import :: c_int32_t, c_int64_t, c_ptr, c_char, hs_field
       type(*), dimension(..), intent(in) :: array
       integer(c_int32_t), value :: dims, centring, size
-      integer(c_int32_t), intent(in) :: low(3), high(3)
+      integer(c_int32_t), intent(in) :: room(3)
       type(c_ptr), intent(inout) :: first
       type(hs_field), intent(inout) :: field
       integer(c_int64_t), intent(out) :: extent(3)
@@ -199,9 +226,10 @@ module haloscope
       import :: c_int32_t
       type(*), dimension(..), intent(in) :: array
     end function
-    integer(c_int32_t) function hs_fortran_is_freed(field, extent, first) bind(c)
+    integer(c_int32_t) function hs_fortran_is_freed(field, room, extent, first) bind(c)
       import :: c_int32_t, c_int64_t, c_ptr, hs_field
       type(hs_field), intent(in) :: field
+      integer(c_int32_t), intent(in) :: room(3)
       integer(c_int64_t), intent(in) :: extent(3)
       type(c_ptr), value :: first
     end function
@@ -232,12 +260,10 @@ module haloscope
       type(c_ptr), value :: exchange
       integer(c_int32_t), intent(out) :: done
     end function
-    integer(c_int32_t) function hs_exchange_rebind(exchange, slot, first) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      integer(c_int32_t), value :: slot
-      type(c_ptr), intent(in) :: first(*)
-    end function
+    subroutine hs_part_init(part) bind(c)
+      import :: hs_part
+      type(hs_part), intent(out) :: part
+    end subroutine
     integer(c_int32_t) function hs_exchange_first(exchange, slot, first) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
@@ -491,13 +517,16 @@ contains
   !! @param array     any type and rank, with its halo; its last axes are the grid's, axes before them components of a
   !!                  point, which must be contiguous. It has the attribute TARGET. open() refuses a copy that a compiler
   !!                  has passed in its place, see docs/use/languages.md, and an array of assumed size.
-  !! @param halo      ghost layers on every side; default 1. @param low, high  by dimension, in its place.
+  !! @param halo      ghost layers that are filled on every side; default 1. @param low, high  by dimension, in its
+  !!                  place.
   !! @param centring  halo_cell (default), halo_node, halo_face_1, ...: one point more in such dimensions.
   !! @param dims      of the grid; default: the rank of the array.
-  subroutine exchange_add(this, array, halo, low, high, centring, dims)
+  !! @param room      ghost layers that the array has on every side; default: those that are filled.
+  !! @param room_low, room_high  by dimension, in its place.
+  subroutine exchange_add(this, array, halo, low, high, centring, dims, room, room_low, room_high)
     class(halo_exchange), intent(inout) :: this
     type(*), dimension(..), intent(inout), target :: array
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, room, room_low(:), room_high(:)
     type(added) :: one
     type(c_ptr) :: first
     integer(c_int32_t) :: layers
@@ -511,10 +540,33 @@ contains
     one%field%high = layers
     call take(low, 'low', one%field%low(1:counted(one%dims)), this%problem)
     call take(high, 'high', one%field%high(1:counted(one%dims)), this%problem)
+    call take_room(one, this%problem, room, room_low, room_high)
     call describe(array, one, first, this%problem)
     this%dims = max(this%dims, one%dims)
     call append_slot(one, first, this%problem, this%problem_status)
     if (allocated(one%first)) call append(this, one)
+  end subroutine
+
+  !> Takes the layers that an array has, which are not fewer than those that are filled.
+  subroutine take_room(one, problem, room, low, high)
+    type(added), intent(inout) :: one
+    character(*), intent(inout) :: problem
+    class(*), intent(in), optional :: room, low(:), high(:)
+    integer(c_int32_t) :: layers
+    integer :: n
+    n = counted(one%dims)
+    one%room_low(:n) = one%field%low(:n)
+    one%room_high(:n) = one%field%high(:n)
+    if (present(room)) then
+      layers = 0
+      call take(room, 'room', layers, problem)
+      one%room_low(:n) = layers
+      one%room_high(:n) = layers
+    end if
+    call take(low, 'room_low', one%room_low(:n), problem)
+    call take(high, 'room_high', one%room_high(:n), problem)
+    if (problem == '' .and. (any(one%room_low(:n) < one%field%low(:n)) .or. any(one%room_high(:n) < one%field%high(:n)))) &
+      problem = 'an array has room for fewer ghost layers than are filled; pass a larger room, or a smaller halo'
   end subroutine
 
   !> Appends an array, and moves its slots there. Where memory is exhausted, open() fails.
@@ -544,6 +596,8 @@ contains
     to%field = from%field
     to%type = from%type
     to%extent = from%extent
+    to%room_low = from%room_low
+    to%room_high = from%room_high
     to%dims = from%dims
     to%on_host = from%on_host
     call move_alloc(from%first, to%first)
@@ -598,13 +652,10 @@ contains
     type(c_ptr), intent(out) :: first
     character(*), intent(inout) :: problem
     character(kind=c_char) :: text(longest_text), type(longest_type)
-    integer(c_int32_t) :: low(3), high(3)
     call hs_fortran_type(array, type, int(longest_type, c_int32_t))
     call copy_letters(type, one%type)
-    low = one%field%low
-    high = one%field%high
     first = c_null_ptr
-    if (hs_fortran_field(array, one%dims, low, high, one%field%centring, first, one%field, one%extent, text, &
+    if (hs_fortran_field(array, one%dims, one%room_low, one%field%centring, first, one%field, one%extent, text, &
                          int(longest_text, c_int32_t)) /= ok .and. problem == '') call copy_letters(text, problem)
     one%on_host = hs_fortran_is_on_host(array) /= 0
   end subroutine
@@ -618,6 +669,7 @@ contains
     type(added) :: other
     other%field = one%field
     other%dims = one%dims
+    other%room_low = one%room_low
     call describe(array, other, first, problem)
     if (problem /= '') return
     if (other%type /= one%type) then
@@ -693,7 +745,7 @@ contains
     character(longest_text) :: problem
     problem = ''
     if (.not. array%on_host) return
-    if (hs_fortran_is_freed(array%field, array%extent, first) /= 0) &
+    if (hs_fortran_is_freed(array%field, array%room_low, array%extent, first) /= 0) &
       write (problem, '(a, i0, a)') 'array ', number, ' is no longer where it was: its memory has been freed. Compilers '// &
         'pass a copy of members of derived types, of parts of complex numbers, of substrings and of pointers to such; '// &
         'name the whole array, or a separate array'
@@ -753,11 +805,11 @@ contains
           write (this%problem, '(4(a, i0), a)') 'array ', n, ' has ', size(one%first), ' slots and array ', 1, ' has ', &
             size(this%arrays(1)%first), '; name as many buffers of each, by add() and add_slot()'
         do d = 1, grid%dims
-          wanted = grid%high(d) - grid%low(d) + between(one%field%centring, d) + one%field%low(d) + one%field%high(d)
+          wanted = grid%high(d) - grid%low(d) + between(one%field%centring, d) + one%room_low(d) + one%room_high(d)
           if (this%problem /= '' .or. one%extent(d) == wanted) cycle
           write (this%problem, '(6(a, i0), a)') 'array ', n, ' has ', one%extent(d), ' points in dimension ', d, '; ', &
-            wanted, ' are this rank''s ', wanted - one%field%low(d) - one%field%high(d), ' and its halo of ', &
-            one%field%low(d), ' and more; allocate it by grid%shape() and its halo'
+            wanted, ' are this rank''s ', wanted - one%room_low(d) - one%room_high(d), ' and its halo of ', &
+            one%room_low(d), ' and more; allocate it by grid%shape() and its halo, or pass its layers as room='
         end do
       end associate
     end do
@@ -780,13 +832,18 @@ contains
   !! @param slot    buffer whose halos are filled, from 1; default 1.
   !! @param stream  arrays on a device: packing comes after the work that this cudaStream_t or hipStream_t already has;
   !!                default: the driver's default stream.
-  subroutine exchange_start(this, slot, stat, errmsg, stream)
+  !! @param only    numbers of the arrays to exchange, in the order of add(), from 1; default: all.
+  !! @param depth   layers on every side that the exchange fills, at most those of add(); default: those.
+  !! @param low     layers on the low side of each dimension; default: depth. @param high  the same on the high side.
+  !! The first call with other arrays, layers or sides is collective, like open(); links are used again later.
+  subroutine exchange_start(this, slot, stat, errmsg, stream, only, depth, low, high)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    call run_on_slot(this, hs_exchange_start, hs_exchange_start_on, slot, stat, errmsg, stream)
+    call run_part(this, hs_exchange_start_part, hs_exchange_start_part_on, slot, stat, errmsg, stream, &
+                  only, depth, low, high)
   end subroutine
 
   !> Advances messages. True when everything has arrived, and where the call has failed, so that loops end. Does not
@@ -821,13 +878,15 @@ contains
   !> Runs start() and finish().
   !! @param slot    buffer whose halos are filled, from 1; default 1.
   !! @param stream  arrays on a device: see start() and finish().
-  subroutine exchange_run(this, slot, stat, errmsg, stream)
+  !! @param only, depth, low, high  see start().
+  subroutine exchange_run(this, slot, stat, errmsg, stream, only, depth, low, high)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    call run_on_slot(this, hs_exchange_run, hs_exchange_run_on, slot, stat, errmsg, stream)
+    call run_part(this, hs_exchange_run_part, hs_exchange_run_part_on, slot, stat, errmsg, stream, &
+                  only, depth, low, high)
   end subroutine
 
   !> Binds another address of one array: for codes that swap pointers or allocate anew.
@@ -844,38 +903,105 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
-    type(c_ptr) :: first
-    type(c_ptr), allocatable :: all_first(:)
-    integer(c_int32_t) :: status, which, place
-    integer :: lacking
+    type(c_ptr), allocatable :: first(:)
+    integer(c_int32_t) :: which, place, status
     if (.not. found_slot(this, slot, place, stat, errmsg, call_rebind)) return
     problem = ''
-    status = usage
     which = 1
     call take(number, 'number', which, problem)
-    if (problem /= '') then
-      continue
-    else if (which < 1 .or. which > size(this%bound)) then
-      write (problem, '(2(a, i0))') 'no array ', which, ' exists; arrays are numbered as they were added, from 1 to ', &
+    call get_addresses(this, place, first, problem, status)
+    call replace_address(this, int(which), array, first, problem)
+    call move_slot(this, hs_exchange_rebind, place, first, problem, status)
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Exchanges other arrays by the plans of this exchange: rebind() where they lie elsewhere than in the last call, then
+  !! run().
+  !! @param array1, array2, ...  in the order of add(); arrays that are left out stay. For rules and cost see rebind().
+  !! @param slot  buffer that they become, from 1; default 1.
+  subroutine exchange_run_at(this, array1, array2, array3, array4, array5, array6, array7, array8, slot, stat, errmsg)
+    class(halo_exchange), intent(inout) :: this
+    type(*), dimension(..), intent(inout), target :: array1
+    type(*), dimension(..), intent(inout), target, optional :: array2, array3, array4, array5, array6, array7, array8
+    class(*), intent(in), optional :: slot
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(longest_text) :: problem
+    type(c_ptr), allocatable :: first(:)
+    integer(c_int32_t) :: place, status
+    if (.not. found_slot(this, slot, place, stat, errmsg, call_rebind)) return
+    problem = ''
+    call get_addresses(this, place, first, problem, status)
+    call replace_address(this, 1, array1, first, problem)
+    if (present(array2)) call replace_address(this, 2, array2, first, problem)
+    if (present(array3)) call replace_address(this, 3, array3, first, problem)
+    if (present(array4)) call replace_address(this, 4, array4, first, problem)
+    if (present(array5)) call replace_address(this, 5, array5, first, problem)
+    if (present(array6)) call replace_address(this, 6, array6, first, problem)
+    if (present(array7)) call replace_address(this, 7, array7, first, problem)
+    if (present(array8)) call replace_address(this, 8, array8, first, problem)
+    call move_slot(this, hs_exchange_run_at, place, first, problem, status)
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Returns the addresses of the arrays of a slot.
+  !! @param place   the slot in C, from 0. @param problem  set where it is '' and they cannot be returned.
+  !! @param status  out: the kind of such a problem.
+  subroutine get_addresses(this, place, first, problem, status)
+    class(halo_exchange), intent(in) :: this
+    integer(c_int32_t), intent(in) :: place
+    type(c_ptr), allocatable, intent(out) :: first(:)
+    character(*), intent(inout) :: problem
+    integer(c_int32_t), intent(out) :: status
+    integer :: lacking
+    status = usage
+    allocate (first(size(this%bound)), stat=lacking)
+    if (lacking /= 0) then
+      call note_exhausted('addresses of arrays', size(this%bound)*c_sizeof(c_null_ptr), problem, status)
+    else if (problem == '' .and. hs_exchange_first(this%handle, place, first) /= ok) then
+      call copy_text(hs_last_error(), problem)
+    end if
+  end subroutine
+
+  !> Replaces the address of an array, from 1, by that of another one of the same layout.
+  subroutine replace_address(this, number, array, first, problem)
+    class(halo_exchange), intent(in) :: this
+    integer, intent(in) :: number
+    type(*), dimension(..), intent(in), target :: array
+    type(c_ptr), intent(inout) :: first(:)
+    character(*), intent(inout) :: problem
+    if (problem /= '') return
+    if (number < 1 .or. number > size(this%bound)) then
+      write (problem, '(2(a, i0))') 'no array ', number, ' exists; arrays are numbered as they were added, from 1 to ', &
         size(this%bound)
     else
-      call describe_alike(array, this%bound(which), first, problem)
+      call describe_alike(array, this%bound(number), first(number), problem)
     end if
-    allocate (all_first(size(this%bound)), stat=lacking)
-    if (lacking /= 0) &
-      call note_exhausted('addresses of arrays', size(this%bound)*c_sizeof(first), problem, status)
+  end subroutine
+
+  !> Makes a call that moves a slot to other addresses.
+  !! @param problem  the reason why it cannot; '': none. @param status  in: the kind of the problem. out: the outcome.
+  subroutine move_slot(this, move, place, first, problem, status)
+    class(halo_exchange), intent(inout) :: this
+    procedure(call_on_addresses) :: move
+    integer(c_int32_t), intent(in) :: place
+    type(c_ptr), intent(in) :: first(:)
+    character(*), intent(inout) :: problem
+    integer(c_int32_t), intent(inout) :: status
+    type(c_ptr), allocatable :: before(:)
+    integer :: n
+    if (problem == '') call get_addresses(this, place, before, problem, status)
     if (problem /= '') then
-      call conclude(hs_exchange_refuse(this%handle, call_rebind, status, c_text(problem)), stat, errmsg)
+      status = hs_exchange_refuse(this%handle, call_rebind, status, c_text(problem))
       return
     end if
-    status = hs_exchange_first(this%handle, place, all_first)
-    all_first(which) = first
-    if (status == ok) status = hs_exchange_rebind(this%handle, place, all_first)
-    if (status == ok) then
-      this%bound(which)%moved = .not. any_is(this%bound(which)%alive, first)
-      this%bound(which)%moved_to = first
-    end if
-    call conclude(status, stat, errmsg)
+    status = move(this%handle, place, first)
+    if (status /= ok) return
+    do n = 1, size(first)
+      if (c_associated(first(n), before(n))) cycle
+      this%bound(n)%moved = .not. any_is(this%bound(n)%alive, first(n))
+      this%bound(n)%moved_to = first(n)
+    end do
   end subroutine
 
   !> Makes a call on a slot, or the call `on` on a slot and a stream, where one is passed. Other arguments: see
@@ -896,6 +1022,88 @@ contains
     else
       call conclude(plain(this%handle, number), stat, errmsg)
     end if
+  end subroutine
+
+  !> Makes a call on a slot and a part of the exchange, or the call `on` on a stream too, where one is passed. Other
+  !! arguments: see found_slot() and take_part().
+  subroutine run_part(this, plain, on, slot, stat, errmsg, stream, only, depth, low, high, call)
+    class(halo_exchange), intent(inout) :: this
+    procedure(call_on_part) :: plain
+    procedure(call_on_part_and_stream) :: on
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr), intent(in), optional :: stream
+    integer(c_int32_t), intent(in), optional :: call
+    integer(c_int32_t), allocatable, target :: numbers(:)
+    type(hs_part), target :: part
+    type(c_ptr) :: chosen
+    character(longest_text) :: problem
+    integer(c_int32_t) :: number
+    if (.not. found_slot(this, slot, number, stat, errmsg, call)) return
+    chosen = c_null_ptr
+    if (present(only) .or. present(depth) .or. present(low) .or. present(high)) then
+      problem = ''
+      call take_part(this, part, numbers, problem, only, depth, low, high)
+      if (problem /= '') then
+        call refuse(problem, stat, errmsg)
+        return
+      end if
+      if (present(only)) part%only = c_loc(numbers)
+      chosen = c_loc(part)
+    end if
+    if (present(stream)) then
+      call conclude(on(this%handle, chosen, number, stream), stat, errmsg)
+    else
+      call conclude(plain(this%handle, chosen, number), stat, errmsg)
+    end if
+  end subroutine
+
+  !> Takes a part of an open exchange.
+  !! @param part     out, without the address of the numbers. @param numbers  out: `only` in C, from 0.
+  !! @param only     numbers of the arrays, in the order of add(), from 1; default: all.
+  !! @param depth    layers on every side that the exchange fills; default: as many as it fills.
+  !! @param low      layers on the low side of each dimension; default: depth. @param high  the same on the high side.
+  subroutine take_part(this, part, numbers, problem, only, depth, low, high)
+    class(halo_exchange), intent(in) :: this
+    type(hs_part), intent(out) :: part
+    integer(c_int32_t), allocatable, intent(out) :: numbers(:)
+    character(*), intent(inout) :: problem
+    class(*), intent(in), optional :: only(:), depth, low(:), high(:)
+    integer(c_int32_t) :: layers
+    integer :: n, lacking
+    call hs_part_init(part)
+    if (present(only)) then
+      allocate (numbers(size(only)), stat=lacking)
+      if (lacking /= 0) problem = 'out of memory'
+      if (problem == '' .and. size(only) == 0) &
+        problem = "argument 'only' names no array; pass numbers of arrays, or omit it for all arrays"
+      if (problem == '') call take(only, 'only', numbers, problem)
+      do n = 1, size(only)
+        if (problem == '' .and. (numbers(n) < 1 .or. numbers(n) > size(this%bound))) &
+          write (problem, '(2(a, i0))') "argument 'only' names array ", numbers(n), &
+          '; arrays are numbered in the order of add(), from 1 to ', size(this%bound)
+      end do
+      if (problem == '') numbers = numbers - 1
+      part%count = size(only)
+    end if
+    layers = 0
+    call take(depth, 'depth', layers, problem)
+    if (present(depth)) part%depth = layers
+    call take_layers(low, 'low', part%low(:this%bound(1)%dims), problem)
+    call take_layers(high, 'high', part%high(:this%bound(1)%dims), problem)
+    if (problem == '' .and. layers < 0) problem = "argument 'depth' is negative; pass 0 or more layers"
+  end subroutine
+
+  !> Takes layers by dimension.
+  subroutine take_layers(passed, name, layers, problem)
+    class(*), intent(in), optional :: passed(:)
+    character(*), intent(in) :: name
+    integer(c_int32_t), intent(inout) :: layers(:)
+    character(*), intent(inout) :: problem
+    if (.not. present(passed)) return
+    call take(passed, name, layers, problem)
+    if (problem == '' .and. any(layers < 0)) problem = "argument '"//name//"' is negative; pass 0 or more layers"
   end subroutine
 
   !> True if the exchange is open and has a slot; if not, the request is refused.
@@ -970,26 +1178,29 @@ contains
   !! and opens another link; cost: the messages of an exchange, and one pass over the arriving values.
   !! @param slot    buffer whose halos are added, from 1; default 1.
   !! @param stream  arrays on a device: see start().
-  subroutine exchange_start_accumulate(this, slot, stat, errmsg, stream)
+  !! @param only, depth, low, high  see start(); other halos stay as they are.
+  subroutine exchange_start_accumulate(this, slot, stat, errmsg, stream, only, depth, low, high)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    call run_on_slot(this, hs_exchange_start_accumulate, hs_exchange_start_accumulate_on, slot, stat, errmsg, stream, &
-                     call_accumulate)
+    call run_part(this, hs_exchange_start_accumulate_part, hs_exchange_start_accumulate_part_on, slot, stat, errmsg, stream, &
+                  only, depth, low, high, call_accumulate)
   end subroutine
 
   !> Runs start_accumulate() and finish().
   !! @param slot    buffer whose halos are added, from 1; default 1.
   !! @param stream  arrays on a device: see start() and finish().
-  subroutine exchange_accumulate(this, slot, stat, errmsg, stream)
+  !! @param only, depth, low, high  see start_accumulate().
+  subroutine exchange_accumulate(this, slot, stat, errmsg, stream, only, depth, low, high)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
-    call run_on_slot(this, hs_exchange_accumulate, hs_exchange_accumulate_on, slot, stat, errmsg, stream, call_accumulate)
+    call run_part(this, hs_exchange_accumulate_part, hs_exchange_accumulate_part_on, slot, stat, errmsg, stream, &
+                  only, depth, low, high, call_accumulate)
   end subroutine
 
   !> Records that the own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.
