@@ -98,6 +98,11 @@ def whole(name: str, value: Any, most: int = _INT32 - 1) -> int:
     return int(value)
 
 
+def is_number(value: Any) -> bool:
+    """Return whether an argument is a whole number, and no array of them."""
+    return type(value) is int or (hasattr(type(value), "__index__") and getattr(value, "ndim", 0) == 0)
+
+
 def count(name: str, value: Any) -> int:
     """Return a whole number of 64 bits."""
     return whole(name, value, _INT64 - 1)

@@ -11,8 +11,8 @@ import numpy as np
 from haloscope import memory
 from haloscope.arguments import flag
 from haloscope.errors import UsageError
-from haloscope.fields import fields_of, name_of, slots_of
-from haloscope.grid import Grid, Halo, cartesian_split, points_between, sides_of, split_axes, without_ends
+from haloscope.fields import fields_of, layers_of, name_of, slots_of
+from haloscope.grid import Grid, Halo, cartesian_split, points_between, split_axes, without_ends
 from haloscope.ranks import agree, gather, member
 
 
@@ -32,10 +32,10 @@ class _Block:
         return [int(self.order == "F"), *cells, *(-1 if axis is None else axis for axis in self.axes)]
 
 
-def grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
+def grid_of_arrays(comm: Any, arrays: Any, layers: tuple[Halo, Halo | None], axes: Any) -> Grid:
     """Return the grid whose blocks the ranks of a Cartesian communicator hold in their arrays. Collective."""
     rank, size = member(comm)
-    block: _Block = agree(comm, "a grid", lambda: _own_block(comm, arrays, halo, axes))
+    block: _Block = agree(comm, "a grid", lambda: _own_block(comm, arrays, layers, axes))
     found = gather(comm, "a grid", block.numbers())
     orders, blocks, split_axes = found[:, 0], found[:, 1:4], found[:, 4:]
     if (split_axes != split_axes[0]).any():
@@ -64,7 +64,7 @@ def grid_of_arrays(comm: Any, arrays: Any, halo: Halo, axes: Any) -> Grid:
     return Grid(comm, cells, periodic=wraps, owned=owned, order="F" if orders[0] else "C")
 
 
-def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
+def _own_block(comm: Any, arrays: Any, layers: tuple[Halo, Halo | None], axes: Any) -> _Block:
     cartesian, fields = cartesian_split(comm), fields_of(arrays)
     if cartesian is None:
         raise UsageError(
@@ -78,9 +78,10 @@ def _own_block(comm: Any, arrays: Any, halo: Halo, axes: Any) -> _Block:
     field = fields[0]
     name = name_of(field, 0)
     array = memory.described(slots_of(field, name)[0], name)
-    sides = sides_of(halo if field.halo is None else field.halo, dims)
-    room = sides if flag("outer", field.outer) else without_ends(_ends(split, dims, *cartesian), sides)
-    between = points_between(field.centring, dims)
+    _, room = layers_of(field, *layers, dims)
+    if not flag("outer", field.outer):
+        room = without_ends(_ends(split, dims, *cartesian), room)
+    between = points_between(field.centring or "cell", dims)
     shape = tuple(n - sum(side) - more for n, side, more in zip(array.shape, room, between, strict=False))
     if len(shape) != dims or min(shape) < 1:
         raise UsageError(

@@ -18,17 +18,18 @@ local. Errors are `haloscope.errors.UsageError` and `UnavailableError`, raised o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
 from haloscope import lifetimes, memory
-from haloscope.arguments import as_problem, flag, text, whole
+from haloscope.arguments import as_problem, flag, is_number, text, whole
 from haloscope.array_grid import grid_of_arrays
 from haloscope.bridge import capi
 from haloscope.errors import HaloscopeError, UsageError
-from haloscope.fields import Array, Described, Field, can_be_added, fields_of, name_of, several, slots_of
+from haloscope.fields import Array, Described, Field, fields_of, name_of, several, slots_of
 from haloscope.grid import Grid, Halo, Unique
+from haloscope.parts import Parts
 from haloscope.ranks import agree, call, gather, library, mark, member, refuse_unlike_types
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Exchange(Unique):
         corners: bool = True,
         guard: bool = False,
         axes: Sequence[int | None] | None = None,
+        room: Halo | None = None,
     ):
         """Open an exchange of `arrays`, of any mixture of types. Collective. The arrays must stay in place.
 
@@ -60,6 +62,7 @@ class Exchange(Unique):
             more detail. Either all arrays or none are in device memory (CuPy, PyTorch), if the library was built for
             the device. There, `auto` is "direct:merged/auto-device".
         halo: ghost layers on every side, or per axis a number or (low, high).
+        room: ghost layers that the arrays have, where they have more than the exchange fills. None: `halo`.
         strategy: a strategy such as "ordered/p2p"; `haloscope advise` recommends one. None: "auto", which tries several
             while it runs. HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.
         corners: whether edges and corners are filled too; a star stencil does not read them.
@@ -78,14 +81,14 @@ class Exchange(Unique):
         if isinstance(grid, Grid):
             self.grid = grid
         else:
-            self.grid = grid_of_arrays(grid, arrays, halo, axes)
+            self.grid = grid_of_arrays(grid, arrays, (halo, room), axes)
             axes = None
         comm = self.grid.comm
         member(comm)
         described, options, structs, types, dropped = agree(
             comm,
             "an exchange",
-            lambda: self._prepare(arrays, halo, strategy, corners, guard, axes),
+            lambda: self._prepare(arrays, (halo, room), strategy, corners, guard, axes),
             lambda: self.grid.order,
         )
         waiting = dropped.waiting()
@@ -98,17 +101,22 @@ class Exchange(Unique):
         self._handle, self._described = handle[0], described
         self._forget = dropped.watch(self, self._handle, described)
         lifetimes.end_job_where_a_rank_fails(self)
-        self._start, self._finish, self._run, self._progress, self._start_accumulate, self._accumulate = (
-            getattr(library()[1], f"hs_exchange_{name}")
-            for name in ("start", "finish", "run", "progress", "start_accumulate", "accumulate")
+        _, lib = library()
+        self._start, self._start_on = lib.hs_exchange_start_part, lib.hs_exchange_start_part_on
+        self._start_accumulate = lib.hs_exchange_start_accumulate_part
+        self._start_accumulate_on = lib.hs_exchange_start_accumulate_part_on
+        self._run, self._accumulate = lib.hs_exchange_run_part, lib.hs_exchange_accumulate_part
+        self._finish, self._finish_on, self._progress = (
+            lib.hs_exchange_finish,
+            lib.hs_exchange_finish_on,
+            lib.hs_exchange_progress,
         )
-        self._start_on, self._finish_on, self._start_accumulate_on = (
-            getattr(library()[1], f"hs_exchange_{name}_on") for name in ("start", "finish", "start_accumulate")
-        )
+        self._parts = Parts(self.grid, described)
         self._done = ffi.new("int32_t*")
-        self._not_added = next((one for one in described if not can_be_added(one.arrays[0].dtype)), None)
 
-    def _prepare(self, arrays: Any, halo: Halo, strategy: Any, corners: Any, guard: Any, axes: Any) -> tuple:
+    def _prepare(
+        self, arrays: Any, layers: tuple[Halo, Halo | None], strategy: Any, corners: Any, guard: Any, axes: Any
+    ) -> tuple:
         """Return the fields, the options, the fields as structs of C, a mark of their types, and dropped exchanges."""
         ffi, lib = library()
         fields = fields_of(arrays)
@@ -117,10 +125,10 @@ class Exchange(Unique):
         if axes is not None:
             raise UsageError("axes splits arrays over a communicator; a Grid has a split: leave axes out")
         slots = len(slots_of(fields[0], name_of(fields[0], 0)))
-        described = [Described(self.grid, field, number, halo, slots) for number, field in enumerate(fields)]
+        described = [Described(self.grid, field, number, layers, slots) for number, field in enumerate(fields)]
         structs = ffi.new("hs_field[]", len(described))
-        for field, one, struct in zip(fields, described, structs, strict=True):
-            one.fill(self.grid, field, struct)
+        for one, struct in zip(described, structs, strict=True):
+            one.fill(self.grid, struct)
         options = ffi.new("hs_exchange_options*")
         lib.hs_exchange_init(options)
         options.corners, options.slots, options.guard = flag("corners", corners), slots, flag("guard", guard)
@@ -130,20 +138,28 @@ class Exchange(Unique):
         types = mark([one.type for one in described])
         return described, options, structs, types, lifetimes.Dropped.on(self.grid.comm)
 
-    def start(self, slot: int = 0, stream: Stream | None = None) -> None:
+    def start(
+        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+    ) -> None:
         """Send all messages that are ready. The outermost owned points must not change before finish().
 
         stream: for arrays on a device, a stream of CuPy or PyTorch, or its address. Packing runs after the work already
             enqueued on it. Default: the default stream of the device.
-        Raises UsageError while an exchange is in flight, for a slot that does not exist, and for a stream with arrays
-        in host memory.
+        only: the arrays to exchange, or their numbers from 0, in a list or a tuple; or one of them. Default: all.
+        depth: layers on every side that the exchange fills, or per axis a number or (low, high), at most the halo.
+            Default: the halo.
+        Raises UsageError while an exchange is in flight, for a slot that does not exist, for a stream with arrays in
+        host memory, for arrays that the exchange lacks, and for more layers than the halo. Cost: the messages of the
+        chosen arrays and layers. The first call with other arrays or layers is collective, like the opening; later
+        calls use its links again.
         """
         if type(slot) is not int or slot >> 31:  # inlined, because it runs in each step
             slot = whole("slot", slot)
+        part = self._parts.find(only, depth)
         if stream is None:
-            status = self._start(self._open(), slot)
+            status = self._start(self._open(), part, slot)
         else:
-            status = self._start_on(self._open(), slot, self._stream(stream))
+            status = self._start_on(self._open(), part, slot, self._stream(stream))
         if status:
             capi.check(library(), status)
 
@@ -168,14 +184,38 @@ class Exchange(Unique):
         else:
             capi.check(library(), self._finish_on(self._open(), self._stream(stream)))
 
-    def __call__(self, slot: int = 0, stream: Stream | None = None) -> None:
-        """Fill the halos of a slot: start() and finish()."""
+    @overload
+    def __call__(
+        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+    ) -> None: ...
+
+    @overload
+    def __call__(self, *arrays: Array, slot: int = 0) -> None: ...
+
+    def __call__(
+        self, *first: Any, slot: int = 0, stream: Stream | None = None, only: Any = None, depth: Halo | None = None
+    ) -> None:
+        """Fill the halos of a slot: start() and finish().
+
+        only, depth: some arrays, layers and sides, as in start().
+        arrays: other arrays of the same types, shapes and strides, one for each field, which stay those of the slot:
+            `halo(u2, v2)` is rebind(), where they lie elsewhere than in the last call, then halo(). Cost: microseconds
+            for each array; with strategies that rebind() opens again, also a reduction.
+        """
+        if first and not is_number(first[0]):
+            if stream is not None or only is not None or depth is not None:
+                raise UsageError("a call with arrays takes no stream, only or depth; pass the arrays to rebind() first")
+            return self._move("hs_exchange_run_at", list(first), slot)
+        if len(first) > 2:
+            raise UsageError(f"a call got {len(first)} numbers; pass a slot and a stream, or arrays")
+        if first:
+            slot, stream = first if len(first) == 2 else (first[0], stream)
         if stream is not None:
-            self.start(slot, stream)
+            self.start(slot, stream, only=only, depth=depth)
             return self.finish(stream)
         if type(slot) is not int or slot >> 31:
             slot = whole("slot", slot)
-        status = self._run(self._open(), slot)
+        status = self._run(self._open(), self._parts.find(only, depth), slot)
         if status:
             capi.check(library(), status)
         return None
@@ -184,7 +224,9 @@ class Exchange(Unique):
     def _stream(stream: Stream) -> Any:
         return library()[0].cast("void*", memory.stream_address(stream))
 
-    def start_accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
+    def start_accumulate(
+        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+    ) -> None:
         """Start to add values in the halos to the owned points that they are copies of: the transpose of an exchange.
 
         finish() ends it and clears the halos. Until then the outermost owned points and the halos must not be accessed.
@@ -192,33 +234,38 @@ class Exchange(Unique):
         with halos of 0 layers, as the assembly of finite elements requires.
 
         stream: for arrays on a device, as in start().
+        only, depth: as in start(); other halos stay as they are.
         Raises UsageError as start() does, and for arrays of types other than integers, f4, f8, c8 and c16. Cost: the
         messages of an exchange, and one pass over the arrived data. The first call is collective and opens another
         link.
         """
-        self._require_addends()
+        part = self._parts.find(only, depth)
+        self._require_addends(part)
         slot, on = self._agreed("ACCUMULATE", slot, stream)
         if on is None:
-            status = self._start_accumulate(self._open(), slot)
+            status = self._start_accumulate(self._open(), part, slot)
         else:
-            status = self._start_accumulate_on(self._open(), slot, on)
+            status = self._start_accumulate_on(self._open(), part, slot, on)
         if status:
             capi.check(library(), status)
 
-    def accumulate(self, slot: int = 0, stream: Stream | None = None) -> None:
+    def accumulate(
+        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+    ) -> None:
         """Add the halos of a slot to the owned points and clear them: start_accumulate() and finish()."""
         if stream is not None:
-            self.start_accumulate(slot, stream)
+            self.start_accumulate(slot, stream, only=only, depth=depth)
             return self.finish(stream)
-        self._require_addends()
+        part = self._parts.find(only, depth)
+        self._require_addends(part)
         slot, _ = self._agreed("ACCUMULATE", slot)
-        status = self._accumulate(self._open(), slot)
+        status = self._accumulate(self._open(), part, slot)
         if status:
             capi.check(library(), status)
         return None
 
-    def _require_addends(self) -> None:
-        if one := self._not_added:
+    def _require_addends(self, part: Any) -> None:
+        if one := self._parts.not_added(part):
             problem = UsageError(
                 f"{one.name} has elements of type {one.arrays[0].dtype}, which cannot be added: pass integers, or "
                 "real or complex numbers of single or double precision, in this machine's order of bytes, and the "
@@ -285,19 +332,24 @@ class Exchange(Unique):
         Raises UsageError for arrays of other types, shapes or strides, and while an exchange is in flight. Only the
         next start() raises it for arrays that share memory.
         """
+        self._move("hs_exchange_rebind", arrays, slot)
+
+    def _move(self, function: str, arrays: Any, slot: Any) -> None:
+        """Call a function of C that moves a slot to other arrays."""
         try:
             slot, found = whole("slot", slot), self._replacements(slot, arrays)
         except Exception as error:
             self._refuse("REBIND", as_problem(error, "arrays"))
         addresses = [one.pointer(array) for one, array in zip(self._described, found, strict=True)]
-        call("hs_exchange_rebind", self._open(), slot, library()[0].new("void*[]", addresses))
+        call(function, self._open(), slot, library()[0].new("void*[]", addresses))
         for one, array in zip(self._described, found, strict=True):
             one.replace(slot, array)
+        self._parts.forget()
 
     def _replacements(self, slot: int, arrays: Sequence[Array]) -> list[np.ndarray]:
         given = several(arrays)
         if len(given) != len(self._described):
-            raise UsageError(f"rebind() got {len(given)} arrays for {len(self._described)} fields; pass one for each")
+            raise UsageError(f"got {len(given)} arrays for {len(self._described)} fields; pass one for each")
         return [one.replacement(slot, array) for one, array in zip(self._described, given, strict=True)]
 
     def _refuse(self, call: str, problem: HaloscopeError) -> NoReturn:

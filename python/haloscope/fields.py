@@ -25,17 +25,20 @@ class Field:
     arrays: an array, or a tuple with one for each slot (buffers that take turns). Axes beyond the grid's are components
         of a point and must be contiguous in memory.
     halo: ghost layers on every side, or per axis a number or (low, high); None: the halo of the exchange.
-    centring: "cell", "node", or "face-0", "face-1", "face-2" for faces that are normal to this axis.
+    centring: "cell", "node", or "face-0", "face-1", "face-2" for faces that are normal to this axis. None: the one that
+        the shape of the array has on a Grid, by one point more than cells and room in no axis, one axis, or all axes.
     outer: whether arrays have room for ghost layers beyond the edges of a grid that does not wrap around, where nothing
         is exchanged.
     name: the name of the field in messages.
+    room: ghost layers that the arrays have, of which the exchange fills `halo`; None: the room of the exchange.
     """
 
     arrays: Array | tuple[Array, ...]
     halo: Halo | None = None
-    centring: Centring = "cell"
+    centring: Centring | None = None
     outer: bool = True
     name: str = ""
+    room: Halo | None = None
 
 
 def fields_of(arrays: Any) -> list[Field]:
@@ -61,6 +64,21 @@ def slots_of(field: Field, name: str) -> tuple[Array, ...]:
     return arrays
 
 
+def layers_of(field: Field, halo: Halo, room: Halo | None, dims: int) -> tuple[list[tuple[int, int]], ...]:
+    """Return the ghost layers that an exchange fills, and those that the arrays have, (low, high) per axis.
+
+    halo, room: of the exchange, for fields without them. Raises UsageError where arrays have fewer.
+    """
+    sides = sides_of(halo if field.halo is None else field.halo, dims)
+    chosen = room if field.room is None else field.room
+    if chosen is None:
+        return sides, sides
+    found = sides_of(chosen, dims, "room")
+    if any(has < fills for pair in zip(found, sides, strict=True) for has, fills in zip(*pair, strict=True)):
+        raise UsageError(f"room is {found}, fewer layers than the halo {sides}; pass the layers that the arrays have")
+    return sides, found
+
+
 def _number_bytes(dtype: np.dtype) -> int:
     """Return the bytes of each number of an element; -1 where it is not made of native numbers."""
     if dtype.kind not in "iufc" or not dtype.isnative:
@@ -83,7 +101,7 @@ def can_be_added(dtype: np.dtype) -> bool:
 class Described:
     """The C struct of one field, with the arrays that it points to."""
 
-    def __init__(self, grid: Grid, field: Field, number: int, halo: Halo, slots: int):
+    def __init__(self, grid: Grid, field: Field, number: int, layers: tuple[Halo, Halo | None], slots: int):
         self.name = name_of(field, number)
         self.encoded = library()[0].new("char[]", text("name", self.name))
         given = slots_of(field, self.name)
@@ -92,20 +110,30 @@ class Described:
                 f"{self.name} has {len(given)} slots and array 0 has {slots}; pass the same number for all fields"
             )
         self.arrays = [memory.described(array, self.name) for array in given]
-        self.sides = sides_of(halo if field.halo is None else field.halo, grid._dims)
-        self.room = self.sides if flag("outer", field.outer) else grid._inner_sides(self.sides)
+        self.sides, room = layers_of(field, *layers, grid._dims)
+        self.room = room if flag("outer", field.outer) else grid._inner_sides(room)
+        self.centring = field.centring or self._centring_by_shape(grid)
         for array in self.arrays:
-            self._check(grid, field, array)
+            self._check(grid, array)
         self.type = _type_of(self.arrays[0], grid._dims)
         self.first = library()[0].new("void*[]", [self.pointer(array) for array in self.arrays])
 
-    def _check(self, grid: Grid, field: Field, array: np.ndarray) -> None:
+    def _centring_by_shape(self, grid: Grid) -> Centring:
+        """Return the centring for which the first array has the right shape; "cell" where none or several have."""
+        shape = self.arrays[0].shape[: grid._dims]
+        more = [n - cells - sum(room) for n, cells, room in zip(shape, grid.shape, self.room, strict=False)]
+        if len(more) == grid._dims and set(more) == {1}:
+            return "node"
+        return f"face-{more.index(1)}" if sorted(more) == [0] * (grid._dims - 1) + [1] else "cell"
+
+    def _check(self, grid: Grid, array: np.ndarray) -> None:
         dims, one = grid._dims, self.arrays[0]
-        wanted = tuple(n + low + high for n, (low, high) in zip(grid.points(field.centring), self.room, strict=True))
+        points = grid.points(self.centring)
+        wanted = tuple(n + low + high for n, (low, high) in zip(points, self.room, strict=True))
         if array.shape[:dims] != wanted:
             raise UsageError(
-                f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {grid.points(field.centring)} "
-                f"points and a halo of {self.room}. Make it with grid.zeros(), or pass its halo"
+                f"{self.name} has shape {array.shape[:dims]}; {wanted} are this rank's {points} points and a halo of "
+                f"{self.room}. Make it with grid.zeros(), or pass its halo, or as room the layers that it has"
             )
         if (array.strides, array.dtype, array.shape) != (one.strides, one.dtype, one.shape):
             raise UsageError(f"{self.name} has slots of different types, shapes or strides; make them alike")
@@ -146,11 +174,11 @@ class Described:
         before = sum(low * stride for (low, _), stride in zip(self.room, array.strides, strict=False))
         return library()[0].cast("void*", start + before)
 
-    def fill(self, grid: Grid, field: Field, into: Any) -> None:
+    def fill(self, grid: Grid, into: Any) -> None:
         """Set the members of a C struct."""
         _, lib = library()
         into.first, into.name, into.element_bytes = self.first, self.encoded, self.element_bytes
-        into.centring = grid._centring(field.centring)
+        into.centring = grid._centring(self.centring)
         dtype = self.arrays[0].dtype
         into.type = lib.HS_TYPE_INTEGER if dtype.kind in "iub" else lib.HS_TYPE_REAL
         into.number_bytes = _number_bytes(dtype)

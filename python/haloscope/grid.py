@@ -332,20 +332,20 @@ def points_between(centring: Centring, dims: int) -> list[int]:
     )
 
 
-def sides_of(halo: Halo, dims: int) -> list[tuple[int, int]]:
-    """Return the widths of a halo, (low, high) per axis."""
+def sides_of(halo: Halo, dims: int, name: str = "halo") -> list[tuple[int, int]]:
+    """Return the widths of a halo, (low, high) per axis. name: of the argument, for errors."""
 
     def pair(side: Any) -> tuple[int, int]:
-        low, high = (side, side) if is_one(side) else each("halo", side, "(low, high) for an axis")
-        return whole("halo", low), whole("halo", high)
+        low, high = (side, side) if is_one(side) else each(name, side, "(low, high) for an axis")
+        return whole(name, low), whole(name, high)
 
-    with named("halo", halo):
+    with named(name, halo):
         wanted = "a number, or a number or (low, high) for each axis"
-        sides = [pair(halo)] * dims if is_one(halo) else [pair(side) for side in each("halo", halo, wanted)]
+        sides = [pair(halo)] * dims if is_one(halo) else [pair(side) for side in each(name, halo, wanted)]
     if len(sides) != dims:
-        raise UsageError(f"halo is {shown(halo)} for {dims} axes; pass {wanted}")
+        raise UsageError(f"{name} is {shown(halo)} for {dims} axes; pass {wanted}")
     if any(width < 0 for side in sides for width in side):
-        raise UsageError(f"halo is {shown(halo)}; widths are 0 or more")
+        raise UsageError(f"{name} is {shown(halo)}; widths are 0 or more")
     return sides
 
 

@@ -28,6 +28,7 @@ STRATEGIES = (
     "direct/auto",
 )
 CANARY, UNFILLED = 0xA5, 0x5A
+NONE = [(0, 0)] * 3
 
 
 def spread(lines: tuple) -> list:
@@ -47,9 +48,10 @@ class Arrays:
         self.grid = grid
         self.centring = draw.choice(("cell", "cell", "node", *(f"face-{axis}" for axis in range(dims))))
         self.sides = [(draw.randint(0, 2), draw.randint(0, 2)) for _ in range(dims)]
+        self.room = draw.choice((self.sides, [(low + 1, high + draw.randint(0, 2)) for low, high in self.sides]))
         self.dtype = np.dtype(draw.choice(TYPES))
         self.components = draw.choice(((), (), (3,)))
-        self.shape = tuple(n + sum(side) for n, side in zip(grid.points(self.centring), self.sides, strict=True))
+        self.shape = tuple(n + sum(side) for n, side in zip(grid.points(self.centring), self.room, strict=True))
         gaps = [draw.choice((1, 1, 2)) for _ in self.shape]
         margins = [draw.choice((0, 1)) for _ in self.shape]
         order = draw.sample(range(dims), dims)
@@ -79,14 +81,16 @@ class Arrays:
         return self.arrays[slot]
 
     def field(self) -> haloscope.Field:
-        return haloscope.Field(tuple(self.arrays), halo=self.sides, centring=self.centring)
+        room = None if self.room == self.sides else self.room
+        centring = self.centring if len(self.arrays) > 1 else None  # which the shape has, too
+        return haloscope.Field(tuple(self.arrays), halo=self.sides, centring=centring, room=room)
 
     def global_points(self) -> tuple:
         """Return per axis the global index of each local point, whether it is inside the grid, and -1, 0, 1: its
         side.
         """
         found = []
-        for axis, (low, _) in enumerate(self.sides):
+        for axis, (low, _) in enumerate(self.room):
             owned, cells = self.grid.owned[axis], self.grid.cells[axis]
             mine = self.grid.points(self.centring)[axis]
             local = np.arange(self.shape[axis]) - low
@@ -107,8 +111,18 @@ class Arrays:
         wide = number[..., None] + np.arange((self.point + 7) // 8, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         return np.ascontiguousarray(wide).view(np.uint8).reshape(*self.shape, -1)[..., : self.point]
 
-    def filled(self, corners: bool) -> np.ndarray:
-        """Return which local points are right after an exchange."""
+    def within(self, layers: list[tuple[int, int]]) -> np.ndarray:
+        """Return which local points are owned or within these layers per axis."""
+        lines = []
+        for (low, _), (below, above), extent, mine in zip(
+            self.room, layers, self.shape, self.grid.points(self.centring), strict=True
+        ):
+            local = np.arange(extent) - low
+            lines.append((local >= -below) & (local < mine + above))
+        return all_of(tuple(lines))
+
+    def filled(self, corners: bool, layers: list[tuple[int, int]] | None = None) -> np.ndarray:
+        """Return which local points are right after an exchange of some layers; None: of all."""
         _, inside, sides = self.global_points()
         answer = np.ones(self.shape, bool)
         for way in itertools.product((-1, 0, 1), repeat=len(self.shape)):
@@ -116,15 +130,15 @@ class Arrays:
             moved = sum(step != 0 for step in way)
             if self.grid.neighbour(way) < 0 or (moved > 1 and not corners):
                 answer[here] = False
-        return answer & all_of(inside)
+        return answer & all_of(inside) & self.within(layers or self.sides)
 
     def fill(self, slot: int, tag: int) -> None:
         _, _, sides = self.global_points()
         own = all_of(tuple(side == 0 for side in sides))
         self.raw[slot][...] = np.where(own[..., None], self.values(tag), UNFILLED)
 
-    def check(self, slot: int, tag: int, corners: bool) -> None:
-        wanted = np.where(self.filled(corners)[..., None], self.values(tag), UNFILLED)
+    def check(self, slot: int, tag: int, corners: bool, layers: list[tuple[int, int]] | None = None) -> None:
+        wanted = np.where(self.filled(corners, layers)[..., None], self.values(tag), UNFILLED)
         wrong = np.argwhere((self.raw[slot] != wanted).any(axis=-1))
         assert wrong.size == 0, f"{len(wrong)} wrong points, the first at {wrong[0]}"
         assert self.gaps_untouched(slot), "bytes between points have changed"
@@ -173,6 +187,22 @@ def random_grid(draw: random.Random) -> haloscope.Grid:
     return haloscope.Grid(COMM, cells, periodic=periodic, owned=blocks[COMM.rank], order=order)
 
 
+def random_part(draw: random.Random, fields: list[Arrays]) -> tuple:
+    """Return numbers of fields, a depth for the call, and the layers of each of these fields."""
+    only = draw.sample(range(len(fields)), draw.randint(1, len(fields)))
+    kind = draw.choice(("all", "one", "sides"))
+    if kind == "sides":
+        most = [
+            [min(pair) for pair in zip(*sides, strict=True)]
+            for sides in zip(*(fields[n].sides for n in only), strict=True)
+        ]
+        depth = [(draw.randint(0, low), draw.randint(0, high)) for low, high in most]
+        return only, depth, dict.fromkeys(only, depth)
+    cut = 1 if kind == "one" else 2
+    layers = {n: [(min(low, cut), min(high, cut)) for low, high in fields[n].sides] for n in only}
+    return only, 1 if kind == "one" else None, layers
+
+
 def check_one(draw: random.Random) -> None:
     grid, slots, corners = random_grid(draw), draw.randint(1, 2), draw.random() < 0.7
     fields = [Arrays(draw, grid, slots) for _ in range(draw.randint(1, 3))]
@@ -181,18 +211,28 @@ def check_one(draw: random.Random) -> None:
     ) as halo:
         for turn in range(2 * slots):
             slot = turn % slots
-            if draw.random() < 0.5:
-                halo.rebind([field.renew(slot) for field in fields], slot)
+            how = draw.choice(("stay", "rebind", "call"))
+            new = [field.renew(slot) for field in fields] if how != "stay" else []
+            if how == "rebind":
+                halo.rebind(new, slot)
             for number, field in enumerate(fields):
                 field.fill(slot, 10 * turn + number)
-            if draw.random() < 0.5:
-                halo(slot)
+            only, depth, layers = (
+                random_part(draw, fields) if draw.random() < 0.5 and how != "call" else (None, None, {})
+            )
+            chosen = only if only is None or draw.random() < 0.5 else [fields[n].arrays[slot] for n in only]
+            if how == "call":
+                halo(*new, slot=slot)
+            elif draw.random() < 0.5:
+                halo(slot, only=chosen, depth=depth)
             else:
-                halo.start(slot)
+                halo.start(slot, only=chosen, depth=depth)
                 halo.progress()
                 halo.finish()
             for number, field in enumerate(fields):
-                field.check(slot, 10 * turn + number, corners)
+                field.check(
+                    slot, 10 * turn + number, corners, layers.get(number, NONE[: len(grid.cells)] if layers else None)
+                )
     if grid.comm is not COMM:
         grid.comm.Free()
 

@@ -1,0 +1,96 @@
+"""Parts of an exchange, passed to its calls: some of its arrays, fewer layers, some sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from haloscope import memory
+from haloscope.arguments import is_number, shown, whole
+from haloscope.errors import UsageError
+from haloscope.fields import Described, Field, can_be_added, several
+from haloscope.grid import Grid, Halo, sides_of
+from haloscope.ranks import library
+
+_MOST = 256  # parts in the cache: programs may make new arrays for each call
+
+
+class Parts:
+    """The parts of an open exchange, as structs of C, cached by the arguments of calls."""
+
+    def __init__(self, grid: Grid, described: Sequence[Described]):
+        self._grid, self._described = grid, described
+        self._cached: dict[tuple, tuple] = {}
+        self._not_added = [n for n, one in enumerate(described) if not can_be_added(one.arrays[0].dtype)]
+        self.whole = library()[0].NULL
+
+    def forget(self) -> None:
+        """Forget the arrays of earlier calls, after fields have got other arrays."""
+        self._cached.clear()
+
+    def find(self, only: Any, depth: Halo | None) -> Any:
+        """Return the struct of a part.
+
+        only: arrays, Fields or numbers of fields from 0, in a list or a tuple; anything else is one of them. None: all.
+        depth: as Exchange.start(). Raises UsageError for arrays that the exchange lacks, and depths that are not
+        numbers of layers. Cost: a look-up, after the first call with these objects.
+        """
+        if only is None and depth is None:
+            return self.whole
+        objects = only if isinstance(only, list | tuple) else (only,)
+        key = (*map(id, objects), depth if type(depth) is int else repr(depth))
+        if key not in self._cached:
+            if len(self._cached) >= _MOST:
+                self._cached.clear()
+            self._cached[key] = (self._make(only, depth), list(objects))  # identities hold while the objects live
+        part, *_ = self._cached[key][0]
+        return part
+
+    def not_added(self, part: Any) -> Described | None:
+        """Return the first field of a part whose elements cannot be added; None: all can be."""
+        chosen = part.only[0 : part.count] if part and part.only else range(len(self._described))
+        first = next((number for number in self._not_added if number in chosen), None)
+        return None if first is None else self._described[first]
+
+    def _make(self, only: Any, depth: Halo | None) -> tuple:
+        """Return the struct, and the memory that it points to."""
+        ffi, lib = library()
+        part = ffi.new("hs_part*")
+        lib.hs_part_init(part)
+        numbers = ffi.new("int32_t[]", self._numbers(only))
+        if only is not None:
+            part.only, part.count = numbers, len(numbers)
+        if depth is not None:
+            for axis, (low, high) in enumerate(sides_of(depth, self._grid._dims, "depth")):
+                d = self._grid._dimension(axis)
+                part.low[d], part.high[d] = low, high
+        return part, numbers
+
+    def _numbers(self, only: Any) -> list[int]:
+        if only is None:
+            return []
+        if not (chosen := several(only)):
+            raise UsageError("only names no array; pass arrays of the exchange, or leave it out for all of them")
+        return [self._number(one) for one in chosen]
+
+    def _number(self, one: Any) -> int:
+        """Return the number of a field, from 0."""
+        if is_number(one):
+            number, count = whole("only", one), len(self._described)
+            if not 0 <= number < count:
+                raise UsageError(f"only names array {number}; the exchange has arrays 0 to {count - 1}")
+            return number
+        array = one.arrays if isinstance(one, Field) else one
+        array = array[0] if isinstance(array, tuple) else array
+        found = memory.described(array, "an array of only")
+        for number, field in enumerate(self._described):
+            if any(_is_same(found, known) for known in field.arrays):
+                return number
+        raise UsageError(f"only names an array of shape {shown(found.shape)} that the exchange lacks; pass its arrays")
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two descriptions of arrays are of the same memory."""
+    return bool(one.__array_interface__["data"][0] == other.__array_interface__["data"][0]) and (
+        (one.shape, one.strides, one.dtype) == (other.shape, other.strides, other.dtype)
+    )
