@@ -1,27 +1,27 @@
-# Everything starts here; each goal does its own set-up on a fresh machine.
-#   make demo         compare the exchange strategies on this machine and say what to use, about a minute after the build
+# Entry points of the project; each goal includes the necessary set-up on a new machine.
+#   make demo         compare the exchange strategies on this machine and recommend some, about a minute after the build
 #   make test         all tests (also what continuous integration runs)
 #   make bench        the performance figures; FIGURE=name for one
-#   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; goes on after a kill;
-#                     KEEP=1: from the committed record as well, which counts the tests of each commit
+#   make check-long   all tests, slow ones too: full strategy matrix, sanitizers, more MPI libraries; resumes killed runs,
+#                     with KEEP=1 also from the committed record, which counts the tests of each commit
 #   make docs         studies/coverage.md and the measured parts of README.md and docs/
 #   make site         the pages and the reference of all languages as a searchable site, build/site/index.html
 #   make format       clang-format and ruff
-#   make lint         format, types, complexity and words of the sources, changing nothing
+#   make lint         check format, types, complexity and words of the sources without changes
 SHELL := /bin/bash
 BUILD ?= build/release
 VENV  := .venv/bin
-# The MPI that is installed comes first, the one set-up may have put into .venv last.
+# An installed MPI comes first; the MPI that set-up may have put into .venv comes last.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 export HALOSCOPE_BUILD := $(CURDIR)/$(BUILD)
 
 PYTHON := python tests bench scripts packaging studies conftest.py
 CPP := '*.cpp' '*.hpp' '*.h' '*.cu' '*.hip'
-# Three tests run at a time, since some only wait; those that keep all cores busy run alone (conftest.py).
-# Where a test ends its process, so does the run: a new process would begin with the same test.
+# Three tests run at a time, since some only wait; tests that keep all cores busy run alone (conftest.py).
+# If a test ends its process, the run ends too: a new process would begin with the same test.
 PYTEST := $(VENV)/python -m pytest -q -m 'not long' -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-.NOTPARALLEL:  # two goals would build in one folder at once
+.NOTPARALLEL:  # two goals would build in one folder concurrently
 .PHONY: demo test docs site bench check-long build programs configure setup format lint clean
 demo: programs
 	$(VENV)/haloscope demo
@@ -52,7 +52,7 @@ check-long: build
 build: configure
 	@$(VENV)/cmake --build $(BUILD) -- --quiet >&2
 
-# What `haloscope` itself runs and `cmake --install` installs: no tests, no benchmarks.
+# The targets that `haloscope` runs and `cmake --install` installs, without tests and benchmarks.
 programs: configure
 	@$(VENV)/cmake --build $(BUILD) --target haloscope_installed -- --quiet >&2
 

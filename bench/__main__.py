@@ -1,9 +1,9 @@
 """Performance figures, each measured in interleaved pairs with its counterpart: `python -m bench [--figure NAME]`.
 
-A program prints one JSON line per case with the seconds of both sides, pair by pair (`bench/harness.hpp`); here they
-become a median paired ratio with a 95 % interval, one line in results/bench.jsonl and one row of a Markdown table.
-Where memory lies differs from launch to launch, and more than pairs of one launch do: figures of programs with several
-launches are medians over launches.
+A program prints one JSON line per case with the seconds of both sides, pair by pair (`bench/harness.hpp`). This module
+converts them to a median paired ratio with a 95 % interval, one line in results/bench.jsonl and one row of a Markdown
+table. Memory placement differs from launch to launch, so launches differ more than pairs of one launch: figures of
+programs with several launches are medians over launches.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ LIMIT_S = 3600
 class Program:
     """One program of a figure: a bench program of a build (under mpiexec when ranks > 0), or a Python script.
 
-    preset: the CMake preset whose build folder holds it, where that is not the one Haloscope itself comes from.
-    launches: number of starts. scripts: the folder of Python scripts. profile: it reads PROFILE, unpacked next to it.
+    preset: the CMake preset whose build folder holds it, "" for the build that Haloscope uses. launches: number of
+    starts. scripts: the folder of Python scripts. profile: it reads PROFILE, which is unpacked next to it.
     """
 
     name: str
@@ -54,11 +54,11 @@ class Program:
     profile: bool = False
 
     def folder(self) -> Path:
-        """The build that holds the program."""
+        """Return the folder of the build that holds the program."""
         return ROOT / "build" / self.preset if self.preset else build.rank_program().parent
 
     def command(self) -> list[str]:
-        """The command words. Raises UnavailableError when the program is not built."""
+        """Return the command words. Raises UnavailableError when the program is not built."""
         if self.name.endswith(".py"):
             return [sys.executable, str(self.scripts / self.name)]
         folder = self.folder()
@@ -97,7 +97,7 @@ FIGURES = {
 
 
 def study_figures() -> dict[str, dict]:
-    """Return the figures that studies add, each with its programs and what it is `about`."""
+    """Return the figures that studies add, each with its programs and its description (`about`)."""
     found: dict[str, dict] = {}
     for file in sorted(ROOT.glob("studies/*/bench/figures.toml")):
         for name, figure in tomllib.loads(file.read_text()).items():
@@ -113,7 +113,7 @@ FIGURES |= {
 }
 
 
-# How a pair (seconds of a, seconds of b) becomes the figure; "a" has no counterpart.
+# Functions from a pair (seconds of a, seconds of b) to the figure; "a" has no counterpart.
 COMBINED = {
     "a/b": lambda a, b: a / b,
     "b/a": lambda a, b: b / a,
@@ -125,7 +125,7 @@ COMBINED = {
 def results_of(program: Program, quick: bool) -> list[list[dict]]:
     """Run one program and return the cases it printed, each as one dict per launch.
 
-    Raises HaloscopeError when it fails, prints no case, or not the same cases in every launch.
+    Raises HaloscopeError when it fails, prints no case, or prints different cases in different launches.
     """
     command = [*program.command(), *(["--quick"] if quick else [])]
     launches = []
@@ -146,7 +146,7 @@ def results_of(program: Program, quick: bool) -> list[list[dict]]:
 
 
 def pairs_of(case: dict) -> list[float]:
-    """Combine each pair of samples of one launch to what `value` names, a key of COMBINED."""
+    """Combine each pair of samples of one launch by the function that `value` names, a key of COMBINED."""
     a, b = case["samples_a"], case.get("samples_b") or []
     combine = COMBINED.get(case["value"])
     if combine is None:
@@ -160,12 +160,11 @@ def pairs_of(case: dict) -> list[float]:
 
 
 def judged(launches: list[dict]) -> dict:
-    """Turn one case's samples into the figure's value with interval, and say whether its bar is met (None: it has no
-    bar).
+    """Convert one case's samples to the figure's value with interval, and judge it by its bar (None: it has no bar).
 
-    launches: what each launch printed of the case. The value is the median over the pairs, or of several launches the
-    median of their medians; side `a` is named as in most launches. A program whose figure is no median of pairs prints
-    value and interval itself.
+    launches: the output of each launch for the case. The value is the median over the pairs, or of several launches the
+    median of their medians; side `a` is named as in most launches. A program whose figure is not a median of pairs
+    prints value and interval itself.
     """
     case = launches[0]
     pairs = [pairs_of(launch) for launch in launches] if isinstance(case["value"], str) else []
@@ -195,7 +194,7 @@ def _estimate(case: dict, pairs: list[list[float]]) -> stats.Estimate:
 
 
 def environment(folder: Path) -> dict:
-    """Where and with what the figures of one build were measured."""
+    """Return the machine, compiler, MPI library and commit with which the figures of one build were measured."""
     said = answers.information(folder)
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], check=False, capture_output=True, text=True, cwd=ROOT
@@ -220,14 +219,14 @@ def mpi_name(environment: dict) -> str:
 
 
 def verdict(result: dict) -> tuple[str, str]:
-    """Return the bar of a judged case and whether it holds, as shown."""
+    """Return the bar of a judged case and whether it holds, as texts."""
     if result["bar"] is None:
         return "none", ""
     return f"{result['direction']} {result['bar']:g}", "yes" if result["holds"] else "NO"
 
 
 def table(results: Sequence[dict], named: bool = True) -> str:
-    """Return the Markdown table of judged cases; each has its environment. named: with a column of figures."""
+    """Return the Markdown table of judged cases, which contain their environments. named: with a column of figures."""
     headers = ["figure", "case", "MPI", "a against b", "value", "95 %", "bar", "holds", "pairs", "launches", "notes"]
     lines = []
     for r in results:
@@ -257,7 +256,7 @@ def table(results: Sequence[dict], named: bool = True) -> str:
 
 @click.command()
 @click.option("--figure", "names", multiple=True, help=f"One of {', '.join(FIGURES)}; may be repeated. [all]")
-@click.option("--quick", is_flag=True, help="Few pairs, to see that it works; not written to results/bench.jsonl.")
+@click.option("--quick", is_flag=True, help="Few pairs, for a smoke test; not written to results/bench.jsonl.")
 def main(names, quick):
     """Measure the performance figures and append them to results/bench.jsonl."""
     for name in names:
@@ -267,7 +266,7 @@ def main(names, quick):
     for name in names or FIGURES:
         for program in FIGURES[name]:
             try:
-                program.command()  # says what is missing before anything runs
+                program.command()  # reports missing programs before anything runs
                 where = environment(program.folder())
                 found = [judged(case) | {"environment": where} for case in results_of(program, quick)]
             except errors.UnavailableError as error:

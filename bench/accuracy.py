@@ -1,9 +1,9 @@
-"""Figure `accuracy`: what the model says of configurations that its calibration never ran, against what they take.
+"""Figure `accuracy`: predictions for configurations that the calibration never ran, against measured times.
 
-Calibrates this machine, measures every held-out case with all of its choices, and measures the model's pick and the
-fastest again, interleaved. Everything is kept in results/accuracy/, with the held-out cases as the run before measured
-them, which tell how far the machine differs from itself: `python bench/accuracy.py --kept` prints the figures of that
-again.
+The script calibrates this machine, measures every held-out case with all of its choices, and measures the model's pick
+and the fastest again, interleaved. It stores everything in results/accuracy/, together with the held-out cases of the
+previous run, which show the difference between two runs on this machine. `python bench/accuracy.py --kept` prints the
+figures of the stored records again.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from haloscope.records.rows import group_rows
 FIGURE = "accuracy"
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "accuracy"
-HELD_OUT, EARLIER = "held-out.jsonl.xz", "earlier.jsonl.xz"  # there: of the run that is kept, and of the one before
+HELD_OUT, EARLIER = "held-out.jsonl.xz", "earlier.jsonl.xz"  # in KEPT: of the stored run, and of the previous one
 SCRATCH = ROOT / "out" / "accuracy"
-LAUNCHES = 4  # halves of which tell how far a repetition would differ
+LAUNCHES = 4  # their halves show the expected deviation of a repetition
 FOLDS = 4  # of the grids: intervals from three of them for the fourth
 CONFIRMED = 5  # launches in which the pick and the fastest are measured again
 SETTINGS = {"seconds": 0.04, "repetitions": 2}
 EXCHANGES = ("ordered/p2p", "ordered:merged,self-first/persistent", "ordered/shared", "ordered/rma-pscw")
-# Strategy, schedule, depth, substeps; what is illegal for an app is left out.
+# Strategy, schedule, depth, substeps; choices that are illegal for an app are left out.
 CHOICES = (
     *((strategy, "bulk", depth, "full") for strategy in EXCHANGES for depth in (1, 4)),
     *((strategy, "split", 1, "full") for strategy in ("ordered/p2p", "ordered/shared")),
     ("ordered/p2p", "bulk", 4, "blocked"),
 )
-# Sides that no calibration has.
+# Sides that no calibration contains.
 SQUARES = (40, 90, 140, 200, 360, 720, 1400, 2800)
 CUBES = (20, 30, 44, 56, 72, 112, 176)
 # App, form, real, sides, process grid. Another process grid is another choice for the same case.
@@ -62,7 +62,7 @@ GRIDS = (
 
 
 def held_out(quick: bool = False) -> Iterator[Request]:
-    """Yield every request: all choices of every case; quick: of the sides every second."""
+    """Yield every request: all choices of every case; quick: only every second side."""
     for app, form, real, sides, grid in GRIDS:
         for side in sides[:: 2 if quick else 1]:
             for strategy, schedule, depth, substeps in CHOICES:
@@ -85,14 +85,14 @@ def held_out(quick: bool = False) -> Iterator[Request]:
 def calibrated(quick: bool) -> Path:
     """Calibrate this machine and return the profile. Raises CalledProcessError when that fails."""
     path = SCRATCH / "machine.json"
-    there = str(path.relative_to(ROOT))  # the profile names its records, and is kept
+    there = str(path.relative_to(ROOT))  # the profile names its records, and is stored
     words = [sys.executable, "-m", "haloscope.cli", "calibrate", "-o", there, *(["--quick"] if quick else [])]
     subprocess.run(words, check=True, stdout=sys.stderr, cwd=ROOT)
     return path
 
 
 def error_of(pair: validate.Pair, exchange: bool) -> float | None:
-    """Return the relative error of a prediction, None where there is no exchange to predict."""
+    """Return the relative error of a prediction, None for the exchange of a pair without exchange."""
     return pair.exchange_error if exchange else pair.error
 
 
@@ -100,7 +100,7 @@ Halves = tuple[list[validate.Pair], list[validate.Pair]]
 
 
 def halved(measured: Sequence[dict], machine: profiles.Profile) -> Halves:
-    """Predict the records of every second launch, and those of the others."""
+    """Predict the records of every second launch, and separately the records of the others."""
     names = sorted({r["launch"]["id"] for r in measured})
     first, second = (
         validate.validate([r for r in measured if r["launch"]["id"] in names[side::2]], machine, samples=0).pairs
@@ -110,16 +110,16 @@ def halved(measured: Sequence[dict], machine: profiles.Profile) -> Halves:
 
 
 def floor(halves: Halves, exchange: bool) -> float:
-    """Return by how much measuring again at equal pace would differ, as the median over the configurations.
+    """Return the expected deviation of a repeated measurement at equal pace, as the median over the configurations.
 
-    Halves of the launches differ by more, since each has half of them: by a factor of sqrt(2).
+    Halves of the launches differ by a factor of sqrt(2) more, since each contains only half of them.
     """
     return drift(*halves, exchange) / math.sqrt(2)
 
 
 def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exchange: bool) -> float:
-    """Return by how much an earlier run differs, as the median over the configurations, at equal pace: each is compared
-    with what the model says for its own pace."""
+    """Return the deviation of an earlier run, as the median over the configurations, at equal pace: each run is
+    compared with the prediction for its pace."""
     before = {pair.row.id: error_of(pair, exchange) for pair in earlier}
     both = [(error_of(pair, exchange), before.get(pair.row.id)) for pair in pairs]
     return float(np.median([abs(math.log((1 + a) / (1 + b))) for a, b in both if None not in (a, b)]))
@@ -128,10 +128,10 @@ def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exch
 def again(
     cases: Sequence[validate.MeasuredCase], file: Path, asked: Iterable[Request] = ()
 ) -> list[stats.Estimate | None]:
-    """Return the ratio of the pick to the fastest of every case, both measured again together; None where they are one.
+    """Return the ratio of the pick to the fastest of every case, both measured again together; None for the same one.
 
-    asked: requests to measure it with; with none of them what the file holds is taken, and cases that it lacks are left
-    out.
+    asked: requests to measure again. Without any of them, the records of the file are used, and cases that it lacks are
+    left out.
     """
     pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
     wanted = {name for both in pairs.items() for name in both}
@@ -148,14 +148,12 @@ def again(
 
 @dataclasses.dataclass(frozen=True)
 class Bars:
-    """What a figure of held-out configurations has to reach: errors as (median, 90th percentile), regret as (mean,
-    worst).
-    """
+    """Bars of a figure of held-out configurations: errors as (median, 90th percentile), regret as (mean, worst)."""
 
     exchange: tuple[float, float]
     step: tuple[float, float]
     regret: tuple[float, float]
-    launches: int  # in which each was measured
+    launches: int  # number of launches that measured each configuration
 
 
 BARS = Bars(exchange=(0.12, 0.25), step=(0.08, 0.15), regret=(1.05, 1.25), launches=LAUNCHES)
@@ -168,7 +166,7 @@ def report_errors(
     figure: str = FIGURE,
     earlier: Sequence[validate.Pair] = (),
 ) -> None:
-    """Print median and 90th percentile of the errors of exchange and step. earlier: of the run before."""
+    """Print median and 90th percentile of the errors of exchange and step. earlier: pairs of the previous run."""
     for what, exchange, (median_bar, p90_bar) in (("exchange", True, bars.exchange), ("step", False, bars.step)):
         errors = [abs(e) for p in pairs if (e := error_of(p, exchange)) is not None]
         least = floor(halves, exchange)
@@ -196,7 +194,7 @@ def report_errors(
 
 
 def grid_of(pair: validate.Pair) -> str:
-    """Return what configurations share that are alike: app, form, real and cells."""
+    """Return the properties that similar configurations share: app, form, real and cells."""
     return str([pair.row.request[name] for name in ("app", "form", "real", "cells")])
 
 
@@ -217,7 +215,7 @@ def cross_fitted(
 
 
 def report_intervals(pairs: Sequence[validate.Pair], bars: Bars = BARS, figure: str = FIGURE) -> None:
-    """Print which share of steps and of exchanges the intervals hold."""
+    """Print the share of steps and of exchanges that lie in the intervals."""
     for what in ("step", "exchange"):
         found = validate.coverage(pairs, what == "exchange")
         share = found.inside / found.count
@@ -249,9 +247,7 @@ def report_regret(found: Sequence[stats.Estimate | None], bars: Bars = BARS, fig
 
 
 def main() -> None:
-    """Measure (or with --kept take what is in results/accuracy), keep the records and print one JSON line per
-    figure.
-    """
+    """Measure (or with --kept read results/accuracy), store the records and print one JSON line per figure."""
     quick, kept = "--quick" in sys.argv, "--kept" in sys.argv
     if kept:
         machine, measured = profiles.load(KEPT / "machine.json.xz"), records.read(KEPT / HELD_OUT).records
@@ -282,9 +278,7 @@ def main() -> None:
 
 
 def keep(measured: Path, kept: Path) -> None:
-    """Put the profile of one folder and all records but the calibration's into another, where the repository has
-    them.
-    """
+    """Copy the profile of one folder and all records except the calibration's to another, compressed."""
     kept.mkdir(parents=True, exist_ok=True)
     for file in (measured / "machine.json", *measured.glob("*.jsonl")):
         if file.name != "machine.jsonl":

@@ -1,5 +1,5 @@
-// Figure `auto`: strategy `auto` after its trials against each transport that it tries, under the swept protocol; the
-// fastest of them counts. Fields lie in shared memory. Two ranks.
+// Figure `auto`: strategy `auto` after its trials against the fastest of the transports that it tries, under the swept
+// protocol. Fields lie in shared memory. Two ranks.
 #include <cstdlib>
 
 #include "haloscope/apps/built_in.hpp"
@@ -11,14 +11,14 @@ namespace {
 
 constexpr int most_steps = 20000;
 
-/// Whether an exchange by `auto` still tries transports, on any rank.
+/// Returns whether an exchange by `auto` still tries transports, on any rank.
 bool tries(const Exchange& exchange) {
   int now = exchange.report().find("until it has decided") != std::string::npos;
   MPI_Allreduce(MPI_IN_PLACE, &now, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
   return now != 0;
 }
 
-/// Steps as a program makes them, until `auto` has decided. Returns their number.
+/// Makes steps in the manner of a program until `auto` has decided. Returns their number.
 int make_steps(const Contender& contender, const Exchange& exchange) {
   constexpr int between_looks = 20;
   int steps = 0;
@@ -30,7 +30,7 @@ int make_steps(const Contender& contender, const Exchange& exchange) {
   return steps;
 }
 
-/// One line for `auto`, contenders[0], against the fastest of the others by what `times` holds; on rank 0.
+/// Prints one line for `auto`, contenders[0], against the fastest of the others by member `times`; on rank 0.
 void report(const std::vector<Contender>& contenders, std::vector<double> Contender::*times, const Result& common) {
   const auto faster = [&](const Contender& a, const Contender& b) { return median(a.*times) < median(b.*times); };
   const Contender& best = *std::min_element(contenders.begin() + 1, contenders.end(), faster);

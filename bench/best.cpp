@@ -1,5 +1,5 @@
-// Figure `best`: how long a program waits for advice and predictions, as function calls in one process, the profile's
-// file read each time by best(). CPU seconds of one thread.
+// Figure `best`: the time of advice and predictions, as function calls in one process; best() reads the profile's file
+// each time. CPU seconds of one thread.
 #include "haloscope/best.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double cpu_seconds() {
 template <class Call>
 void measure(const std::string& name, double bar, int runs, const Call& call) {
   std::vector<double> seconds;
-  call();  // reads files that are not in memory yet
+  call();  // reads files that are not in the page cache yet
   for (int run = 0; run < runs; ++run) {
     const double began = cpu_seconds();
     call();
@@ -48,7 +48,7 @@ Choice choice_of(const char* app, const Index& cells, const std::array<bool, 3>&
   return choice;
 }
 
-/// With walls in x and z and uneven blocks, so that there are many classes of ranks.
+/// Returns a choice with walls in x and z and uneven blocks, for a large number of rank classes.
 Choice advection(int ranks) { return choice_of("advection3d", {1111, 1001, 999}, {false, true, false}, ranks); }
 
 void measure_best(const std::string& process_grid, int ranks, int runs) {

@@ -1,5 +1,5 @@
-// The best copy of two arrays: the fastest of a plain copy, one with non-temporal stores, and one with non-temporal
-// stores in four streams, all timed in turn with the code they are compared to.
+// The best copy of two arrays: the fastest of a plain copy, a copy with non-temporal stores, and a copy with
+// non-temporal stores in four streams, all timed in turn with the code that is compared with them.
 #pragma once
 
 #include "haloscope/kernels/kernel.hpp"

@@ -1,7 +1,7 @@
 // Figure `deep`: k time steps fused in the second-level cache against single steps, laplace2d f64, 8192 x 8192.
 //
-// Counterparts, in time per step: our own best one-step sweep, and the plain loop as the compiler vectorises it for
-// this CPU. The bytes of every fused result are compared with those of k single sweeps before anything is timed.
+// Counterparts, in time per step: our best one-step sweep, and the plain loop vectorised by the compiler for this CPU.
+// Before any timing, every fused result is compared byte by byte with the result of k single sweeps.
 #include <cstdlib>
 #include <memory>
 
@@ -22,7 +22,7 @@ const std::vector<double> weights{0.21, 0.19, 0.22, 0.17, 0.21};
 using PlainSweep = void (*)(const double* in, double* out, std::int64_t row, const double* w, std::int64_t y_lo,
                             std::int64_t y_hi, std::int64_t x_hi);
 
-/// The loop nest that a user would write, the multiply-adds spelt out so that the bits agree.
+/// The loop nest that a user would write, with explicit multiply-adds so that the bits agree.
 [[gnu::always_inline]] inline void plain_loop(const double* __restrict in, double* __restrict out, std::int64_t row,
                                               const double* w, std::int64_t y_lo, std::int64_t y_hi,
                                               std::int64_t x_hi) {
@@ -59,13 +59,13 @@ __attribute__((target("arch=x86-64-v4"))) void plain_avx512(const double* __rest
 constexpr PlainSweep plain_avx2 = plain_baseline, plain_avx512 = plain_baseline;
 #endif
 
-/// The plain loop as the compiler vectorises it for the best instruction set of this CPU.
+/// Returns the plain loop, vectorised by the compiler for the best instruction set of this CPU.
 PlainSweep plain_sweep() {
   const std::string isa = kernel_isas().front();
   return isa == "avx512" ? plain_avx512 : isa == "avx2" ? plain_avx2 : plain_baseline;
 }
 
-/// A block with a halo of the deepest fusion in four slots, and the sweeps of it.
+/// A block with a halo for the deepest fusion in four slots, and its sweeps.
 class Block {
  public:
   explicit Block(Team& team) : team_(team), kernel_(find_kernel("laplace2d", Real::f64)) {
@@ -77,7 +77,7 @@ class Block {
       scratch_.emplace_back(kernel_.scratch_bytes({{0, 0, 0}, {cells, cells, 1}}, deepest));
   }
 
-  /// `levels` steps from slot `from` to slot `to`, on the block grown by `reach`.
+  /// Makes `levels` steps from slot `from` to slot `to`, on the block grown by `reach`.
   void step(int from, int to, int levels, int reach) {
     team_.run([&](int member) {
       KernelArgs args;

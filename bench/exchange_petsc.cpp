@@ -1,5 +1,5 @@
-// Figure `exchange`, second counterpart: PETSc's DMDA local-to-local update against our two-sided strategies, in one
-// program and under the swept protocol. Two ranks.
+// Figure `exchange`, second counterpart: PETSc's DMDA local-to-local update against our two-sided strategies, in the
+// same program and under the swept protocol. Two ranks.
 #include <petscdmda.h>
 
 #include "haloscope/apps/built_in.hpp"
@@ -9,7 +9,7 @@
 namespace haloscope::bench {
 namespace {
 
-/// Periodic blocks in PETSc: local vectors with one ghost layer (box stencil), fields interleaved as PETSc has them.
+/// Periodic blocks in PETSc: local vectors with one ghost layer (box stencil), fields interleaved by PETSc.
 class DmdaFields {
  public:
   explicit DmdaFields(const Block& block) : block_(block), row_(block.n + 2), plane_(row_ * row_) {
@@ -45,7 +45,7 @@ class DmdaFields {
     VecRestoreArray(slots_[1 - slot], &out);
   }
 
-  /// Owned points of a slot get their values, ghosts NaN.
+  /// Sets the owned points of a slot to their values, ghosts to NaN.
   void fill(const Layout& layout, int slot) {
     visit(layout, slot, [](double& value, double right, bool owned) {
       value = owned ? right : std::numeric_limits<double>::quiet_NaN();

@@ -1,6 +1,6 @@
 // Figure `exchange-shared`: transport `shared` against an expert's plain exchange, under the swept protocol. Two ranks.
-// Our fields lie in the shared window, or are private where the form allows it; the expert has private fields of the
-// same shape, on huge pages where the system gives them.
+// Our fields lie in the shared window, or in private memory where the form allows it. The expert's fields are private
+// and have the same shape; they lie on huge pages where the system provides them.
 #include "haloscope/apps/built_in.hpp"
 #include "haloscope/comm/shared_memory.hpp"
 #include "plain_exchange.hpp"
@@ -15,7 +15,8 @@ struct Forms {
   std::size_t size() const { return shared.size() + own.size(); }
 };
 
-/// Contiguous faces: stores into the neighbour's halos. Strided faces: every form, the best of them counts.
+/// Returns the strategies of a block. Contiguous faces: stores into the neighbour's halos. Strided faces: every form,
+/// of which the best counts.
 Forms forms(const Block& block) {
   if (block.ranks[2] == 2) return {{"ordered:merged,self-first/shared", "ordered:self-first/shared"}, {}};
   Forms all;
@@ -28,7 +29,7 @@ Forms forms(const Block& block) {
 
 bool only_reported(const Block& block) { return block.ranks[2] != 2 && block.n == 128; }
 
-/// Results that are only reported have the bar of being no slower than the expert.
+/// Returns the bar of a block. The bar of results that are only reported is the time of the expert.
 double bar(const Block& block) {
   const int size = block.n == 32 ? 0 : block.n == 64 ? 1 : 2;
   if (block.ranks[2] == 2) return 0.40 + 0.05 * size + (block.fields > 1 ? 0.05 : 0);

@@ -1,8 +1,8 @@
-// Kernels of a device against its own copy: `bench_gpu --device cuda`. One JSON line per case, all samples in it; each
-// case can be run by its name, in a process of its own (`--list`, `--case`).
+// Kernels of a device against its copies: `bench_gpu --device cuda`. The program prints one JSON line with all samples
+// per case; each case can be run by name in a separate process (`--list`, `--case`).
 //
-// The bound of a sweep is a device-to-device copy of as many bytes, timed in turn with it. Sizes are those of the
-// studies; --small shrinks them for an imitated device on the CPU, where only running to the end means something.
+// The bound of a sweep is a device-to-device copy of the same number of bytes, timed in turn with it. The sizes come
+// from the studies; --small shrinks them for an imitated device on the CPU, where only completion is meaningful.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ using device::BlockShape;
 using device::Buffer;
 using device::Space;
 
-/// When a case is wanted: one figure of each kernel, the shapes that are likely best, or all others.
+/// The stage in which a case runs: one figure of each kernel, the shapes that are likely best, or all others.
 enum class Stage : std::uint8_t { smoke, bars, depth };
 constexpr const char* stage_names[] = {"smoke", "bars", "depth"};
 
@@ -40,7 +40,7 @@ struct Case {
 
 double median(const std::vector<double>& values) { return model::quantile(values, 0.5); }
 
-/// Samples of a launch and of its counterpart, and the rates of both where they move the same bytes.
+/// Returns the samples of a launch and of its counterpart, and their rates; both move `bytes`.
 Json times(const std::vector<double>& own, const std::vector<double>& copy, std::int64_t bytes) {
   const auto moved = static_cast<double>(bytes);
   return {{"bytes", bytes},
@@ -52,7 +52,7 @@ Json times(const std::vector<double>& own, const std::vector<double>& copy, std:
 
 // ---- sweeps ---------------------------------------------------------------------------------------------------------
 
-/// What is swept. Of the grid's cells, as many in each dimension.
+/// The app, form and real of a sweep, and the number of grid cells in each dimension.
 struct Swept {
   std::string app, form;
   Real real;
@@ -74,7 +74,7 @@ struct Swept {
   }
 };
 
-/// A launch of slot 0 into slot 1, of the whole grid.
+/// Returns a launch from slot 0 into slot 1 of the whole grid.
 device::SweepLaunch launch_of(const Fields& fields, const Swept& swept) {
   device::SweepLaunch launch;
   const auto& slots = fields.views[0];
@@ -93,7 +93,7 @@ device::SweepFunction function_of(const Rig& rig, const Swept& swept, const std:
   return device::find_sweep(rig.device->kernels(), kernel.form, std::string(to_word(swept.real)), variant);
 }
 
-/// One kernel in one block shape against the copy of the same bytes.
+/// Measures one kernel in one block shape against the copy of the same bytes.
 Json sweep(const Rig& rig, const Swept& swept, const std::string& variant, const BlockShape& shape, int levels) {
   const Fields fields(rig, swept.choice().grid, 8, swept.element_bytes());
   device::SweepLaunch launch = launch_of(fields, swept);
@@ -123,7 +123,7 @@ Case sweep_case(const Swept& swept, Stage stage, const std::string& variant, con
           }};
 }
 
-/// Block shapes of sweeps of one step that are likely best, and others; of fused steps, besides the default.
+/// Block shapes: for sweeps of one step the likely best and the others; for fused steps, in addition to the default.
 struct Shapes {
   std::vector<BlockShape> likely, others, fusing;
 };
@@ -147,10 +147,10 @@ void add_sweeps(std::vector<Case>& cases, const Swept& swept, const Shapes& shap
 
 // ---- packing --------------------------------------------------------------------------------------------------------
 
-/// A device's memory gives two sectors of 32 bytes at a time.
+/// A device's memory delivers two sectors of 32 bytes per access.
 constexpr std::int64_t access_bytes = 64;
 
-/// Accesses of memory that read the rows of a box.
+/// Returns the number of memory accesses that read the rows of a box.
 std::int64_t accesses(const SlotView& view, const Box& box) {
   std::int64_t count = 0;
   for (std::int64_t z = box.lo[2]; z < box.hi[2]; ++z)
@@ -161,8 +161,8 @@ std::int64_t accesses(const SlotView& view, const Box& box) {
   return count;
 }
 
-/// Launches that gather six faces of four fields, each from other cells into another buffer: no cache holds the data of
-/// the previous launch.
+/// Launches that gather six faces of four fields, each from different cells into a different buffer: no cache holds the
+/// data of the previous launch.
 struct PackLaunches {
   PackLaunches(const Rig& rig, std::int64_t n)
       : fields(rig, {3, {n, n, n}, {true, true, true}}, 1, 8, 4),
@@ -196,12 +196,12 @@ struct PackLaunches {
   Fields fields;
   std::int64_t rounds, touched = 0, turn = 0;  // touched: bytes of a launch, read and written
   Buffer packed;
-  std::vector<int> ends;  // of the pieces of each round, and where the first ones begin
+  std::vector<int> ends;  // begin of the first round's pieces, then the end of each round's pieces
   device::PieceList list;
 };
 
-/// The six faces of four fields, gathered by one launch, against the copy of the memory touched and a launch of one
-/// piece.
+/// Measures a launch that gathers the six faces of four fields against a copy of the accessed memory, and against a
+/// launch of one piece.
 Json pack(const Rig& rig, std::int64_t n) {
   PackLaunches faces(rig, n);
   const auto moved = static_cast<std::size_t>(faces.touched) / 2;
@@ -227,8 +227,8 @@ Json pack(const Rig& rig, std::int64_t n) {
 /// Bytes of a row of the large copy.
 constexpr std::int64_t row_bytes = 16 * device::units_per_piece;
 
-/// The project's own copy kernel against the device's copy, of as many bytes as a large sweep moves: whether the copy
-/// that sweeps are compared with is the fastest there is.
+/// Measures the project's copy kernel against the device's copy, with the number of bytes that a large sweep moves.
+/// This shows whether the copy that sweeps are compared with is the fastest one.
 Json own_copy(const Rig& rig, const Swept& swept) {
   const Fields fields(rig, swept.choice().grid, 8, swept.element_bytes());
   const auto& slots = fields.views[0];
@@ -260,8 +260,7 @@ Json overlap(const Rig& rig, const Swept& swept) {
   const OverlapTimes found = step.measure();
   if (!step.agrees())
     throw Error(Exit::failed,
-                "steps side by side gave other bytes than steps one after the other; streams or kernels of "
-                "this device are wrong");
+                "overlapped steps gave other bytes than sequential steps; streams or kernels of this device are wrong");
   Json line = swept.describe();
   line.update(Json{{"figure", "gpu-overlap"},
                    {"message_bytes", step.message_bytes()},
@@ -271,9 +270,9 @@ Json overlap(const Rig& rig, const Swept& swept) {
   return line;
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------------------
+// ---- all cases ------------------------------------------------------------------------------------------------------
 
-/// In the order in which they are worth measuring.
+/// Returns all cases, the most valuable first.
 std::vector<Case> all_cases(bool small) {
   const std::int64_t flat = small ? 128 : 16384, deep = small ? 24 : 640, cube = small ? 20 : 420;
   const Swept flat_f32{"laplace2d", "star", Real::f32, flat}, flat_f64{"laplace2d", "star", Real::f64, flat},
@@ -305,7 +304,8 @@ std::vector<Case> all_cases(bool small) {
   return cases;
 }
 
-/// The line of a case. Whatever goes wrong is in it: `refused` where the device cannot do it, else `error`.
+/// Returns the line of a case. It contains any failure: `refused` where the device does not support the case, else
+/// `error`.
 Json line_of(const Rig& rig, const Case& which) {
   Json line;
   try {
@@ -316,7 +316,7 @@ Json line_of(const Rig& rig, const Case& which) {
     line["error"] = error.what();
   }
   line["case"] = which.name;
-  if (rig.backend->on_cpu) line["imitated"] = true;  // its times say nothing
+  if (rig.backend->on_cpu) line["imitated"] = true;  // its times are meaningless
   return line;
 }
 
@@ -332,7 +332,7 @@ Json describe(const Rig& rig) {
           {"multiprocessors", info.multiprocessors}};
 }
 
-/// Whole lines at the end of a file, each written at once, or on standard output.
+/// Appends a line to a file by a single write, or prints it to standard output without a path.
 void write_line(const std::string& path, const Json& line) {
   const std::string text = line.dump() + "\n";
   if (path.empty()) {
@@ -350,7 +350,7 @@ struct Options {
   bool small = false, list = false, info = false, once = false;
 };
 
-/// @return whether all cases gave figures or were refused.
+/// @return true if all cases yielded figures or were refused.
 bool run(const Options& options) {
   std::vector<Case> cases = all_cases(options.small);
   if (options.list) {
@@ -384,14 +384,14 @@ bool run(const Options& options) {
 int main(int argc, char** argv) {
   haloscope::add_built_in_apps();
   haloscope::bench::Options options;
-  CLI::App cli("Kernels of a device against its own copy, packing, and what streams hide of an exchange");
+  CLI::App cli("Kernels of a device against its copies, packing, and the share of an exchange that streams hide");
   cli.add_option("--device", options.device, "cuda, hip, host or auto");
-  cli.add_option("--case", options.which, "only the case of this name; default: all");
+  cli.add_option("--case", options.which, "run only the case of this name; default: all");
   cli.add_option("--output", options.output, "append lines to this file instead of standard output");
   cli.add_flag("--list", options.list, "print the names of all cases, most valuable first, and exit; needs no device");
-  cli.add_flag("--info", options.info, "say which device it is, and exit");
-  cli.add_flag("--small", options.small, "grids that a device made of the CPU can sweep");
-  cli.add_flag("--once", options.once, "a sample of one launch, for profilers");
+  cli.add_flag("--info", options.info, "print a description of the device, and exit");
+  cli.add_flag("--small", options.small, "small grids, for a device imitated by the CPU");
+  cli.add_flag("--once", options.once, "take one sample of one launch, for profilers");
   CLI11_PARSE(cli, argc, argv);
   try {
     return haloscope::bench::run(options) ? 0 : 1;

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Measure a device: `bench/gpu.py`, one command on a machine that has a device and Python and no network.
 
-What such a machine lacks is brought along: `bench/gpu.py --carry`, where there are nvcc and a network, puts both
-programs, MPICH, headers and the points of a calibration into build/carry; without it they are built where it runs.
+`bench/gpu.py --carry`, on a machine with nvcc and a network, collects the dependencies that such a machine lacks in
+build/carry: both programs, MPICH, headers and the points of a calibration. Without them, the programs are built on the
+machine with the device.
 
-A run has three stages, each for a command of ten minutes: `smoke` has one figure of every kernel, and every transport
-and schedule checked byte for byte against the CPU's reference; `bars` has what a card is expected to reach; `depth` has
-the calibration, steps to validate it with, every configuration checked, a search for faults of memory, and profiles of
-kernels. Kernels come first, they need no MPI. Every result is in the output folder as soon as it is there; a case that
-crashes or takes too long costs itself only, and `--resume` goes on where an earlier command ended, however it ended.
+A run has three stages, each for a command of ten minutes. `smoke` measures one figure of every kernel, and checks every
+transport and schedule byte for byte against the CPU's reference. `bars` measures the cases with an expected result.
+`depth` measures the calibration and steps for its validation, checks every configuration, searches for memory faults,
+and profiles kernels. Kernels come first because they need no MPI. Every result is written to the output folder
+immediately. A case that crashes or takes too long affects only itself. `--resume` continues after an earlier command,
+however it ended.
 
-Back home, `haloscope calibrate --from FOLDER/calibration.jsonl -o gpu.json` fits the profile, and `haloscope validate
-FOLDER/steps.jsonl --profile gpu.json` reports its error for steps that the fit has not seen.
+Afterwards, on any machine, `haloscope calibrate --from FOLDER/calibration.jsonl -o gpu.json` fits the profile, and
+`haloscope validate FOLDER/steps.jsonl --profile gpu.json` reports its error for steps that the fit has not seen.
 """
 
 from __future__ import annotations
@@ -45,9 +47,9 @@ from gpu_table import table
 
 JOURNALS = {"kernels": "case", "verified": "id", "steps": "id", "blocks": "id", "calibration": "id", "checks": "case"}
 STAGES = {"smoke": 4.0, "bars": 9.0, "depth": 9.0}  # minutes
-KERNEL_S = 40  # a kernel's case that takes longer is ended
-SHOWN_BAD = 10  # cases of a file that went wrong; all are in it
-TEST_S = 120  # a test program that takes longer is ended
+KERNEL_S = 40  # a kernel's case that takes longer is terminated
+SHOWN_BAD = 10  # most failed cases that are printed per file; the file has all
+TEST_S = 120  # a test program that takes longer is terminated
 CARD = (
     "name",
     "driver_version",
@@ -62,11 +64,11 @@ CARD = (
     "utilization.gpu",
     "memory.used",
 )
-PROFILED = 8  # best kernels that are profiled
+PROFILED = 8  # number of best kernels that are profiled
 
 
 class Session:
-    """One command: its results, its programs, and what it has asked for."""
+    """One command: its results, its programs, and its requests."""
 
     def __init__(self, options: argparse.Namespace, target: Path, log: Log, deadline: Deadline, stack: ExitStack):
         self.options, self.target, self.log, self.deadline, self.stack = options, target, log, deadline, stack
@@ -85,7 +87,7 @@ class Session:
     # ---- the stages --------------------------------------------------------------------------------------------------
 
     def smoke(self) -> None:
-        """One figure of every kernel; tests; every transport and schedule right, with one figure of its steps."""
+        """Run the smoke stage: a figure of every kernel, tests, checks and a step of each transport and schedule."""
         self.kernels("smoke")
         self.tests()
         for n in (1, 2):
@@ -94,18 +96,18 @@ class Session:
             self.steps("smoke", n)
 
     def bars(self) -> None:
-        """What a card is expected to reach, then all other shapes of kernels."""
+        """Measure the cases with an expected result, then all other block shapes of kernels."""
         self.kernels("smoke")
         self.kernels("bars")
         for n in (2, 1):
             self.steps("bars", n)
-        for part in (0.5, 1.0):  # where time is short, shapes of kernels tell more than the last exchanges
+        for part in (0.5, 1.0):  # when time is short, shapes of kernels are more valuable than the last exchanges
             for n in (2, 1):
                 self.lists("blocks", n, blocks(n, self.small, self.device), self.deadline.share(part))
             self.kernels("depth")
 
     def depth(self) -> None:
-        """What predictions need, and all that can be checked."""
+        """Measure the points that predictions need, and check all configurations."""
         for n, points in calibration(self.device).items():
             self.lists("calibration", n, points, self.deadline.share(0.5))
         self.memory_faults()
@@ -115,15 +117,15 @@ class Session:
         for n in (1, 2, 4) if self.small else (1, 2, 8):
             self.verify(n, verification(n, self.aware()))
 
-    # ---- what they are made of ---------------------------------------------------------------------------------------
+    # ---- parts of the stages -----------------------------------------------------------------------------------------
 
     def find(self) -> None:
-        """Programs and device; refuses to go on with the results of another device."""
+        """Find programs and device. Raises Trouble for a folder with results of another device."""
         self.programs = find_programs(self.options.build, self.device, self.log, self.deadline, self.target)
         asked = ask_device(self.programs.kernels, self.device, self.target, self.deadline)
         found = next(iter(asked.lines()), None)
         if found is None:
-            raise Trouble(f"the device has not said what it is: {asked.reason()}")
+            raise Trouble(f"the device did not report its name: {asked.reason()}")
         kept = self.journals["kernels"].done.get("device")
         if kept and kept["device"] != found["device"]:
             raise Trouble(
@@ -134,7 +136,7 @@ class Session:
         self.log.say(f"device: {found['device']}")
 
     def kernels(self, stage: str) -> None:
-        """The kernels of a stage, each case in a process of its own."""
+        """Measure the kernels of a stage, each case in a separate process."""
         journal, words = self.journals["kernels"], [str(self.programs.kernels), "--device", self.device]
         words += ["--small"] if self.small else []
         names = self.cases([*words, "--list"], stage)
@@ -154,15 +156,15 @@ class Session:
         self.log.say(f"kernels of stage {stage}: {sum(name in journal.done for name in names)} of {len(names)}")
 
     def cases(self, words: list[str], stage: str) -> list[str]:
-        """Names of a stage's kernels."""
+        """Return the names of a stage's kernels."""
         listed = run(words, 20, {}, self.target, until=self.deadline)
         if listed.code != 0:
-            self.faults.append(f"kernels of stage {stage} are not known: {listed.reason()}")
+            self.faults.append(f"kernels of stage {stage} could not be listed: {listed.reason()}")
             self.log.say(self.faults[-1])
         return [found["case"] for found in listed.lines() if found["stage"] == stage]
 
     def ranks(self) -> Ranks | None:
-        """What starts ranks, in the environment that works here; None where none does."""
+        """Return the launcher of ranks, with an environment that works here; None without any."""
         if not self._tried and self.deadline.left() > 0:
             self._tried = True
             finish_build(self.programs, self.log, self.deadline, self.target)
@@ -171,7 +173,7 @@ class Session:
         return self._ranks
 
     def start_ranks(self) -> Ranks | None:
-        """By a daemon of MPS if there is one, which ends with the run. Kernels are measured outside of it."""
+        """Start ranks, by an MPS daemon if available; it ends with the run. Kernels are measured outside of it."""
         shared = SharedDevice(self.programs, self.device, self.log, self.deadline, self.target)
         self.stack.callback(shared.end)
         shared.start()
@@ -184,7 +186,7 @@ class Session:
         return ranks
 
     def aware(self) -> bool:
-        """Whether MPI takes device memory. Asked once."""
+        """Return whether MPI accepts device memory. The answer is recorded once."""
         journal = self.journals["checks"]
         ranks = self.ranks()
         if ranks and "device-aware" not in journal.done and self.deadline.left() > 0:
@@ -194,7 +196,7 @@ class Session:
         return bool(journal.done.get("device-aware", {}).get("answer"))
 
     def lists(self, name: str, n: int, lines: Sequence[dict], until: Deadline | None = None) -> None:
-        """Records of some requests on n ranks."""
+        """Measure some requests on n ranks."""
         lines = list(lines)[:: self.options.every]
         journal, ranks = self.journals[name], self.ranks()
         self.asked[name].update(asked["id"] for asked in lines)
@@ -204,7 +206,7 @@ class Session:
         self.log.say(f"{name}, {n} ranks: {sum(asked['id'] in journal.done for asked in lines)} of {len(lines)}")
 
     def rest(self) -> None:
-        """What is left of all requests, when all else is done: those of ways that were given up, too."""
+        """Measure the remaining requests at the end, including requests of ways that were given up."""
         for name, n, lines in self.requested:
             if self._ranks:
                 self._ranks.run(n, lines, self.journals[name], self.deadline, every=True)
@@ -218,7 +220,7 @@ class Session:
         self.lists("steps", n, [line(r, n, self.device) for r in steps_of(stage, n, self.small, self.aware())])
 
     def tests(self) -> None:
-        """Runs the tests of devices that were carried along, and exchanges of CuPy's and PyTorch's arrays."""
+        """Run the carried tests of devices, and exchanges of CuPy's and PyTorch's arrays."""
         if self.small:
             return
         if self.programs.tests:
@@ -241,7 +243,7 @@ class Session:
         self.test(name, words, ranks.environment | there)
 
     def test(self, name: str, words: Sequence[str | Path], environment: dict[str, str]) -> None:
-        """Runs a test program once. Code 3: it cannot run here."""
+        """Run a test program once. Its code 3 means that it cannot run here."""
         journal = self.journals["checks"]
         if name in journal.done or self.deadline.left() <= 0:
             return
@@ -254,7 +256,7 @@ class Session:
         self.log.say(f"{name}: {ended.reason()[-300:]}")
 
     def look_at_the_card(self, stage: str) -> None:
-        """Keep its clocks, power, driver and modes, without which shares cannot be judged later."""
+        """Record the GPU's clocks, power, driver and modes, which are necessary for judging shares later."""
         tool = shutil.which("nvidia-smi")
         if tool and self.device == "cuda":
             ask = [tool, f"--query-gpu={','.join(CARD)}", "--format=csv,noheader"]
@@ -265,7 +267,7 @@ class Session:
             self.log.keep(f"card before {stage}: {state}")
 
     def memory_faults(self) -> None:
-        """What compute-sanitizer finds in some configurations."""
+        """Record the findings of compute-sanitizer in some configurations."""
         journal, ranks = self.journals["checks"], self.ranks()
         if ranks and "memory" not in journal.done and self.deadline.left() > 0:
             requests = [r for r in verification(2, False) if not waits_on_the_device(r["strategy"])]
@@ -276,7 +278,7 @@ class Session:
             self.log.say(f"compute-sanitizer: {' '.join(found.values()) if found else 'its time was up'}")
 
     def profiles(self) -> None:
-        """What Nsight Compute says of the best kernels, as it says it."""
+        """Record the raw output of Nsight Compute for the best kernels."""
         journal, tool = self.journals["checks"], shutil.which("ncu")
         if tool is None or self.device != "cuda":
             return
@@ -308,14 +310,14 @@ class Session:
     # ---- the end -----------------------------------------------------------------------------------------------------
 
     def write_table(self) -> list[str]:
-        """The table of all that there is by now."""
+        """Write and return the table of all results so far."""
         kernels, steps, exchanged = (self.journals[name].lines for name in ("kernels", "steps", "blocks"))
         lines = table(kernels, steps, exchanged)
         (self.target / "table.md").write_text("\n".join(lines) + "\n")
         return lines
 
     def summary(self) -> bool:
-        """Say what came of everything; return whether all that was asked for was done and right."""
+        """Print the outcomes of all cases; return whether all requested cases were done and correct."""
         good = not self.faults
         for name, asked in self.asked.items():
             journal = self.journals[name]
@@ -334,29 +336,30 @@ class Session:
 
 
 def describe(record: dict) -> str:
-    """A case that went wrong, on a line."""
+    """Return a description of a failed case, on one line."""
     why = record.get("error") or record.get("reason") or record.get("verification", "")
     return f"{record.get('case') or record.get('id')}: {' '.join(str(why).split())[:300]}"
 
 
 def take_over(options: argparse.Namespace, target: Path) -> None:
-    """Results of earlier commands: those in the target, or those of the folder that is named. Raises Trouble without
-    leave.
+    """Adopt results of earlier commands: from the target, or from the folder of --resume.
+
+    Raises Trouble for a target with results without --resume, and for a folder without results.
     """
     there = any((target / f"{name}.jsonl").exists() for name in JOURNALS)
     if there and options.resume is None:
-        raise Trouble(f"{target} has results; go on with --resume, or name another folder by --output")
+        raise Trouble(f"{target} has results; continue with --resume, or name another folder with --output")
     if options.resume and not there:
         earlier = Path(options.resume)
         if not any((earlier / f"{name}.jsonl").exists() for name in JOURNALS):
-            raise Trouble(f"{earlier} has no results to go on with; give the folder of an earlier run")
+            raise Trouble(f"{earlier} has no results to resume; pass the folder of an earlier run")
         target.mkdir(parents=True, exist_ok=True)
         for file in earlier.glob("*.jsonl"):
             shutil.copy(file, target)
 
 
 def measure(options: argparse.Namespace) -> int:
-    """Run the stages; 0 where all of them were done and right, 1 where not, 3 where there is no device."""
+    """Run the stages. Return 0 if all cases were done and correct, 1 if not, 3 without a device."""
     stages = list(STAGES) if options.stage == "all" else [options.stage]
     deadline = Deadline(60 * (options.minutes or sum(STAGES[stage] for stage in stages)))
     target = Path(options.output or os.environ.get("OUT") or ROOT / "results" / "gpu" / options.device).resolve()
@@ -368,9 +371,9 @@ def measure(options: argparse.Namespace) -> int:
     log = Log(target / "log.txt")
     end_leftovers(target)
     with ExitStack() as stack:
-        stack.callback(end_leftovers, target)  # SIGTERM may come while a process starts: nothing else would end it
+        stack.callback(end_leftovers, target)  # for SIGTERM while a process starts: nothing else would end it
         session = Session(options, target, log, deadline, stack)
-        stack.callback(session.write_table)  # also when asked to end
+        stack.callback(session.write_table)  # also at SIGTERM
         try:
             session.find()
             for stage in stages:
@@ -383,37 +386,37 @@ def measure(options: argparse.Namespace) -> int:
             session.faults.append(str(trouble))
         print("\n".join(session.write_table()))
         good = session.summary()
-        log.say("done" if good else "not all done, or not all right; --resume goes on with what is left")
+        log.say("done" if good else "some cases are missing or wrong; --resume continues with the missing ones")
         if not session.journals["kernels"].done:
             return 3
     return 0 if good else 1
 
 
 def main() -> int:
-    """Read the command line."""
+    """Parse the command line and run it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--carry", action="store_true", help="collect what a machine without network lacks, and stop")
     parser.add_argument(
         "--python", default="", metavar="VERSION", help="with --carry: the Python there (default: this one's)"
     )
     parser.add_argument("--device", default="cuda", choices=("cuda", "hip", "host"), help="back end (default: cuda)")
-    parser.add_argument("--stage", default="all", choices=("all", *STAGES), help="what to do (default: all)")
+    parser.add_argument("--stage", default="all", choices=("all", *STAGES), help="stage to run (default: all)")
     parser.add_argument(
         "--resume",
         nargs="?",
         const="",
         metavar="FOLDER",
-        help="go on with the results in the output folder, or with those of an earlier run's folder",
+        help="continue with the results in the output folder, or in the folder of an earlier run",
     )
-    parser.add_argument("--retry", action="store_true", help="with --resume: run again what failed")
-    parser.add_argument("--small", action="store_true", help="small grids; the rule with --device host")
+    parser.add_argument("--retry", action="store_true", help="with --resume: run failed cases again")
+    parser.add_argument("--small", action="store_true", help="small grids; always with --device host")
     parser.add_argument("--output", default="", help="folder of the results (default: $OUT, or results/gpu/DEVICE)")
     parser.add_argument("--build", default="", help="folder of a finished build to use; its MPI must be on PATH")
     parser.add_argument(
-        "--every", type=int, default=1, help="beyond the smoke kernels only each N-th case (default: all)"
+        "--every", type=int, default=1, help="except for the smoke kernels, run only each N-th case (default: all)"
     )
     parser.add_argument(
-        "--minutes", type=float, default=0, help="end after so long, whatever is left (default: by stage)"
+        "--minutes", type=float, default=0, help="end after this time, even with cases left (default: by stage)"
     )
     options = parser.parse_args()
     if options.carry:
@@ -423,7 +426,7 @@ def main() -> int:
             print(f"gpu.py: {trouble}", file=sys.stderr)
             return 1
         return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that everything that was started ends too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all started processes end too
     return measure(options)
 
 

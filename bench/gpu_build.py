@@ -1,6 +1,6 @@
-"""Where the programs of bench/gpu.py come from: built beforehand and carried along, or built where it runs.
+"""The programs of bench/gpu.py: built beforehand and carried along, or built on the machine with the device.
 
-Standard library only, because nothing else is where it runs.
+The module imports only the standard library, because nothing else exists on that machine.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ ROOT = Path(__file__).resolve().parent.parent
 CARRY = ROOT / "build" / "carry"
 MPICH = ROOT / "scripts" / "locked" / "mpich.txt"
 TOOLS = ROOT / "scripts" / "locked" / "tools.txt"
-NEEDED = ("cffi", "pycparser", "mpi4py")  # which machines with a card seldom have; CuPy or PyTorch is theirs
+NEEDED = ("cffi", "pycparser", "mpi4py")  # seldom installed on machines with a GPU; CuPy or PyTorch must be there
 CALIBRATION = "calibration.json"  # lines of requests by number of ranks
 HEADERS = {"nlohmann_json": "nlohmann", "CLI11": "CLI"}  # CMake package: folder of headers
-ARCHITECTURES = "80-real;90"  # machine code for both, and code that newer cards' drivers translate
-# A carried program finds its MPI beside itself, and takes nothing else along that another system may have older.
+ARCHITECTURES = "80-real;90"  # machine code for both, and code that drivers of newer GPUs translate
+# A carried program finds its MPI by a relative path. Libraries that may be older elsewhere are linked statically.
 MOVABLE = [
     "-DHALOSCOPE_MPI_RUN_PATH=$ORIGIN/../mpi/lib",  # of haloscope-rank, and of bench_gpu:
     "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON",
     "-DCMAKE_INSTALL_RPATH=$ORIGIN/../mpi/lib",
     "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -Wl,--as-needed -s",
 ]
-# What is carried, by target: its file in the build.
+# The carried files in the build, by target.
 CARRIED = {
     "bench_gpu": "bench/bench_gpu",
     "haloscope-rank": "haloscope-rank",
@@ -42,21 +42,21 @@ CARRIED = {
     "haloscope_bridge": "libhaloscope_bridge.so",
     "haloscope_exchange": "libhaloscope_exchange.so",
 }
-MOST_MIB = 45  # beside a working tree, of 64 MiB in all
-# Kernels for several cards are most of what is carried, and some machines take little.
+MOST_MIB = 45  # next to a working tree, of 64 MiB in all
+# Kernels for several GPUs are most of the archive, and some machines accept only small archives.
 COMPRESSED = "--compress-mode=size"
 
 
 @dataclass
 class Programs:
-    """What is run. rank: None where it could not be built, or has still to be, in folder `unfinished`; mpiexec belongs
-    to its MPI."""
+    """The programs to run. rank: None where building it failed, or is still to be done in folder `unfinished`. mpiexec:
+    of its MPI."""
 
     kernels: Path
     rank: Path | None
     mpiexec: str
     unfinished: Path | None = None
-    tests: Path | None = None  # of devices; None: not built
+    tests: Path | None = None  # the test program of devices; None: not built
     library: Path | None = None  # of exchanges, for Python
 
 
@@ -64,9 +64,9 @@ class Programs:
 
 
 def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY, python: str = "") -> None:
-    """Collect in a folder all that a machine with a device may lack: programs, tests, MPI, headers, packages of its
-    Python (a version, as "3.12"; default: this one's), points of a calibration. Raises Trouble where it is too large to
-    carry."""
+    """Collect in a folder all dependencies that a machine with a device may lack: programs, tests, MPI, headers,
+    packages of its Python (a version, as "3.12"; default: of this Python), points of a calibration. Raises Trouble
+    where the archive is too large to carry."""
     folder.mkdir(parents=True, exist_ok=True)
     fetch_mpi(folder)
     fetch_packages(folder, python)
@@ -81,23 +81,23 @@ def carry(device: str, architectures: str = ARCHITECTURES, folder: Path = CARRY,
     total = packed.stat().st_size / 2**20
     print(f"{packed}: {total:.0f} MiB")
     if total > MOST_MIB:
-        raise Trouble(f"{packed} has {total:.0f} MiB and can seldom be carried: {MOST_MIB} MiB are the most")
+        raise Trouble(f"{packed} has {total:.0f} MiB, too large for most machines: the limit is {MOST_MIB} MiB")
 
 
 def packed_name(folder: Path = CARRY) -> Path:
-    """The archive of the carried folder, beside it."""
+    """Return the archive of the carried folder, next to it."""
     return folder.with_name(f"{folder.name}.tar.xz")
 
 
 def unpack(folder: Path = CARRY) -> None:
-    """Unpacks the archive where the folder is missing."""
+    """Unpack the archive if the folder is missing."""
     if not folder.exists() and packed_name(folder).exists():
         shutil.unpack_archive(packed_name(folder), folder.parent)
 
 
 def download(listed: Path, folder: Path, *options: str, into: str = "") -> None:
-    """Fetches the wheels that a file lists with their hashes into a folder, and unpacks them there, or `into` one
-    inside.
+    """Download the wheels that a file lists with their hashes into a folder, and unpack them there, or in its subfolder
+    `into`.
     """
     words = [
         sys.executable,
@@ -121,7 +121,7 @@ def download(listed: Path, folder: Path, *options: str, into: str = "") -> None:
 
 
 def fetch_mpi(folder: Path) -> None:
-    """MPICH from its wheel, without other names of its launcher, and what only the standard ABI needs."""
+    """Fetch MPICH from its wheel, without the files of the standard ABI and without aliases of the launcher."""
     prefix = folder / "mpi"
     if prefix.exists():
         return
@@ -136,12 +136,12 @@ def fetch_mpi(folder: Path) -> None:
 
 
 def packages(folder: Path = CARRY, python: str = "") -> Path:
-    """Where the packages are that exchanges of arrays need, for a version of Python (default: this one's)."""
+    """Return the folder of the packages that exchanges of arrays need, for a Python version (default: this one's)."""
     return folder / f"packages-{python or f'{sys.version_info.major}.{sys.version_info.minor}'}"
 
 
 def fetch_packages(folder: Path, python: str) -> None:
-    """Fetches the packages that exchanges of arrays need."""
+    """Fetch the packages that exchanges of arrays need."""
     wanted = packages(folder, python)
     if wanted.exists():
         return
@@ -158,9 +158,9 @@ def fetch_packages(folder: Path, python: str) -> None:
 
 
 def carry_programs(device: str, architectures: str, folder: Path) -> None:
-    """Build programs and libraries so that they run wherever the folder is."""
+    """Build programs and libraries so that they run from any folder."""
     if device == "cuda" and not Path(nvcc()).exists():
-        print("no nvcc here: the machine with the card has to build the programs itself")
+        print("no nvcc here: the machine with the GPU has to build the programs itself")
         return
     built = ROOT / "build" / f"carry-{device}"
     configure = configuration(device, built, folder, architectures)
@@ -173,13 +173,13 @@ def carry_programs(device: str, architectures: str, folder: Path) -> None:
 
 
 def compressed() -> list[str]:
-    """The option for small code, which nvcc has from 12.8 on."""
+    """Return the option for small code, which nvcc supports from 12.8 on, as a list; [] without support."""
     said = subprocess.run([nvcc(), "--help"], capture_output=True, text=True, check=False).stdout
     return [f"-DCMAKE_CUDA_FLAGS={COMPRESSED}"] if COMPRESSED.partition("=")[0] in said else []
 
 
 def calibration_lines(device: str) -> dict[str, list[dict]]:
-    """What a quick calibration of messages and of a device measures, by number of ranks."""
+    """Return the requests of a quick calibration of messages and of a device, by number of ranks."""
     from haloscope.fit import points
 
     found: dict[str, list[dict]] = {}
@@ -189,7 +189,7 @@ def calibration_lines(device: str) -> dict[str, list[dict]]:
 
 
 def calibration(device: str) -> dict[int, list[dict]]:
-    """The lines that were carried along, or those of the package where it is installed; none without either."""
+    """Return the carried lines, else lines of the package where it is installed; none without either."""
     kept = CARRY / CALIBRATION
     try:
         lines = json.loads(kept.read_text()) if kept.exists() else calibration_lines(device)
@@ -199,7 +199,7 @@ def calibration(device: str) -> dict[int, list[dict]]:
 
 
 def on_device(point: dict, device: str) -> dict:
-    """A line of a calibration for this back end; one of the host alone stays as it is."""
+    """Return a line of a calibration for this back end; a line without a device stays unchanged."""
     if "device" not in point["request"]:
         return point
     name = re.sub(r"\bdevice=\w+", f"device={device}", point["id"])
@@ -210,9 +210,9 @@ def on_device(point: dict, device: str) -> dict:
 
 
 def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
-    """The programs of a finished build, those carried along if they run here, or new ones.
+    """Return the programs of a finished build, else the carried ones if they run here, else newly built ones.
 
-    Raises Trouble where the device or its driver does not work, or nothing can be built.
+    Raises Trouble where the device or its driver does not work, or the build fails.
     """
     if given:
         programs = Programs(
@@ -238,7 +238,7 @@ def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: P
 
 
 def carried_programs(device: str, folder: Path = CARRY) -> Programs | None:
-    """Those in the folder, or None. Who copied it may have lost that they are programs."""
+    """Return the programs in the folder, or None. Sets their execute permissions, which a copy may have lost."""
     kernels, rank = (folder / device / name for name in ("bench_gpu", "haloscope-rank"))
     if not (kernels.exists() and rank.exists()):
         return None
@@ -247,13 +247,13 @@ def carried_programs(device: str, folder: Path = CARRY) -> Programs | None:
 
 
 def tests_in(folder: Path, inside: str) -> dict[str, Path]:
-    """The tests and the library for Python that a folder has."""
+    """Return the tests and the library for Python in a folder, as far as they exist."""
     found = {"tests": folder / inside / "test_device", "library": folder / "libhaloscope_exchange.so"}
     return {name: file for name, file in found.items() if file.exists()}
 
 
 def ask_device(kernels: Path, device: str, mark: Path, deadline: Deadline) -> Ended:
-    """What the program says of the device; its first start may take some seconds."""
+    """Run the program for a description of the device; its first start may take some seconds."""
     try:
         return run([kernels, "--device", device, "--info"], 30, {}, mark, until=deadline)
     except OSError as error:
@@ -261,20 +261,20 @@ def ask_device(kernels: Path, device: str, mark: Path, deadline: Deadline) -> En
 
 
 def check_device(asked: Ended, deadline: Deadline) -> None:
-    """Raises Trouble unless a program got an answer from the device, or had no time to."""
+    """Raise Trouble unless a program got an answer from the device, or its time was up."""
     if asked.code != 0 and not deadline.has_cut(asked):
         raise Trouble(f"the device does not work: {asked.reason()}")
 
 
 def is_too_old(said: str) -> bool:
-    """Whether there is a driver, of an older CUDA than the programs were built with: a build by the nvcc here may
-    do.
+    """Return whether the driver supports only an older CUDA than that of the programs: a build by the nvcc here may
+    work.
     """
     return "insufficient" in said and bool(shutil.which("nvidia-smi")) and Path(nvcc()).exists()
 
 
 def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
-    """Configure, and build the kernels: they are measured before the rank program has to be there."""
+    """Configure, and build the kernels: they are measured before the rank program is needed."""
     folder = ROOT / "build" / f"gpu-{device}"
     steps = {
         "configuring": configuration(device, folder, CARRY, architecture()),
@@ -287,7 +287,7 @@ def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
 
 
 def finish_build(programs: Programs, log: Log, deadline: Deadline, mark: Path) -> None:
-    """Build the rank program where that has still to be done; where it fails there is none."""
+    """Build the rank program if that is still to be done; `programs.rank` stays None where the build fails."""
     folder, programs.unfinished = programs.unfinished, None
     if folder is None:
         return
@@ -298,7 +298,7 @@ def finish_build(programs: Programs, log: Log, deadline: Deadline, mark: Path) -
 
 
 def run_step(what: str, words: list[str], log: Log, deadline: Deadline, mark: Path) -> bool:
-    """A step of a build; whether it succeeded. What compilers say is kept, and its end shown where it fails."""
+    """Run a step of a build; return whether it succeeded. The output goes to the log; its end is printed on failure."""
     log.say(what)
     try:
         done = run(words, deadline.left(), {}, mark)
@@ -311,7 +311,7 @@ def run_step(what: str, words: list[str], log: Log, deadline: Deadline, mark: Pa
 
 
 def configuration(device: str, folder: Path, carried: Path, architectures: str) -> list[str]:
-    """The command that configures a build, with the MPI and the headers that were carried along if there are any."""
+    """Return the command that configures a build, with carried MPI and headers if they exist."""
     options = [f"-DHALOSCOPE_{device.upper()}=ON"] if device != "host" else []
     if device == "cuda":
         options += [f"-DCMAKE_CUDA_ARCHITECTURES={architectures}", f"-DCMAKE_CUDA_COMPILER={nvcc()}"]
@@ -334,7 +334,7 @@ def configuration(device: str, folder: Path, carried: Path, architectures: str) 
 
 
 def compile_words(folder: Path, *targets: str) -> list[str]:
-    """The command that builds targets on all cores."""
+    """Return the command that builds targets on all cores."""
     return [
         find_tool("cmake") or "cmake",
         "--build",
@@ -347,12 +347,12 @@ def compile_words(folder: Path, *targets: str) -> list[str]:
 
 
 def find_tool(name: str) -> str | None:
-    """One beside this Python comes first: CUDA 13 needs a newer CMake than some systems have."""
+    """Return a tool, preferably next to this Python: CUDA 13 needs a newer CMake than some systems have."""
     return shutil.which(name, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
 
 
 def mpiexec(carried: Path) -> str:
-    """The launcher: on PATH, unless one was carried along."""
+    """Return the launcher: the carried one if it exists, else from PATH."""
     beside = carried / "mpi" / "bin"
     if not beside.exists():
         return "mpiexec"
@@ -361,23 +361,23 @@ def mpiexec(carried: Path) -> str:
 
 
 def mpi_library(carried: Path = CARRY) -> Path:
-    """Of the MPI that was carried along."""
+    """Return the library of the carried MPI."""
     return carried / "mpi" / "lib" / "libmpi.so.12"
 
 
 def make_executable(folder: Path) -> None:
-    """Of all files in a folder."""
+    """Make all files in a folder executable."""
     for program in folder.iterdir():
         program.chmod(0o755)
 
 
 def nvcc() -> str:
-    """The CUDA compiler: on PATH, or where CUDA installs itself."""
+    """Return the CUDA compiler: from PATH, or in CUDA's default folder."""
     return shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 
 
 def architecture() -> str:
-    """Compute capability of the first device, without a dot; 90 where nobody can tell."""
+    """Return the compute capability of the first device, without a dot; 90 where nvidia-smi does not report it."""
     query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
     try:
         return (

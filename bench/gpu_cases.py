@@ -1,4 +1,4 @@
-"""What bench/gpu.py runs on a card: requests as `haloscope-rank` takes them, to verify and to measure."""
+"""The requests that bench/gpu.py runs on a GPU, in the format of `haloscope-rank`, to verify and to measure."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ FACES = ("faces", "faces-overlap")
 
 
 def line(request: Mapping, ranks: int, device: str) -> dict:
-    """A request as a line of a requests file: on a device, by `ranks` ranks, with an id that tells it from others."""
+    """Return a request as a line of a requests file: on a device, by `ranks` ranks, with a unique id."""
     whole = {**request, "ranks": ranks, "device": device}
     words = (f"{name}={'x'.join(map(str, v)) if isinstance(v, tuple) else v}" for name, v in whole.items())
     return {"kind": "measurement", "id": ",".join(words), "request": whole}
 
 
 def way(asked: Mapping) -> str:
-    """What of a line fails as a whole where it fails: its transport, or the flow of its blocks."""
+    """Return the part of a line that fails as a whole: its strategy, or the variant of its blocks."""
     request = asked.get("request", {})
     return str(request.get("strategy", request.get("variant", "")))
 
 
 def waits_on_the_device(strategy: str) -> bool:
-    """Whether work on the device waits for the host: tools that let one operation run at a time stop it."""
+    """Return whether work on the device waits for the host: it hangs under tools that serialise operations."""
     return "/taskqueue" in strategy or "staged:stream" in strategy
 
 
 def in_turn(lines: Sequence[dict]) -> list[dict]:
-    """The lines with ways in turn, so that one that fails costs the others nothing."""
+    """Return the lines with ways in turn, so that a failing way does not delay the others."""
     seen: dict[str, int] = {}
     places = []
     for asked in lines:
@@ -60,7 +60,7 @@ def in_turn(lines: Sequence[dict]) -> list[dict]:
 
 
 def first_of_each(requests: Sequence[Mapping]) -> list[Mapping]:
-    """Those in which a schedule with a strategy, or a kernel of an app, comes for the first time."""
+    """Return the requests with the first occurrence of a schedule with a strategy, or of a kernel of an app."""
     seen: set[tuple] = set()
     found = []
     for r in requests:
@@ -74,30 +74,31 @@ def first_of_each(requests: Sequence[Mapping]) -> list[Mapping]:
 
 
 def steps_of(stage: str, ranks: int, small: bool, aware: bool) -> list[Mapping]:
-    """Steps of a stage: one of each way on a small grid; of depth 1 on the largest one and in 3D; all."""
+    """Return the steps of a stage. smoke: one of each way on a small grid. bars: depth 1 on the largest grid and in 3D.
+    depth: all."""
     found = halo_path(ranks, small, aware)
     flat = sorted({r["cells"] for r in found if len(r["cells"]) == 2})
     if stage == "smoke":
         return [r for r in found if r["cells"] == flat[0] and r.get("depth", 1) == 1]
     if stage == "bars":
         kept = [r for r in found if r["cells"] not in flat[:-1] and r.get("depth", 1) == 1]
-        return sorted(kept, key=lambda r: len(r["cells"]))  # what the bars need comes first
+        return sorted(kept, key=lambda r: len(r["cells"]))  # the cases that the bars need come first
     return found
 
 
 def schedules(ranks: int) -> tuple[str, ...]:
-    """Schedules for every app, strategy and depth."""
+    """Return the schedules for every app, strategy and depth."""
     return ("bulk", "streams", "resident") if ranks == 1 else ("bulk", "streams")
 
 
 def by_faces(app: str, strategy: str) -> tuple[str, ...]:
-    """Those whose kernels read and write messages, where they can: at depth 1."""
+    """Return the schedules whose kernels read and write messages, where they are possible: at depth 1."""
     corners_later = app == "advection3d" and strategy.startswith("ordered")
     return () if any(name in strategy for name in ("/ipc", "/taskqueue")) or corners_later else FACES
 
 
 def verification(ranks: int, aware: bool) -> list[dict]:
-    """Every app, kernel, schedule, strategy and many depths, each checked against the CPU's reference."""
+    """Return requests for every app, kernel, schedule, strategy and many depths, checked by the CPU's reference."""
     several = (*STRATEGIES, "ordered/aware", "direct/aware") if aware else STRATEGIES
     found: list[dict] = []
     for app in VERIFIED:
@@ -125,7 +126,8 @@ def verification(ranks: int, aware: bool) -> list[dict]:
 
 
 def deep(strategies: Sequence[str], ranks: int) -> list[dict]:
-    """Halos as deep as in the 2023 study, and all steps of a depth captured as one graph, which needs a lone rank."""
+    """Return requests with halos as deep as in the 2023 study, and for one rank with all steps of a depth captured as
+    one graph."""
     found = [
         dict(
             LAPLACE2D,
@@ -149,7 +151,7 @@ def deep(strategies: Sequence[str], ranks: int) -> list[dict]:
 
 
 def boxes(app: Mapping, threads: int, thickness: Sequence[int], how: Mapping) -> list[dict]:
-    """A device's block in a box of the host, both schedules, by thickness of its walls."""
+    """Return requests for a device's block in a box of the host, with both schedules, by thickness of its walls."""
     return [
         dict(app, strategy="ordered/p2p", schedule=schedule, walls=layers, threads=threads, **how)
         for layers in thickness
@@ -158,9 +160,9 @@ def boxes(app: Mapping, threads: int, thickness: Sequence[int], how: Mapping) ->
 
 
 def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
-    """Whole steps: the four programs of the 2023 study by depth, and 3D. The largest grids come first."""
+    """Return requests for whole steps: the four programs of the 2023 study by depth, and 3D. Large grids come first."""
     how = {"seconds": 0.02, "repetitions": 3} if small else {"seconds": 0.1, "repetitions": 5}
-    alone = ranks == 1  # one rank sends nothing: strategies and depths are of no account
+    alone = ranks == 1  # one rank sends nothing: strategies and depths do not matter
     depths = {96: (1, 4)} if small else {16384: (1, 8), 8192: (1, 4, 16), 2048: (1, 2, 4, 8, 16, 32, 64)}
     strategies = (
         ("ordered/staged",)
@@ -193,7 +195,7 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
         dict(DENSE, **cube, strategy="direct/staged", schedule=schedule, **how) for schedule in FACES if not alone
     ]
     found += boxes(DENSE | cube, threads, (1, 3), how)
-    side = min(depths)  # where a step is mostly exchange
+    side = min(depths)  # the exchange dominates its step
     found += [
         dict(LAPLACE2D, cells=(side, side), strategy="ordered/staged:stream", schedule=schedule, depth=1, **how)
         for schedule in schedules(ranks)
@@ -208,7 +210,7 @@ def halo_path(ranks: int, small: bool, aware: bool) -> list[dict]:
     ]
 
 
-# ---- blocks that exchange buffers of their own -----------------------------------------------------------------------
+# ---- blocks that exchange separate buffers ---------------------------------------------------------------------------
 
 BASELINES = tuple(f"baseline:{wait},{send}" for wait in ("waitall", "testany") for send in ("nonblocking", "blocking"))
 TASKQUEUES = tuple(
@@ -225,13 +227,14 @@ PROPOSED = (
     "taskqueue:device,chunks=4",
     "taskqueue:chunks=4",
 )
-EQUAL = (1_000_000,) * 27  # bytes: where chunks can show what they bring
+EQUAL = (1_000_000,) * 27  # bytes; large enough for an effect of chunks
 CHUNKED = tuple(f"taskqueue:{buffer},chunks={n}" for buffer in ("pinned", "device") for n in (1, 4, 8))
-ROUNDS = 3  # tests of all variants in turn, so that those compared are close in time
+ROUNDS = 3  # tests of all variants in turn, so that compared variants run close in time
 
 
 def blocks(ranks: int, small: bool, device: str) -> list[dict]:
-    """Lines of requests: every variant for each workload, the largest first; one rank has both sides of every pair."""
+    """Return lines of requests: every variant for each workload, large ones first; one rank has both sides of each
+    pair."""
     workloads = ("XS",) if small else ("XL", "L", "M", "S", "XS")
     cases = [({"workload": name}, (*BASELINES, *TASKQUEUES, *PROPOSED)) for name in workloads]
     cases.insert(1, ({"workload": "L", "bytes": (EQUAL[:4] if small else EQUAL)}, CHUNKED))
@@ -244,7 +247,7 @@ def blocks(ranks: int, small: bool, device: str) -> list[dict]:
 
 
 def block_line(request: Mapping, ranks: int, turn: int) -> dict:
-    """A request of blocks as a line of a requests file: a test of 3 iterations that warm up and 10 that count."""
+    """Return a request of blocks as a line of a requests file: a test of 3 iterations to warm up and 10 that count."""
     words = [str(request[name]) for name in ("workload", "variant", "device")]
     name = f"blocks {' '.join(words)}{' equal' if 'bytes' in request else ''}, {ranks} ranks, round {turn + 1}"
     return {"kind": "blocks", "id": name, "request": {**request, "repetitions": 1}}

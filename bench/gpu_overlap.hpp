@@ -1,8 +1,8 @@
-// A step of one process whose neighbours are imitated: what of its exchange does the interior's sweep hide?
+// Steps of one process with imitated neighbours, for the share of the exchange that the interior's sweep hides.
 //
-// Two ranks that share a card cannot tell: while one exchanges, the other's sweep has the card. Here the halo stream
-// packs and copies to pinned memory, the host copies as a neighbour's message would, and the halo stream copies back,
-// unpacks and sweeps the boundary, one after the other with the interior or beside it.
+// Two ranks that share a GPU cannot measure it: while one exchanges, the other's sweep occupies the GPU. Here the halo
+// stream packs and copies to pinned memory, and the host copies in place of a neighbour's message. Then the halo stream
+// copies back, unpacks and sweeps the boundary, either in sequence with the interior or concurrently.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace haloscope::bench {
 
-/// Seconds of a step by sample.
+/// Seconds of a step, by sample.
 struct OverlapTimes {
   std::vector<double> serial, together, interior;
 };
@@ -25,7 +25,7 @@ class OverlapStep {
   /// Sweeps a box from slot 0 of a field into another slot, on a stream.
   using Sweep = std::function<void(device::Stream&, const Box&, int slot)>;
 
-  /// @param fields  with three slots: one is read, one written by steps one after the other, one by those side by side.
+  /// @param fields  with three slots: one is read, one is written by sequential steps, one by overlapped steps.
   OverlapStep(const Rig& rig, const Fields& fields, Sweep sweep)
       : rig_(rig),
         fields_(fields),
@@ -62,12 +62,12 @@ class OverlapStep {
 
   std::size_t message_bytes() const { return send_.size(); }
 
-  /// Samples of the three, in turn.
+  /// Takes samples of both kinds of step and of the interior's sweep, in turn.
   OverlapTimes measure() {
     const auto serial = [this] { step_one_after_the_other(); };
     const auto together = [this] { step_side_by_side(); };
     const auto interior = [this] { sweep_interior(); };
-    seconds(1, serial), seconds(1, together);  // what comes first is slower
+    seconds(1, serial), seconds(1, together);  // first calls are slower
     const int n = rig_.calls(seconds(1, serial));
     OverlapTimes times;
     for (int s = 0; s < 2 * rig_.samples + 1; ++s) {  // their differences are noisier than ratios
@@ -78,7 +78,7 @@ class OverlapStep {
     return times;
   }
 
-  /// Whether both kinds of step have given the same bytes.
+  /// Returns whether both kinds of step have given the same bytes.
   bool agrees() const {
     const int slowest = fields_.plan.dims - 1;
     const std::int64_t element = fields_.views[0][1].stride[0];
@@ -126,7 +126,7 @@ class OverlapStep {
     halo_->copy(out_.data(), send_.data(), send_.size());
     halo_->record(*packed_);
   }
-  /// What a neighbour has sent arrives; the host copies it, as MPI does between processes of a machine.
+  /// Delivers the imitated neighbour's message: the host copies it, like MPI between processes of one machine.
   void deliver() {
     packed_->wait();
     std::memcpy(in_.data(), out_.data(), out_.size());

@@ -1,7 +1,7 @@
-"""The rank program on a device, as bench/gpu.py starts it: lists of requests, of which one that crashes costs itself
-only.
+"""Launches of the rank program on a device for bench/gpu.py, with lists of requests; a crashing request affects only
+itself.
 
-Standard library only, because nothing else is where it runs.
+The module imports only the standard library, because nothing else exists on the machine with the device.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gpu_cases import LAPLACE2D, in_turn, line, way
 from gpu_run import Deadline, Ended, Journal, Log, end_leftovers, run
 
 TWO = LAPLACE2D | {"cells": (64, 64), "strategy": "ordered/staged", "steps": 2, "repetitions": 1, "verify": 3}
-CASE_S = 40  # a case without a record after so long is ended
-DAEMON_S = 30  # MPS starts and quits within so long
-QUITTING_S = 5  # of it even where no time is left
-REPLACED = 3  # daemons of MPS that have gone bad, after which there is none
-GIVEN_UP = 3  # failures of a way that has never worked, after which its turn comes when all else is done
-UNAVAILABLE = 3  # code of a rank program that is refused what it needs
-FAULT = 77  # code of compute-sanitizer where it has found one
+CASE_S = 40  # a case without a record after this time is terminated
+DAEMON_S = 30  # limit for starting and quitting MPS
+QUITTING_S = 5  # limit for quitting MPS even when no time is left
+REPLACED = 3  # faulty MPS daemons that are replaced; after that, ranks run without MPS
+GIVEN_UP = 3  # failures of a way that has never worked, after which it moves to the end
+UNAVAILABLE = 3  # code of a rank program that lacks a requirement
+FAULT = 77  # code of compute-sanitizer for a fault
 
 # Without a network, MPICH or its launcher may not detect that all ranks are on this machine.
 ALONE = {"HYDRA_IFACE": "lo"}
@@ -38,7 +38,7 @@ MPI_WAYS = ({}, ALONE | {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "sm,self"}, A
 class SharedDevice:
     """NVIDIA's MPS daemon, which lets kernels of several processes run concurrently; without it ranks take turns.
 
-    environment: that of processes which share the device by it; empty without one.
+    environment: for processes that share the device through the daemon; empty without a daemon.
     """
 
     def __init__(self, programs: Programs, device: str, log: Log, deadline: Deadline, mark: Path):
@@ -49,7 +49,7 @@ class SharedDevice:
         self.replaced = 0
 
     def start(self) -> None:
-        """Have a daemon, if there can be one that serves a program."""
+        """Start a daemon, and end it if it does not serve a program."""
         if self.control is None:
             return
         folder = tempfile.mkdtemp(prefix="mps")
@@ -59,11 +59,11 @@ class SharedDevice:
             self.end()
 
     def serves(self) -> bool:
-        """Whether a program that shares the device gets an answer from it."""
+        """Return whether a program that shares the device gets an answer from it."""
         return run(self.ask, 10, self.environment, self.mark, until=self.deadline).code == 0
 
     def end(self) -> None:
-        """End the daemon and all that runs by it."""
+        """End the daemon and all processes that use it."""
         environment, self.environment = self.environment, {}
         if not environment:
             return
@@ -74,20 +74,20 @@ class SharedDevice:
         shutil.rmtree(folder, ignore_errors=True)
 
     def mend(self) -> None:
-        """After a case that failed: another daemon in place of one that the case has spoilt, some times; then none."""
+        """Replace the daemon after a failed case that broke it, at most REPLACED times; then end it."""
         if not self.environment or self.serves() or self.deadline.left() <= 0:
             return
         self.end()
         self.replaced += 1
         if self.replaced > REPLACED:
-            self.log.say("MPS: its daemons fail again and again; ranks take turns from now on")
+            self.log.say("MPS: its daemons fail repeatedly; ranks take turns from now on")
             return
-        self.log.say("MPS: the daemon no longer serves; another one is started")
+        self.log.say("MPS: the daemon no longer responds; starting another one")
         self.start()
 
 
 def tell_daemon(words: Sequence[str], said: str, environment: dict[str, str], log: Log, limit_s: float) -> bool:
-    """Whether the control program of MPS did what it was told to, in time."""
+    """Run the control program of MPS; return whether it succeeded in time."""
     try:
         done = subprocess.run(
             words,
@@ -123,13 +123,11 @@ class Ranks:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of ranks: as MPI needs it, and shared by MPS where there is a daemon."""
+        """The environment of ranks: for MPI, and for MPS if a daemon runs."""
         return self.shared.environment | self.mpi
 
     def try_out(self) -> str:
-        """Finds an environment in which two ranks get the right bytes, with MPS if possible. Returns the fault, or
-        "".
-        """
+        """Find an environment in which two ranks get the right bytes, with MPS if possible. Return the fault, or ""."""
         said = self.try_mpi()
         if said and self.shared.environment:
             self.shared.end()
@@ -137,7 +135,7 @@ class Ranks:
         return said
 
     def try_mpi(self) -> str:
-        """Find an environment for MPI."""
+        """Find an environment for MPI. Return the fault, or ""."""
         said = ""
         for self.mpi in MPI_WAYS:
             started = self.two(["true"], 5)
@@ -153,15 +151,13 @@ class Ranks:
         return said or "mpiexec starts nothing"
 
     def aware(self) -> bool | None:
-        """Whether this MPI sends device memory; one that crashes on it does not. None: there was no time to find
-        out.
-        """
+        """Return whether this MPI sends device memory; False also if it crashes. None: the time was up."""
         done = self.two([self.programs.rank, "--probe", "device-aware"], 30)
         return None if self.deadline.has_cut(done) else '"ok":true' in done.said.replace(" ", "")
 
     def memory_faults(self, lines: list[dict]) -> dict | None:
-        """What compute-sanitizer finds in a few requests of two ranks, as a line of a journal; None: its time was
-        up.
+        """Return the findings of compute-sanitizer in a few requests of two ranks, as a line of a journal; None: its
+        time was up.
         """
         beside = Path(nvcc()).with_name("compute-sanitizer")
         tool = shutil.which("compute-sanitizer") or (str(beside) if beside.exists() else None)
@@ -181,13 +177,13 @@ class Ranks:
                 "--output",
                 os.devnull,
             ]
-            done = self.two(words, 90, self.mpi)  # the tool and MPS do not go together
+            done = self.two(words, 90, self.mpi)  # the tool is incompatible with MPS
         return None if done.code is None else faults_in(done)
 
     def two(
         self, words: Sequence[str | Path | None], limit_s: float, environment: Mapping[str, str] | None = None
     ) -> Ended:
-        """A command on two ranks, in their environment or in another one."""
+        """Run a command on two ranks, in their environment or in another one."""
         whole = [self.programs.mpiexec, "-n", "2", *(str(word) for word in words)]
         try:
             there = self.environment if environment is None else environment
@@ -196,8 +192,8 @@ class Ranks:
             return Ended(127, str(error))
 
     def run(self, ranks: int, lines: list[dict], journal: Journal, until: Deadline, every: bool = False) -> None:
-        """Have all requests that the journal lacks recorded, as many as there is time for; ways take turns. Ways that
-        are given up are left out, unless `every` way is asked for."""
+        """Measure the requests that the journal lacks while time is left; ways take turns. Ways that were given up are
+        left out, unless `every` is set."""
         while until.left() > 0:
             lost = set() if every else given_up(journal)
             todo = [asked for asked in in_turn(lines) if asked["id"] not in journal.done and way(asked) not in lost]
@@ -215,7 +211,7 @@ class Ranks:
             self.shared.mend()
 
     def failed(self, asked: dict, reason: str) -> dict:
-        """The record of a request that ended its launch."""
+        """Return the record of a request that ended its launch."""
         launch = {"id": f"{self.started}-{self.launches}"}
         what = {"schema": "haloscope.record", "schema_version": 2, "kind": "failed", "launch": launch, "reason": reason}
         return asked | what
@@ -223,7 +219,7 @@ class Ranks:
     def launch(
         self, ranks: int, lines: list[dict], journal: Journal, case_s: float, until: Deadline | None = None
     ) -> Ended:
-        """One launch; it ends by itself, or when no record has come for `case_s`, or at the deadline."""
+        """Run one launch; it is terminated when no record has come for `case_s`, or at the deadline."""
         self.launches += 1
         with tempfile.TemporaryDirectory() as scratch:
             words = [
@@ -244,7 +240,8 @@ class Ranks:
 
 
 def faults_in(ended: Ended) -> dict:
-    """What a program said under compute-sanitizer. mpiexec mixes the codes of ranks, but what they say stays."""
+    """Return the findings in a program's output under compute-sanitizer. mpiexec mixes the codes of ranks, but their
+    output is complete."""
     if ended.code == FAULT or re.search(r"ERROR SUMMARY: [1-9]", ended.said):
         return {"error": f"faults of memory: {ended.said.strip()[-2000:]}"}
     if ended.code == UNAVAILABLE:
@@ -253,7 +250,7 @@ def faults_in(ended: Ended) -> dict:
 
 
 def given_up(journal: Journal) -> set[str]:
-    """Ways that have failed several times and never worked: each further try would cost time and tell nothing."""
+    """Return the ways that have failed several times and never worked: further tries would only cost time."""
     failures, others = Counter(), Counter()
     for record in journal.lines:
         (failures if record["kind"] == "failed" else others)[way(record)] += 1
@@ -261,7 +258,7 @@ def given_up(journal: Journal) -> set[str]:
 
 
 def write_requests(folder: Path, lines: list[dict]) -> Path:
-    """A file of requests."""
+    """Write a file of requests and return it."""
     path = folder / "requests.jsonl"
     path.write_text("".join(json.dumps(asked) + "\n" for asked in lines))
     return path

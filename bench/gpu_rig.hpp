@@ -1,4 +1,4 @@
-// A device and its clock, and fields in its memory: what the cases of bench_gpu share.
+// Common parts of the cases of bench_gpu: a device, its clock, and fields in its memory.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Rig {
   double least_s = 0.02;  ///< a sample lasts at least this long
   int samples = 9;
 
-  /// @throws UsageError, UnavailableError as find_backend() does.
+  /// @throws UsageError, UnavailableError  as find_backend().
   explicit Rig(const std::string& name)
       : backend(&device::find_backend(name)),
         device(backend->open(0)),
@@ -28,7 +28,7 @@ struct Rig {
         begin(device->event()),
         end(device->event()) {}
 
-  /// Seconds of one of `repeats` launches.
+  /// Returns the mean seconds of one of `repeats` launches.
   template <class F>
   double time(int repeats, F launch) const {
     stream->record(*begin);
@@ -37,14 +37,14 @@ struct Rig {
     end->wait();
     return device->seconds(*begin, *end) / repeats;
   }
-  /// So many calls of some seconds each make a sample.
+  /// Returns the number of calls per sample, for calls of some seconds each.
   int calls(double seconds) const { return std::clamp(static_cast<int>(least_s / std::max(seconds, 1e-7)), 1, 10000); }
   template <class F>
   int repeats(F launch) const {
     time(1, launch);
     return calls(time(1, launch));
   }
-  /// Samples of a launch and of its counterpart, in turn.
+  /// Takes samples of a launch and of its counterpart, in turn.
   template <class F, class G>
   std::pair<std::vector<double>, std::vector<double>> pairs(F one, G other) const {
     const int n = repeats(one), m = repeats(other);
@@ -57,7 +57,7 @@ struct Rig {
   }
 };
 
-/// Slots of fields of one grid in device memory, laid out as the library does, filled with numbers around 1.
+/// Slots of fields of one grid in device memory, in the layout of the library, filled with numbers around 1.
 struct Fields {
   Plan plan;
   Arrangement arrangement;
@@ -80,7 +80,7 @@ struct Fields {
     for (int d = 0; d < 3; ++d) spec.low[d] = spec.high[d] = d < grid.dims ? halo : 0;
     return make_plan(Layout(grid, {1, 1, 1}), 0, spec);
   }
-  /// The host makes the first megabyte, the device repeats it.
+  /// Fills the memory: the host generates the first MiB, the device replicates it.
   void fill(device::Stream& stream, int element_bytes) {
     const auto numbers = numbers_around_one(std::min(image.size(), std::size_t{1} << 20), element_bytes);
     stream.copy(image.data(), numbers.data(), numbers.size());

@@ -1,5 +1,6 @@
-"""How bench/gpu.py runs things: everything ends by one deadline, each process and each case by a limit of its own, and
-each result is in its file as soon as it is there. Standard library only, because nothing else is where it runs."""
+"""Processes and results of bench/gpu.py: everything ends by one deadline, each process and each case by a separate
+limit, and each result is written immediately. The module imports only the standard library, because nothing else exists
+on the machine with the device."""
 
 from __future__ import annotations
 
@@ -15,35 +16,35 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK = "HALOSCOPE_GPU_RUN"  # in the environment of all processes of a run: the folder of its results
-SHOWN = 60  # lines of a program's output that are shown where it fails
+SHOWN = 60  # last lines of a program's output that are printed if it fails
 
 
 class Trouble(Exception):
-    """What keeps all of a run from going on, said as a whole sentence."""
+    """A fault that ends the whole run; its text is a sentence."""
 
 
 class Deadline:
-    """When everything has to be over."""
+    """The time at which everything has to be over."""
 
     def __init__(self, seconds: float):
         self.end = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Seconds until then."""
+        """Return the seconds until the deadline."""
         return self.end - time.monotonic()
 
     def share(self, part: float) -> Deadline:
-        """An earlier one, after a part of what is left."""
+        """Return an earlier deadline, after a part of the time that is left."""
         return Deadline(max(0.0, part * self.left()))
 
     def has_cut(self, ended: Ended) -> bool:
-        """Whether it is why a process was ended: nothing is known of its case then."""
+        """Return whether this deadline ended a process: its case has no result then."""
         return ended.code is None and self.left() <= 0
 
 
 class Log:
-    """What a run says, also kept in a file; what programs say goes to the file alone, its end is shown where one
-    fails.
+    """Messages of a run, printed and written to a file. Output of programs goes to the file only; its end is printed
+    for a failing program.
     """
 
     def __init__(self, path: Path):
@@ -52,18 +53,18 @@ class Log:
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def say(self, text: str) -> None:
-        """Print it with the time."""
+        """Print a message with the time, and write it to the file."""
         text = f"[{time.monotonic() - self.begin:5.0f} s] {text}"
         print(text, flush=True)
         self.keep(text)
 
     def keep(self, text: str) -> None:
-        """Into the file alone."""
+        """Write a text to the file only."""
         with self.path.open("a") as file:
             file.write(text.rstrip() + "\n")
 
     def show_end(self, text: str) -> None:
-        """Print the last lines of what a program said."""
+        """Print the last lines of a program's output."""
         print("\n".join(text.splitlines()[-SHOWN:]), file=sys.stderr, flush=True)
 
 
@@ -72,20 +73,20 @@ class Log:
 
 @dataclass
 class Ended:
-    """How a process ended. code: None where its time was up; negative: by that signal."""
+    """The code and the output of an ended process. code: None where its time was up; negative: the signal."""
 
     code: int | None
     said: str
 
     def reason(self) -> str:
-        """Why there is no result, in words."""
+        """Return a text with the reason why the process has no result."""
         how = "its time was up" if self.code is None else f"ended with code {self.code}"
         if self.code is not None and self.code < 0:
             how = f"ended by signal {signal.Signals(-self.code).name}"
         return f"{how}: {self.said.strip()[-2000:]}".rstrip(": ")
 
     def lines(self) -> list[dict]:
-        """The JSON among what it said: others, as a driver that warns, may have said something between."""
+        """Return the JSON lines of its output, which may contain other lines, such as warnings of a driver."""
         return [json.loads(text) for text in self.said.splitlines() if text.startswith("{")]
 
 
@@ -97,9 +98,9 @@ def run(
     progress: Callable[[], object] = lambda: None,
     until: Deadline | None = None,
 ) -> Ended:
-    """Run a program, and end all that it started.
+    """Run a program, and end all processes that it started.
 
-    limit_s: seconds from the start, or from the last time that progress() changed; until: the latest in any case.
+    limit_s: seconds from the start, or from the last change of progress(); until: the latest end in any case.
     """
     with tempfile.TemporaryFile() as said:
         whole = os.environ | environment | {MARK: str(mark)}
@@ -123,7 +124,7 @@ def run(
 def wait(
     process: subprocess.Popen, limit_s: float, progress: Callable[[], object], until: Deadline | None
 ) -> int | None:
-    """The code of a process; None where it took too long."""
+    """Return the code of a process; None if it took too long."""
     last, end, pause = progress(), time.monotonic() + limit_s, 0.002
     while True:
         try:
@@ -138,7 +139,7 @@ def wait(
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """End what is left of a process and its group: mpiexec is asked first, so that it takes its ranks along."""
+    """End a process and its group if it still runs: SIGTERM comes first, so that mpiexec ends its ranks."""
     for how, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, 10)):
         if process.poll() is None:
             os.killpg(process.pid, how)
@@ -149,16 +150,14 @@ def end_group(process: subprocess.Popen) -> None:
 
 
 def end_leftovers(mark: Path, name: str = MARK) -> None:
-    """End processes that nobody waits for any more, as ranks whose mpiexec was killed: those of a run, or with such a
-    variable.
-    """
+    """End orphaned processes, such as ranks whose mpiexec was killed: all with variable `name` set to `mark`."""
     until = time.monotonic() + 5
     while kill_leftovers(f"{name}={mark}".encode()) and time.monotonic() < until:
         time.sleep(0.005)
 
 
 def kill_leftovers(sign: bytes) -> bool:
-    """Whether there were any."""
+    """Kill all processes with `sign` in their environment, except this one; return whether any existed."""
     found = False
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -166,7 +165,7 @@ def kill_leftovers(sign: bytes) -> bool:
             if ours and int(folder.name) != os.getpid():
                 found = True
                 os.kill(int(folder.name), signal.SIGKILL)
-        except OSError:  # it has ended, or is somebody else's
+        except OSError:  # it has ended, or belongs to another user
             continue
     return found
 
@@ -175,8 +174,8 @@ def kill_leftovers(sign: bytes) -> bool:
 
 
 class Journal:
-    """A file of results, a line each, that only grows. Programs append to it too; whoever is killed leaves whole
-    lines.
+    """A file of results, one per line, that only grows. Programs append to it too; at most its last line is partial
+    after a kill, and it is repaired.
     """
 
     def __init__(self, path: Path, key: str, mends: bool = True):
@@ -193,11 +192,11 @@ class Journal:
             self.drop(lambda line: False)
 
     def ends_within_a_line(self) -> bool:
-        """Whether somebody was killed who wrote."""
+        """Return whether the last line is partial, because its writer was killed."""
         return self.size() > 0 and not self.path.read_bytes().endswith(b"\n")
 
     def refresh(self) -> None:
-        """Read what others have appended."""
+        """Read the lines that other processes have appended."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
@@ -208,13 +207,13 @@ class Journal:
         for text in new.splitlines():
             try:
                 line = json.loads(text)
-            except ValueError:  # somebody was killed, and somebody else wrote on
+            except ValueError:  # a writer was killed, and another one continued
                 continue
             self.lines.append(line)
             self.done[line[self.key]] = line
 
     def append(self, line: dict) -> None:
-        """Add a line, on the disk when this returns."""
+        """Add a line; it is on the disk when this returns."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         whole = json.dumps(line).encode() + b"\n"
         with self.path.open("ab", buffering=0) as file:
@@ -223,11 +222,11 @@ class Journal:
         self.refresh()
 
     def size(self) -> int:
-        """Bytes of the file now."""
+        """Return the current number of bytes of the file."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def drop(self, unwanted: Callable[[dict], bool]) -> None:
-        """Forget some lines, so that their cases are run again."""
+        """Remove some lines, so that their cases are run again."""
         kept = [line for line in self.lines if not unwanted(line)]
         whole = b"".join(json.dumps(line).encode() + b"\n" for line in kept)
         beside = self.path.with_suffix(".new")
@@ -237,9 +236,9 @@ class Journal:
 
 
 def outcome(line: dict, verified: bool = False) -> str:
-    """What came of a case: good, refused (it cannot be here), failed (it crashed or took too long), or wrong.
+    """Return the outcome of a case: good, refused (impossible here), failed (it crashed or took too long), or wrong.
 
-    verified: the line must say that it gave the right bytes.
+    verified: without a passed verification, the case is wrong.
     """
     if "error" in line or line.get("kind") == "failed":
         return "failed"

@@ -1,6 +1,6 @@
-"""The short table of `bench/gpu.py`: kernels against copies, steps, what overlap and the box bring, and the bars.
+"""The short table of `bench/gpu.py`: kernels against copies, steps, the gains of overlap and the box, and the bars.
 
-Standard library only, because nothing else is where it runs.
+The module imports only the standard library, because nothing else exists on the machine with the device.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# Least share of a device-to-device copy's rate that the best kernel of a form must reach, one step a launch.
+# Least share of a device-to-device copy's rate that the best kernel of a form must reach, with one step per launch.
 SWEEP_BARS = {
     ("laplace2d", "star", "f32"): 0.95,
     ("laplace3d", "star", "f32"): 0.92,
@@ -20,33 +20,33 @@ SWEEP_BARS = {
 }
 FUSED = ("laplace2d", "star", "f32")
 FUSED_BAR, PACK_BAR, HIDDEN_BAR, BEST_BAR = 2.4, 0.8, 0.9, 1.17
-HIDDEN = ("laplace2d", "f32")  # whose exchange is short enough to be hidden whole
+HIDDEN = ("laplace2d", "f32")  # its exchange is short enough to be hidden completely
 # Best task queue over best baseline, by workload; task queues in chunks over the same whole, on equal blocks.
-STREAM_BAR = 1.3  # exchange by staged over staged:stream, whose streams wait for messages themselves
+STREAM_BAR = 1.3  # exchange by staged over staged:stream, whose streams wait for messages without the host
 QUEUE_BARS, CHUNK_BAR = {"XL": 1.25, "L": 1.09, "M": 1.09}, 1.1
 IMITATED = "An imitated device: times and shares mean nothing."
-LAUNCH_FLOOR = 0.9  # a launch that one of its pieces alone takes this share of is at its floor
+LAUNCH_FLOOR = 0.9  # a launch is at its floor if one of its pieces alone takes this share of its time
 
 
 def share_of_copy(line: dict) -> float:
-    """Median of copy time over kernel time, sample by sample; 0 for a case that did not run."""
+    """Return the median of copy time over kernel time, sample by sample; 0 for a case that did not run."""
     if "seconds" not in line:
         return 0.0
     return statistics.median(c / s for s, c in zip(line["seconds"], line["copy_seconds"], strict=True))
 
 
 def copy_rate(line: dict) -> str:
-    """GB/s of the launch beside those of the copy."""
+    """Return a text with the GB/s of the launch and of the copy."""
     return f"{line['gb_per_s']:.0f} of {line['copy_gb_per_s']:.0f}" if "gb_per_s" in line else "did not run"
 
 
 def launch_floor(line: dict) -> float:
-    """Share of a packing launch that one of its pieces alone takes."""
+    """Return the time of one piece alone as a share of a packing launch."""
     return statistics.median(line["one_piece_seconds"]) / statistics.median(line["seconds"])
 
 
 def table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[str]:
-    """All of it, best block shapes only."""
+    """Return all tables; of the block shapes only the best."""
     imitated = any(line.get("imitated") for line in kernels)
     measured = measurements(steps)
     return [
@@ -66,13 +66,13 @@ def table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[di
 
 
 def card_table(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[str]:
-    """What of it says how good a card's kernels are: bars, kernels, overlap."""
+    """Return the tables that show the quality of a GPU's kernels: bars, kernels, overlap."""
     shapes = kernel_lines(best_shapes(kernels), packs_of(kernels), copies_of(kernels))
     return [*bar_lines(all_bars(kernels, steps, exchanged)), "", *shapes, "", *overlap_lines(overlaps_of(kernels))]
 
 
 def all_bars(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence[dict]) -> list[Bar]:
-    """Whether they were reached, or not measured."""
+    """Return all bars with the values reached."""
     compared = comparisons(measurements(steps))
     return [
         *bars(best_shapes(kernels), packs_of(kernels), overlaps_of(kernels), compared),
@@ -81,22 +81,22 @@ def all_bars(kernels: Sequence[dict], steps: Sequence[dict], exchanged: Sequence
 
 
 def measurements(steps: Sequence[dict]) -> list[dict]:
-    """Those that were neither refused nor failed."""
+    """Return the records that were neither refused nor failed."""
     return [record for record in steps if record.get("kind") == "measurement"]
 
 
 def packs_of(kernels: Sequence[dict]) -> list[dict]:
-    """Packing among the lines of kernels."""
+    """Return the lines of packing among the lines of kernels."""
     return [line for line in kernels if line.get("figure") == "gpu-pack"]
 
 
 def copies_of(kernels: Sequence[dict]) -> list[dict]:
-    """Copies by a kernel of our own, which tell whether the device's copy is a fair bound."""
+    """Return the lines of Haloscope's copy kernel, which show whether the device's copy is a fair bound."""
     return [line for line in kernels if line.get("figure") == "gpu-copy" and "seconds" in line]
 
 
 def overlaps_of(kernels: Sequence[dict]) -> list[Overlap]:
-    """Overlap among the lines of kernels."""
+    """Return the overlaps among the lines of kernels."""
     return [overlap_of(line) for line in kernels if line.get("figure") == "gpu-overlap"]
 
 
@@ -104,7 +104,7 @@ def overlaps_of(kernels: Sequence[dict]) -> list[Overlap]:
 
 
 def best_shapes(kernels: Sequence[dict]) -> dict[tuple, dict]:
-    """The best block shape of each kernel, by app, form, type, variant and fused steps."""
+    """Return the best block shape of each kernel, by app, form, type, variant and fused steps."""
     best: dict[tuple, dict] = {}
     for line in kernels:
         if line.get("figure") == "gpu-sweep":
@@ -115,7 +115,7 @@ def best_shapes(kernels: Sequence[dict]) -> dict[tuple, dict]:
 
 
 def kernel_lines(best: dict[tuple, dict], packs: list[dict], copies: list[dict]) -> list[str]:
-    """A line per kernel."""
+    """Return the table with a line per kernel."""
     out = ["| kernel | variant | block | of copy | GB/s, of the copy's |", "|---|---|---|---|---|"]
     for (app, form, real, variant, levels), line in best.items():
         steps_s = share_of_copy(line) * levels
@@ -137,7 +137,7 @@ def kernel_lines(best: dict[tuple, dict], packs: list[dict], copies: list[dict])
 
 
 def best_rate(best: dict[tuple, dict], swept: tuple[str, str, str], fused: bool) -> float:
-    """Steps in the time of one copy, by the best kernel that fuses steps or that does not."""
+    """Return the number of steps in the time of one copy, by the best kernel with or without fused steps."""
     return max(
         (
             share_of_copy(line) * levels
@@ -152,7 +152,7 @@ def best_rate(best: dict[tuple, dict], swept: tuple[str, str, str], fused: bool)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Of the median, by order statistics: at least 95 %, or all there is."""
+    """Return the interval of the median by order statistics: at least 95 %, or the range of few values."""
     ordered, n = sorted(values), len(values)
     below = 0.0
     for left in range(n // 2):
@@ -164,7 +164,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 @dataclass
 class Overlap:
-    """What of an exchange, pair by pair, the interior's sweep hides, and the most that it could."""
+    """The share of an exchange that the interior's sweep hides, pair by pair, and the largest possible share."""
 
     problem: str
     app: str
@@ -179,7 +179,10 @@ class Overlap:
 
 
 def overlap_of(line: dict) -> Overlap:
-    """(serial - together) / (serial - interior); an exchange longer than the interior cannot be hidden whole."""
+    """Return the overlap of a line, (serial - together) / (serial - interior).
+
+    An exchange longer than the interior cannot be hidden completely.
+    """
     interior = statistics.median(line["interior_seconds"])
     exchange = [serial - interior for serial in line["serial_seconds"]]
     pairs = zip(line["serial_seconds"], line["together_seconds"], line["interior_seconds"], strict=True)
@@ -196,7 +199,7 @@ def overlap_of(line: dict) -> Overlap:
 
 
 def overlap_lines(overlaps: Sequence[Overlap]) -> list[str]:
-    """A line per problem."""
+    """Return the table with a line per problem."""
     out = ["| one process, neighbours imitated | exchange hidden | 95 % | maximum |", "|---|---|---|---|"]
     for o in overlaps:
         low, high = median_interval(o.hidden)
@@ -208,7 +211,7 @@ def overlap_lines(overlaps: Sequence[Overlap]) -> list[str]:
 
 
 def step_lines(measured: list[dict]) -> list[str]:
-    """A line per measurement."""
+    """Return the table with a line per measurement."""
     out = ["| steps | ranks | ms a step |", "|---|---|---|"]
     for record in measured:
         r = record["request"]
@@ -219,20 +222,23 @@ def step_lines(measured: list[dict]) -> list[str]:
 
 
 def problem(record: dict) -> str:
-    """App, form and grid of a measurement."""
+    """Return app, form and grid of a measurement."""
     r = record["request"]
     return f"{r['app']} {r['form']} {'x'.join(map(str, r['cells']))}"
 
 
 def step_s(record: dict) -> float:
-    """Median seconds of a step."""
+    """Return the median seconds of a step."""
     return record["time_s"]["step"]["median"]
 
 
 @dataclass
 class Comparison:
-    """What of the exchange the streams hide, and how much better than plain the best run, the box and the exchange
-    alone by streams that wait for messages are; None: not measured."""
+    """Gains of one problem; None: not measured.
+
+    hidden: share of the exchange that streams hide. best, boxed: speed-ups of the best run and of the best box over the
+    plain one. stream: speed-up of the exchange alone by streams that wait for messages.
+    """
 
     problem: str
     app: str
@@ -245,7 +251,7 @@ class Comparison:
 
 
 def compare(same: list[dict]) -> Comparison:
-    """Measurements of one problem on `ranks` ranks."""
+    """Compare the measurements of one problem on one number of ranks."""
     step: dict[tuple, float] = {}
     swept: dict[tuple, float] = {}
     for record in same:
@@ -276,7 +282,7 @@ def compare(same: list[dict]) -> Comparison:
 
 
 def comparisons(measured: list[dict]) -> list[Comparison]:
-    """One for each problem and number of ranks."""
+    """Return a comparison for each problem and number of ranks."""
     measured = [r for r in measured if r["request"]["schedule"] != "resident"]
     groups: dict[tuple, list[dict]] = {}
     for record in measured:
@@ -285,12 +291,12 @@ def comparisons(measured: list[dict]) -> list[Comparison]:
 
 
 def shown(value: float | None) -> str:
-    """Two decimals, or nothing."""
+    """Return a value with two decimals, "" for None."""
     return "" if value is None else f"{value:.2f}"
 
 
 def comparison_lines(compared: list[Comparison]) -> list[str]:
-    """A line per problem."""
+    """Return the table with a line per problem."""
     out = [
         "| problem | ranks | exchange hidden by streams, while ranks share the GPU | plain over best | plain over "
         "box-overlap "
@@ -308,9 +314,7 @@ def comparison_lines(compared: list[Comparison]) -> list[str]:
 
 @dataclass
 class QueueGain:
-    """Median and ends of the ratios, test by test, of two variants' times; `which`: the workload, or "equal" blocks in
-    chunks.
-    """
+    """Ratios of two variants' times, test by test. which: the workload, or "equal" for equal blocks in chunks."""
 
     which: str
     ranks: int
@@ -325,7 +329,7 @@ class QueueGain:
 
 
 def tests_of(exchanged: Sequence[dict]) -> dict[tuple, dict[str, list[float]]]:
-    """(workload or "equal", ranks) -> variant -> seconds of an iteration by test, in turn."""
+    """Return (workload or "equal", ranks) -> variant -> mean seconds of an iteration by test, in order."""
     found: dict[tuple, dict[str, list[float]]] = {}
     for record in (r for r in exchanged if r["kind"] == "blocks"):
         r = record["request"]
@@ -336,7 +340,7 @@ def tests_of(exchanged: Sequence[dict]) -> dict[tuple, dict[str, list[float]]]:
 
 
 def gain_of(which: str, ranks: int, slower: dict[str, list[float]], faster: dict[str, list[float]]) -> QueueGain | None:
-    """The fastest of some variants over the fastest of others; None where one was not measured."""
+    """Return the gain of the fastest of one group over the fastest of the other; None if a group was not measured."""
     if not (slower and faster):
         return None
     first, second = (min(group, key=lambda name: statistics.median(group[name])) for group in (slower, faster))
@@ -345,7 +349,7 @@ def gain_of(which: str, ranks: int, slower: dict[str, list[float]], faster: dict
 
 
 def queue_gains(exchanged: Sequence[dict]) -> list[QueueGain]:
-    """Of task queues over baselines by workload, and of chunks over whole buffers."""
+    """Return the gains of task queues over baselines by workload, and of chunks over whole buffers."""
     found = []
     for (which, ranks), times in tests_of(exchanged).items():
 
@@ -364,7 +368,8 @@ def queue_gains(exchanged: Sequence[dict]) -> list[QueueGain]:
 
 
 def queue_lines(gains: Sequence[QueueGain]) -> list[str]:
-    """A line per workload and number of ranks; one rank has both sides, its messages stay in the process."""
+    """Return the table with a line per workload and number of ranks. One rank has both sides: its messages stay in the
+    process."""
     out = [
         "| blocks | ranks | best baseline, or whole | best task queue, or in chunks | ratio | min to max |",
         "|---|---|---|---|---|---|",
@@ -377,7 +382,7 @@ def queue_lines(gains: Sequence[QueueGain]) -> list[str]:
 
 
 def queue_bars(gains: Sequence[QueueGain]) -> list[Bar]:
-    """Bars are those of two ranks; a workload that only one rank has exchanged is named so."""
+    """Return the bars of blocks. They refer to two ranks; a bar's name marks results with both sides in one rank."""
     asked = {**QUEUE_BARS, "equal": CHUNK_BAR}
     return [
         Bar(
@@ -396,8 +401,8 @@ def queue_bars(gains: Sequence[QueueGain]) -> list[Bar]:
 
 @dataclass
 class Bar:
-    """What a card must reach, and what it did; None: not measured. holds: where reaching the number is not all there is
-    to it.
+    """A required value and the value reached; None: not measured. holds: the verdict, if it depends on more than the
+    value.
     """
 
     what: str
@@ -406,7 +411,7 @@ class Bar:
     holds: bool | None = None
 
     def verdict(self) -> str:
-        """Whether it holds."""
+        """Return a text on whether the bar holds."""
         if self.reached is None:
             return "not measured"
         return "yes" if (self.reached >= self.asked if self.holds is None else self.holds) else "no"
@@ -415,7 +420,7 @@ class Bar:
 def bars(
     best: dict[tuple, dict], packs: Sequence[dict], overlaps: Sequence[Overlap], compared: Sequence[Comparison]
 ) -> list[Bar]:
-    """Every bar but that of predictions, which need a fitted profile: `haloscope validate` has it."""
+    """Return every bar except the bar of predictions, which needs a fitted profile: `haloscope validate` reports it."""
     found = [
         Bar(f"{' '.join(swept)}: share of the copy's rate", asked, best_rate(best, swept, False) or None)
         for swept, asked in SWEEP_BARS.items()
@@ -456,6 +461,6 @@ def bars(
 
 
 def bar_lines(found: Sequence[Bar]) -> list[str]:
-    """A line per bar."""
+    """Return the table with a line per bar."""
     out = ["| bar | required | reached | holds |", "|---|---|---|---|"]
     return out + [f"| {bar.what} | {bar.asked:.2f} | {shown(bar.reached)} | {bar.verdict()} |" for bar in found]

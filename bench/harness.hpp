@@ -1,4 +1,4 @@
-// Measuring in pairs: variants take turns in one process, so that a disturbance of the machine slows all of them.
+// Measurements in pairs: variants take turns in one process, so that a disturbance of the machine slows all of them.
 #pragma once
 
 #include <sched.h>
@@ -19,7 +19,7 @@
 
 namespace haloscope::bench {
 
-/// CPUs this process may use, in rising order.
+/// Returns the CPUs that this process may use, in ascending order.
 inline std::vector<int> usable_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -30,7 +30,7 @@ inline std::vector<int> usable_cpus() {
   return cpus;
 }
 
-/// The calling thread runs on this CPU alone from now on.
+/// Pins the calling thread to one CPU.
 inline void pin_to(int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -38,7 +38,7 @@ inline void pin_to(int cpu) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-/// A fixed team of threads, each pinned to its own CPU; the caller is member 0. Members spin between jobs.
+/// A fixed team of threads, each pinned to a separate CPU; the caller is member 0. Members spin between jobs.
 class Team {
  public:
   using Job = std::function<void(int member)>;
@@ -95,12 +95,12 @@ class Team {
   std::atomic<int> turn_{0}, done_{0};
 };
 
-/// Share `member` of `count` things among `members`: [first, second).
+/// Returns the share [first, second) of one member when `count` items are split among `members`.
 inline std::pair<std::int64_t, std::int64_t> share(std::int64_t count, int member, int members) {
   return {count * member / members, count * (member + 1) / members};
 }
 
-/// Slots of one field on one rank, as the library allocates them, filled with numbers in (0.5, 1.5) by the team.
+/// Returns slots of one field on one rank, allocated by the library, filled with numbers in [0.5, 1.5) by the team.
 inline Storage make_fields(int dims, const Index& cells, int halo, int element_bytes, int slots, Team& team) {
   GridSpec grid{dims, cells, {true, true, true}};
   ExchangeSpec spec;
@@ -125,7 +125,7 @@ inline Storage make_fields(int dims, const Index& cells, int halo, int element_b
   });
 }
 
-/// One way to do a job, and the seconds it took each round.
+/// One way to do a job, and its seconds in each round.
 struct Variant {
   std::string name;
   std::function<void()> run;
@@ -138,7 +138,7 @@ inline double median(std::vector<double> v) {
   return v.empty() ? 0.0 : 0.5 * (v[(v.size() - 1) / 2] + v[v.size() / 2]);
 }
 
-/// Runs all variants `rounds` times in turn after one untimed round; every other round backwards.
+/// Runs all variants `rounds` times in turn after one untimed round, in reverse order every other round.
 inline void take_turns(std::vector<Variant>& variants, int rounds) {
   for (auto& v : variants) {
     if (v.prepare) v.prepare();
@@ -155,7 +155,7 @@ inline void take_turns(std::vector<Variant>& variants, int rounds) {
   }
 }
 
-/// The variant with the smallest median among those whose names start with `prefix`.
+/// Returns the variant with the smallest median among the variants whose names start with `prefix`.
 inline const Variant& fastest(const std::vector<Variant>& variants, const std::string& prefix) {
   const Variant* best = nullptr;
   for (const auto& v : variants)
@@ -165,13 +165,13 @@ inline const Variant& fastest(const std::vector<Variant>& variants, const std::s
 
 constexpr double no_bar = std::numeric_limits<double>::quiet_NaN();
 
-/// One figure: a against b, in seconds per round.
+/// A figure: a against b, in seconds per round.
 struct Result {
   std::string figure, name;
   std::string a, b;
   std::vector<double> samples_a, samples_b;
   std::string value;  ///< "a/b" or "b/a": the quotient of the samples that is the figure
-  double bar = 0;     ///< no_bar: it is not judged
+  double bar = 0;     ///< no_bar: the figure is not judged
   std::string direction = ">=";
   int threads = 1;
   std::string notes = {};
@@ -188,7 +188,7 @@ inline std::string json_list(const std::vector<double>& v) {
   return text + "]";
 }
 
-/// Prints a result as one JSON line on stdout, and its median ratio on stderr for the reader at the terminal.
+/// Prints a result as one JSON line on stdout, and its median ratio on stderr for terminal users.
 inline void emit(const Result& r) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < r.samples_a.size(); ++i)

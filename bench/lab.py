@@ -1,8 +1,8 @@
-"""Figure `lab`: what the model says of held-out configurations on emulated networks, against what they take there.
+"""Figure `lab`: predictions for held-out configurations on emulated networks, against measured times there.
 
 Each network is calibrated, then all choices of every held-out case are measured in it, then the model's pick and the
-fastest again, interleaved. Everything is kept in results/lab/: `python bench/lab.py --kept` prints the figures of that
-again.
+fastest again, interleaved. Everything is stored in results/lab/; `python bench/lab.py --kept` prints the figures of the
+stored records again.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ BANDWIDTHS = ("100Mbit", "1Gbit")
 LAUNCHES = 2
 BARS = Bars(exchange=(0.10, 0.25), step=(0.08, 0.25), regret=(1.03, 1.2), launches=LAUNCHES)
 APPS = ("laplace2d", "laplace3d", "advection3d")
-OWN = "gray-scott"  # of two fields, in a program of its own
-# Strategy, schedule, depth; what is illegal for an app is left out.
+OWN = "gray-scott"  # an app with two fields, in a separate program
+# Strategy, schedule, depth; choices that are illegal for an app are left out.
 CHOICES = (
     ("ordered/p2p", "bulk", 1),
     ("ordered/p2p", "bulk", 4),
@@ -55,7 +55,7 @@ OF_FIELDS = (
     ("ordered:fields=serial/p2p", "bulk", 1),
     ("ordered:fields=pipelined/p2p", "bulk", 1),
 )
-# App, form, sides that no calibration has, process grid, choices.
+# App, form, sides that no calibration contains, process grid, choices.
 GRIDS = (
     ("laplace2d", "", (72, 360, 1400), "1x2", CHOICES),
     ("laplace3d", "", (30, 72), "1x1x2", CHOICES),
@@ -64,7 +64,7 @@ GRIDS = (
 )
 
 
-# The places of the map of docs/machine/lab.md: cells of a rank in each dimension, and what may win there.
+# The places of the map of docs/machine/lab.md: cells of a rank in each dimension, and the possible winners.
 MAP_BANDWIDTH = "1Gbit"
 BLOCKS = (32, 128, 512)
 RIVALS = tuple(
@@ -76,7 +76,7 @@ RIVALS = tuple(
 
 
 def of_map() -> Iterator[Request]:
-    """Yield every rival of every size of block."""
+    """Yield every rival of every block size."""
     for block in BLOCKS:
         for strategy, schedule, depth in RIVALS:
             choice = bridge.Choice(
@@ -126,12 +126,12 @@ def held_out() -> Iterator[Request]:
 
 
 def campaign(asked: Iterator[Request], file: Path, what: str) -> Campaign:
-    """Return what measures requests into a file, without those that are there already."""
+    """Return the campaign that appends records of requests to a file, except for requests that it already has."""
     return Campaign(Space(list(asked)), file, launches=LAUNCHES, resume=True, what=what)
 
 
 def measure_there(folder: Path) -> None:
-    """Calibrate and measure inside an emulated cluster; what is there already is not measured again."""
+    """Calibrate and measure inside an emulated cluster; existing results are not measured again."""
     machine = folder / "machine.json"
     if not machine.exists():
         words = [
@@ -153,7 +153,7 @@ def measure_there(folder: Path) -> None:
 
 
 def folder_of(network: tuple[str, str]) -> Path:
-    """Return the folder with what was measured in a network."""
+    """Return the folder with the measurements of a network."""
     return SCRATCH / "-".join(network)
 
 
@@ -170,8 +170,8 @@ def measure(quick: bool) -> None:
 
 @dataclasses.dataclass
 class Found:
-    """What was measured in one network, with predictions from its own calibration; halves: of the launches; crossed:
-    with intervals from other grids."""
+    """Measurements of one network, with predictions from its calibration. halves: of the launches; crossed: with
+    intervals from other grids."""
 
     pairs: tuple[validate.Pair, ...]
     halves: Halves
@@ -180,7 +180,7 @@ class Found:
 
 
 def compared(folder: Path, suffix: str) -> Found:
-    """Hold what a folder has against the predictions."""
+    """Compare the records of a folder with the predictions."""
     machine = profiles.load(folder / f"machine.json{suffix}")
     measured = records.read(folder / f"held-out.jsonl{suffix}").records
     found = validate.validate(measured, machine)
@@ -190,7 +190,7 @@ def compared(folder: Path, suffix: str) -> Found:
 
 @dataclasses.dataclass
 class Technique:
-    """How often one technique made the step faster or slower than without it, beyond noise, and was predicted to."""
+    """Counts for one technique: places where the step was faster, slower, and correctly predicted, beyond noise."""
 
     name: str
     wins: int = 0
@@ -199,7 +199,7 @@ class Technique:
 
     @property
     def told_apart(self) -> int:
-        """Places where the measurements tell the two apart."""
+        """Number of places where the measurements distinguish the step with the technique from the step without it."""
         return self.wins + self.loses
 
 
@@ -214,13 +214,13 @@ TECHNIQUES = {
 
 
 def pairs_of(folder: Path) -> tuple[validate.Pair, ...]:
-    """Return what a kept folder has, with predictions without intervals."""
+    """Return the measurements of a stored folder with their predictions, without intervals."""
     measured = records.read(folder / "held-out.jsonl.xz").records
     return validate.validate(measured, profiles.load(folder / "machine.json.xz"), samples=0).pairs
 
 
 def techniques(found: Sequence[Sequence[validate.Pair]]) -> list[Technique]:
-    """Count for each technique where it wins and loses, and where the model is on the right side."""
+    """Count for each technique the places where it wins, where it loses, and where the model is right."""
     counts = {name: Technique(name) for name in TECHNIQUES}
     for network in found:
         places: dict[tuple, dict[tuple, validate.Pair]] = defaultdict(dict)
@@ -236,7 +236,7 @@ def techniques(found: Sequence[Sequence[validate.Pair]]) -> list[Technique]:
 
 
 def count(technique: Technique, with_it: validate.Pair, without: validate.Pair) -> None:
-    """Add one place, where the measurements tell the two apart."""
+    """Count one place, if the measurements distinguish the step with the technique from the step without it."""
     gain = speedup(with_it.row, without.row)
     if gain.low <= 1 <= gain.high:
         return
@@ -256,7 +256,7 @@ def report(folders: list[Path], suffix: str) -> None:
 
 
 def main() -> None:
-    """Measure (or with --kept take what is in results/lab), keep the records and print one JSON line per figure."""
+    """Measure (or with --kept read results/lab), store the records and print one JSON line per figure."""
     programs.use(program(), OWN, {})
     if "--there" in sys.argv:
         return measure_there(Path(sys.argv[-1]))

@@ -1,6 +1,7 @@
-// Figure `overhead`: one step's program run by the runner, timers on, against the same calls written out by hand.
-// And a step of a Stepper against a loop around an Exchange.
-// Run alone (own-neighbour copies only) or by mpiexec -n 2 (two messages a step). Block 8^3 per rank, laplace3d.
+// Figure `overhead`: one step's program run by the runner, timers on, against the same calls written by hand; and a
+// step of a Stepper against a loop around an Exchange.
+// Run it alone (the rank is its own neighbour, copies only) or by mpiexec -n 2 (two messages a step). Block 8^3 per
+// rank, laplace3d.
 #include <mpi.h>
 
 #include "haloscope/apps/built_in.hpp"
@@ -56,7 +57,7 @@ struct BlockStep {
   }
 };
 
-/// The bulk step as a careful programmer would write it, with the library's copies and link.
+/// The bulk step in the form that a careful programmer would write, with the library's copies and link.
 class ByHand {
  public:
   ByHand(BlockStep& step, const Program& program, Link& link) : step_(step), link_(link) {
@@ -88,7 +89,7 @@ class ByHand {
   std::vector<int> in_, out_;
 };
 
-/// Seconds per step of the slowest rank, in turns.
+/// Two functions compared in turn: seconds per step of the slowest rank.
 class Comparison {
  public:
   static constexpr int steps = 2000;
@@ -148,7 +149,7 @@ void compare_runner(int rank, int ranks) {
       .report("bulk step", "runner", "written out by hand", "timers on");
 }
 
-/// A step of the library's call against the loop that a user writes around an Exchange.
+/// Compares a step of the library's call with the loop that a user writes around an Exchange.
 void compare_stepper(int ranks) {
   const Grid<3> grid(MPI_COMM_WORLD, {.cells = {8, 8, 8 * ranks}, .periodic = {true, true, true}});
   const Field<double, 3> u(grid, {.halo = 1, .slots = 2}), v(grid, {.halo = 1, .slots = 2});

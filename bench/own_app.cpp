@@ -1,4 +1,4 @@
-// Figure `own_app`: the kernels that haloscope_add_app() makes of an app from outside against its plain function, by
+// Figure `own_app`: the kernels that haloscope_add_app() generates for an external app against its plain function, for
 // the app of examples/gray-scott. One time step of two fields on one core, in the cache of a core and in memory.
 #include "haloscope/extend/app.hpp"
 #include "haloscope/extend/candidate.hpp"
@@ -15,7 +15,7 @@ using namespace haloscope::bench;
 
 constexpr const char* forms[] = {"vector", "plain"};
 
-/// A time step of a form as the app's own sweeper runs it; the fields are swapped from step to step.
+/// Returns a job that makes time steps of a form by the app's sweeper; the fields are swapped from step to step.
 std::function<void()> steps_job(const std::string& form, const Index& cells, int steps, const Storage& u,
                                 const Storage& v) {
   Choice choice;

@@ -1,6 +1,6 @@
 // The counterpart of the `exchange` figure: an expert's handwritten code for periodic blocks with 26 neighbours. One
 // packed message per peer, nonblocking; regions whose neighbour is the rank itself are copied while messages travel.
-// Shares nothing with the library.
+// The code shares nothing with the library.
 #pragma once
 
 #include <mpi.h>
@@ -14,7 +14,8 @@ namespace haloscope::bench {
 
 class PlainExchange {
  public:
-  /// Blocks of n[0] x n[1] x n[2] doubles with one ghost layer, dense; `ranks` blocks per dimension, all periodic.
+  /// Opens the exchange of blocks of n[0] x n[1] x n[2] doubles with one ghost layer, dense; `ranks` blocks per
+  /// dimension, all periodic.
   PlainExchange(MPI_Comm comm, std::array<int, 3> n, std::array<int, 3> ranks, int fields)
       : comm_(comm), n_(n), fields_(fields) {
     row_ = n[0] + 2;
@@ -26,7 +27,8 @@ class PlainExchange {
       for (int y = -1; y <= 1; ++y)
         for (int x = -1; x <= 1; ++x) {
           if (x == 0 && y == 0 && z == 0) continue;
-          // Both ends list the regions by direction of travel: what leaves one way arrives from the opposite side.
+          // Both ends list the regions by direction of travel: a message that leaves to one side arrives from the
+          // opposite side.
           const std::array<int, 3> v{x, y, z};
           const int to = neighbour(here, ranks, v, +1), from = neighbour(here, ranks, v, -1);
           if (to == rank) {
@@ -63,7 +65,7 @@ class PlainExchange {
     for (int f = 0; f < fields_; ++f)
       for (const Pair& c : copies_)
         copy(field[f] + c.to.at, row_, plane_, field[f] + c.from.at, row_, plane_, c.to.size);
-    // Not MPI_Waitall: MPICH's gives the core away while it waits, which costs milliseconds where other programs run.
+    // Not MPI_Waitall: MPICH's version yields the core while it waits, which costs milliseconds if other programs run.
     for (int done = 0; !done;)
       MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE);
     for (Peer& p : peers_) {
@@ -113,7 +115,7 @@ class PlainExchange {
     for (int d = 0; d < 3; ++d) r.size[d] = v[d] == 0 ? n_[d] : 1;
     return r;
   }
-  /// Owned cells sent in direction v, and the ghosts filled by messages in direction v.
+  /// Returns the owned cells sent in direction v; ghost() returns the ghosts filled by messages in direction v.
   Region edge(const std::array<int, 3>& v) const {
     std::array<int, 3> first;
     for (int d = 0; d < 3; ++d) first[d] = v[d] > 0 ? n_[d] : 1;

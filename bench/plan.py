@@ -1,6 +1,4 @@
-"""Figure `plan`: how long the whole process `haloscope plan ... --ranks 2048` takes, and how much of that is
-start-up.
-"""
+"""Figure `plan`: wall time of the whole process `haloscope plan ... --ranks 2048`, and of its start-up."""
 
 from processes import HALOSCOPE, report
 

@@ -1,4 +1,4 @@
-"""Figure `predict`: how long whole processes take that predict or simulate a step of 2048 and of 100 000 ranks."""
+"""Figure `predict`: wall time of whole processes that predict or simulate a step of 2048 and of 100 000 ranks."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ FEW_S, MANY_S = 1.0, 10.0  # bars of 2048 and of 100 000 ranks
 
 
 def predict(ranks: int, *words: str) -> list[str]:
-    """Return the command that predicts advection3d with walls in x and z, so that there are many classes of ranks."""
+    """Return the command that predicts advection3d with walls in x and z, for a large number of rank classes."""
     return [HALOSCOPE, "predict", "advection3d", "--ranks", str(ranks), "--periodic", "y", "--profile", PROFILE, *words]
 
 

@@ -1,4 +1,4 @@
-"""Figures that are the wall time of whole processes, start of Python included."""
+"""Figures of the wall time of whole processes, start of Python included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure `python`: what a call of haloscope.Exchange costs besides moving halos: one that has none to move."""
+"""Figure `python`: the overhead of a call of haloscope.Exchange, measured without halos to move."""
 
 import json
 import sys

@@ -1,5 +1,5 @@
-// Figure `replaced`: an exchange of six faces by the library against the one that examples/replaced has written by
-// hand, on arrays alike, each after a sweep. Run by mpiexec -n 2.
+// Figure `replaced`: an exchange of six faces by the library against the handwritten one of examples/replaced, on equal
+// arrays, each after a sweep. Run by mpiexec -n 2.
 #include <mpi.h>
 
 #include "../examples/replaced/faces.hpp"
@@ -14,7 +14,7 @@ using Cells = FieldView<double, 3>;
 
 constexpr const char* profile = HALOSCOPE_BENCH_PROFILE;  // of best()
 
-/// Two slots of a block of n^3 doubles with one ghost layer, as a user's program has them.
+/// Two slots of a block of n^3 doubles with one ghost layer, in the form of a user's program.
 struct Block {
   explicit Block(int n) : row(n + 2), plane(row * (n + 2)) {
     for (auto& slot : points) slot.assign(static_cast<std::size_t>(plane * (n + 2)), 1.0);
@@ -35,7 +35,7 @@ void sweep(int n, const Cells& old, const Cells& now) {
                                   (old(i, j, k - 1) + old(i, j, k + 1)) - 6.0 * old(i, j, k));
 }
 
-/// Seconds that a call takes on the slowest rank.
+/// Returns the seconds that a call takes on the slowest rank.
 template <class Call>
 double slowest_s(const Call& call) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -46,12 +46,12 @@ double slowest_s(const Call& call) {
   return worst;
 }
 
-/// The exchange `halo` of the slots `u`, against the hand-written one of an array beside it.
+/// Measures the exchange `halo` of the slots `u` against the handwritten one of another array.
 template <class Slots>
 void compare(const Grid<3>& grid, int n, Exchange& halo, Slots& u, bench::Result result, int pairs) {
   Block block(n);
   Faces by_hand(grid.comm(), {n, n, n});
-  for (int pair = -200; pair < pairs; ++pair) {  // first a warm-up, in which `auto` tries what there is and decides
+  for (int pair = -200; pair < pairs; ++pair) {  // first a warm-up, in which `auto` tries transports and decides
     const int slot = pair & 1;
     double a = 0, b = 0;
     const auto library = [&] {
@@ -62,7 +62,7 @@ void compare(const Grid<3>& grid, int n, Exchange& halo, Slots& u, bench::Result
       sweep(n, block[1 - slot], block[slot]);
       b = slowest_s([&] { by_hand.exchange(block.points[slot].data()); });
     };
-    pair & 2 ? library() : hand();  // either goes first half of the time
+    pair & 2 ? library() : hand();  // each goes first in half of the pairs
     pair & 2 ? hand() : library();
     if (pair < 0) continue;
     result.samples_a.push_back(a);

@@ -1,8 +1,8 @@
 // Figure `simulate`: events of the message-level simulator per second on one core, with 10^4 to 10^6 ranks.
 //
 // An event is a message that leaves, a message that is received, or another operation that involves other ranks (a call
-// for progress, a barrier); a rank's own operations in between are not counted. Prices are made up: they decide when
-// things happen, not how much there is to do.
+// for progress, a barrier); a rank's local operations are not counted. Costs are invented: they affect the times of
+// events, not their number.
 #include <cstdlib>
 #include <ctime>
 
@@ -62,7 +62,7 @@ simulate::Simulator make_simulator(const Setup& setup) {
                              std::vector<std::int32_t>(setup.layout.size(), 0));
 }
 
-/// CPU seconds of this process. It waits for nothing, so other load on the machine does not count.
+/// Returns the CPU seconds of this process. It never waits, so other load on the machine does not count.
 double core_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 void measure(const char* name, const ProcessGrid& grid, Pattern pattern, const char* schedule, double noise, int rounds,

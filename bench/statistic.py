@@ -1,4 +1,4 @@
-"""Figures that are a statistic of many values: its bootstrap interval, and the line that the aggregator reads."""
+"""Figures that are statistics of many values: the bootstrap interval, and the line that the aggregator reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from haloscope.records import stats
 
 
 def line(figure: str, case: str, estimate: stats.Estimate, direction: str, bar: float, notes: str) -> None:
-    """Print one judged case; the estimate's samples are what it is a statistic of."""
+    """Print one judged case; the estimate's samples count the values of its statistic."""
     found = {
         "figure": figure,
         "case": case,

@@ -1,6 +1,5 @@
-// Figure `stepper_order`: a Stepper's sweep of large blocks handed over in strips that stay in the cache, against whole
-// boxes.
-// One rank, a 7-point sweep of doubles as a user writes it, without neighbours: the order of visiting alone.
+// Figure `stepper_order`: a Stepper's sweep of large blocks in strips that stay in the cache, against whole boxes.
+// One rank without neighbours, a user's 7-point sweep of doubles: only the order of visits differs.
 #include <mpi.h>
 
 #include "haloscope/haloscope.hpp"

@@ -1,7 +1,7 @@
 // Figure `sweep`: one time step of each kernel against the best copy of the same arrays, all larger than any cache.
 //
-// Best copy: the fastest of a plain copy, one with non-temporal stores, and one with non-temporal stores in four
-// streams. Every variant moves one read and one write per point, on the library's own fields.
+// Best copy: the fastest of a plain copy, a copy with non-temporal stores, and a copy with non-temporal stores in four
+// streams. Every variant moves one read and one write per point, on fields of the library.
 #include "best_copy.hpp"
 #include "haloscope/apps/built_in.hpp"
 #include "haloscope/kernels/kernel.hpp"
@@ -31,7 +31,7 @@ const Group groups[] = {
      {{"laplace3d", Real::f64, 0.78}, {"advection3d-separable", Real::f64, 0.62}, {"advection3d-dense", Real::f64, 0}}},
 };
 
-/// A sweep of the whole block, the team sharing its rows or planes.
+/// Returns a sweep of the whole block; the team shares its rows or planes.
 std::function<void()> sweep_job(const Case& c, const Group& g, const Storage& fields, Team& team) {
   const Kernel kernel = find_kernel(c.form, c.real);
   const SlotView in = fields.views()[0][0], out = fields.views()[0][1];
@@ -51,7 +51,7 @@ std::function<void()> sweep_job(const Case& c, const Group& g, const Storage& fi
   };
 }
 
-/// The dense form is bound by arithmetic as well as memory: one of its two bars suffices.
+/// Prints both lines of the dense form, which is bound by arithmetic as well as memory: one of its two bars suffices.
 void emit_dense(const Variant& sweep, const std::vector<Variant>& variants, std::vector<double> fma_seconds,
                 int threads, const std::string& notes) {
   const std::string suffices = "; one of the two dense bars (fma peak, plain copy) suffices";
@@ -82,7 +82,7 @@ void measure(const Group& g, int threads, int rounds) {
   for (std::size_t i = 0; i < g.cases.size(); ++i) {
     const Case& c = g.cases[i];
     if (c.form == "advection3d-dense") {
-      // Seconds that all fmas of one sweep would take at the rate of the burst timed in the same round.
+      // The seconds that all fmas of one sweep would take at the rate of the burst that was timed in the same round.
       auto seconds = variants.back().seconds;
       const double scale = 27.0 * static_cast<double>(points) / (run_fma(burst) * threads);
       for (auto& s : seconds) s *= scale;

@@ -1,6 +1,6 @@
-// The swept protocol: a seven-point sweep of every field before each exchange, ranks aligned by flags in shared memory,
-// only the exchange timed, the slowest rank counts. Repeated exchanges of unchanged data would look too fast: their
-// cache lines stay with the last reader.
+// The swept protocol: a seven-point sweep of every field precedes each exchange, flags in shared memory align the
+// ranks, only the exchange is timed, and the slowest rank counts. Repeated exchanges of unchanged data would appear too
+// fast: their cache lines stay with the last reader.
 #pragma once
 
 #include <mpi.h>
@@ -31,7 +31,7 @@ inline int world_size() {
   return MPI_Comm_size(MPI_COMM_WORLD, &n), n;
 }
 
-/// Pins each rank to its own core where there are enough.
+/// Pins each rank to a separate core if enough cores exist.
 inline void pin_rank() {
   const auto cpus = usable_cpus();
   if (static_cast<int>(cpus.size()) < world_size()) return;
@@ -99,7 +99,7 @@ struct Contender {
   std::function<void(int slot)> sweep;
   std::function<void(int slot)> exchange;
   std::vector<double> samples = {};  ///< seconds of the slowest rank's exchange; median over the steps of a round
-  std::vector<double> steps = {};    ///< the same of a whole step, sweep and alignment of the ranks included
+  std::vector<double> steps = {};    ///< the same for a whole step, including sweep and alignment of the ranks
 };
 
 inline std::function<void(int)> seven_point_sweep(const Block& block, const Storage& fields) {
@@ -120,8 +120,8 @@ inline std::function<void(int)> seven_point_sweep(const Block& block, const Stor
   };
 }
 
-/// Runs all contenders in turn, `rounds` times `steps` steps each, every round in another order (the same on all
-/// ranks).
+/// Runs all contenders in turn, `rounds` times `steps` steps each, every round in another order that is equal on all
+/// ranks.
 inline void take_swept_turns(std::vector<Contender>& contenders, int rounds, int steps) {
   FlagBarrier flags;
   std::vector<std::size_t> order(contenders.size());
@@ -135,7 +135,7 @@ inline void take_swept_turns(std::vector<Contender>& contenders, int rounds, int
     std::shuffle(order.begin(), order.end(), random);
     for (std::size_t i : order) {
       Contender& c = contenders[i];
-      for (int step = -1; step < steps; ++step) {  // step -1 brings the contender's own buffers back into the cache
+      for (int step = -1; step < steps; ++step) {  // step -1 brings the contender's buffers back into the cache
         const int slot = (step + 1) % 2;
         const auto step_start = std::chrono::steady_clock::now();
         c.sweep(slot);
@@ -159,7 +159,7 @@ inline int steps_per_round(const Block& block) {
   return static_cast<int>(std::clamp(4'000'000 / cells, 5L, 40L));
 }
 
-/// Pseudo-random values that every rank can compute.
+/// Returns pseudo-random values that every rank can compute.
 inline double value_at(const Index& global, int field) {
   std::uint64_t h = field + 1;
   for (std::int64_t g : global) h = (h ^ static_cast<std::uint64_t>(g)) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
@@ -183,7 +183,7 @@ void for_each_point(const Block& block, const Layout& layout, const Storage& fie
   }
 }
 
-/// A wrong exchange is not worth timing: ends the program if a ghost differs from the point it mirrors.
+/// Checks an exchange before it is timed: ends the program if a ghost differs from the point that it mirrors.
 inline void check(const Contender& contender, const Block& block, const Layout& layout, const Storage& fields) {
   long wrong = 0;
   for (int slot : {0, 1}) {
@@ -200,7 +200,7 @@ inline void check(const Contender& contender, const Block& block, const Layout& 
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/// The strategies; the fastest of them gives the figure.
+/// Returns the strategies; the fastest one determines the figure.
 inline std::vector<std::string> two_sided_strategies(int fields) {
   std::vector<std::string> patterns{"ordered", "ordered:merged", "ordered:self-first", "ordered:merged,self-first",
                                     "direct:merged"};
@@ -224,7 +224,7 @@ inline void add_strategies(std::vector<Contender>& contenders, std::vector<Excha
   }
 }
 
-/// One line for contenders[0], the counterpart, against the fastest of the others; on rank 0.
+/// Prints one line for the fastest contender against contenders[0], the counterpart; on rank 0.
 inline void report(const std::vector<Contender>& contenders, const std::string& name, double bar,
                    const std::string& notes, bool all, const std::string& figure = "exchange") {
   if (world_rank() != 0) return;
@@ -248,14 +248,14 @@ inline void report(const std::vector<Contender>& contenders, const std::string& 
   emit(result);
 }
 
-/// Whether `--case TEXT` names this case (a part of its name will do) or is not given.
+/// Returns whether `--case TEXT` names this case (a part of its name suffices) or is absent.
 inline bool wanted(int argc, char** argv, const std::string& name) {
   for (int i = 1; i + 1 < argc; ++i)
     if (std::strcmp(argv[i], "--case") == 0) return name.find(argv[i + 1]) != std::string::npos;
   return true;
 }
 
-/// First allocated element (a corner ghost) of every field, by slot.
+/// Returns the first allocated element (a corner ghost) of every field, by slot.
 inline std::vector<std::vector<double*>> corners(const Block& block, const Storage& fields) {
   std::vector<std::vector<double*>> list(2);
   for (int slot : {0, 1})
@@ -264,14 +264,14 @@ inline std::vector<std::vector<double*>> corners(const Block& block, const Stora
   return list;
 }
 
-/// Whether there are two ranks, as figures of two ranks need; prints a message if not.
+/// Returns whether the program runs on two ranks; prints a message if not.
 inline bool two_ranks(const char* program) {
   if (world_size() != 2 && world_rank() == 0)
     std::fprintf(stderr, "%s needs 2 ranks, but has %d: mpiexec -n 2 %s\n", program, world_size(), program);
   return world_size() == 2;
 }
 
-/// Calls measure(block, rounds, all) for the wanted blocks of a figure, on 2 ranks. Returns the exit code.
+/// Calls measure(block, rounds, all) for the requested blocks of a figure, on 2 ranks. Returns the exit code.
 template <class Measure>
 int measure_blocks(int argc, char** argv, const char* program, std::vector<std::array<int, 3>> process_grids,
                    Measure measure) {

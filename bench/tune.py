@@ -1,10 +1,9 @@
-"""Figure `tune`: what the pick of `haloscope tune` costs, found in a tenth of the time that measuring every candidate
-takes.
+"""Figure `tune`: regret of the pick of `haloscope tune`, found in a tenth of the time of measuring every candidate.
 
-For every case all candidates are enumerated and a search goes through them as `haloscope tune` does, without its last
-re-run; then each candidate is measured, and the pick and the three fastest again, interleaved; the regret is the time
-of the pick over that of the one that is then the fastest, so it is never below 1. Records and decisions are kept in
-results/tune/: `python bench/tune.py --kept` prints the figures of that again. `--cases N`: only N cases.
+For every case all candidates are enumerated and searched in the manner of `haloscope tune`, without its last re-run.
+Then each candidate is measured, and the pick and the three fastest again, interleaved. The regret is the time of the
+pick over the time of the one that is then the fastest, so it is never below 1. Records and decisions are stored in
+results/tune/; `python bench/tune.py --kept` prints the figures of the stored records again. `--cases N`: only N cases.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ FIGURE = "tune"
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "results" / "tune"
 SCRATCH = ROOT / "out" / "tune"
-# App and side, sizes that no calibration has.
+# App and side; sizes that no calibration contains.
 CASES = (
     ("laplace2d", 140),
     ("advection3d", 44),
@@ -60,14 +59,14 @@ SPACE = {
     "substeps": "*",
     "given_set": (),
 }
-ROUNDS = (tune.Length(0.02, 3), tune.Length(0.05, 3), tune.Length(0.1, 3))  # shorter than usual: all are measured too
-FINALISTS = 3  # fastest of all, measured again with the pick: the fastest once may have been lucky
-CONFIRMED = tune.Length(0.1, 5), 5  # how long that is, and in how many launches
+ROUNDS = (tune.Length(0.02, 3), tune.Length(0.05, 3), tune.Length(0.1, 3))  # shortened: all are measured too
+FINALISTS = 3  # fastest of all, measured again with the pick: a single measurement may be fast by chance
+CONFIRMED = tune.Length(0.1, 5), 5  # length and number of launches of this second measurement
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one case ended: ids of the pick and of the fastest of all, seconds spent on either, number of candidates."""
+    """The result of one case: ids of the pick and the fastest ones, number of candidates, seconds spent on either."""
 
     case: str
     pick: str
@@ -78,7 +77,7 @@ class Outcome:
 
     @property
     def share(self) -> float:
-        """Part of the time of measuring all that the search took."""
+        """Time of the search as a part of the time of measuring all."""
         return self.searching_s / self.measuring_all_s
 
 
@@ -90,7 +89,7 @@ def calibrated(path: Path) -> Path:
 
 
 def candidates(app: str, side: int) -> list[Request]:
-    """Return what there is to choose from in one case."""
+    """Return the candidates of one case."""
     options = SPACE | {"cells": str(side)}
     return tuning.plan(measured_space(bridge.find_app(app), options), options).requests
 
@@ -110,15 +109,13 @@ def decided(app: str, side: int, machine: profiles.Profile) -> Outcome:
 
 
 def regret(outcome: Outcome, rows: dict[str, Row]) -> float:
-    """Return the time of the pick over the least of the finalists' and its own, paired by launch, at least 1."""
+    """Return the time of the pick over the least time of the finalists and the pick, paired by launch, at least 1."""
     ratios = (stats.ratio_of_launches(rows[outcome.pick].launches, rows[name].launches) for name in outcome.best)
     return max(1.0, *(ratio.value for ratio in ratios))
 
 
 def report(outcomes: list[Outcome], again: list[dict]) -> None:
-    """Print the regret over all cases and the part of the time that was spent. again: records of what was measured
-    again.
-    """
+    """Print the regret over all cases and the part of the time spent. again: records of the second measurements."""
     rows = {row.id: row for row in group_rows(again)}
     regrets = [regret(o, rows) for o in outcomes]
     launches = CONFIRMED[1]
@@ -134,7 +131,7 @@ def report(outcomes: list[Outcome], again: list[dict]) -> None:
 
 
 def keep() -> None:
-    """Put profile, records and decisions where the repository has them."""
+    """Store profile, records and decisions in the repository."""
     KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / "machine.json.xz").write_bytes(lzma.compress((SCRATCH / "machine.json").read_bytes(), preset=9))
     again = sorted(SCRATCH.glob("*-again.jsonl"))
@@ -152,10 +149,10 @@ def keep() -> None:
     "count",
     type=click.IntRange(1, len(CASES)),
     default=len(CASES),
-    help="How many; fewer than all are not kept.",
+    help="Number of cases; fewer than all are not kept.",
 )
 def main(kept: bool, quick: bool, count: int) -> None:
-    """Measure (or take what is kept) and print one JSON line per figure."""
+    """Measure (or with --kept read results/tune) and print one JSON line per figure."""
     if kept:
         text = lzma.decompress((KEPT / "cases.jsonl.xz").read_bytes()).decode()
         outcomes = [Outcome(**json.loads(each)) for each in text.splitlines()]

@@ -1,5 +1,5 @@
-// Figure `view`: an exchange of a user's own arrays against one of the library's field, each after a sweep of its own.
-// Run by mpiexec -n 2.
+// Figure `view`: an exchange of a user's arrays against an exchange of a library field, each after a sweep. Run by
+// mpiexec -n 2.
 #include <mpi.h>
 
 #include "haloscope/haloscope.hpp"
@@ -11,7 +11,7 @@ using namespace haloscope;
 
 using Cells = FieldView<double, 3>;
 
-/// Seconds of one exchange on the slowest rank, after the field was swept.
+/// Returns the seconds of one exchange on the slowest rank, after a sweep of the field.
 double exchange_s(Exchange& halo, const Cells& u, std::int64_t n) {
   for (std::int64_t k = 0; k < n; ++k)
     for (std::int64_t j = 0; j < n; ++j)

@@ -1,4 +1,4 @@
-# Back ends of real devices, each compiled only with its option on. CUDA 13 needs CMake 3.28 or newer.
+# Back ends of real devices, each compiled only if its option is on. CUDA 13 needs CMake 3.28 or newer.
 set(haloscope_backends host)
 if(HALOSCOPE_CUDA)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
@@ -9,7 +9,7 @@ if(HALOSCOPE_CUDA)
   list(APPEND haloscope_backends cuda)
   haloscope_compile_for(haloscope_core cuda ${PROJECT_SOURCE_DIR}/src/library/haloscope/device/cuda.cu)
   target_compile_definitions(haloscope_core PRIVATE HALOSCOPE_CUDA=1)
-  # Static, so that programs run, without a device, where no CUDA is installed.
+  # Static, so that programs run (without a device) on machines without CUDA.
   target_link_libraries(haloscope_core PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})
 endif()
 if(HALOSCOPE_HIP)

@@ -5,7 +5,7 @@ if(HALOSCOPE_FORTRAN)
 endif()
 if(CMAKE_Fortran_COMPILER)
   enable_language(C Fortran)
-  # Messages at run time name the source, which the compiler gets without the path of the checkout.
+  # Messages at run time name the source, so the compiler gets its name without the path of the checkout.
   configure_file(src/bindings/fortran/haloscope.f90 ${PROJECT_BINARY_DIR}/haloscope.f90 COPYONLY)
   set(CMAKE_Fortran_PREPROCESS OFF)
   set(CMAKE_Fortran_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/relative.sh ${CMAKE_Fortran_COMPILER_LAUNCHER})
@@ -14,7 +14,7 @@ if(CMAKE_Fortran_COMPILER)
   target_include_directories(haloscope_fortran PUBLIC $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/fortran>
                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/haloscope/fortran>)
   target_link_libraries(haloscope_fortran PUBLIC haloscope_exchange)
-  if(TARGET haloscope_exchange_abi)  # the same, on the other library of exchanges
+  if(TARGET haloscope_exchange_abi)  # the same library on the other library of exchanges
     add_library(haloscope_fortran_abi SHARED ${PROJECT_BINARY_DIR}/haloscope.f90 src/bindings/fortran/array.c)
     set_target_properties(haloscope_fortran_abi PROPERTIES Fortran_MODULE_DIRECTORY ${PROJECT_BINARY_DIR}/fortran_abi)
     target_include_directories(haloscope_fortran_abi

@@ -4,7 +4,7 @@
 # instruction set and chosen at run time) and of devices (DEVICE, compiled once per back end of this build). KERNELS
 # defines `void add_NAME(KernelTable&, const char* isa)` in namespace haloscope::HALOSCOPE_ISA, DEVICE defines
 # `void add_NAME(Kernels&)` in namespace haloscope::device::HALOSCOPE_BACKEND. The constant `haloscope::NAME_kernels`
-# (haloscope/extend/app_kernels.hpp) is made of both, for App::kernels. NAME is a C++ name.
+# (haloscope/extend/app_kernels.hpp) combines both, for App::kernels. NAME is a C++ name.
 set(haloscope_has_isas OFF)
 if(HALOSCOPE_AVX AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(haloscope_has_isas ON)
@@ -22,13 +22,13 @@ function(haloscope_add_app name)
   haloscope_add_kernels(${name} ${ARGN})
 endfunction()
 
-# haloscope_add_kernels(NAME [SOURCES file...] [KERNELS header] [DEVICE header]): the same for kernels that belong to no
-# app. The program makes `NAME_kernels` known by add_kernels().
+# haloscope_add_kernels(NAME [SOURCES file...] [KERNELS header] [DEVICE header]): the same for kernels without an app.
+# The program registers `NAME_kernels` by add_kernels().
 function(haloscope_add_kernels name)
   cmake_parse_arguments(arg "" "KERNELS;DEVICE" "SOURCES" ${ARGN})
   if(NOT name MATCHES "^[A-Za-z_][A-Za-z_0-9]*$" OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "kernels of '${name}' (${ARGN}): give NAME, a C++ name, then SOURCES file..., and KERNELS header or "
-                        "DEVICE header where there are kernels")
+                        "DEVICE header if it has kernels")
   endif()
   set(target haloscope_app_${name})
   add_library(${target} OBJECT EXCLUDE_FROM_ALL ${arg_SOURCES})
@@ -141,8 +141,8 @@ void add_@name@_to_@backend@(Kernels& kernels) { @backend@::add_@name@(kernels);
   set(${result} ${file} PARENT_SCOPE)
 endfunction()
 
-# Adds a source of device code to a target. No contraction of multiplications and additions, so that a device gives the
-# bits of the CPU. HIP is compiled by hipcc itself: CMake's language HIP wants a whole ROCm installation.
+# Adds a source of device code to a target, without contraction of multiplications and additions, so that a device gives
+# the bits of the CPU. HIP is compiled directly by hipcc: CMake's language HIP needs a complete ROCm installation.
 function(haloscope_compile_for target backend file)
   if(backend STREQUAL "cuda" AND NOT CMAKE_CUDA_COMPILER)
     message(FATAL_ERROR "This Haloscope was built with CUDA, so kernels of devices are compiled for it too: name CUDA among "

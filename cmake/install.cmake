@@ -1,12 +1,13 @@
 # Destinations of `cmake --install`, and the package that `find_package(haloscope)` finds.
-# Components are the languages and the programs; for each a target haloscope_COMPONENT_files builds all its installed
-# files, haloscope_installed the files of all.
+# Components are the languages and the programs. For each component, the target haloscope_COMPONENT_files builds its
+# installed files; haloscope_installed builds the files of all.
 include(CMakePackageConfigHelpers)
 add_custom_target(haloscope_installed)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/haloscope)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# install_component(NAME TARGET...): programs and libraries; libraries are haloscope::NAME of the package.
+# install_component(NAME TARGET...): installs programs and libraries as a component; libraries are haloscope::TARGET of
+# the package, without the prefix haloscope_.
 function(install_component component)
   set(targets)
   foreach(target ${ARGN})
@@ -21,7 +22,7 @@ function(install_component component)
     set(folders)
     if(NOT type STREQUAL "STATIC_LIBRARY")
       if(target MATCHES "fortran")
-        set(folders "$ORIGIN")  # of the library that it is made on
+        set(folders "$ORIGIN")  # the folder of the library that it wraps
       elseif(target MATCHES "_abi$" AND NOT HALOSCOPE_MPI_RUN_PATH)
         set(folders ${mpi_abi_folders})
       endif()

@@ -1,6 +1,6 @@
-# The library of exchanges once more, compiled for the standard ABI of MPI 5.0 instead of this MPI's: one build runs on
-# every MPI that has the ABI. The MPI's wrapper mpicc_abi prints the options for compiling and linking.
-set(HALOSCOPE_MPICC_ABI "" CACHE FILEPATH "The wrapper mpicc_abi of an MPI that has the standard ABI; empty: that of this MPI")
+# A second library of exchanges, compiled for the standard ABI of MPI 5.0 instead of this MPI's ABI: one build runs on
+# every MPI that has the standard ABI. The MPI's wrapper mpicc_abi prints the options for compiling and linking.
+set(HALOSCOPE_MPICC_ABI "" CACHE FILEPATH "The wrapper mpicc_abi of an MPI with the standard ABI; empty: of this MPI")
 if(NOT HALOSCOPE_MPI_ABI)
   return()
 endif()
@@ -29,7 +29,7 @@ add_library(haloscope_mpi_abi INTERFACE)
 target_compile_options(haloscope_mpi_abi INTERFACE ${to_compile})
 target_link_libraries(haloscope_mpi_abi INTERFACE ${words})
 
-# The sources and settings of the library, with the other MPI.
+# haloscope_copy(TARGET FROM): adds a library with the sources and settings of another one, without its MPI.
 function(haloscope_copy target from)
   foreach(property SOURCES CUDA_STANDARD CUDA_ARCHITECTURES COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES LINK_LIBRARIES)
     get_target_property(${property} ${from} ${property})

@@ -1,5 +1,5 @@
-# Calls that older MPI libraries lack. Checked by symbol, not by the version they report: Open MPI 5 reports 3.1 and has
-# both. Programs check at run time that they also work (src/lab/haloscope/rank/probe/probe.hpp).
+# Calls that older MPI libraries lack. The checks use symbols, not the reported version: Open MPI 5 reports 3.1 and has
+# both calls. Programs check at run time that they also work (src/lab/haloscope/rank/probe/probe.hpp).
 include(CheckCXXSymbolExists)
 set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
 check_cxx_symbol_exists(MPI_Psend_init mpi.h HALOSCOPE_HAVE_PARTITIONED)
@@ -13,5 +13,5 @@ foreach(feature HALOSCOPE_HAVE_PARTITIONED HALOSCOPE_HAVE_NEIGHBOR_INIT HALOSCOP
   endif()
 endforeach()
 
-# The C++ bindings that MPI dropped long ago: this project does not use them, and Open MPI 4's headers warn.
+# Without the C++ bindings that MPI removed: this project does not use them, and Open MPI 4's headers warn.
 target_compile_definitions(haloscope PUBLIC $<BUILD_INTERFACE:OMPI_SKIP_MPICXX=1> $<BUILD_INTERFACE:MPICH_SKIP_MPICXX=1>)

@@ -1,5 +1,5 @@
-# haloscope_add_request_kind(NAME SOURCES file...): a kind of request that haloscope-rank serves besides the built-in ones.
-# A source defines `const RequestKind& haloscope::NAME_kind()`.
+# haloscope_add_request_kind(NAME SOURCES file...): adds a kind of request that haloscope-rank serves besides the built-in
+# ones. A source defines `const RequestKind& haloscope::NAME_kind()`.
 function(haloscope_add_request_kind name)
   cmake_parse_arguments(arg "" "" "SOURCES" ${ARGN})
   set_property(GLOBAL APPEND PROPERTY haloscope_request_kinds ${name})
@@ -9,7 +9,7 @@ function(haloscope_add_request_kind name)
   endforeach()
 endfunction()
 
-# The library of these kinds and of add_request_kinds_of_build(), which makes them known.
+# Adds the library of these kinds and of add_request_kinds_of_build(), which registers them.
 function(haloscope_make_request_kinds)
   get_property(names GLOBAL PROPERTY haloscope_request_kinds)
   get_property(sources GLOBAL PROPERTY haloscope_request_kind_sources)

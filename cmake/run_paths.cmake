@@ -1,26 +1,26 @@
-# Run paths, in which programs and libraries search for the libraries that they need. Installed files are linked with
-# the run path that they will have there: a path that CMake rewrites at install time is padded, and to the loader an
-# empty entry is the current folder.
+# Run paths, in which programs and libraries search for the libraries that they need. Files are linked with their final
+# run path: CMake pads a path that it rewrites at install time, and the loader treats an empty entry as the current
+# folder.
 set(HALOSCOPE_MPI_RUN_PATH "" CACHE STRING
-    "Where installed programs and libraries find the MPI, as \$ORIGIN/../lib; empty: where the build found it")
+    "Folder of the MPI for installed programs and libraries, such as \$ORIGIN/../lib; empty: that of the build's MPI")
 set(HALOSCOPE_MPI_COMPILER "${MPI_CXX_COMPILER}")  # its mpiexec is in the same folder
 if(SKBUILD AND NOT HALOSCOPE_MPI_RUN_PATH)
   cmake_path(GET MPI_CXX_COMPILER PARENT_PATH mpi_wheel)
   file(GLOB mpi_wheel ${mpi_wheel}/../lib/python*/*-packages/mpich-*.dist-info)
-  if(mpi_wheel)  # of pip's build, which is removed: the package depends on MPICH's wheel, and lies next to it
+  if(mpi_wheel)  # pip removes its build folder: the package depends on MPICH's wheel, and is installed next to it
     set(HALOSCOPE_MPI_RUN_PATH "$ORIGIN/../../../..")
     set(HALOSCOPE_MPI_COMPILER mpicxx)
   endif()
 endif()
 
-# The MPI's wrapper passes separate run paths, which would come before, and twice.
+# The MPI's wrapper passes separate run paths, which would come first, and twice.
 get_target_property(options MPI::MPI_CXX INTERFACE_LINK_OPTIONS)
 if(options)
   string(REGEX REPLACE "-Wl\\$<COMMA>-?-rpath(=|\\$<COMMA>| -Wl\\$<COMMA>)[^ >]*" "" options "${options}")
   set_target_properties(MPI::MPI_CXX PROPERTIES INTERFACE_LINK_OPTIONS "${options}")
 endif()
 
-# The folders of some libraries that the loader does not search by itself.
+# Sets `result` to the folders of some libraries, except for folders that the loader searches by default.
 function(folders_of result)
   set(folders)
   foreach(library ${ARGN})
@@ -33,7 +33,7 @@ function(folders_of result)
   set(${result} "${folders}" PARENT_SCOPE)
 endfunction()
 
-# set_run_path(TARGET [FOLDER...]): of an installed target that is linked with the MPI; folders for other libraries.
+# set_run_path(TARGET [FOLDER...]): sets the run path of an installed target; folders: of libraries other than the MPI.
 function(set_run_path target)
   set(folders ${ARGN})
   get_target_property(linked ${target} LINK_LIBRARIES)

@@ -1,5 +1,5 @@
-/* Included before everything else in a build on SimGrid (preset simgrid), after what SMPI's compiler wrapper includes:
-   that replaces exit(x) by a macro, which CLI11's functions of this name do not survive. */
+/* Replacements for a build on SimGrid (preset simgrid), included before all sources, but after the headers of SMPI's
+   compiler wrapper: these replace exit(x) by a macro, which breaks CLI11's functions of this name. */
 #undef exit
 
 /* A nonblocking collective call of SMPI sends a message from every rank to every other one, which takes minutes with

@@ -1,5 +1,5 @@
-# The MPI that the library is for: its name and version, as mpi.h has them. The header which_mpi.h
-# and the package compare it with the program's.
+# The MPI of the library: its name and version according to mpi.h. The header which_mpi.h and the package compare it
+# with the MPI of the program.
 set(which ${PROJECT_BINARY_DIR}/generated/haloscope/which_mpi)
 file(WRITE ${which}.cpp [[
 #include <mpi.h>

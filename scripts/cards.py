@@ -2,8 +2,9 @@
 
 usage: .venv/bin/python scripts/cards.py [--check]
 
-Each folder of results/gpu/ has the results of one card, as bench/gpu.py leaves them; those of imitated devices are not
-looked at. Without any, the pages say so. --check only says whether the pages are what the records give.
+Each folder of results/gpu/ has the results of one GPU, written by bench/gpu.py; results of imitated devices are
+ignored. Without results, the pages state that. --check writes nothing; the exit code is 1 where a page differs from the
+records.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gpu_run import Journal, outcome
 
 KEYS = {"kernels": "case"}  # of their lines; others have ids
 NONE = "Nothing has run on a GPU yet."
-# Rows of checklists that ask for equal bytes on a device, and which configurations of bench/gpu.py show them there.
+# Rows of checklists that require equal bytes on a device, and the configurations of bench/gpu.py that show them.
 SHOWN: Mapping[str, tuple[str, Callable[[dict], bool]]] = {
     "W14": ("E: resident on the GPU", lambda r: r["schedule"] == "resident"),
     "W15": ("F: separate kernels of faces", lambda r: r["schedule"] in ("faces", "faces-overlap")),
@@ -38,7 +39,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[dict], bool]]] = {
 
 @dataclass
 class Card:
-    """What one card has shown."""
+    """The results of one GPU."""
 
     name: str
     folder: Path
@@ -48,18 +49,18 @@ class Card:
     verified: Sequence[dict]
 
     def bars(self) -> list[gpu_table.Bar]:
-        """Those that were measured."""
+        """Return the bars that were measured."""
         found = gpu_table.all_bars(self.kernels, self.steps, self.blocks)
         return [bar for bar in found if bar.reached is not None]
 
     def commit(self) -> str:
-        """That its programs were built from, as their records name it."""
+        """Return the commit that its programs were built from, by their records."""
         found = [record["environment"]["commit"] for record in self.verified if "environment" in record]
         return ", ".join(dict.fromkeys(found)) or "unknown"
 
 
 def read(results: Path = RESULTS) -> list[Card]:
-    """The cards that have results, by name."""
+    """Return the GPUs that have results, sorted by name."""
     found = []
     for folder in sorted(results.glob("*/")):
         lines = {name: lines_of(folder / f"{name}.jsonl") for name in ("kernels", "steps", "blocks", "verified")}
@@ -70,12 +71,12 @@ def read(results: Path = RESULTS) -> list[Card]:
 
 
 def lines_of(path: Path) -> list[dict]:
-    """Of a file of results, as far as they are whole."""
+    """Return the complete lines of a file of results."""
     return Journal(path, KEYS.get(path.stem, "id"), mends=False).lines
 
 
 def sentence(cards: Sequence[Card]) -> str:
-    """For the README: a sentence a card."""
+    """Return the text for the README: a sentence per GPU."""
     said = []
     for card in cards:
         bars = card.bars()
@@ -124,7 +125,7 @@ def marked(text: str, body: str, inline: bool = False) -> str:
 
 
 def pages(cards: Sequence[Card], root: Path = ROOT) -> dict[Path, str]:
-    """Return the three pages as they should be."""
+    """Return the three pages with current contents."""
     parts = {
         "README.md": (sentence(cards), True),
         "docs/understand/measured/gpu.md": (tables(cards), False),

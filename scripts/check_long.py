@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Run all tests, slow ones included; go on where a run that was ended has come to; keep the record.
+"""Run all tests, slow ones included; continue interrupted runs; store the record.
 
 usage: .venv/bin/python scripts/check_long.py [--keep] [WORDS FOR PYTEST...]
 
-Each test's outcome is noted in build/check-long.jsonl as soon as it is there. The next run on the same sources leaves
-out tests that passed or were skipped; on other sources it begins anew. With --keep it goes on there as well, from the
-record of another machine too, and the record counts the tests of each commit. At the end, and after Ctrl-C, a run of
-all tests writes results/check-long.txt (commit, date, machine, counts, failures, skipped tests with reasons, tests that
-have not run yet) and results/check-long.xml (JUnit, for scripts/coverage.py and --keep). Returns what pytest does.
+Each test's outcome is written to build/check-long.jsonl immediately. The next run on the same sources leaves out tests
+that passed or were skipped; on other sources it starts again. With --keep it continues there as well, also from the
+record of another machine, and the record counts the tests of each commit. At the end, and after Ctrl-C, a run of all
+tests writes results/check-long.txt (commit, date, machine, counts, failures, skipped tests with reasons, tests that
+have not run yet) and results/check-long.xml (JUnit, for studies/coverage.py and --keep). The exit code is pytest's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JOURNAL = ROOT / "build" / "check-long.jsonl"
 RECORD = ROOT / "results" / "check-long.txt"
 TESTS = ("tests", "studies")
 OVER = ("passed", "skipped")
-# A run ends with a process of its tests: a new one would begin with the same test.
+# A run ends when a process of its tests ends: a new process would begin with the same test.
 SIDE_BY_SIDE = ["-p", "xdist", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0"]
 
 
@@ -41,7 +41,7 @@ def git(*words: str) -> str:
 
 
 def state() -> str:
-    """Return the commit, and a hash of what differs from it outside results/."""
+    """Return the commit, and a hash of the differences from it outside results/."""
     changed = git("diff", "HEAD", "--", ":!results")
     for name in git("ls-files", "--others", "--exclude-standard", "-z", "--", ":!results").split("\0")[:-1]:
         changed += name + hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
@@ -50,7 +50,7 @@ def state() -> str:
 
 
 class Collection:
-    """A pytest plugin that notes which tests there are, in order, and which words of the command named them."""
+    """A pytest plugin that records the names of all tests, in order, and the words of the command that named them."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -58,16 +58,15 @@ class Collection:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items) -> None:
-        """Note them."""
+        """Record names and words."""
         self.names = [item.nodeid for item in items]
         self.asked = config.args
 
 
 class Journal:
-    """A pytest plugin that notes outcomes; tests run in other processes.
+    """A pytest plugin that records outcomes; tests run in other processes.
 
-    outcomes: by test id, the noted facts. wanted: ids of all tests there are, in order. interrupted: Ctrl-C was
-    pressed.
+    outcomes: by test id, the recorded facts. wanted: ids of all tests, in order. interrupted: Ctrl-C was pressed.
     """
 
     def __init__(self, of: str, keep: bool, wanted: list[str]) -> None:
@@ -98,7 +97,7 @@ class Journal:
         raise KeyboardInterrupt
 
     def pytest_runtest_logreport(self, report) -> None:
-        """Note the outcome of a test once its last phase is over, unless it was interrupted."""
+        """Record the outcome of a test when its last phase is over, unless it was interrupted."""
         if self.interrupted:
             return
         one = self.begun.setdefault(
@@ -152,9 +151,9 @@ def junit(journal: Journal) -> xml.ElementTree:
 
 
 def recorded() -> dict[str, dict]:
-    """Return the outcomes in the report by test, as the journal has them; none where there is no report.
+    """Return the outcomes in the report by test, in the form of the journal; none without a report.
 
-    Without tests that were skipped: another machine may have what they need.
+    Skipped tests are left out: another machine may meet their requirements.
     """
     report = RECORD.with_suffix(".xml")
     cases = map(outcome_of, xml.parse(report).iter("testcase")) if report.exists() else ()
@@ -162,7 +161,7 @@ def recorded() -> dict[str, dict]:
 
 
 def outcome_of(case: xml.Element) -> dict:
-    """Return what a test's element of the report holds."""
+    """Return the contents of a test's element of the report."""
     skipped = case.find("skipped")
     return {
         "id": f"{case.get('file')}::{case.get('name')}",
@@ -225,7 +224,7 @@ def main(words: list[str]) -> int:
 
 
 def run(journal: Journal, words: list[str]) -> int:
-    """Run the tests that are left, three at a time; those that keep all cores busy run alone (conftest.py)."""
+    """Run the remaining tests, three at a time; tests that keep all cores busy run alone (conftest.py)."""
     if not (left := journal.left()):
         return pytest.ExitCode.OK
     names = JOURNAL.with_suffix(".txt")
@@ -238,7 +237,7 @@ def run_in_checkout(words: list[str]) -> int:
     """Run the tests of the checkout, from any folder."""
     os.environ["HALOSCOPE_LONG"] = "1"
     os.chdir(ROOT)
-    sys.path.insert(0, str(ROOT))  # as `python -m pytest` does: tests import packages of the checkout
+    sys.path.insert(0, str(ROOT))  # like `python -m pytest`: tests import packages of the checkout
     return main(words)
 
 

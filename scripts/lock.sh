@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Writes scripts/locked/*.txt: each version that set-up installs from PyPI, with the hashes of its files. Needs
-# uv on PATH.
-#   usage: scripts/lock.sh [UV-OPTION...]     (as --upgrade; without it, versions that still fit stay)
+# Writes scripts/locked/*.txt: each version that set-up installs from PyPI, with the hashes of its files. It needs uv on
+# PATH.
+#   usage: scripts/lock.sh [UV-OPTION...]     (such as --upgrade; without it, versions that still fit stay)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-lock() { # lock NAME UV-OPTION...: by the requirements on standard input
+lock() { # lock NAME UV-OPTION...: locks the requirements on standard input
   local name=$1
   shift
   uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@" \

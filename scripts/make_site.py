@@ -2,8 +2,8 @@
 
 usage: .venv/bin/python scripts/make_site.py    (`make site` calls it; needs doxygen, and the wheels of locked/site.txt)
 
-The pages of the repository keep their links. The reference comes from the comments of the public
-headers, of haloscope.f90 and from docstrings. Broken links, and comments that cannot be read, are errors.
+The pages of the repository keep their links. The reference comes from docstrings, and from the comments of the public
+headers and of haloscope.f90. Broken links and unreadable comments are errors.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def pages() -> list[Path]:
 
 
 def copy_pages() -> None:
-    """Copy the pages, and the files that they link to, to where they have the same relative places."""
+    """Copy the pages and the files that they link to, with the same relative places."""
     for page in pages():
         target = SOURCE / page.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,18 +64,18 @@ def copy_pages() -> None:
 
 
 def in_site(page: Path) -> str:
-    """Return the text of a page with its links as they are in the site."""
+    """Return the text of a page with its links adapted to the site."""
     return LINK.sub(lambda m: moved(page, m), page.read_text())
 
 
 def add_tree(page: Path, names: list[str]) -> None:
-    """Add a list of pages below a page, which its own text shows."""
+    """Add a hidden list of subordinate pages to a page; the text of the page links to them."""
     listed = "\n".join(names)
     page.write_text(f"{page.read_text()}\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
 
 
 def moved(page: Path, link: re.Match) -> str:
-    """Return a link of a page as it is in the site; copies what it leads to. A header leads to its reference."""
+    """Return a link of a page, adapted to the site; copy its target. A link to a header leads to its reference."""
     target = (page.parent / link[1]).resolve()
     if "://" in link[1] or not target.is_relative_to(ROOT):
         return link[0]
@@ -99,7 +99,7 @@ def moved(page: Path, link: re.Match) -> str:
 
 
 def read_comments() -> None:
-    """Read the comments of the public headers into XML, C++ and C apart."""
+    """Read the comments of the public headers into XML, separately for C++ and C."""
     settings = (ROOT / "docs" / "site" / "Doxyfile").read_text()
     for name, patterns in {"cpp": "*.hpp", "c": "exchange.h status.h"}.items():
         folder = XML / name
@@ -213,7 +213,7 @@ def index_page(made: list[str]) -> str:
 
 
 def main() -> int:
-    """Build the site; the exit code is that of Sphinx."""
+    """Build the site. Return the exit code of Sphinx."""
     for folder in (SITE, WORK):
         shutil.rmtree(folder, ignore_errors=True)
     copy_pages()

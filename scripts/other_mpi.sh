@@ -6,8 +6,8 @@
 #     mpich4     the distribution's MPICH (4.0.2 in Debian 12)
 #     simgrid    the distribution's SimGrid (3.32 in Debian 12): its SMPI runs the ranks on a simulated network
 #     petsc      the distribution's PETSc with the Open MPI it was built with; shares openmpi4's prefix
-# build/mpi/NAME/bin holds an mpicxx and an mpiexec that set their environment themselves; build/mpi/NAME/env sets the
-# same in a shell. Exit 3, with the reason, where a library is not available here.
+# build/mpi/NAME/bin holds an mpicxx and an mpiexec that set their environment; build/mpi/NAME/env sets the same in a
+# shell. The script exits with code 3, and prints the reason, where a library is not available here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly name=${1:-} top=$PWD/build/mpi
@@ -39,15 +39,15 @@ fetch_wheel() { # fetch_wheel NAME: the files that scripts/locked/NAME.txt lists
 }
 
 fetch_debian() { # fetch_debian PACKAGE...: unpack the packages, and all missing packages that they need
-  [[ -n $(command -v apt-get) && -n $(command -v dpkg-deb) ]] || absent "it comes as Debian packages, and there is no apt"
+  [[ -n $(command -v apt-get) && -n $(command -v dpkg-deb) ]] || absent "it needs Debian packages, but apt is missing"
   local lists=$top/apt files=$prefix/packages plan needed
-  # apt's state is unchanged: lists and files go to private folders, which any user may do.
+  # apt's state is unchanged: lists and files go to private folders, for which any user has permission.
   local apt=(apt-get -qq -o "Dir::State::lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o "APT::Sandbox::User=$(id -un)"
     -o Debug::NoLocking=true)
   mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial" "$files"
   say "looking up ${packages[*]}"
   "${apt[@]}" update >&2 || absent "apt-get update failed; is there a network?"
-  plan=$("${apt[@]}" -s install --no-install-recommends "$@") || absent "apt knows no way to install $*"
+  plan=$("${apt[@]}" -s install --no-install-recommends "$@") || absent "apt cannot install $*"
   mapfile -t needed < <({ awk '$1 == "Inst" { print $2 }' <<<"$plan" && printf '%s\n' "$@"; } | sort -u)
   say "unpacking ${#needed[@]} packages into $root"
   (cd "$files" && "${apt[@]}" download "${needed[@]}") >&2 || absent "apt-get download failed"
@@ -62,7 +62,7 @@ wrapper() { # wrapper NAME PROGRAM
   chmod +x "$prefix/bin/$1"
 }
 
-library_path() { # the folders of $root that hold shared libraries, with the links that installing would have made
+library_path() { # prints the folders of $root with shared libraries, and makes the links that installing would make
   local folders
   folders=$(find "$root" -type f -name 'lib*.so.[0-9]*' -printf '%h\n' | sort -u)
   # shellcheck disable=SC2086  # a list of words
@@ -89,7 +89,7 @@ set_up_mpich4() {
   wrapper mpiexec "$root/usr/bin/mpiexec.hydra"
 }
 
-set_up_openmpi5() { # the wheel finds its own parts; its UCX complains at every window where there is no network for it
+set_up_openmpi5() { # the wheel finds its parts; without a network for it, its UCX prints a warning at every window
   echo "export OMPI_MCA_osc='^ucx'" >"$prefix/env"
   wrapper mpicxx "$root/bin/mpicxx"
   wrapper mpiexec "$root/bin/mpiexec"

@@ -1,11 +1,11 @@
-"""Put measured tables and the figure into README.md and docs/, from the records in results/.
+"""Write measured tables and figures into README.md and docs/, from the records in results/.
 
 usage: .venv/bin/python scripts/pages.py [--check]
 
-Reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`), results/bench.jsonl (of
-each case the newest line; a page per figure), results/accuracy/ and results/lab/ (measured by figures `accuracy` and
-`lab`), results/transports.jsonl (scripts/transports.py), and the two programs of examples/replaced. --check writes
-nothing; the exit code is 1 where a page differs from its sources.
+The script reads results/demo.jsonl (a demo's records), results/test.txt (the last line of `make test`),
+results/bench.jsonl (the newest line of each case; a page per figure), results/accuracy/ and results/lab/ (measured by
+figures `accuracy` and `lab`), results/transports.jsonl (scripts/transports.py), and the two programs of
+examples/replaced. --check writes nothing; the exit code is 1 where a page differs from its sources.
 """
 
 import difflib
@@ -36,7 +36,7 @@ HALOSCOPE = build.python("-m", "haloscope.cli")
 
 
 def demo() -> str:
-    """Return the output of `haloscope demo` for the recorded run; redraws docs/figures/demo.svg and .png."""
+    """Return the output of `haloscope demo` for the recorded run; redraw docs/figures/demo.svg and .png."""
     command = [*HALOSCOPE, "demo", "--from", "results/demo.jsonl", "--output", FIGURES]
     text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     kept = [line for line in text.strip().splitlines() if not line.startswith(("records:", "figure:", "took"))]
@@ -83,7 +83,7 @@ SUMMARIES = {
     "auto": "exchange and step by `auto` after its trials, over the fastest transport that it tries",
     "overhead": "time that the runner adds to a step written by hand",
     "view": "exchanges of a user's own arrays, over exchanges of the library's fields",
-    "own_app": "kernels that `haloscope_add_app()` makes of an app from outside, over its plain function",
+    "own_app": "kernels that `haloscope_add_app()` generates for an external app, over its plain function",
     "stepper_order": "7-point sweep of a Stepper, boxes in strips over whole boxes",
     "replaced": "heat with its exchange by the library, over the same exchange written by hand",
     "python": "a call of the Python exchange without a message",
@@ -99,7 +99,7 @@ SUMMARIES |= {name: figure["about"] for name, figure in study_figures().items() 
 
 
 MEASURED = "docs/understand/measured"
-# Where a figure has more than its table.
+# Further pages of figures that have more than a table.
 MORE = {
     "accuracy": "Errors by group, and a plot: [the model](../model.md#accuracy).",
     "lab": "Errors by network, and plots: [a cluster on one machine](../../machine/lab.md).",
@@ -127,7 +127,7 @@ def bench() -> str:
 
 
 def reached(cases: Sequence[dict]) -> str:
-    """Return the count of cases that reach their bar, of those with one."""
+    """Return the count of cases that reach their bar, and the count of cases with a bar, as text."""
     held = [r["holds"] for r in cases if r["holds"] is not None]
     return f"{sum(held)} of {len(held)}" if held else ""
 
@@ -170,7 +170,7 @@ def transports() -> str:
 
 
 def accuracy() -> str:
-    """Errors of the model on held-out configurations, by group, and the plot docs/figures/model.svg and .png."""
+    """Return the model's errors on held-out configurations by group; redraw docs/figures/model.svg and .png."""
     from haloscope import records
     from haloscope.advice import validate
     from haloscope.model import profile
@@ -203,9 +203,7 @@ def accuracy() -> str:
 
 
 def lab() -> str:
-    """The same on emulated networks, where techniques win and lose there, and the plot docs/figures/lab.svg and
-    .png.
-    """
+    """Return errors on emulated networks, wins and losses of techniques; redraw docs/figures/lab.svg and .png."""
     import lab
 
     from haloscope.advice import validate
@@ -245,7 +243,7 @@ def lab() -> str:
 
 
 def errors_of(pairs: Sequence) -> Iterator:
-    """Errors of steps, then of exchanges that were measured."""
+    """Yield the errors of steps, then the errors of measured exchanges."""
     from haloscope.records.relative_errors import group_errors
 
     yield group_errors("step", [p.error for p in pairs])
@@ -253,7 +251,7 @@ def errors_of(pairs: Sequence) -> Iterator:
 
 
 def lab_map() -> str:
-    """The map of laplace2d in emulated clusters; redraws docs/figures/map.svg and .png."""
+    """Return the map of laplace2d in emulated clusters; redraw docs/figures/map.svg and .png."""
     import lab
 
     files = [word for path in sorted(lab.KEPT.glob("*/map.jsonl.xz")) for word in ("--measured", path)]
@@ -265,7 +263,7 @@ def lab_map() -> str:
 
 
 def replaced() -> str:
-    """What changes where a hand-written exchange is replaced: the two programs of examples/replaced, line by line."""
+    """Return the changes that replace a handwritten exchange: a diff of the two programs of examples/replaced."""
     old, new = (f"examples/replaced/{name}.cpp" for name in ("by_hand", "with_haloscope"))
     lines = [(ROOT / name).read_text().splitlines() for name in (old, new)]
     return "\n".join(["```diff", *difflib.unified_diff(*lines, old, new, n=1, lineterm=""), "```"])
@@ -283,7 +281,7 @@ PAGES = {
 
 
 def filled(page: str, parts: dict[str, Callable[[], str]]) -> str:
-    """Return a page with its marked parts written anew."""
+    """Return a page with its marked parts rewritten."""
     text = (ROOT / page).read_text()
     for name, make in parts.items():
         pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)

@@ -1,7 +1,7 @@
 """Write the fields of a choice and the ranges of all numbers into the published schemas, and the fields into the Python
 package: `make docs` calls it.
 
-Sources: the table of a choice's fields, and that of bounds.
+Sources: the table of a choice's fields, and the table of bounds.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def request_schema() -> dict:
 
 
 def record_text() -> str:
-    """Return the schema of records as it should be."""
+    """Return the current schema of records."""
     schema = json.loads(records.SCHEMA_FILE.read_text())
     schema["$defs"]["measurement"]["properties"]["request"] = request_schema()
     _bound_all(schema, "")
@@ -72,7 +72,7 @@ def record_text() -> str:
 
 
 def profile_text() -> str:
-    """Return the schema of profiles as it should be: its numbers refer to definitions that are named after bounds."""
+    """Return the current schema of profiles: its numbers refer to definitions that are named after bounds."""
     schema = json.loads(profile.SCHEMA_FILE.read_text())
     for name, definition in schema["$defs"].items():
         bound = bridge.bounds().get(OR_NOTHING.get(name, name.removeprefix(SIGNED)))
@@ -86,7 +86,7 @@ SIGNED = "signed_"
 
 
 def _bound_all(node: object, name: str) -> None:
-    """Give every number of a schema the range of the bound that is called as it is; else that of times or counts."""
+    """Set the range of every number of a schema: of the bound with its name, else of times or counts."""
     if isinstance(node, list):
         for one in node:
             _bound_all(one, name)
@@ -131,7 +131,7 @@ PYTHON_TYPES = {
 
 
 def choice_text() -> str:
-    """Return the module with the fields of a choice as it should be."""
+    """Return the current module with the fields of a choice."""
     lines = ['"""The fields of a choice. Made from choice.def by scripts/schema.py."""', "", *HEAD]
     for f in bridge.fields():
         default = () if f.type in ("dimensions", "stage-strategies") else f.default

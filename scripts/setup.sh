@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
-# Prepares everything a build needs: a private .venv in the checkout with the build tools and the Python packages, and
-# an MPI.
+# Prepares all requirements of a build: a private .venv in the checkout with the build tools and the Python packages,
+# and an MPI.
 #   usage: scripts/setup.sh [long|site]     (run by the Makefile; safe to run again; `long` adds the needs of
 #                                            `make check-long`, `site` the needs of `make site`)
-# Compilers and headers, which only the system has, are installed by apt where this is root on Debian, which changes the
-# system; without root, nothing outside the checkout changes, and the missing package is named. Packages from PyPI are
-# the ones that scripts/locked lists, version by version, and their files have the hashes listed there (scripts/lock.sh
-# writes them).
+# Compilers and headers must come from the system. As root on Debian, the script installs them by apt, which changes the
+# system; without root, nothing outside the checkout changes, and the script names the missing packages. scripts/locked
+# lists the packages from PyPI with versions and hashes of their files (scripts/lock.sh writes these lists).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-install() { # install NAME: only wheels that scripts/locked/NAME.txt lists
+install() { # install NAME: install the wheels that scripts/locked/NAME.txt lists, no others
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --only-binary :all: --require-hashes \
     -r "scripts/locked/$1.txt"
 }
@@ -24,7 +23,7 @@ need() { # need PACKAGE TEST...: remember PACKAGE when TEST fails
   shift
   "$@" >/dev/null 2>&1 || missing+=("$package")
 }
-want() { # want PACKAGE TEST...: install PACKAGE as root when TEST fails; without it a part of the project is not built
+want() { # want PACKAGE TEST...: as root, install PACKAGE when TEST fails; without it a part of the project is not built
   [[ $(id -u) != 0 ]] || need "$@"
 }
 header() { printf '#include <%s>\n' "$1" | "${CXX:-g++}" -E -x c++ - ; }

@@ -1,4 +1,4 @@
-"""Run strategies on a simulated torus or fat tree by SimGrid, beside our own simulation of the same platform.
+"""Run strategies on a simulated torus or fat tree by SimGrid, and Haloscope's simulation of the same platform.
 
 Run it by .venv/bin/python, once 'scripts/other_mpi.sh simgrid haloscope-rank' has built the program;
 see docs/machine/simgrid.md.
@@ -38,15 +38,15 @@ ROOT = Path(__file__).resolve().parents[1]
     "--write",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Only write platform.xml, hostfile and profile.json into a new folder, and say how to run the program on "
-    "them.",
+    help="Only write platform.xml, hostfile and profile.json into a new folder, and print the command that runs the "
+    "program on them.",
 )
 def main(kind, app, ranks, cells, strategy, depth, process_grid, place, write):
     """Run APP's exchanges on a torus or fat tree, computing free; time by SimGrid and by haloscope simulate."""
     platform = simgrid.Platform(kind, ranks)
     if write:
         if write.exists():
-            raise click.UsageError(f"--write {write} is there already; name a new folder")
+            raise click.UsageError(f"--write {write} already exists; name a new folder")
         write.mkdir(parents=True)
         platform.write(write)
         click.echo(" ".join(simgrid.command(platform, place, write, app, "--cells", cells, "--verify", "3")))
@@ -66,7 +66,7 @@ def main(kind, app, ranks, cells, strategy, depth, process_grid, place, write):
 
 
 def markdown(platform: simgrid.Platform, app: str, pairs: list[simgrid.Pair]) -> str:
-    """Return a table of pairs, fastest first within equal cells, and how far the orders agree."""
+    """Return a table of pairs, fastest first within equal cells, and the agreement of the orders."""
     pairs = sorted(pairs, key=lambda p: (p.request.choice.cells, p.smpi_s))
     headers = [
         "cells",

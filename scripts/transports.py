@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure which transport is fastest for which exchange: 2 ranks, a few minutes, records in results/transports.jsonl.
+"""Measure the fastest transport of each exchange: 2 ranks, a few minutes, records in results/transports.jsonl.
 
 Run it by .venv/bin/python; scripts/pages.py makes the table of docs/understand/transports.md from the records.
 """
@@ -66,7 +66,7 @@ CASES = {
 
 
 def measure() -> None:
-    """Measure every case with every transport, all of a case in each launch."""
+    """Measure every case with every transport; each launch measures all transports of a case."""
     RECORDS.unlink(missing_ok=True)
     for app, cells, grid, more in CASES.values():
         names = SINGLE if "pipeline" in more else TRANSPORTS
@@ -94,7 +94,7 @@ def measure() -> None:
 
 
 def exchange(row: Row) -> dict[str, list[float]]:
-    """Seconds per step outside the sweeps, mean over ranks, by launch: what the transport decides."""
+    """Return the seconds per step outside the sweeps, which depend on the transport; mean over ranks, by launch."""
     seconds = defaultdict(list)
     for record in row.records:
         phases = record["phases_s"]
@@ -105,7 +105,7 @@ def exchange(row: Row) -> dict[str, list[float]]:
 
 
 def line(title: str, rows: list[Row]) -> list[str]:
-    """One row of the page's table."""
+    """Return one row of the page's table."""
     base = next(row for row in rows if row.request["strategy"] == "ordered/p2p")
     best = rows[0]
     equal = [
@@ -133,7 +133,7 @@ def line(title: str, rows: list[Row]) -> list[str]:
 
 
 def table() -> str:
-    """The measured table and where it was measured."""
+    """Return the measured table, and the machine and MPI library on which it was measured."""
     found = records.read(RECORDS).records
     ranked = group_rows(found)
     lines = []

@@ -1,12 +1,12 @@
-"""A binding of exchange.h in a language that has only foreign functions: structs and calls, by ctypes.
+"""A binding of exchange.h for a language that has only foreign functions: structs and calls, by ctypes.
 
-It makes the calls of docs/extend/language.md and nothing else. For Python itself, use the package haloscope.
+It makes the calls of docs/extend/language.md and no others. For Python, use the package haloscope.
 """
 
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_uint64, c_void_p
 
-ABI = 7  # HS_ABI of the header that the structs below were copied from
+ABI = 7  # HS_ABI of the header from which the structs below were copied
 Triple, Triple64 = c_int32 * 3, c_int64 * 3
 
 
@@ -69,7 +69,7 @@ class ExchangeOptions(ctypes.Structure):
 
 
 class Library:
-    """The loaded library; each call that fails raises its text."""
+    """The loaded library; each failing call raises the text of its error."""
 
     def __init__(self, path):
         self.c = ctypes.CDLL(path)
@@ -78,7 +78,7 @@ class Library:
             raise RuntimeError(f"{path} has interface {self.c.hs_abi()}; this binding is for {ABI}")
 
     def call(self, function, *arguments):
-        """Make a call that returns hs_status."""
+        """Make a call that returns hs_status; raise RuntimeError if it fails."""
         if getattr(self.c, function)(*arguments):
             raise RuntimeError(self.c.hs_last_error().decode())
 
@@ -102,7 +102,7 @@ class Grid:
         return box
 
     def free(self):
-        """Free the grid; exchanges on it live on. Local."""
+        """Free the grid; exchanges on it stay valid. Local."""
         self.library.call("hs_grid_free", self.handle)
 
 

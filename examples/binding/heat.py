@@ -1,4 +1,4 @@
-"""Heat in 2D by the binding of this folder, as examples/heat/heat.c computes it.
+"""Heat in 2D by the binding of this folder, with the same computation as examples/heat/heat.c.
 
 mpiexec -n 4 python heat.py build/release/libhaloscope_exchange.so
 """

@@ -11,7 +11,7 @@ void simulate() {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Dims_create(size, 3, ranks);
   MPI_Cart_create(MPI_COMM_WORLD, 3, ranks, wrap, 0, &cart);
-  const auto grid = haloscope::Grid<3>::of_cartesian(cart, cells, {2, 1, 0});  // x is its dimension 2
+  const auto grid = haloscope::Grid<3>::of_cartesian(cart, cells, {2, 1, 0});  // x is dimension 2 of cart
 
   const auto [nx, ny, nz] = grid.cells();
   const std::int64_t row = nx + 2, plane = row * (ny + 2);

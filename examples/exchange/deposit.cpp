@@ -1,11 +1,11 @@
-// Particles deposited on a grid: each contributes an eighth of its mass to the eight cells around it, some of which are
-// a neighbour's. The reverse exchange adds the values in halos to the cells that they belong to.
+// Particles deposited on a grid: each contributes an eighth of its mass to the eight cells around it, some of which
+// belong to a neighbour. The reverse exchange adds the values in halos to the cells that they belong to.
 //   mpiexec -n 4 ./deposit
 #include "heat3d.hpp"
 
 namespace {
 
-/// One particle at the upper corner of each cell of this rank.
+/// Deposits one particle at the upper corner of each cell of this rank.
 void deposit(const haloscope::Grid<3>& grid, const Cells& rho) {
   const auto [x, y, z] = grid.owned().lo;
   for_each(whole(grid), [&, x = x, y = y, z = z](auto i, auto j, auto k) {

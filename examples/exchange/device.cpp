@@ -1,5 +1,5 @@
-// Fields in the memory of a device: exchanges and kernels follow each other on one stream, and the host waits for
-// messages alone.
+// Fields in the memory of a device: exchanges and kernels follow each other on one stream, and the host waits only for
+// messages.
 //   mpiexec -n 2 ./device     on an imitated device; compiled by nvcc (-x cu -fmad=false), on a GPU
 #include <haloscope/imitated.hpp>
 

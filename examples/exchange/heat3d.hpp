@@ -1,4 +1,4 @@
-// Shared by the examples: heat in a box of 24 x 20 x 18 cells that wraps around, and a number made of all its bits.
+// Common parts of the examples: heat in a periodic box of 24 x 20 x 18 cells, and a checksum of all its bits.
 #pragma once
 
 #include <bit>
@@ -19,16 +19,16 @@ void for_each(const haloscope::Box& box, const Work& work) {
       for (auto i = box.lo[0]; i < box.hi[0]; ++i) work(i, j, k);
 }
 
-/// This rank's cells, in local coordinates.
+/// Returns this rank's cells, in local coordinates.
 inline haloscope::Box whole(const haloscope::Grid<3>& grid) { return {{0, 0, 0}, grid.cells()}; }
 
-/// One hot corner.
+/// Sets the start values: one hot corner.
 inline void fill(const haloscope::Grid<3>& grid, const Cells& u) {
   const auto [x, y, z] = grid.owned().lo;
   for_each(whole(grid), [&, x = x, y = y, z = z](auto i, auto j, auto k) { u(i, j, k) = x + i + y + j + z + k < 12; });
 }
 
-/// One explicit step of du/dt = laplacian(u) in a point ...
+/// Computes one explicit step of du/dt = laplacian(u) in a point ...
 HALOSCOPE_ON_BOTH_SIDES inline void update(const Cells& old, const Cells& now, std::int64_t i, std::int64_t j,
                                            std::int64_t k) {
   now(i, j, k) = old(i, j, k) + 0.1 * ((old(i - 1, j, k) + old(i + 1, j, k)) + (old(i, j - 1, k) + old(i, j + 1, k)) +
@@ -40,7 +40,7 @@ inline void sweep(const haloscope::Box& box, const Cells& old, const Cells& now)
   for_each(box, [&](auto i, auto j, auto k) { update(old, now, i, j, k); });
 }
 
-/// Prints a number made of the bits of all cells and their positions, the same on any number of ranks. Collective.
+/// Prints a checksum of the bits of all cells and their positions, equal on any number of ranks. Collective.
 inline void print_bits(const haloscope::Grid<3>& grid, const std::vector<Cells>& fields) {
   std::uint64_t own = 0, all = 0;
   const auto [x, y, z] = grid.owned().lo;

@@ -14,12 +14,12 @@ void simulate() {
   const std::vector<haloscope::Box> rest = boundary(grid, 1);
   for (int step = 0; step < steps; ++step) {
     const Cells old = u[step % 2], now = u[(step + 1) % 2];
-    halo.start(step % 2);  // messages fly ...
+    halo.start(step % 2);  // messages are in flight ...
     for (auto k = inner.lo[2]; k < inner.hi[2]; ++k) {
       sweep({{inner.lo[0], inner.lo[1], k}, {inner.hi[0], inner.hi[1], k + 1}}, old, now);
-      halo.progress();  // ... and the next dimension's follow as soon as one's have arrived
+      halo.progress();  // ... and the next dimension's messages follow as soon as one dimension's have arrived
     }
-    halo.finish();  // now the halo is right
+    halo.finish();  // now the halo is complete
     for (const haloscope::Box& box : rest) sweep(box, old, now);
   }
   print_bits(grid, {u[steps % 2]});

@@ -1,4 +1,4 @@
-// Shared memory: ranks of a node write straight into each other's halos; between nodes, messages.
+// Shared memory: ranks of a node write directly into each other's halos; ranks of different nodes send messages.
 //   mpiexec -n 4 ./shared
 #include "heat3d.hpp"
 

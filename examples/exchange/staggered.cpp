@@ -9,7 +9,7 @@ constexpr double courant = 0.3, viscosity = 0.05;
 constexpr haloscope::Centring faces[3] = {haloscope::Centring::face_x, haloscope::Centring::face_y,
                                           haloscope::Centring::face_z};
 
-/// Velocities in dimension `d` on all faces of the block, those it shares with its neighbours too.
+/// Computes velocities in dimension `d` on all faces of the block, including faces shared with its neighbours.
 void push(const haloscope::Grid<3>& grid, int d, const Cells& p, const Cells& old, const Cells& now) {
   const int dx = d == 0, dy = d == 1, dz = d == 2;
   haloscope::Box points = whole(grid);

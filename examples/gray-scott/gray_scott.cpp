@@ -11,7 +11,8 @@ namespace {
 
 enum { u, v };  // numbers of the quantities
 
-/// du/dt = Du lap(u) - u v^2 + F (1 - u),  dv/dt = Dv lap(v) + u v^2 - (F + k) v: one explicit step on some cells.
+/// Computes one explicit step on some cells of du/dt = Du lap(u) - u v^2 + F (1 - u),
+/// dv/dt = Dv lap(v) + u v^2 - (F + k) v.
 void react(const SweepArgs& args) {
   const Parameters& set = args.problem->parameters;
   const double feed = set.real("feed"), kill = set.real("kill"), dt = set.real("dt");
@@ -60,7 +61,7 @@ class Reaction final : public Sweeper {
   Kernel kernel_;
 };
 
-/// Everywhere u = 1 and v = 0, but for a square in the middle.
+/// Returns the start values: u = 1 and v = 0, except for a square in the middle.
 InitialValue spot(const Problem& problem, int quantity) {
   const Index cells = problem.grid.cells;
   return [cells, quantity](const Index& at) -> std::optional<double> {

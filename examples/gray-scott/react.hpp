@@ -1,4 +1,4 @@
-// One time step of Gray-Scott on a box of cells, for vectors of a CPU and for single cells of a device.
+// One time step of Gray-Scott on a box of cells, with vectors on a CPU and single cells on a device.
 #pragma once
 
 #include <haloscope/kernels/along.hpp>
@@ -13,7 +13,7 @@ HALOSCOPE_INLINE Vec<double, N> laplacian(const double* f, std::int64_t row, Vec
   return V::load(f - 1) + V::load(f + 1) + V::load(f - row) + V::load(f + row) - V::splat(4) * here;
 }
 
-/// The operations of react() in gray_scott.cpp, in their order, so that the results have the same bits.
+/// Performs the operations of react() in gray_scott.cpp, in the same order, so that the results have the same bits.
 /// @tparam Row  along(n, f) calls f(Lanes<N>, x) for n cells of a row.
 template <class Row>
 HALOSCOPE_KERNEL void react(const KernelArgs& args) {

@@ -40,7 +40,7 @@ program heat
 
 contains
 
-  !> The value before this step.
+  !> Returns the value before this step.
   pure real(8) function at(i, j)
     integer, intent(in) :: i, j
     at = old(i, j)

@@ -15,7 +15,7 @@ old[grid.inner()] = (abs(y - 48) < 8) & (abs(x - 32) < 8)
 
 
 def sweep(new, old, rows, columns):
-    """Compute a box of owned cells, given as (first, end) of rows and columns."""
+    """Compute a box of owned cells, specified by (first, end) of rows and columns."""
     (j, j_end), (i, i_end) = rows, columns
     new[j:j_end, i:i_end] = old[j:j_end, i:i_end] + 0.2 * (
         (old[j - 1 : j_end - 1, i:i_end] + old[j + 1 : j_end + 1, i:i_end])

@@ -1,4 +1,4 @@
-// Halos by hand, as in many codes: each of the six faces of a block is packed, sent, received and unpacked.
+// A handwritten exchange, as in many codes: each of the six faces of a block is packed, sent, received and unpacked.
 #pragma once
 
 #include <mpi.h>
@@ -9,7 +9,7 @@
 
 class Faces {
  public:
-  /// Blocks of n[0] x n[1] x n[2] doubles with one ghost layer on every side, x contiguous.
+  /// Opens the exchange of blocks of n[0] x n[1] x n[2] doubles with one ghost layer on every side, x contiguous.
   /// cart  three dimensions, x first; the communicator determines which of them wrap around.
   Faces(MPI_Comm cart, const std::array<int, 3>& n) : cart_(cart), n_(n), row_(n[0] + 2), plane_(row_ * (n[1] + 2)) {
     MPI_Comm_rank(cart, &self_);
@@ -33,7 +33,7 @@ class Faces {
       const int d = side / 2;
       const bool up = side % 2;
       if (to_[side] == MPI_PROC_NULL) continue;
-      if (to_[side] == self_) {  // wraps around to this very block
+      if (to_[side] == self_) {  // wraps around to this block
         copy(u + at(d, up ? 0 : n_[d] + 1), row_, plane_, u + at(d, up ? n_[d] : 1), row_, plane_, d);
         continue;
       }
@@ -52,8 +52,8 @@ class Faces {
  private:
   bool is_other(int rank) const { return rank != MPI_PROC_NULL && rank != self_; }
 
-  /// The begin of the face with coordinate `layer` in dimension `d`; the other dimensions begin at their first own
-  /// point.
+  /// Returns the begin of the face with coordinate `layer` in dimension `d`; the other dimensions begin at their first
+  /// owned point.
   long at(int d, int layer) const {
     return (d == 0 ? layer : 1) + row_ * (d == 1 ? layer : 1) + plane_ * (d == 2 ? layer : 1);
   }

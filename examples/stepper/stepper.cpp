@@ -1,12 +1,12 @@
-// Heat in a plate: a user's grid, field and sweep, stepped by a choice. With a machine profile, by the choice that it
-// predicts fastest here.
+// Heat in a plate: a user's grid, field and sweep, stepped by a choice. A machine profile provides the choice that is
+// predicted fastest here.
 //   mpiexec -n 4 ./stepper [machine.json]
 #include <cstdio>
 #include <haloscope/haloscope.hpp>
 
 namespace {
 
-/// One explicit step of du/dt = laplacian(u) on part of the cells.
+/// Computes one explicit step of du/dt = laplacian(u) on a part of the cells.
 void diffuse(const haloscope::SweepArgs& args) {
   const auto old = args.read<double, 2>(0);
   const auto now = args.write<double, 2>(0);

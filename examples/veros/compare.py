@@ -1,4 +1,4 @@
-"""Both halo exchanges of Veros side by side: each array is exchanged by both, compared bit for bit, and timed.
+"""A comparison of two halo exchanges in Veros: each array is exchanged by both, compared bit for bit, and timed.
 
 pip install veros 'PATH_OF_HALOSCOPE[exchange]'
 mpiexec -n 4 python compare.py 2 2          # ranks in x and y; a third number: days, default 10
@@ -14,7 +14,7 @@ from veros import distributed, runtime_settings
 
 import haloscope.veros
 
-WARM = 100  # exchanges that open exchanges and try strategies, and are not timed
+WARM = 100  # first exchanges, which include opening and trials of strategies, and are not timed
 
 ranks, days = tuple(map(int, sys.argv[1:3])), float(sys.argv[3]) if len(sys.argv) > 3 else 10.0
 runtime_settings.backend, runtime_settings.diskless_mode, runtime_settings.loglevel = "numpy", True, "error"
@@ -27,7 +27,7 @@ seconds = {before: [], after: []}
 
 
 def exchange_both(array, var_grid, cyclic):
-    """Exchange an array by both, in turn the one and the other first; return the result."""
+    """Exchange an array by both, alternating which one goes first; return the result."""
     found = {}
     for exchange in (before, after) if len(seconds[before]) % 2 else (after, before):
         MPI.COMM_WORLD.barrier()

@@ -1,11 +1,11 @@
-"""Veros' own distributed tests, each with the exchange that Veros comes with, then with that of this library.
+"""The distributed tests of Veros, each with the exchange of Veros, then with the exchange of this library.
 
 pip install veros pytest 'PATH_OF_HALOSCOPE[exchange]'
 git clone https://github.com/team-ocean/veros
 python own_tests.py veros                   # further words go to pytest
 
-Ends with 0 where each test that passes with Veros' exchange also passes with this one, and every exchange in it was
-this library's, of which there was at least one.
+The exit code is 0 if each test that passes with Veros' exchange also passes with this library's exchange, and this
+library made every exchange in these tests, at least one in all.
 """
 
 import json
@@ -20,7 +20,7 @@ SITE = Path(__file__).with_name("site")  # a sitecustomize module, which install
 
 
 def list_tests(folder, words):
-    """Return the tests in a folder, by the names that pytest gives them."""
+    """Return the names of the tests in a folder, in pytest's notation."""
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "--rootdir", folder, folder, *words]
     found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     tests = [line for line in found.stdout.splitlines() if "::" in line and not line.startswith(" ")]
@@ -30,9 +30,9 @@ def list_tests(folder, words):
 
 
 def run_test(folder, test, place, environment):
-    """Return what became of one test: 'passed', 'failed' or 'skipped'.
+    """Return the outcome of one test: 'passed', 'failed' or 'skipped'.
 
-    It has a pytest and a process group of its own: an MPI library that aborts may end all processes of its group.
+    It runs in a separate pytest and process group: an MPI library that aborts may end all processes of its group.
     """
     report = place / "report.xml"
     report.unlink(missing_ok=True)
@@ -48,7 +48,7 @@ def run_test(folder, test, place, environment):
 
 
 def run_with_haloscope(folder, test, place):
-    """Return what became of one test with this library's exchange, and what its ranks have counted, by rank."""
+    """Return the outcome of one test with this library's exchange, and the counts of its ranks, by rank."""
     counts = place / "counts"
     counts.write_text("")
     path = os.pathsep.join([str(SITE), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -57,9 +57,9 @@ def run_with_haloscope(folder, test, place):
 
 
 def find_fault(before, after, counts):
-    """Return in words what is wrong with a test under this library's exchange, or ''."""
+    """Return a text on the fault of a test under this library's exchange, or ''."""
     if before == "passed" != after:
-        return "passes with Veros' exchange alone"
+        return "passes only with Veros' exchange"
     if after != "passed":
         return ""
     if not counts or len(counts) != counts[0]["ranks"]:
@@ -69,7 +69,7 @@ def find_fault(before, after, counts):
 
 
 def main():
-    """Run each test twice, print both results and what each rank counted; return the exit status."""
+    """Run each test twice, print both results and the counts of each rank; return the exit status."""
     if len(sys.argv) < 2 or not Path(sys.argv[1], "test", "distributed").is_dir():
         sys.exit("usage: own_tests.py PATH_OF_VEROS_CHECKOUT [WORD_FOR_PYTEST ...]; the checkout has test/distributed")
     folder = Path(sys.argv[1], "test", "distributed").resolve()

@@ -11,7 +11,7 @@ namespace {
 
 enum { pressure, velocity_x, velocity_y };
 
-/// Velocities from pressure differences: each face lies between a cell and the one before it in x or y.
+/// Computes velocities from pressure differences: each face lies between a cell and the previous one in x or y.
 void push(const SweepArgs& args, int velocity, std::int64_t dx, std::int64_t dy) {
   const double c = args.problem->parameters.real("courant");
   const auto p = args.read<double, 2>(pressure);
@@ -23,7 +23,7 @@ void push(const SweepArgs& args, int velocity, std::int64_t dx, std::int64_t dy)
 void push_x(const SweepArgs& args) { push(args, velocity_x, 1, 0); }
 void push_y(const SweepArgs& args) { push(args, velocity_y, 0, 1); }
 
-/// Pressure from the divergence of the velocities; the energy of each cell with half the energy of its faces.
+/// Computes pressure from the divergence of the velocities; the energy of a cell includes half the energy of its faces.
 void compress(const SweepArgs& args) {
   const double c = args.problem->parameters.real("courant");
   const auto x = args.read<double, 2>(velocity_x), y = args.read<double, 2>(velocity_y);
@@ -41,7 +41,7 @@ void compress(const SweepArgs& args) {
   args.reduced[1] += kinetic;
 }
 
-/// A round bump of pressure in the middle; nothing moves.
+/// Returns the start values: a round bump of pressure in the middle, zero velocities.
 InitialValue bump(const Problem& problem, int quantity) {
   const Index cells = problem.grid.cells;
   return [cells, quantity](const Index& at) -> std::optional<double> {

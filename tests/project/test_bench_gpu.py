@@ -241,7 +241,7 @@ def test_a_device_or_driver_that_does_not_work_is_said_at_once(tmp_path):
 
 def test_a_run_whose_time_is_up_keeps_what_it_has_and_calls_nothing_failed(tmp_path):
     done = ended(command("--minutes", "0.05", "--output", tmp_path))
-    assert done.returncode == 1 and "--resume goes on with what is left" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 1 and "--resume continues with the missing ones" in done.stdout, done.stdout + done.stderr
     assert lines_of(tmp_path, "kernels")[0]["case"] == "device" and (tmp_path / "table.md").exists()
     for file in tmp_path.glob("*.jsonl"):
         assert {gpu_run.outcome(line) for line in lines_of(tmp_path, file.stem)} <= {"good"}, file.stem

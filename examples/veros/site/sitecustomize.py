@@ -1,9 +1,9 @@
 """Install the exchange in every Python process that finds this folder on PYTHONPATH, as soon as the process imports
 Veros.
 
-Programs that Veros starts by itself, as its own distributed tests do with MPI_Comm_spawn, inherit PYTHONPATH and so
-have the exchange as well. With HALOSCOPE_VEROS_COUNTS=FILE each rank of several appends a line to FILE when it ends:
-rank, ranks, exchanges that Veros asked for, exchanges that Haloscope carried out.
+Programs that Veros starts, for example in its distributed tests by MPI_Comm_spawn, inherit PYTHONPATH and so have the
+exchange as well. With HALOSCOPE_VEROS_COUNTS=FILE each rank of several appends a line to FILE when it ends: rank,
+ranks, exchanges that Veros requested, exchanges that Haloscope made.
 """
 
 import atexit
@@ -16,10 +16,10 @@ from pathlib import Path
 
 
 class InstallAfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads veros.distributed as ever, and installs the exchange then; earlier, Veros may have no settings yet."""
+    """Loads veros.distributed as usual, then installs the exchange; before that, Veros may have no settings yet."""
 
     def find_spec(self, name, _path=None, _target=None):
-        """Return how veros.distributed is loaded, with this loader in front; None for all other modules."""
+        """Return the spec of veros.distributed, with this loader in front of its own; None for all other modules."""
         if name != "veros.distributed":
             return None
         sys.meta_path.remove(self)
@@ -28,7 +28,7 @@ class InstallAfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def exec_module(self, module):
-        """Carry out the module, then put the exchange into it."""
+        """Execute the module, then put the exchange into it."""
         self.loader.exec_module(module)
         import haloscope.veros
 
@@ -38,7 +38,7 @@ class InstallAfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def count_exchanges(distributed, file):
-    """Count the exchanges that Veros asks for and those that Haloscope carries out; append both to a file at the
+    """Count the exchanges that Veros requests and the exchanges that Haloscope makes; append both to a file at the
     end.
     """
     import veros.restart

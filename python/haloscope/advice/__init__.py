@@ -1,1 +1,1 @@
-"""What to use here: ranked choices, searches by measuring, and errors of predictions."""
+"""Advice: ranked choices, searches by measuring, and errors of predictions."""

@@ -1,8 +1,8 @@
-"""Advice: every legal way to exchange the halos of one grid, priced, ranked, explained; no winner where none is clear.
+"""Advice: every legal way to exchange the halos of one grid, predicted, ranked, explained; a winner only if clear.
 
-The C++ core enumerates, prices and ranks the candidates. All are priced from the same profile and share its errors, so
-two of them differ when 95 % of the draws of the uncertain parameters agree on which is faster, and by more than what
-the model leaves out.
+The C++ core enumerates, predicts and ranks the candidates. All predictions use the same profile and share its errors,
+so two candidates differ when 95 % of the samples of the uncertain parameters agree on the faster one, and by more than
+the effects that the model omits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ORDERS = ("none", "nodes")
 
 @dataclass(frozen=True)
 class Arrangement:
-    """How ranks take parts of the grid: words of `reorder` and of `process_grid`."""
+    """The assignment of parts of the grid to ranks: values of `reorder` and `process_grid`."""
 
     reorder: str = "none"
     process_grid: str = ""
@@ -36,10 +36,10 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A choice with its prediction, and the group of those that cannot be told apart that it is in.
+    """A choice with its prediction, and the number of its group of indistinguishable candidates.
 
-    time_s: predicted seconds per time step. group: from 0, which the fastest candidate is in. described: the prediction
-    as JSON, None where it was not requested.
+    time_s: predicted seconds per time step. group: from 0, the group of the fastest candidate. described: the
+    prediction as JSON, None where it was not requested.
     """
 
     asked: bridge.Choice
@@ -50,13 +50,15 @@ class Candidate:
 
     @functools.cached_property
     def choice(self) -> bridge.Choice:
-        """The choice: the one that was asked about, with the candidate's changes."""
+        """The choice: the requested one with the candidate's changes."""
         return changed(self.asked, self.changes)
 
     @functools.cached_property
     def prediction(self) -> predict.Prediction:
-        """The prediction, without an interval: of the best, of the simplest of each group, of the fastest of each
-        depth; of others where `advise` was called with `every`.
+        """The prediction, without an interval.
+
+        Available for the best, the simplest of each group and the fastest of each depth; for others where `advise` was
+        called with `every`, else LookupError.
         """
         if self.described is None:
             raise LookupError(f"{name(self.choice)} was ranked without its prediction; call advise() with every=True")
@@ -64,7 +66,7 @@ class Candidate:
 
     @property
     def equal(self) -> bool:
-        """Whether it cannot be told from the fastest."""
+        """True when it is indistinguishable from the fastest candidate."""
         return self.group == 0
 
 
@@ -78,10 +80,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Advice:
-    """All candidates, fastest first, and in groups; what would change the answer; why some are missing.
+    """All candidates, fastest first, and in groups; changes that would alter the answer; reasons of missing ones.
 
-    asked: the choice that they are candidates for. refused: reasons with the number of candidates, legality and lacking
-    costs alike. by_depth: the fastest of each depth.
+    asked: the choice that they are candidates for. refused: reasons with the number of candidates, for illegal
+    candidates and for costs that the profile lacks. by_depth: the fastest of each depth.
     """
 
     asked: bridge.Choice
@@ -98,12 +100,12 @@ class Advice:
 
     @property
     def pick(self) -> Candidate:
-        """What is advised: the simplest of the first group."""
+        """The recommendation: the simplest of the first group."""
         return self.groups[0].simplest
 
     @property
     def equals(self) -> tuple[Candidate, ...]:
-        """Candidates that cannot be told from the best, the best itself included."""
+        """The candidates that are indistinguishable from the best, including the best."""
         return self.groups[0].members
 
 
@@ -120,7 +122,8 @@ def different(
 ) -> list[Arrangement]:
     """Return the arrangements that put ranks in different places on the nodes where a choice runs.
 
-    Impossible ones are left out; without any other, UsageError has the reason. Cost O(ranks log ranks) each.
+    Impossible ones are left out. Raises UsageError with the reason when all are impossible.
+    Cost O(ranks log ranks) each.
     """
     where = predict.places_of(choice, profile, setting)
     layouts: dict[bridge.Layout, Arrangement] = {}
@@ -138,7 +141,7 @@ def different(
 
 
 def changed(choice: bridge.Choice, changes: Mapping[str, Any]) -> bridge.Choice:
-    """Return a choice with the fields that the core says differ."""
+    """Return a choice with fields replaced by the changes that the core reports."""
     other: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in changes.items()}
     return dataclasses.replace(choice, **other)
 
@@ -149,8 +152,8 @@ def own_candidates(
     """Return the candidates that another program's app accepts, as changes of the choice, and its reasons against
     others, each with a number of candidates. None for an app that accepts all: the library lists these itself.
 
-    arrangements: () for the choice's own. Raises UsageError where the app accepts none. Cost: a line to the program and
-    one back for each candidate.
+    arrangements: () for the arrangement of the choice. Raises UsageError where the app accepts none. Cost: a line to
+    the program and one back for each candidate.
     """
     if not bridge.refuses_itself(choice.app):
         return None, {}
@@ -177,12 +180,11 @@ def advise(
 ) -> Advice:
     """Rank all candidates for the grid, app, ranks and threads of a choice.
 
-    setting: as in `predict.predict`. depths: time steps per exchange to try. samples: draws of the profile's
-    parameters.
-    orders: words of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and
-    can be; (): that of the choice. every: with the predictions of all candidates.
-    Raises UsageError when none is legal, UnavailableError when the profile lacks what all need. Cost: one prediction
-    each.
+    setting: as in `predict.predict`. depths: time steps per exchange to try. samples: number of parameter samples.
+    orders: values of `reorder` to try, where they differ. grids: rules or process grids to try, where they differ and
+    are possible; (): the one of the choice. every: include the predictions of all candidates.
+    Raises UsageError when no candidate is legal, UnavailableError when the profile lacks costs that all need. Cost: one
+    prediction each.
     """
     arrangements = [Arrangement(order, grid) for grid in grids or (choice.process_grid,) for order in orders]
     arrangements = different(arrangements, choice, profile, setting)
@@ -204,7 +206,7 @@ def advise(
 
 
 def name(choice: bridge.Choice) -> str:
-    """Return a candidate's distinguishing fields, in words of the command line."""
+    """Return a candidate's distinguishing fields, in terms of the command line."""
     substeps = f" {choice.substeps}" if choice.depth > 1 else ""
     order = f", reorder {choice.reorder}" * (choice.reorder != "none")
     grid = f", process grid {choice.process_grid}" * bool(choice.process_grid)

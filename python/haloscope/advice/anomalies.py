@@ -1,7 +1,7 @@
-"""Sweeps whose measured time leaves the line through smaller blocks: candidates for work on the kernel.
+"""Sweeps whose measured time deviates from the line through smaller blocks: candidates for work on the kernel.
 
-A sweep's time is proportional to its points until something changes, as when a cache no longer holds what it reads
-again.
+A sweep's time is linear in its points until conditions change, for example when a cache no longer holds the data that
+the sweep reads again.
 Source: Davis 2017, sections 5.4 and 6.1 (kernel Madvmz1 above 100^3 cells).
 """
 
@@ -17,15 +17,15 @@ from haloscope.model import fit
 from haloscope.records.rows import Row
 from haloscope.records.text import cell
 
-THRESHOLD = 0.3  # of a time's deviation from the line
-FEWEST = 3  # sizes; two make a line, a third can leave it
+THRESHOLD = 0.3  # relative deviation of a time from the line
+FEWEST = 3  # sizes; two define a line, a third can deviate from it
 SWEEPS = ("compute", "inner", "outer")  # phases
 AXES = ("app", "form", "real", "ranks", "threads", "schedule", "depth", "substeps", "process_grid", "device", "set")
 
 
 @dataclass(frozen=True)
 class Anomaly:
-    """A kernel that leaves its line: the largest amount on it, the first off it, and the time there over the line's."""
+    """A kernel that leaves its line: the largest amount on it, the first off it, and its time over the line's time."""
 
     last_on: float
     first_off: float
@@ -35,9 +35,9 @@ class Anomaly:
 def leaving(
     amounts: Sequence[float] | np.ndarray, times: Sequence[float] | np.ndarray, threshold: float = THRESHOLD
 ) -> Anomaly | None:
-    """Return where measured times leave the line through those of smaller amounts; None where one line holds them all.
+    """Return the first deviation of measured times from the line through times of smaller amounts; None without any.
 
-    amounts (> 0), times (> 0, seconds): equally long. threshold: relative deviation that counts.
+    amounts (> 0), times (> 0, seconds): equally long. threshold: least relative deviation that counts.
     Raises UsageError as `fit.line` does. Source: section 5.4, the 30 % rule.
     """
     breaks = fit.breaks_by_rule(amounts, times, threshold, positive=False)
@@ -54,8 +54,8 @@ def points(table: Sequence[Row]) -> dict[str, Mapping[float, float]]:
     """Return seconds of the sweeps of a step by points swept, both per rank, for each kernel measured at FEWEST sizes
     or more.
 
-    Kernels are told apart by AXES; of several rows at one size the fastest counts. Rows without phases or counts, and
-    those with more threads than cores, are left out.
+    Kernels are distinguished by AXES; of several rows at one size the fastest counts. Rows without phases or counts,
+    and rows with more threads than cores, are left out.
     """
     found: dict[tuple, dict[float, float]] = defaultdict(dict)
     for row in table:
@@ -72,5 +72,5 @@ def points(table: Sequence[Row]) -> dict[str, Mapping[float, float]]:
 
 
 def _name(key: Sequence[tuple[str, str]]) -> str:
-    """Return the parts of a request as words; numbers say what they count."""
+    """Return the parts of a request as words; numbers follow the name of their axis."""
     return ", ".join(f"{axis.replace('_', ' ')} {value}" if value[0].isdigit() else value for axis, value in key)

@@ -1,7 +1,7 @@
 """The library call `haloscope.best`: the fastest exchange for a grid by a machine profile, as one value. No MPI, no
 clock.
 
-It chooses as `haloscope advise` does. C++ programs get the same answer from `haloscope::best`.
+It chooses in the same way as `haloscope advise`. C++ programs get the same answer from `haloscope::best`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from haloscope.errors import UsageError
 from haloscope.model import predict
 from haloscope.model import profile as profiles
 
-STANDARD = {2: "laplace2d", 3: "laplace3d"}  # the app that stands for a program that names none, by dimensions
+STANDARD = {2: "laplace2d", 3: "laplace3d"}  # the app that represents a program that names none, by dimensions
 
 
 @dataclass(frozen=True)
 class Best:
-    """The choice predicted fastest, and how sure that is; times in seconds per time step.
+    """The choice predicted fastest, and the certainty of that; times in seconds per time step.
 
-    interval: 90 % of time_s, None where the profile gives none. reason: what the time consists of. equals: choices that
-    this profile cannot tell from it, fastest first; () when it is a clear winner. notes: what a reader must know.
+    interval: 90 % of time_s, None where the profile has none. reason: the components of the time. equals: choices that
+    this profile cannot distinguish from it, fastest first; () when it is a clear winner. notes: limits of the
+    prediction that a reader must consider.
     """
 
     choice: bridge.Choice
@@ -41,17 +42,17 @@ class Best:
 
     @property
     def wins(self) -> bool:
-        """Whether it can be told from the runner-up; if not, measure it and its equals with `haloscope run`."""
+        """True when it is distinguishable from the runner-up; if not, measure it and its equals: `haloscope run`."""
         return not self.equals
 
     @property
     def halo(self) -> int:
-        """The ghost layers on every side that a field needs for it."""
+        """The number of ghost layers on every side that a field needs for it."""
         return _layers(self.choice)
 
     @property
     def shared_memory(self) -> bool:
-        """Whether it needs fields in memory that the ranks of a node share."""
+        """True when it needs fields in memory that the ranks of a node share."""
         return bridge.needs_shared_fields(self.choice.strategy)
 
 
@@ -77,18 +78,18 @@ def best(
 ) -> Best:
     """Return the strategy, schedule, depth and substeps that are predicted fastest.
 
-    app: the app whose sweep is like yours, or the dimensions of the grid (2: laplace2d, 3: laplace3d). cells: global,
-    per dimension or one number for all. ranks, threads per rank, nodes to split the ranks over (0: the profile's,
-    filled one after another). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per
+    app: the app with a sweep similar to yours, or the dimensions of the grid (2: laplace2d, 3: laplace3d). cells:
+    global, per dimension or one number for all. ranks. threads: per rank. nodes: to split the ranks over (0: the
+    profile's, filled sequentially). profile: a shipped name, the path of a JSON file, or a loaded one. periodic: per
     dimension or for all, () = all True. process_grid: rule, "2x3" or (2, 3), x first, "" = the app's rule. depths: time
     steps per exchange to choose from.
-    seconds_per_cell: of your own sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
+    seconds_per_cell: of your sweep, > 0: one cell and step on one thread while all ranks work; it replaces the
     profile's kernel. fused: your program can apply all sub-steps of a deep halo tile by tile in the cache (substeps
     blocked), as fast as the app does. halo: ghost layers that the fields have room for, None = any. shared_memory:
-    whether fields may lie in memory that the ranks of a node share. samples: draws of the profile's parameters. here:
-    "cpu" and "mpi_library" of the program that asks; where the profile has others, a note says so.
-    Raises UsageError for a request or profile that cannot be right, UnavailableError when the profile lacks what all
-    choices need. Cost: a prediction of every legal choice: a fraction of a second, or seconds for thousands of ranks.
+    true when fields may lie in memory that the ranks of a node share. samples: number of parameter samples. here:
+    "cpu" and "mpi_library" of the calling program; a note reports where the profile has others.
+    Raises UsageError for an invalid request or profile, UnavailableError when the profile lacks costs that all choices
+    need. Cost: a prediction of every legal choice: a fraction of a second, or seconds for thousands of ranks.
     """
     machine = _machine(profile)
     choice = replace(
@@ -119,8 +120,8 @@ def best_of(
 ) -> Best:
     """Return the fastest strategy, schedule, depth and substeps for the grid, app, ranks and threads of a choice.
 
-    depths, fused, samples: as `best` has them, and `more`, with `assumed_app`, which is true where the app follows from
-    the dimensions. Raises and costs as `best` does.
+    depths, fused, samples: as in `best`. more: further parameters of `best`, and `assumed_app`, which is true where the
+    app follows from the dimensions. Errors and cost: as for `best`.
     """
     among, _ = advise.own_candidates(choice, depths)
     question = {"choice": choice.to_json(), "depths": list(depths), "fused": fused, "samples": samples, "among": among}
@@ -153,7 +154,7 @@ def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence
     wraps = for_axes("periodic", periodic, dims, flag, "True or False for each dimension") or [True] * dims
     for what, given in (("cells", shape), ("periodic", wraps)):
         if len(given) != dims:
-            raise UsageError(f"{app} has {dims} dimensions, {what} {given} has {len(given)}; give {dims} values")
+            raise UsageError(f"{app} has {dims} dimensions, {what} {given} has {len(given)}; pass {dims} values")
     return bridge.Choice(app=app, cells=tuple(shape), periodic=tuple(wraps))
 
 
@@ -169,7 +170,7 @@ def _standard_app(app: int) -> str:
 
 
 def _whole(name: str, value: int, bound: str = "") -> int:
-    """Return a whole number within a range of the library's, by default that of the argument's name."""
+    """Return a whole number within a range of the library, by default the range of the argument's name."""
     found, limits = count(name, value), bridge.bounds()[bound or name]
     if not limits.least <= found <= limits.most:
         raise UsageError(f"{name} is {found}; it is a whole number from {limits.least:.0f} to {limits.most:.0f}")
@@ -177,7 +178,7 @@ def _whole(name: str, value: int, bound: str = "") -> int:
 
 
 def _steps(depths: Sequence[int]) -> list[int]:
-    """Return the depths. Raises UsageError where there are none."""
+    """Return the depths. Raises UsageError for an empty sequence."""
     steps = [whole("depths", depth) for depth in each("depths", depths, "time steps per exchange, as (1, 2)")]
     if not steps:
         raise UsageError("depths [] are not possible; give time steps per exchange, each >= 1")
@@ -203,13 +204,13 @@ def _seconds(value: float) -> float:
 
 
 def _asking(here: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the names to compare with the profile's; "" where one is missing."""
+    """Return the names to compare with the names in the profile; "" where one is missing."""
     if here is not None and not isinstance(here, Mapping):
         raise UsageError(f"here is {shown(here)}; pass a mapping of 'cpu' and 'mpi_library' to their names")
     return {key: _text("here", (here or {}).get(key) or "") for key in ("cpu", "mpi_library")}
 
 
 def _layers(choice: bridge.Choice) -> int:
-    """Return the ghost layers that the stencils of a choice's app need, the widest of them, for its depth."""
+    """Return the number of ghost layers that the widest stencil of a choice's app needs for its depth."""
     layers = (read.layers for stage in bridge.step_of(choice).stages for sweep in stage.sweeps for read in sweep.reads)
     return choice.depth * max(layers, default=0)

@@ -1,4 +1,4 @@
-"""Maps of the best choice over networks and sizes of blocks, predicted and measured."""
+"""Maps of the best choice over networks and block sizes, predicted and measured."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MOST = 400  # places on a map
 
 @dataclass(frozen=True)
 class Spot:
-    """A place on a map: the choice that wins there, by how much, and how many others cannot be told from it.
+    """A place on a map: the winning choice, its gain, and the number of choices indistinguishable from it.
 
-    latency_s: of the network. block: cells of a rank in each dimension. gain: how many times faster than the plain
-    exchange, tune.DEFAULT; measured ones have its 95 % interval.
+    latency_s: of the network. block: cells of a rank in each dimension. gain: speed-up over the plain exchange,
+    tune.DEFAULT. equals: number of indistinguishable choices. interval: of the gain, 95 %; None for predicted places.
     """
 
     latency_s: float
@@ -48,7 +48,7 @@ def plain(choice: bridge.Choice) -> bridge.Choice:
 
 
 def techniques(choice: bridge.Choice) -> tuple[str, ...]:
-    """Return what sets a choice apart from the plain one, in a few words each; () when it is like it."""
+    """Return the techniques that distinguish a choice from the plain one, in a few words each; () without any."""
     strategy = choice.strategy
     pattern, _, transport = strategy.partition("/")
     words = [f"depth {choice.depth}"] * (choice.depth > 1)
@@ -63,7 +63,7 @@ def techniques(choice: bridge.Choice) -> tuple[str, ...]:
 
 
 def sizes_of(blocks: str) -> list[int]:
-    """Return the sizes of blocks that a list names. Raises UsageError for one below 1."""
+    """Return the block sizes of a list. Raises UsageError for a size below 1."""
     sizes = lists.numbers(blocks, "--blocks")
     if min(sizes) < 1:
         raise UsageError(f"--blocks {min(sizes)} is not possible; use 1 or more")
@@ -71,7 +71,7 @@ def sizes_of(blocks: str) -> list[int]:
 
 
 def links_of(ranks: int, latency: str, bandwidth: str) -> list[Link]:
-    """Return the networks of a list of latencies, with lines of one bandwidth, for each rank on a node of its own."""
+    """Return the networks of a list of latencies, with links of one bandwidth, for each rank on a separate node."""
     rate = rate_of(bandwidth)
     return [Link(max(2, ranks), time_of(text), rate) for text in latency.split(",")]
 
@@ -85,13 +85,13 @@ def maps(
     files: Sequence[Path],
     bandwidth: str,
 ) -> dict[str, list[Spot]]:
-    """Return the map that is predicted, and where files of records are given that of what was measured, by name.
+    """Return maps by name: the predicted map and, with files of records, the measured map.
 
-    bandwidth: of the lines, as the user wrote it. Raises UsageError for more than MOST places, and for files without
-    a plain exchange to compare with; as `predicted` does.
+    bandwidth: of the links, in the user's notation. Raises UsageError for more than MOST places, and for files without
+    a plain exchange to compare with; other errors as in `predicted`.
     """
     if len(links) * len(blocks) > MOST:
-        raise UsageError(f"these lists ask for {len(links) * len(blocks)} places, more than {MOST}; shorten them")
+        raise UsageError(f"these lists request {len(links) * len(blocks)} places, more than {MOST}; shorten them")
     found = {"predicted": predicted(choice, profile, links, blocks, depths)}
     if files:
         held = (record for file in files for record in records.read_aloud(file).records)
@@ -114,9 +114,8 @@ def predicted(
 ) -> list[Spot]:
     """Return the best choice for every network and size, by the model.
 
-    choice: app, ranks and the rest; its cells are not looked at. links: networks that join the ranks, each on a node of
-    its own.
-    blocks: cells of a rank in each dimension. Raises as `best` does. Cost: `best` for each, tens of milliseconds.
+    choice: app, ranks and the rest; its cells are ignored. links: networks that join the ranks, each on a separate
+    node. blocks: cells of a rank in each dimension. Errors: as for `best`. Cost: `best` for each, tens of milliseconds.
     """
     spots = []
     for link in links:
@@ -137,15 +136,15 @@ def with_blocks(choice: bridge.Choice, block: int) -> bridge.Choice:
 
 
 def _simplest(choices: Sequence[bridge.Choice]) -> bridge.Choice:
-    """Return that of some choices, fastest first, which has the fewest techniques; of several the fastest."""
+    """Return the choice with the fewest techniques, of several the fastest. choices: fastest first."""
     return min(choices, key=lambda choice: len(techniques(choice)))
 
 
 def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> list[Spot]:
     """Return the fastest measured choice for every network and size, from records of `haloscope run --lab`.
 
-    Only places where the plain exchange was measured too. Records of other apps, of wrong results, of lines of another
-    bandwidth, and of other networks than emulated ones are left out.
+    The result has only places where the plain exchange was measured too. Records of other apps, of wrong results, of
+    links with another bandwidth, and of networks that are not emulated are left out.
     """
     places: dict[tuple[float, int], list[dict]] = defaultdict(list)
     for record in found:
@@ -171,7 +170,7 @@ def measured(found: Iterable[dict], app: str, bandwidth_bytes_per_s: float) -> l
 
 
 def block_of(request: Mapping[str, Any]) -> int:
-    """Return the cells of a rank in each dimension, of the longest one, of a record's request."""
+    """Return the most cells that a rank has in any dimension, by a record's request."""
     ranks = bridge.make_layout(bridge.Choice.from_json(request)).ranks
     longest: int = max(math.ceil(cells / n) for cells, n in zip(request["cells"], ranks, strict=False))
     return longest

@@ -1,8 +1,8 @@
-"""Tuning: the model orders the candidates, short measurements sort out the slow ones, longer ones decide.
+"""Tuning: the model orders the candidates, short measurements eliminate the slow ones, longer ones decide.
 
 Successive halving (Jamieson, Talwalkar 2016, algorithm 1) in rounds of equal time: each round measures longer and
 therefore fewer candidates, the fastest of the last round first. A candidate is dropped for one of three reasons, which
-is kept: it is slower than the best by more than the noise, it failed, or the time was up before its turn.
+is recorded: it is slower than the best by more than the noise, it failed, or the time was up before its turn.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from haloscope.records import stats
 from haloscope.records.rows import Row, group_rows
 
 SHARE, MOST_S = 0.1, 60.0  # default limits of tuning: a share of the exhaustive time, and seconds
-NOISE = 0.02  # two launches that differ less are not told apart, however well their repetitions agree
-ALIKE = 0.1  # delay of the turn of each further candidate with the same prediction: they may be the same thing
-LEAST = 4  # candidates that the first round measures even when its time is up; later ones half as many
+NOISE = 0.02  # launches that differ less are indistinguishable, however well their repetitions agree
+ALIKE = 0.1  # delay of the turn of each further candidate with the same prediction: they may be equivalent
+LEAST = 4  # candidates that the first round measures even when its time is up; later rounds measure half
 DEFAULT: dict[str, Any] = {"strategy": "ordered/p2p", "schedule": "bulk", "depth": 1, "reorder": "none"}
 
 Once = Callable[[Request, str], dict]  # measure a request in a launch of that name -> its record
@@ -34,7 +34,7 @@ Once = Callable[[Request, str], dict]  # measure a request in a launch of that n
 
 @dataclass(frozen=True)
 class Length:
-    """How long a launch measures: `repetitions` of `seconds` each, after one to warm up."""
+    """The measuring time of a launch: `repetitions` of `seconds` each, after one to warm up."""
 
     seconds: float
     repetitions: int
@@ -45,20 +45,20 @@ class Length:
         return self.seconds * (self.repetitions + 1)
 
     def of(self, request: Request) -> Request:
-        """Return a request that is measured for this length."""
+        """Return the request with this measuring time."""
         return request.measured(seconds=self.seconds, repetitions=self.repetitions, warmup=1)
 
 
 MORE = "-more-"  # in the names of launches that repeat a round
-FURTHER, FEW = 4, 3  # max further launches of the last round, and of candidates in them
-ROUNDS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is what `haloscope run` does
+FURTHER, FEW = 4, 3  # most further launches in the last round, and most candidates in them
+ROUNDS = (Length(0.02, 3), Length(0.05, 5), Length(0.2, 5))  # the last is the default of `haloscope run`
 
 
 @dataclass
 class TimedCandidate:
-    """One candidate: its prediction (seconds per step or None), its measurements by launch, and how it ended.
+    """One candidate: its prediction (seconds per step or None), its measurements by launch, and its fate.
 
-    fate: why it is out, "" while it is in. rounds: their number, in which it was measured.
+    fate: the reason for dropping it, "" while it is in. rounds: the number of rounds in which it was measured.
     """
 
     request: Request
@@ -74,7 +74,7 @@ class TimedCandidate:
 
     @property
     def time_s(self) -> float:
-        """Median seconds per step of its launches of the last round that it was in; infinite without any."""
+        """Median seconds per step of its launches in the last round that measured it; infinite without any."""
         if not self.launches:
             return float("inf")
         last = round_of(list(self.launches)[-1])
@@ -86,12 +86,12 @@ def round_of(launch: str) -> str:
     return launch.partition(MORE)[0]
 
 
-# ---- the order in which candidates are tried -------------------------------------------------------------------------
+# ---- the order of trials ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Order:
-    """Candidates in the order in which they are tried, and why some of them have no prediction, with their numbers."""
+    """Candidates in the order of trials; reasons for missing predictions, with the number of candidates."""
 
     candidates: tuple[TimedCandidate, ...]
     unpriced: dict[str, int]
@@ -103,10 +103,10 @@ def order(
     setting: predict.RunSettings = predict.DEFAULTS,
     seed: int = 0,
 ) -> Order:
-    """Put candidates in order: DEFAULT, then by predicted time with equal ones spread out, then at random those without
-    a prediction.
+    """Put candidates in order: DEFAULT first, then by predicted time with equal ones spread out, then in random order
+    candidates without a prediction.
 
-    profile: None orders all at random. Cost: one prediction each, milliseconds.
+    profile: None orders all randomly. Cost: one prediction each, milliseconds.
     """
     unpriced: Counter[str] = Counter()
     candidates = []
@@ -123,7 +123,7 @@ def order(
 
 
 def _turns(predicted: Sequence[float | None]) -> list[float]:
-    """Return the sorting key: the time; for the k-th of equal times one that is k x ALIKE longer; infinite for none."""
+    """Return the sorting keys: times, with the k-th of equal times k x ALIKE longer (k from 0); infinite for None."""
     seen: Counter[str] = Counter()
     turns = []
     for seconds in predicted:
@@ -138,23 +138,23 @@ def _predicted(request: Request, profile: Profile, setting: predict.RunSettings)
 
 
 class Levelling:
-    """Brings measured times to the pace of the first record, by the ratio of predictions for the two paces.
+    """Scales measured times to the machine speed of the first record, by the ratio of predictions for the two speeds.
 
-    Without a profile, or without paces that can be compared, times stay as they are.
+    Without a profile, or without comparable speeds, times stay unchanged.
     """
 
     def __init__(self, profile: Profile | None, setting: predict.RunSettings = predict.DEFAULTS):
-        """Nothing is predicted yet."""
+        """Store the parameters, without a prediction."""
         self._profile, self._setting = profile, setting
         self._first: Profile | None = None
 
     @property
     def in_use(self) -> bool:
-        """Whether some record had a pace that could be compared."""
+        """True when some record had a comparable machine speed."""
         return self._first is not None
 
     def factor(self, request: Request, record: dict) -> float:
-        """Return what the times of a record are to be multiplied by. Cost: two predictions."""
+        """Return the factor for the times of a record. Cost: two predictions."""
         found = record.get("pace")
         if self._profile is None or found is None or str(found["ranks"]) not in self._profile.paces:
             return 1.0
@@ -168,7 +168,7 @@ class Levelling:
 
 
 def is_default(request: Request) -> bool:
-    """Whether a request is the default: the plain exchange `ordered/p2p`, bulk, at depth 1."""
+    """Return whether a request is the default: the plain exchange `ordered/p2p`, bulk, at depth 1."""
     return all(getattr(request.choice, name) == value for name, value in DEFAULT.items())
 
 
@@ -177,12 +177,12 @@ def is_default(request: Request) -> bool:
 
 @dataclass
 class TrialRounds:
-    """Successive halving over candidates in the order given.
+    """Successive halving over candidates in their order.
 
-    once: measures a request in a launch of a given name and returns its record, whose `tuning.wall_s` counts as spent.
-    budget_s: seconds for all rounds, None: SHARE of the time to measure every candidate as long as the last round does,
-    at most MOST_S. level: brings the times of different launches to one pace. noise: least relative difference that
-    counts; larger noise is found from launches of the same request at both ends of a round.
+    once: measures a request in a launch of the passed name and returns its record, whose `tuning.wall_s` counts as
+    spent. budget_s: seconds for all rounds, None: SHARE of the time to measure every candidate as long as the last
+    round does, at most MOST_S. level: scales the times of different launches to one machine speed. noise: least
+    relative difference that counts; launches of the same request at both ends of a round may show larger noise.
     """
 
     candidates: Sequence[TimedCandidate]
@@ -218,15 +218,15 @@ class TrialRounds:
 
     @property
     def exhaustive_s(self) -> float:
-        """Seconds that one launch of every candidate, as long as in the last round, would take."""
+        """Seconds that one launch of every candidate would take, with the length of the last round."""
         return self._each(self.rounds[-1]) * len(self.candidates)
 
     def _each(self, length: Length) -> float:
-        """Seconds that one launch of that length takes, start included; 0 before the first has ended."""
+        """Return the seconds that one launch of that length takes, start included; 0 before the first has ended."""
         return statistics.mean(self.starting_s) + length.total if self.starting_s else 0.0
 
     def _round(self, number: int, length: Length, alive: Sequence[TimedCandidate]) -> list[TimedCandidate]:
-        """Measure as many as time allows, then the first one again; the rest are out. Returns those tried."""
+        """Measure candidates while time allows, then the first one again; drop the rest. Returns the measured ones."""
         tried: list[TimedCandidate] = []
         name, least = f"round-{number}", LEAST if number == 1 else LEAST // 2
         for candidate in alive:
@@ -242,7 +242,7 @@ class TrialRounds:
         return tried
 
     def _again(self, alive: Sequence[TimedCandidate]) -> None:
-        """Spend the rest of the budget on the fastest few in turn: a single launch may have been lucky."""
+        """Spend the rest of the budget on the fastest few in turn: a single launch may have been fast by chance."""
         length, last = self.rounds[-1], f"round-{len(self.rounds)}"
         for number in range(1, FURTHER + 1):
             few = sorted((e for e in alive if not e.fate), key=lambda e: e.time_s)[:FEW]
@@ -252,7 +252,7 @@ class TrialRounds:
                 self._measure(candidate, length, f"{last}{MORE}{number}")
 
     def _until(self, number: int) -> float:
-        """Seconds that may be spent by the end of a round; the next round may use what one leaves over."""
+        """Return the seconds that may be spent by the end of a round; unused time passes to the next round."""
         return self._budget * number / len(self.rounds)
 
     @property
@@ -273,7 +273,7 @@ class TrialRounds:
             candidate.fate = f"failed: {isolated.reason(record)}"
 
     def _times(self, candidate: TimedCandidate, record: dict) -> list[float]:
-        """Return seconds per step of each repetition, at the pace of the trials."""
+        """Return seconds per step of each repetition, at the machine speed of the trials."""
         factor = self.level.factor(candidate.request, record)
         return [seconds * factor for seconds in records.step_times(record)]
 
@@ -287,7 +287,7 @@ class TrialRounds:
         return record
 
     def _repeat(self, tried: Sequence[TimedCandidate], length: Length, name: str) -> float:
-        """Return the difference of two launches of the same request, at both ends of the round; at least `noise`."""
+        """Return the relative difference of launches of one request at both ends of the round; at least `noise`."""
         first = next((e for e in tried if not e.fate), None)
         if first is None or len(tried) == 1:
             return self.noise
@@ -299,7 +299,7 @@ class TrialRounds:
         return min(0.9, max(self.noise, abs(ratio - 1), abs(1 / ratio - 1)))
 
     def _drop(self, best: TimedCandidate, good: Sequence[TimedCandidate], noise: float) -> None:
-        """Drop candidates that are slower than the best even if their launches were unlucky and the best's lucky."""
+        """Drop candidates that remain slower than the best if noise slowed their launches and favoured the best."""
         for candidate in good:
             ratio = stats.ratio_of_launches(candidate.launches, best.launches)
             if candidate is not best and ratio.low > (1 + noise) / (1 - noise):
@@ -316,13 +316,13 @@ class TrialRounds:
 
 @dataclass(frozen=True)
 class Rerun:
-    """Requests measured again, interleaved: rows by id, and the seconds it took."""
+    """Requests measured again, interleaved: rows by id, and the seconds that this took."""
 
     rows: dict[str, Row]
     wall_s: float
 
     def ratio(self, other: Request, choice: Request) -> stats.Estimate | None:
-        """Return the ratio of two times, by launch: above 1 where `choice` is faster; None if not measured."""
+        """Return the ratio of two times by launch: above 1 where `choice` is faster; None if one was not measured."""
         if other.id not in self.rows or choice.id not in self.rows:
             return None
         return stats.ratio_of_launches(self.rows[other.id].launches, self.rows[choice.id].launches)
@@ -331,14 +331,14 @@ class Rerun:
 def rerun(
     paired: Callable, requests: Sequence[Request], launches: int, name: str, length: Length = ROUNDS[-1]
 ) -> Rerun:
-    """Measure some requests afresh, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
+    """Measure some requests again, all in each launch, in random order. paired: as `isolated.Isolated.paired`."""
     distinct = list({r.id: length.of(r) for r in requests}.values())
     found, wall = paired(distinct, launches, name)
     return Rerun({row.id: row for row in group_rows(r for r in found if isolated.ended_well(r))}, wall)
 
 
 def decide(winner: Request, others: Sequence[Request], again: Rerun) -> Request:
-    """Return the winner, or the fastest of the others if the re-run shows that one to be faster."""
+    """Return the winner, or the fastest of the others where the re-run shows others to be faster."""
     ratios = [(other, again.ratio(winner, other)) for other in others if other.id != winner.id]
     faster = [(r.value, other) for other, r in ratios if r and stats.verdict_text(r, "faster", "slower", 3) == "faster"]
     return max(faster, key=lambda pair: pair[0])[1] if faster else winner

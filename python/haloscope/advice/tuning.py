@@ -1,4 +1,4 @@
-"""One tuning from its candidates to its end: the trials, the winner measured again, and all candidates where asked."""
+"""A whole tuning: the candidates, the trials, the winner measured again, and all candidates on request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from haloscope.records.stats import Estimate
 
 
 def usual_orders(nodes: str | None) -> str:
-    """Return the orders of ranks to try where none are named: on stated nodes (a list of numbers, or None) all."""
+    """Return the default orders of ranks to try: all orders on several nodes. nodes: a list of numbers, or None."""
     several = nodes is not None and max(lists.numbers(nodes, "--nodes")) > 1
     return ",".join(advise.ORDERS) if several else advise.ORDERS[0]
 
@@ -28,7 +28,7 @@ def usual_orders(nodes: str | None) -> str:
 def plan(planned: Space, options: Mapping[str, Any]) -> Space:
     """Return the candidates of a space, with the reasons of illegal ones.
 
-    Raises UsageError when there are none, or for several grids.
+    Raises UsageError without any candidate, or for several grids.
     """
     found = _candidates(planned, options)
     refuse_if_none_can_run(found)
@@ -42,12 +42,12 @@ def _candidates(planned: Space, options: Mapping[str, Any]) -> Space:
             raise UsageError(f"tuning is for one grid, --{field} '{options[field]}' names several; give one value")
     kept = [r for r in planned.requests if "/" in r.choice.strategy]
     if not kept and planned.requests:
-        raise UsageError("`reference` is what results are compared with, not a candidate; give other strategies")
+        raise UsageError("`reference` serves for comparing results and is not a candidate; pass other strategies")
     return Space(kept, [pair for pair in planned.refused if "/" in pair[0].choice.strategy])
 
 
 def _on_own_cores(planned: Space) -> Space:
-    """Set aside requests with more threads than cores, unless the ranks alone are too many.
+    """Move requests with more threads than cores to the refused ones, unless the ranks alone are too many.
 
     Raises UsageError when that leaves none.
     """
@@ -65,7 +65,7 @@ def _on_own_cores(planned: Space) -> Space:
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """All candidates measured: the fastest, the seconds that it took, and the regret of the choice.
+    """The measurement of all candidates: the fastest, the seconds that it took, and the regret of the choice.
 
     regret: None where the choice is the fastest, or the two could not be measured again.
     """
@@ -77,7 +77,7 @@ class Exhaustive:
 
 @dataclass(frozen=True)
 class Tuned:
-    """How a tuning ended. measured: the winner and its rivals, which `again` measured once more."""
+    """The result of a tuning. measured: the winner and its rivals; `again` holds their second measurement."""
 
     space: Space
     profile: Profile | None
@@ -99,11 +99,11 @@ def tune(
     exhaustive: bool,
     seed: int,
 ) -> Tuned:
-    """Find the fastest of some candidates; shows a line of progress.
+    """Find the fastest of some candidates; show a line of progress.
 
-    budget: seconds for the trials, as in `model.TrialRounds`. confirm: launches to measure the winner and its rivals
-    again. exhaustive: all candidates are measured too. seed: of the random order. Raises HaloscopeError when none could
-    be measured.
+    budget: seconds for the trials, as in `model.TrialRounds`. confirm: launches that measure the winner and its rivals
+    again. exhaustive: measure all candidates too. seed: of the random order. Raises HaloscopeError when none could be
+    measured.
     """
     order = model.order(planned.requests, profile, seed=seed)
     app = planned.requests[0].choice.app

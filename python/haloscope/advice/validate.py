@@ -1,8 +1,8 @@
-"""Predictions against measurements: signed errors, coverage of the intervals, order, and what the model's pick would
-cost.
+"""Predictions against measurements: signed errors, coverage of the intervals, order, and regret of the model's pick.
 
 Every measured configuration is predicted once, from the request in its records. Records that cannot be compared are
-counted by reason. Two times are compared: that of a step, and that of the exchange alone where the records hold it.
+counted by reason. Two times are compared: the time of a step, and the time of the exchange alone where the records
+hold it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CASE = (
 class Pair:
     """One configuration measured and predicted; seconds per time step.
 
-    paced: the prediction is for the pace of its launches, else for that of the calibration.
+    paced: the prediction is for the machine speed of its launches, else for the speed of the calibration.
     exchange_s: measured, see predict.EXCHANGE_PHASES; None where the records do not hold it.
     """
 
@@ -55,17 +55,17 @@ class Pair:
 
     @property
     def regime(self) -> str:
-        """What the predicted step is bound by."""
+        """The resource that bounds the predicted step."""
         return self.prediction.regime
 
     @property
     def exchange_regime(self) -> str:
-        """What the predicted exchange is bound by."""
+        """The resource that bounds the predicted exchange."""
         return self.prediction.exchange_regime
 
     @property
     def error(self) -> float:
-        """Predicted over measured step time, less 1: positive where the model is too slow."""
+        """Predicted over measured step time, minus 1: positive where the model is too slow."""
         return self.prediction.time_s / self.row.step.value - 1
 
     @property
@@ -75,23 +75,23 @@ class Pair:
 
     @property
     def covered(self) -> bool | None:
-        """Whether the measured step lies in the predicted interval; None where the prediction has none."""
+        """True when the measured step lies in the predicted interval; None where the prediction has no interval."""
         ends = self.prediction.interval
         return None if ends is None else ends[0] <= self.row.step.value <= ends[1]
 
     @property
     def exchange_covered(self) -> bool | None:
-        """The same for the exchange itself; None where it was not measured."""
+        """The same for the exchange itself; None where it was not measured, or its prediction has no interval."""
         ends = self.prediction.exchange_interval
         return None if ends is None or not self.exchange_s else ends[0] <= self.exchange_s <= ends[1]
 
 
 @dataclass(frozen=True)
 class MeasuredCase:
-    """All choices measured for one case: what the model picks, what was fastest, and what the pick costs.
+    """All choices measured for one case: the model's pick, the fastest choice, and the regret of the pick.
 
-    order: rank correlation (Kendall's tau) of predicted and measured times, NaN where all are equal. regret: measured
-    time of the pick over that of the fastest, paired by launch; 1 where they are the same.
+    order: rank correlation (Kendall's tau) of predicted and measured times, NaN where all times of either are equal.
+    regret: measured time of the pick over the time of the fastest, paired by launch; 1 where they are the same.
     """
 
     name: str
@@ -104,7 +104,7 @@ class MeasuredCase:
 
 @dataclass(frozen=True)
 class Validation:
-    """The compared configurations, separately those with more threads than cores, and why others were left out."""
+    """The compared configurations, those with more threads than cores separately, and reasons of omitted ones."""
 
     pairs: tuple[Pair, ...]
     crowded: tuple[Pair, ...]
@@ -113,11 +113,11 @@ class Validation:
 
 
 def validate(found: Iterable[dict], profile: Profile, samples: int = predict.SAMPLES) -> Validation:
-    """Predict every measured configuration of some records, at the pace of its own launches where that is known.
+    """Predict every measured configuration of some records, at the machine speed of its launches where it is known.
 
-    found: records as `records.read` returns them; launches of several files must have different ids. samples: draws of
-    the profile's parameters for the intervals, 0 = none. `left_out` counts by reason the configurations that failed
-    their check, that the profile has no costs for, or that a prediction does not describe.
+    found: records as returned by `records.read`; launches of several files must have different ids. samples: number of
+    parameter samples for the intervals, 0 = none. `left_out` counts by reason the configurations that failed their
+    check, whose costs the profile lacks, or that a prediction does not describe.
     """
     found = list(found)
     left_out = Counter(f"{r['kind']}: {r['reason']}" for r in found if r["kind"] in ("skipped", "failed"))
@@ -149,11 +149,10 @@ def _pair(row: Row, profile: Profile, samples: int) -> Pair:
 
 
 def at_paces_of(row: Row, profile: Profile) -> list[Profile]:
-    """Return the profile at the pace of each launch of a row, and as it is where they have none, or none that it can
-    compare.
+    """Return the profile at the machine speed of each launch of a row; unchanged without comparable speeds.
 
-    Launches may have met the machine in several of its states. Of a profile that knows one, the launches' median pace
-    counts.
+    The machine may have been in different states during the launches. With a profile that records a single state, the
+    launches' median speed counts.
     """
     launches: dict[str, list[dict]] = defaultdict(list)
     for record in row.records:
@@ -164,7 +163,7 @@ def at_paces_of(row: Row, profile: Profile) -> list[Profile]:
 
 
 def setting_of(row: Row) -> predict.RunSettings:
-    """Return the setting of a measurement for its prediction: how often its loops were carried out."""
+    """Return the setting of a measurement for its prediction: the number of iterations of its loops per step."""
     record = row.records[0]
     counts, step = record["counts"].get("stages", {}), bridge.step_of(bridge.Choice.from_json(row.request))
     loops = [counts[step.stages[loop[0]].name] for loop in step.loops]
@@ -174,8 +173,8 @@ def setting_of(row: Row) -> predict.RunSettings:
 def exchange_of(row: Row) -> float | None:
     """Return the seconds per step of the exchange, waiting included, in the mean over ranks; None where phases lack it.
 
-    Phases are those of the control thread, so they do not cover a communication thread. There are none without timers,
-    nor with one rank, whose exchange consists of copies.
+    Only phases of the control thread are timed, which do not cover a communication thread. Runs without timers have no
+    phases; with one rank, the exchange consists of copies.
     """
     request = row.request
     hidden = request["schedule"] == "comm-thread" and request["threads"] > 1
@@ -185,7 +184,7 @@ def exchange_of(row: Row) -> float | None:
 
 
 def foreign(table: Sequence[Row], profile: Profile) -> list[str]:
-    """Say in which ways the records come from another machine or MPI than the profile."""
+    """Return warnings where the records come from another machine or MPI than the profile."""
     environments = [record["environment"] for row in table for record in row.records]
     cpus, libraries = ([e[key] for e in environments if key in e] for key in ("cpu", "mpi_library"))
     return profile.foreign(cpus, libraries, "the records")
@@ -195,7 +194,7 @@ def foreign(table: Sequence[Row], profile: Profile) -> list[str]:
 
 
 def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
-    """Return the errors of all, then per strategy, then per regime; of the exchange itself when asked."""
+    """Return the errors of all, then per strategy, then per regime. exchange: of the exchange itself."""
     all_values = [(p, p.exchange_error if exchange else p.error) for p in pairs]
     values = [(p, e) for p, e in all_values if e is not None]
     if not values:
@@ -212,15 +211,15 @@ def grouped(pairs: Sequence[Pair], exchange: bool = False) -> list[Errors]:
 
 
 def pace_against(pairs: Sequence[Pair]) -> dict[str, float]:
-    """Return the median pace of the measurements over that of the calibration, by kind; empty where unknown."""
+    """Return the median pace of the measurements over the pace of the calibration, by kind; empty where unknown."""
     found = [p.prediction.pace for p in pairs if p.paced]
     return {kind: float(np.median([f[kind] for f in found])) for kind in pace.KINDS} if found else {}
 
 
 def residuals(pairs: Sequence[Pair]) -> dict:
-    """Return how far predictions were off, as section `held_out` of profiles: for intervals of steps and of exchanges.
+    """Return residuals of predictions as section `held_out` of profiles: for intervals of steps and of exchanges.
 
-    pairs: of measurements that the profile was not fitted to.
+    pairs: of measurements to which the profile was not fitted.
     """
     times = sorted(r["launch"]["time_utc"] for p in pairs for r in p.row.records if "time_utc" in r["launch"])
     exchanges = [p for p in pairs if p.exchange_s and p.prediction.exchange_s > 0]
@@ -234,10 +233,10 @@ def residuals(pairs: Sequence[Pair]) -> dict:
 
 
 def refuse_shipped(profile: str) -> None:
-    """Raise UsageError when intervals cannot be kept in a profile, as it comes with the package."""
+    """Raise UsageError for a profile that cannot store intervals, as it comes with the package."""
     if profile in profiles.names():
         raise UsageError(
-            f"--keep-intervals writes into the profile, and '{profile}' comes with the package; give a file of yours"
+            f"--keep-intervals writes into the profile, and '{profile}' comes with the package; pass a file of yours"
         )
 
 
@@ -249,14 +248,14 @@ def keep(pairs: Sequence[Pair], profile: Profile, file: str) -> dict:
     found = residuals(pairs)
     if not found["step"]:
         raise UsageError(
-            f"{len(pairs)} choices are too few for intervals of 90 %; give records of 19 or more, better of hundreds"
+            f"{len(pairs)} choices are too few for intervals of 90 %; pass records of 19 or more, better of hundreds"
         )
     profiles.save(profile.data | {"held_out": found}, file)
     return found
 
 
 def are_held_out(pairs: Sequence[Pair], profile: Profile) -> bool:
-    """Whether intervals of the profile come from other measurements than these, or from none."""
+    """Return whether intervals of the profile come from other measurements than these, or from none."""
     measured = profile.data.get("held_out", {}).get("measured")
     times = [r["launch"]["time_utc"] for p in pairs for r in p.row.records if "time_utc" in r["launch"]]
     return not (measured and any(measured[0] <= time <= measured[1] for time in times))
@@ -264,9 +263,10 @@ def are_held_out(pairs: Sequence[Pair], profile: Profile) -> bool:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many measurements lie in their predicted intervals, and how likely that is if NOMINAL is right.
+    """The number of measurements in their predicted intervals, and the probability of that if NOMINAL is right.
 
-    from_held_out: how many of the intervals are from held-out measurements, not from the profile's parameters.
+    inside, count: measurements inside, and all of them. p_value: of a two-sided binomial test. from_held_out: number of
+    intervals from held-out measurements instead of the profile's parameters.
     """
 
     inside: int
@@ -276,7 +276,7 @@ class Coverage:
 
 
 def coverage(pairs: Sequence[Pair], exchange: bool = False) -> Coverage | None:
-    """Return the coverage of the intervals, by a two-sided binomial test; None where no prediction has an interval.
+    """Return the coverage of the intervals, with a two-sided binomial test; None where no prediction has an interval.
 
     exchange: of the exchange itself.
     """
@@ -293,7 +293,7 @@ def coverage(pairs: Sequence[Pair], exchange: bool = False) -> Coverage | None:
 def cases(pairs: Sequence[Pair]) -> list[MeasuredCase]:
     """Return for each case with at least two choices the order, the pick and its regret, the largest regret first.
 
-    The fastest by measurement was also lucky, so a regret from records tends to be too large.
+    The fastest measured choice was fast partly by chance, so a regret from records tends to be too large.
     """
     groups = group_cases(pairs, lambda pair: tuple(str(pair.row.request.get(axis)) for axis in CASE))
     return sorted(map(_case, groups), key=lambda case: -case.regret.value)

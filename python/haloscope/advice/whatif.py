@@ -1,6 +1,6 @@
-"""What if the same ranks ran elsewhere: fewer cores of a socket, another placement or process grid, another machine.
+"""Predictions for the same ranks elsewhere: fewer cores of a socket, another placement or process grid or machine.
 
-Each way to run is predicted; its nodes say what it costs. Source: Davis 2017, sections 5.6 and 6.5, tables 4.5, 5.8,
+Each variant is predicted; its cost follows from its nodes. Source: Davis 2017, sections 5.6 and 6.5, tables 4.5, 5.8,
 6.6.
 """
 
@@ -27,7 +27,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to run, predicted.
+    """One way to run, with its prediction.
 
     busiest: most ranks on a socket. pairs: neighbour pairs inside the worst node and across its border, all dimensions.
     """
@@ -40,12 +40,12 @@ class Variant:
 
     @property
     def node_s(self) -> float:
-        """Seconds of a step times the nodes that it takes, each counted whole."""
+        """Seconds of a step times the number of nodes that it takes, each counted whole."""
         return self.prediction.time_s * self.prediction.nodes
 
 
 def variant(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Variant:
-    """Return a choice under a setting, predicted without interval. Raises and costs as `predict` does."""
+    """Return a choice under a setting, predicted without interval. Errors and cost: as for `predict`."""
     where = places_of(choice, profile, setting)
     layout = layout_on(where, choice)
     at = np.argsort(layout.places())  # the rank at each place
@@ -57,7 +57,7 @@ def variant(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFA
 
 
 def process_grids(ranks: int, dims: int) -> Iterator[tuple[int, ...]]:
-    """Yield every process grid of so many ranks (>= 1) in 1 to 3 dimensions, the last dimension changing fastest.
+    """Yield every process grid of a number of ranks (>= 1) in 1 to 3 dimensions, the last dimension changing fastest.
 
     Cost O(ranks) a dimension.
     """
@@ -70,10 +70,10 @@ def process_grids(ranks: int, dims: int) -> Iterator[tuple[int, ...]]:
 
 
 def scaled(choice: bridge.Choice, ranks: int) -> bridge.Choice:
-    """Return a choice for other ranks whose cells are those of one rank: the grid grows with the process grid.
+    """Return a choice for other ranks whose blocks have the cells of `choice`: the grid grows with the process grid.
 
-    Its process grid is what its rule gives a cube that is large enough for any. Raises UsageError where there is
-    none.
+    Its process grid follows from its rule for a cube that is large enough for any grid. Raises UsageError where no
+    process grid exists.
     """
     cube = (ranks,) * len(choice.cells)
     grid = bridge.make_layout(dataclasses.replace(choice, cells=cube, ranks=ranks)).ranks
@@ -82,14 +82,14 @@ def scaled(choice: bridge.Choice, ranks: int) -> bridge.Choice:
 
 
 def cost_ratio(seconds: float, nodes: float, base_seconds: float, base_nodes: float) -> float:
-    """Return node-hours over those of a base case: what a faster run on more nodes costs."""
+    """Return the node-hours relative to a base case: the cost of a faster run on more nodes."""
     return seconds * nodes / (base_seconds * base_nodes)
 
 
 def crossover(
     first: Callable[[int], float], second: Callable[[int], float], counts: Iterable[int]
 ) -> tuple[int, int] | None:
-    """Return between which neighbours of rising rank counts two curves change their order; None when they keep it.
+    """Return the adjacent rank counts, in ascending order, between which two curves cross; None without a crossing.
 
     first, second: seconds by rank count. counts: at least one; as a process grid depends on the factors of a count,
     powers of two are a good choice. Cost: an evaluation of both per count, up to the crossing.
@@ -114,14 +114,14 @@ def relative(variants: Sequence[Variant]) -> list[tuple[float, float]]:
     ]
 
 
-# ---- what is asked for -----------------------------------------------------------------------------------------------
+# ---- the request -----------------------------------------------------------------------------------------------------
 
 
 def space_asked(app: bridge.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
     """Return the options of the choices' space, and in weak scaling the numbers of ranks that `choices_of` takes.
 
-    options: --process-grid `all` stands for every grid of --ranks. weak: --cells are those of one rank.
-    Raises UsageError for a process grid that does not go with --ranks or with weak scaling.
+    options: --process-grid `all` represents every grid of --ranks. weak: --cells are the cells of one rank.
+    Raises UsageError for a process grid that is incompatible with --ranks or with weak scaling.
     """
     if weak:  # one rank has all --cells; the others follow from it
         asked = lists.numbers(options["ranks"], "--ranks")
@@ -133,7 +133,7 @@ def space_asked(app: bridge.App, options: dict, weak: bool) -> tuple[dict, list[
 
 
 def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[bridge.Choice]:
-    """Return the choices of some requests, in their order; in weak scaling for each number of ranks asked for.
+    """Return the choices of some requests, in their order; in weak scaling for each requested number of ranks.
 
     Raises UsageError when one of them cannot run or they are too many.
     """
@@ -166,7 +166,7 @@ def _all_grids(app: bridge.App, ranks: str) -> str:
 
 
 def settings(active: str | None, mapping: str) -> list[RunSettings]:
-    """Return the settings of two lists. Raises UsageError for words that they cannot have."""
+    """Return the settings of two lists. Raises UsageError for invalid values."""
     rules = [rule for rule in placement.rules() if rule != "custom"]
     counts: list[int | None] = list(lists.numbers(active, "--active")) if active else [None]
     return [RunSettings(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
@@ -180,7 +180,7 @@ def variants(choices: Sequence[bridge.Choice], machine: Profile, asked: Sequence
 
 def _refuse_too_many(count: int) -> None:
     if count > MOST:
-        raise UsageError(f"these lists ask for {count} predictions, more than {MOST}; shorten them")
+        raise UsageError(f"these lists request {count} predictions, more than {MOST}; shorten them")
 
 
 # ---- two machines ----------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _refuse_too_many(count: int) -> None:
 
 @dataclass(frozen=True)
 class Compared:
-    """Predictions of two machines by ranks, and between which numbers of ranks they change places, if they do."""
+    """Predictions of two machines by ranks, and the numbers of ranks between which their order changes, if it does."""
 
     machines: tuple[str, str]
     predictions: dict[int, tuple[Variant, ...]]
@@ -196,7 +196,7 @@ class Compared:
 
 
 def compared(choices: Sequence[bridge.Choice], machines: Sequence[Profile], asked: Sequence[RunSettings]) -> Compared:
-    """Return two machines over all numbers of ranks. Raises UsageError when more than the ranks differ."""
+    """Return predictions of two machines over all numbers of ranks. Raises UsageError when more than ranks differ."""
     counts = [choice.ranks for choice in choices]
     if len(set(counts)) != len(choices) or len(asked) != 1:
         raise UsageError("--against compares two machines over numbers of ranks; give one value of everything else")

@@ -1,7 +1,7 @@
-"""Fit piecewise linear costs to measured times.
+"""Fits of piecewise linear costs to measured times.
 
-Plain least squares follows the largest times and fits small ones badly, so the default weighs every measurement by its
-own time: it minimises the sum of squared *relative* errors. Source: Davis 2017, sections 5.4 and 6.8.
+Plain least squares follows the largest times and fits small ones badly, so the default divides the error of every
+measurement by its time: it minimises the sum of squared *relative* errors. Source: Davis 2017, sections 5.4 and 6.8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from haloscope.errors import UsageError
 from haloscope.model.segments import Segment
 
 Array = npt.NDArray[np.float64]
-LOSSES = ("linear", "soft_l1", "huber", "cauchy")  # scipy's names; all but the first forgive outliers
+LOSSES = ("linear", "soft_l1", "huber", "cauchy")  # scipy's names; all but the first tolerate outliers
 
 
 def line(
@@ -26,8 +26,8 @@ def line(
     """Return fixed time and time per unit of one straight line.
 
     amounts (>= 0), times (> 0, seconds): equally long. relative: weigh by 1/time, else plain least squares. positive:
-    neither parameter below 0, and one that the data do not determine (standard error above the value, or a single
-    amount) is dropped, that is 0. loss: one of LOSSES, with outliers starting at 10 % (relative) of deviation.
+    neither parameter is below 0, and a parameter that the data do not determine (standard error above the value, or a
+    single amount) is set to 0. loss: one of LOSSES, with outliers from 10 % (relative) deviation on.
     Raises UsageError for no data, times <= 0, an unknown loss.
     """
     x, y = _checked(amounts, times)
@@ -47,11 +47,10 @@ def line(
 
 
 def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positive: bool = True) -> Array:
-    """Return what `line` returns for many samples of the same measurements, by relative errors, all at once.
+    """Return the results of `line` for many samples of the same measurements, by relative errors, in one call.
 
-    amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), how often a choice has each
-    measurement, at least one of them. Returns fixed time and time per unit, shape (choices, 2). Raises UsageError as
-    `line` does.
+    amounts (>= 0), times (> 0, seconds): n of each. counts: shape (choices, n), multiplicity of each measurement in a
+    choice, not all 0. Returns fixed time and time per unit, shape (choices, 2). Raises UsageError as `line` does.
     """
     x, y = _checked(amounts, times)
     unit = max(x.max(), 1e-300)
@@ -62,7 +61,7 @@ def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positi
         alone = np.stack((to_u / uu, to_v / vv))
         found = np.stack((vv * to_u - uv * to_v, uu * to_v - uv * to_u)) / (uu * vv - uv**2)
         if positive:
-            first = alone[0] * to_u >= alone[1] * to_v  # the one that alone explains more
+            first = alone[0] * to_u >= alone[1] * to_v  # the parameter that alone explains more
             found = np.where((found < 0).any(axis=0), np.where([first, ~first], alone, 0.0), found)
             many, rest = counts.sum(axis=1), ((found.T @ parts - 1) ** 2 * counts).sum(axis=1)
             variance = rest / np.maximum(1, many - 2) * np.stack((vv, uu)) / (uu * vv - uv**2)
@@ -77,7 +76,7 @@ def lines(amounts: npt.ArrayLike, times: npt.ArrayLike, counts: Array, *, positi
 def _checked(amounts: npt.ArrayLike, times: npt.ArrayLike) -> tuple[Array, Array]:
     x, y = np.asarray(amounts, float), np.asarray(times, float)
     if not len(x) or len(x) != len(y):
-        raise UsageError(f"a fit needs as many times as amounts, at least one; here are {len(y)} and {len(x)}")
+        raise UsageError(f"a fit needs the same number of times and amounts, at least one; not {len(y)} and {len(x)}")
     if (y <= 0).any() or (x < 0).any():
         raise UsageError("a fit needs times above 0 and amounts of at least 0; leave the others out")
     return x, y
@@ -93,7 +92,7 @@ def _ordered(amounts: npt.ArrayLike, times: npt.ArrayLike) -> tuple[Array, Array
 def _solve(parts: Array, y: Array, weights: Array, positive: bool, loss: str) -> Array:
     from scipy import optimize
 
-    # Columns are scaled to one size: bytes are in the millions, latencies in microseconds.
+    # Columns are scaled to the same magnitude: bytes are in the millions, latencies in microseconds.
     scale = np.abs(parts * weights[:, None]).max(axis=0)
     design, wanted = parts * weights[:, None] / scale, y * weights
     if positive:
@@ -111,7 +110,7 @@ def _solve(parts: Array, y: Array, weights: Array, positive: bool, loss: str) ->
 
 
 def _determined(parts: Array, y: Array, weights: Array, found: Array) -> npt.NDArray[np.bool_]:
-    """Return which parameters are larger than their standard error."""
+    """Return a mask of the parameters that are larger than their standard error."""
     design = parts * weights[:, None]
     rest = design @ found - y * weights
     variance = rest @ rest / max(1, len(y) - len(found))
@@ -140,10 +139,11 @@ def pieces(amounts: npt.ArrayLike, times: npt.ArrayLike, breaks: Sequence[float]
 
 
 def breaks_by_rule(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: float = 0.3, **how: Any) -> list[float]:
-    """Return where ranges begin by the rule of the 2017 study.
+    """Return the beginnings of ranges by the rule of the 2017 study.
 
-    In rising order of amounts a line is fitted to the points so far; a next point that is off by more than `threshold`
-    (relative to its measured time) closes the range and begins a new one. Two points always share a range.
+    In rising order of amounts a line is fitted to the points so far. A next point that deviates by more than
+    `threshold` (relative to its measured time) closes the range and begins a new one. Every range but the last has at
+    least two points.
     Source: Davis 2017, section 5.4 (30 % there).
     """
     x, y = _ordered(amounts, times)
@@ -159,10 +159,10 @@ def breaks_by_rule(amounts: npt.ArrayLike, times: npt.ArrayLike, threshold: floa
 
 
 def find_breaks(amounts: npt.ArrayLike, times: npt.ArrayLike, most: int = 3, least_points: int = 4) -> list[float]:
-    """Return where ranges begin: minimises squared relative errors plus a charge per range (BIC).
+    """Return the beginnings of ranges that minimise squared relative errors plus a penalty per range (BIC).
 
-    most: most ranges. least_points: fewest measurements per range. Exact by dynamic programming, O(points^2). It finds
-    jumps far below 30 %, such as protocol switches of message libraries, which the rule of the 2017 study misses.
+    most: most ranges. least_points: fewest measurements per range. Exact by dynamic programming, O(points^2). This
+    finds jumps far below 30 %, such as protocol switches of message libraries, which the rule of the 2017 study misses.
     """
     x, y = _ordered(amounts, times)
     n = len(x)
@@ -171,7 +171,7 @@ def find_breaks(amounts: npt.ArrayLike, times: npt.ArrayLike, most: int = 3, lea
     scores = [_bic(best[n], n, 1)]
     ways: list[list[float]] = [[]]
     for count in range(2, most + 1):
-        through = best[:, None] + cost  # best way to reach i, then one range i..j
+        through = best[:, None] + cost  # least cost up to i, then one range i..j
         last = np.argmin(through, axis=0)
         best = through[last, np.arange(n + 1)]
         choice.append(last)
@@ -187,7 +187,7 @@ def find_breaks(amounts: npt.ArrayLike, times: npt.ArrayLike, most: int = 3, lea
 
 
 def _costs_of_ranges(x: Array, y: Array, least_points: int) -> Array:
-    """Return for every range of points i..j the least sum of squared relative errors of a line; infinite if short."""
+    """Return for every range of points i..j the least sum of squared relative errors of a line; inf if too short."""
     scaled = x / max(x.max(), 1e-300)
     terms = np.column_stack((1 / y**2, scaled / y**2, scaled**2 / y**2, 1 / y, scaled / y))
     total = np.vstack((np.zeros(5), np.cumsum(terms, axis=0)))
@@ -206,7 +206,7 @@ def _costs_of_ranges(x: Array, y: Array, least_points: int) -> Array:
 
 
 def _bic(error: float, points: int, ranges: int) -> float:
-    # Below a tenth of a percent an error is rounding, and splitting it further explains nothing.
+    # An error below a tenth of a percent is rounding; further splitting explains nothing.
     return points * math.log(error / points + 1e-6) + (3 * ranges - 1) * math.log(points)
 
 

@@ -1,8 +1,7 @@
 """Intervals from held-out measurements: split-conformal quantiles of log(measured / predicted), by regime.
 
-Whatever the distribution of the errors, such an interval holds a further case of the same kind with at least the
-nominal probability, and with at most 2 / (n + 1) more for n cases. Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman
-2018.
+For any distribution of the errors, such an interval contains a further case of the same kind with at least the nominal
+probability, and with at most 2 / (n + 1) more for n cases. Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman 2018.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ ALL = "all"
 
 
 def quantiles(logs: Sequence[float]) -> tuple[float, float] | None:
-    """Return the ends that leave out half of 1 - NOMINAL on each side; None for fewer cases than that needs, 19.
+    """Return the ends that leave out half of 1 - NOMINAL on each side; None for fewer than the necessary 19 cases.
 
     logs: of measured over predicted.
     """
@@ -26,9 +25,9 @@ def quantiles(logs: Sequence[float]) -> tuple[float, float] | None:
 
 
 def by_regime(cases: Iterable[tuple[str, float]]) -> dict[str, dict]:
-    """Return the residuals of some cases as profiles hold them: by regime, where it has enough, and of all.
+    """Return residuals in the form of profiles: by regime, for regimes with enough cases, and of all cases.
 
-    cases: regime and log(measured / predicted) of each.
+    cases: regime and log(measured / predicted) of each case.
     """
     groups: dict[str, list[float]] = defaultdict(list)
     for regime, value in cases:

@@ -1,4 +1,4 @@
-"""Emulated networks: their texts, and profiles of a machine whose nodes are joined by one."""
+"""Emulated networks: their texts, and profiles of a machine whose nodes are joined by an emulated network."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ if TYPE_CHECKING:
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 BYTES_PER_S = {"kbit": 1e3 / 8, "Mbit": 1e6 / 8, "Gbit": 1e9 / 8, "kB": 1e3, "MB": 1e6, "GB": 1e9}
-VARIABLE = "HALOSCOPE_LAB"  # the network in whose first host a process is, as JSON; for all that it starts
+VARIABLE = "HALOSCOPE_LAB"  # the network whose first host runs the process, as JSON; inherited by its children
 MOST_HOSTS = 200  # addresses of the network
-HANDSHAKE = 3  # crossings of a message that asks its receiver first; others take one
+HANDSHAKE = 3  # crossings of a message with a handshake (rendezvous); others take one
 
 
 @dataclass(frozen=True)
 class Link:
     """An emulated network.
 
-    hosts: how many it joins, 2 to MOST_HOSTS. latency_s: added to each frame; the network stacks of both ends come on
-    top.
-    bandwidth_bytes_per_s: of each host's line, each way; 0: as fast as the machine copies. jitter_s: mean of what is
-    added at random, exponentially distributed.
+    hosts: number of hosts, 2 to MOST_HOSTS. latency_s: added to each frame, in addition to the network stacks of both
+    ends. bandwidth_bytes_per_s: of each host's link, each way; 0: as fast as the machine copies. jitter_s: mean of the
+    random additional delay, exponentially distributed.
     """
 
     hosts: int = 2
@@ -45,7 +44,7 @@ class Link:
 
     @property
     def text(self) -> str:
-        """The network in words."""
+        """A description of the network."""
         rate = (
             f"{8e-9 * self.bandwidth_bytes_per_s:g} Gbit/s" if self.bandwidth_bytes_per_s else "no limit of bandwidth"
         )
@@ -53,7 +52,7 @@ class Link:
         return f"emulated network of {self.hosts} hosts: latency {1e6 * self.latency_s:g} us, {rate}{jitter}"
 
     def to_json(self) -> str:
-        """Return it as records have it."""
+        """Return the network in the form of records."""
         return json.dumps(dataclasses.asdict(self))
 
 
@@ -91,9 +90,10 @@ def current() -> Link | None:
 def over_link(profile: Profile, link: Link) -> Profile:
     """Return a profile of the same machine whose nodes are joined by `link`.
 
-    What the profile knows of messages between nodes, else of those that go farthest, is taken without the network that
-    it was measured in, if that was an emulated one, and `link` put on top: its latency once for each crossing, its
-    bandwidth as time per byte. Packing, sweeps and messages inside nodes stay. Jitter is not looked at.
+    The costs of messages between nodes, else of the farthest messages in the profile, are the base. If they were
+    measured in an emulated network, its latency and time per byte are subtracted. Then `link` is added: its latency
+    once for each crossing, its bandwidth as time per byte. Packing, sweeps and messages inside nodes stay. Jitter is
+    ignored.
     Raises UnavailableError for a profile without messages.
     """
     from haloscope.model.profile import CLASSES, Profile

@@ -1,7 +1,7 @@
-"""The pace of a machine: how fast fixed kernels ran beside the work, and by how much two paces differ.
+"""The pace of a machine, its speed: times of fixed kernels that ran next to the work, and differences of two paces.
 
 A pace is the `pace` of a record: ranks, seconds of each kernel by name, and their relative standard errors. The C++
-core puts a profile at another pace (`model/pace.cpp`).
+core converts a profile to another pace (`model/pace.cpp`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ WORDS = {
     "far_bandwidth": "large messages between nodes",
 }
 STALE_S = 3600.0  # on the machine of docs/understand/measured/demo.md, hours differ by 11 to 14 %
-TELLING = 0.03  # differences below are not worth a word
-CHANGED = 0.05  # of launches of one calibration: as much as a step may be mispredicted
-# Of normal numbers: the standard error of a median, and the deviation from the median distance.
+TELLING = 0.03  # smaller differences are not reported
+CHANGED = 0.05  # of launches of one calibration: the tolerable error of a predicted step
+# For normal distributions: the standard error of a median, and the ratio of standard to median absolute deviation.
 _OF_MEDIAN, _OF_MAD = 1.2533, 1.4826
 
 
 def of_records(found: Sequence[Mapping]) -> dict | None:
-    """Return the pace of some records, the median of theirs; None where none has one, or they are of several rank
-    counts.
+    """Return the median pace of some records; None where no record has a pace, or their rank counts differ.
 
-    found: records of one configuration or launch. Errors are those of the median, by the records' own or their scatter.
+    found: records of one configuration or launch. The errors refer to the median; they follow from the errors or the
+    scatter of the records, whichever is larger.
     """
     paces = [r["pace"] for r in found if "pace" in r]
     if not paces or len({p["ranks"] for p in paces}) > 1:
@@ -51,7 +51,7 @@ def of_records(found: Sequence[Mapping]) -> dict | None:
 
 
 def by_ranks(found: Iterable[Mapping]) -> dict[str, dict]:
-    """Return the paces of a calibration's records as profiles hold them: by rank count, with their latest time."""
+    """Return the paces of a calibration's records in the form of profiles: by rank count, with their latest time."""
     groups: dict[int, list[Mapping]] = defaultdict(list)
     for record in found:
         if "pace" in record:
@@ -68,7 +68,7 @@ def by_ranks(found: Iterable[Mapping]) -> dict[str, dict]:
 
 
 def difference(then: Mapping, now: Mapping) -> dict[str, float]:
-    """Return by kind how many times longer kernels take at one pace than at another; those that both have."""
+    """Return by kind the ratio of kernel times at pace `now` to times at pace `then`, for kinds that both have."""
     return {k: now[f"{k}_s"] / then[f"{k}_s"] for k in KINDS if f"{k}_s" in then and f"{k}_s" in now}
 
 
@@ -79,9 +79,9 @@ def describe(ratios: Mapping[str, float]) -> str:
 
 
 def changes(found: Iterable[Mapping]) -> list[str]:
-    """Say between which launches the machine changed while it was measured: by CHANGED or more, and beyond the errors.
+    """Return texts on the launches in which the machine had changed: by more than CHANGED and three standard errors.
 
-    found: records of a calibration, whose launches are compared with the median of all, rank count by rank count.
+    found: records of a calibration. Each launch is compared with the median of all with the same number of ranks.
     """
     groups: dict[int, dict[str, list[Mapping]]] = defaultdict(lambda: defaultdict(list))
     for record in found:
@@ -112,7 +112,7 @@ def _error(a: Mapping, b: Mapping, kind: str) -> float:
 
 
 def age_s(pace: Mapping, now: datetime.datetime | None = None) -> float | None:
-    """Return how long ago a profile's pace was measured, in seconds; None where it does not say."""
+    """Return the age of a profile's pace in seconds; None without a time of measurement."""
     if "measured" not in pace:
         return None
     then = datetime.datetime.fromisoformat(pace["measured"].replace("Z", "+00:00"))

@@ -1,6 +1,6 @@
-"""Where ranks run: which node and socket each has, how busy its socket is, and how many neighbour pairs cross nodes.
+"""Placements of ranks: node and socket of each rank, ranks per socket, and neighbour pairs that cross nodes.
 
-Plain arithmetic on arrays over all ranks, so that a hundred thousand ranks take milliseconds. Source: Davis 2017,
+The functions work on arrays over all ranks, so a hundred thousand ranks take milliseconds. Source: Davis 2017,
 eq. 5.17 and 5.22 to 5.30, tables 4.5 and 5.8.
 """
 
@@ -35,12 +35,12 @@ class Placement:
         return len(np.unique(self.node))
 
     def active(self) -> np.ndarray:
-        """Return, per rank, how many ranks share its socket (itself included). Source: eq. "5.23" (pcs)."""
+        """Return, per rank, the number of ranks on its socket (itself included). Source: eq. "5.23" (pcs)."""
         _, place, counts = np.unique(self.socket, return_inverse=True, return_counts=True)
         return counts[place]
 
     def sockets(self) -> list[int]:
-        """Return the ranks of each socket in use, most first."""
+        """Return the number of ranks of each socket in use, largest first."""
         return sorted(np.unique(self.socket, return_counts=True)[1].tolist(), reverse=True)
 
 
@@ -52,11 +52,11 @@ def place(
     active: int | None = None,
     custom: Sequence[tuple[int, int]] = (),
 ) -> Placement:
-    """Return where each rank runs.
+    """Return the placement of the ranks.
 
-    rule: `fill` (a node is filled before the next, its sockets one after another), `balanced` (as few nodes as `fill`,
-    as many ranks on each, sockets filled one after another), `by-socket` (the same nodes, ranks dealt to their sockets
-    in turn), `round-robin` (ranks dealt to those nodes in turn, each node's sockets in turn), `custom` (a node and a
+    rule: `fill` (a node is filled before the next, its sockets sequentially), `balanced` (as few nodes as `fill`,
+    equally many ranks on each, sockets filled sequentially), `by-socket` (the same nodes, ranks dealt to their sockets
+    in turn), `round-robin` (ranks dealt to these nodes in turn, each node's sockets in turn), `custom` (a node and a
     socket of that node for each rank, in `custom`). ranks >= 1; sockets_per_node, cores_per_socket >= 1; active: most
     ranks on a socket, 1..cores_per_socket (default: all cores).
     Raises UsageError for an unknown rule, numbers out of range, and a custom list that does not fit.
@@ -67,13 +67,13 @@ def place(
 
 
 def setting_of(rule: str, active: int | None, custom: Sequence[tuple[int, int]]) -> dict[str, object]:
-    """Return a placement as the library has it."""
+    """Return a placement in the form of library requests."""
     setting: dict[str, object] = {"placement": rule, "custom": [[int(n) for n in place] for place in custom]}
     return setting | ({} if active is None else {"active": max(active, 0)})  # 0 is refused
 
 
 def mapped(ranks: int, request: Mapping[str, object], profile: capi.CData = None) -> Placement:
-    """Return where the library maps ranks to; request: of hs_map_ranks."""
+    """Return the placement by the library. request: of hs_map_ranks."""
     (node, nodes), (socket, sockets) = (capi.numbers(max(ranks, 0)) for _ in range(2))
     capi.call("hs_map_ranks", encoded(request), profile or capi.load()[0].NULL, nodes, sockets)
     return Placement(node, socket)
@@ -92,7 +92,7 @@ def coordinates(process_grid: Sequence[int]) -> np.ndarray:
 def neighbours(process_grid: Sequence[int], offset: Sequence[int], periodic: Sequence[bool] = ()) -> np.ndarray:
     """Return the rank at `offset` from each rank, -1 beyond an edge that does not wrap. Eq. 5.23 to 5.25.
 
-    process_grid, offset, periodic: one entry per dimension; periodic default: nothing wraps.
+    process_grid, offset, periodic: one entry per dimension; by default no dimension is periodic.
     """
     shape = np.array(process_grid)
     at = coordinates(process_grid) + np.array(offset)
@@ -104,13 +104,13 @@ def neighbours(process_grid: Sequence[int], offset: Sequence[int], periodic: Seq
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Neighbour pairs per node (rows) and dimension (columns): both ranks on the node, or one of them elsewhere."""
+    """Neighbour pairs per node (rows) and dimension (columns): intra: both ranks on the node; inter: one elsewhere."""
 
     intra: np.ndarray
     inter: np.ndarray
 
     def worst_node(self) -> int:
-        """Return the node with most pairs across its border; of several the one with most pairs inside it."""
+        """Return the node with the most pairs across its border; of several the node with the most pairs inside it."""
         return max(range(len(self.intra)), key=lambda n: (self.inter[n].sum(), self.intra[n].sum()))
 
     @property

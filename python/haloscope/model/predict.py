@@ -14,9 +14,9 @@ from haloscope.model import placement
 from haloscope.model.profile import Profile
 
 SAMPLES = 100  # of the profile's parameters, for the interval
-# The phases that `Prediction.exchange_s` predicts, in the mean over ranks, as sweeps are: ranks share the work of a
-# message unevenly (who sends first may receive inside that call, while the other waits), and only the whole counts it
-# once.
+# The phases that `Prediction.exchange_s` predicts, as a mean over ranks, like sweeps. Two ranks share the work of a
+# message unevenly: the rank that sends first may receive inside that call, while the other waits. Only the sum over
+# ranks counts this work once.
 EXCHANGE_PHASES = ("pack", "send", "unpack", "copy", "wait", "desync")
 
 
@@ -24,15 +24,15 @@ EXCHANGE_PHASES = ("pack", "send", "unpack", "copy", "wait", "desync")
 class Prediction:
     """The expected cost of a choice; times in seconds per time step.
 
-    pace: what it is for, by kind, over the pace at which the profile was calibrated; above 1: slower.
-    interval: 90 % interval, from held-out measurements of the regime interval_from, or "all"; "": from those of the
-    profile's parameters and its discrepancy; None where it has no intervals. exchange_interval: of exchange_s, from
-    held-out measurements only. regime: what bounds the step; exchange_regime: the exchange.
-    terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same terms,
-    hidden or not. worst_rank: the first rank of that class; worst_node: the one that sends most bytes to other nodes.
-    messages, bytes, message_bytes: sent by the worst rank in the exchanges of all stages, in all and the least and
-    largest. bound: whether its mean message is latency- or bandwidth-bound, "" without messages. reason: what bounds
-    the exchange, in one clause. outside: costs needed beyond the calibrated range.
+    pace: the assumed pace by kind, relative to the pace at which the profile was calibrated; above 1: slower.
+    interval: 90 % interval, from held-out measurements of the regime interval_from, or "all"; "": from the intervals of
+    the profile's parameters and its discrepancy; None where the profile has no intervals. exchange_interval: of
+    exchange_s, from held-out measurements only. regime: the resource that bounds the step; exchange_regime: the
+    exchange. terms: parts along the critical path of the slowest class of ranks, which add up to time_s. busy: the same
+    terms, hidden or not. worst_rank: the first rank of that class; worst_node: the node that sends the most bytes to
+    other nodes. messages, bytes, message_bytes: sent by the worst rank in the exchanges of all stages; totals, and the
+    smallest and largest message. bound: latency or bandwidth, by the mean message of that rank; "" without messages.
+    reason: the bound of the exchange, in one clause. outside: costs needed beyond the calibrated range.
     """
 
     choice: bridge.Choice
@@ -61,17 +61,17 @@ class Prediction:
 
     @property
     def exchange_s(self) -> float:
-        """The exposed part of the exchange: no computing, no reduction, no overhead of carrying out a program."""
+        """The exposed part of the exchange, without computing, reductions and the overhead of running a program."""
         return self.time_s - sum(self.terms[term] for term in ("compute", "reduction", "runner"))
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a choice leaves open about how it is run.
+    """Settings of a run that a choice does not contain.
 
     placement: a rule of `placement.rules`; active: most cores in use per socket (None: all); custom: node and socket of
-    each rank for rule `custom`; reductions: all-reduces per time step beside those of the app; repeats: how often a
-    loop of stages is carried out per time step.
+    each rank for rule `custom`; reductions: all-reduces per time step in addition to the app's; repeats: iterations of
+    a loop of stages per time step.
     """
 
     placement: str = "fill"
@@ -81,7 +81,7 @@ class RunSettings:
     repeats: int = 1
 
     def to_json(self) -> dict[str, object]:
-        """Return it as the library has it."""
+        """Return the settings in the form of library requests."""
         placed = placement.setting_of(self.placement, self.active, self.custom)
         return placed | {"reductions": self.reductions, "repeats": self.repeats}
 
@@ -96,11 +96,11 @@ def predict(
     samples: int = SAMPLES,
     singly: bool = False,
 ) -> Prediction:
-    """Return the predicted time of a step, in step with all other ranks, long after the start.
+    """Return the predicted time of a step in the steady state of all ranks.
 
-    samples: draws of the profile's parameters for the interval, 0 = none. singly: price every rank instead of one per
-    class (slow; for checks). Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a
-    cost that it needs. Cost: about a millisecond, a second for 10^5 ranks.
+    samples: number of parameter samples for the interval, 0 = none. singly: compute the costs of every rank instead of
+    one per class (slow; for checks). Raises UsageError when the choice cannot run, UnavailableError when the profile
+    lacks a necessary cost. Cost: about a millisecond, a second for 10^5 ranks.
     """
     [found] = _predictions([choice], profile, setting, samples, singly)
     return found
@@ -129,7 +129,7 @@ def predict_all(
 
 
 def from_json(choice: bridge.Choice, found: Mapping[str, Any]) -> Prediction:
-    """Return the prediction of a choice that the core has described."""
+    """Return the prediction of a choice from the core's description."""
     given = {name: found[name] for name in Prediction.__dataclass_fields__ if name != "choice"}
     lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
     ordered = {name: {term: found[name][term] for term in terms()} for name in ("terms", "busy")}
@@ -137,8 +137,8 @@ def from_json(choice: bridge.Choice, found: Mapping[str, Any]) -> Prediction:
 
 
 def median(found: Sequence[Prediction]) -> Prediction:
-    """Return the prediction of the median time among some of one choice; of an even number the mean of the middle two,
-    with the words of the lower one."""
+    """Return the prediction with the median time among some of one choice; of an even number the mean of the middle
+    two, with the texts of the lower one."""
     ordered = sorted(found, key=lambda one: one.time_s)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     if low is high:

@@ -1,7 +1,7 @@
 """Machine profiles: the costs of a machine's network, packing, transports and kernels, in one JSON file.
 
-The format is data/profile.schema.json. Profiles of published machines ship with the package; `haloscope calibrate`
-writes those of others.
+data/profile.schema.json defines the format. Profiles of published machines ship with the package; `haloscope calibrate`
+writes profiles of other machines.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 SCHEMA, SCHEMA_VERSION = "haloscope-profile", 1
 SCHEMA_FILE = DATA / "profile.schema.json"
-CLASSES = ("self", "socket", "node", "network")  # where the two ends of a message are, nearest first
+CLASSES = ("self", "socket", "node", "network")  # the extent that contains both ends of a message, smallest first
 
 
 @dataclass(frozen=True)
 class Profile:
     """A valid machine profile; `data` is the JSON object, the methods read parts of it.
 
-    pace: of a record, what predictions are for; None: the one at which the machine was calibrated, as all of `data` is.
-    calibrated: the profile at that pace; see `at_pace`.
+    pace: the pace that predictions assume, in the form of records; None: the pace of the calibration, to which all of
+    `data` refers. calibrated: the profile at the pace of the calibration; see `at_pace`.
     """
 
     data: dict
@@ -45,7 +45,7 @@ class Profile:
 
     @functools.cached_property
     def handle(self) -> capi.CData:
-        """The profile as the C library holds it at its pace, read once."""
+        """The C library's handle of the profile at its pace, opened once."""
         if self.calibrated is not None:
             return _handle("hs_profile_at_pace", self.calibrated.handle, encoded(self.pace))
         return _handle("hs_open_profile", encoded(self.data))
@@ -57,7 +57,7 @@ class Profile:
         return paces
 
     def at_pace(self, pace: Mapping[str, Any]) -> Profile:
-        """Return the profile at another pace. Raises UnavailableError where it has no pace of as many ranks."""
+        """Return the profile at another pace. Raises UnavailableError if it has no pace of that number of ranks."""
         if str(pace["ranks"]) not in self.paces:
             known = ", ".join(self.paces) or "none"
             raise UnavailableError(f"profile '{self.name}' has no pace of {pace['ranks']} ranks (it has: {known})")
@@ -82,7 +82,7 @@ class Profile:
         return cores
 
     def foreign(self, cpus: Iterable[str], mpi_libraries: Iterable[str], whose: str) -> list[str]:
-        """Say in which ways the profile is of another CPU or MPI than `whose`, such as "the records"."""
+        """Return warnings where the profile is of another CPU or MPI than `whose`, such as "the records"."""
         texts = []
         for what, own, names in (
             ("CPU", self.machine["cpu"], cpus),
@@ -106,10 +106,9 @@ class Profile:
         return self.data[name]
 
     def network_class(self, wanted: str) -> dict:
-        """Return segments (as `segments.Segment`) and contention of a class of CLASSES; the nearest given one if
-        absent.
+        """Return segments (as `segments.Segment`) and contention of a class of CLASSES; of the closest class if absent.
 
-        Of two equally near classes the one farther apart counts, so that a message is too dear rather than too cheap.
+        Of two equally close classes the larger extent counts, so that a message is too expensive rather than too cheap.
         Raises UnavailableError without a network section, UsageError for an unknown class.
         """
         if wanted not in CLASSES:
@@ -144,8 +143,8 @@ class Profile:
 
     @property
     def cache_limits(self) -> tuple[float, float]:
-        """Bytes of one slot of a block from which its sweeps leave less than all of it in the cache, and nothing at
-        all; infinite where unknown."""
+        """Bytes of one slot of a block from which its sweeps leave less than the whole block in the cache, and from
+        which they leave none of it; infinite where unknown."""
         far = self.data.get("beyond_cache", {})
         begin = far.get("from_block_bytes", math.inf)
         return begin, far.get("to_block_bytes", begin)
@@ -161,7 +160,7 @@ class Profile:
 
 
 def _handle(function: str, *arguments: object) -> capi.CData:
-    """Call a function whose last argument receives a profile; return it, closed when it is collected."""
+    """Call a function whose last argument receives a profile; return the profile, which garbage collection closes."""
     ffi, lib = capi.load()
     result = ffi.new("hs_profile**")
     capi.call(function, *arguments, result)
@@ -189,7 +188,7 @@ def fault_of(data: object) -> str:
 
 
 def _fault_in_library(data: dict) -> str:
-    """Return what the C library has against a profile: gaps between segments, numbers out of their range."""
+    """Return the C library's complaint about a profile, "" without one: gaps between segments, numbers out of range."""
     try:
         _handle("hs_open_profile", encoded(data))
     except UsageError as problem:
@@ -206,7 +205,7 @@ def load(profile: str | os.PathLike[str]) -> Profile:
     """Read a profile.
 
     profile: the name of a shipped one (`names()`) or the path of a JSON file.
-    Raises UsageError for an unknown name, an unreadable file, text that is no JSON, and a profile that is not valid.
+    Raises UsageError for an unknown name, an unreadable file, text that is not JSON, and an invalid profile.
     """
     path = Path(profile)
     if str(profile) in names():
@@ -217,12 +216,12 @@ def load(profile: str | os.PathLike[str]) -> Profile:
     try:
         data = files.json_of(text)
     except ValueError as error:
-        raise UsageError(f"the profile {path} is no JSON ({error}); make it anew with haloscope calibrate") from None
+        raise UsageError(f"the profile {path} is not JSON ({error}); make it anew with haloscope calibrate") from None
     return checked(data, f"the profile {path}")
 
 
 def checked(data: dict, what: str = "this profile") -> Profile:
-    """Return the profile when it is valid. Raises UsageError with what is wrong and where."""
+    """Return the profile if it is valid. Raises UsageError with the fault and its location."""
     fault = fault_of(data)
     if fault:
         raise UsageError(f"{what} is not valid: {fault}; correct it, or make it anew with haloscope calibrate")
@@ -230,12 +229,12 @@ def checked(data: dict, what: str = "this profile") -> Profile:
 
 
 def text(data: dict) -> str:
-    """Return a profile as the JSON text that files hold, each segment on one line."""
+    """Return a profile as the JSON text of its file, each segment on one line."""
     spread = json.dumps(data, indent=1) + "\n"
     return re.sub(r"\{[^{}\[\]]*\}", lambda inner: re.sub(r"\n\s*", " ", inner.group()), spread)
 
 
 def save(profile: Profile | dict, path: str | Path) -> None:
-    """Write a profile after checking it. Raises UsageError when it is not valid; else as `outputs.writing`."""
+    """Check a profile and write it. Raises UsageError for an invalid profile; other errors as `outputs.writing`."""
     data = checked(profile.data if isinstance(profile, Profile) else profile, "the profile to be written").data
     outputs.write(Path(path), outputs.PROFILE, text(data))

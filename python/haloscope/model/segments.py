@@ -1,5 +1,5 @@
-"""Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges [start, end); of
-bytes that lie in rows, also a time per row."""
+"""Piecewise linear costs: a fixed time plus a time per unit (byte, cell) on each of several ranges [start, end); for
+bytes in rows also a time per row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from haloscope.errors import UsageError
 
-# JSON names of start, end, fixed time and time per unit, by what is counted.
+# JSON names of start, end, fixed time and time per unit, by unit.
 KEYS = {
     "bytes": ("from_bytes", "to_bytes", "latency_s", "per_byte_s"),
     "cells": ("from_cells", "to_cells", "fixed_s", "per_cell_s"),
@@ -30,7 +30,7 @@ def parameters(unit: str) -> dict[str, str]:
 @dataclass(frozen=True)
 class Segment:
     """Cost `fixed` + `slope` * amount + `per_row` * rows for start <= amount < end, in seconds; `interval` holds bounds
-    of them by name."""
+    of these parameters by name."""
 
     start: float
     end: float
@@ -41,7 +41,7 @@ class Segment:
 
 
 def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
-    """Read segments as a profile holds them.
+    """Read segments in the form of profiles.
 
     rows: objects with the keys of `unit` ("bytes" or "cells"). Returns segments in rising order.
     Raises UsageError when they overlap or leave a gap.
@@ -63,7 +63,7 @@ def from_json(rows: Sequence[Mapping], unit: str = "bytes") -> list[Segment]:
 
 
 def to_json(segments: Sequence[Segment], unit: str = "bytes") -> list[dict]:
-    """Return segments as a profile holds them; the inverse of `from_json`."""
+    """Return segments in the form of profiles; the inverse of `from_json`."""
     start, end, fixed, slope = KEYS[unit]
     names = parameters(unit)
     return [
@@ -75,7 +75,7 @@ def to_json(segments: Sequence[Segment], unit: str = "bytes") -> list[dict]:
 
 
 def segment_at(segments: Sequence[Segment], amount: float) -> Segment:
-    """Return the segment whose range holds `amount` (>= 0); the first one below all ranges, the last one above them."""
+    """Return the segment whose range holds `amount` (>= 0); the first below all ranges, the last above them."""
     return next((s for s in reversed(segments) if s.start <= amount), segments[0])
 
 
@@ -86,10 +86,10 @@ def evaluate(segments: Sequence[Segment], amount: np.ndarray, rows: np.ndarray |
 def evaluate(
     segments: Sequence[Segment], amount: float | np.ndarray, rows: float | np.ndarray = 0.0
 ) -> float | np.ndarray:
-    """Return the cost in seconds of `amount` units (a number >= 0 or an array of them) in `rows` rows (as many).
+    """Return the cost in seconds of `amount` units in `rows` rows; both are numbers >= 0, or arrays of equal length.
 
-    Below the first range its first segment is continued, above the last its last. An amount of 0 costs the fixed time:
-    whether there is a message at all is for the caller to know. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
+    The first segment continues below its range, the last above. An amount of 0 costs the fixed time: the caller must
+    omit messages that do not exist. Source: Davis 2017, sections 5.4 and 6.8 (table 5.9).
     """
     if not np.ndim(amount):  # by far the most frequent case, and much faster without arrays
         here = segment_at(segments, float(amount))
@@ -101,14 +101,14 @@ def evaluate(
 
 
 def by_count(table: Mapping[str, Sequence[dict]], unit: str = "bytes") -> dict[int, list[Segment]]:
-    """Return a profile's segments by count (threads, active cores, ranks of a device), which JSON has as text."""
+    """Return a profile's segments by count (threads, active cores, ranks of a device); counts are texts in JSON."""
     return {int(count): from_json(rows, unit) for count, rows in table.items()}
 
 
 def evaluate_at(table: Mapping[int, Sequence[Segment]], count: float, amount: float) -> float:
     """Return the cost for a count (threads, active cores) from segments of several counts.
 
-    Between two of these the costs are interpolated linearly; outside them the nearest is taken.
+    Costs are interpolated linearly between two counts; beyond them the closest count applies.
     """
     counts = sorted(table)
     return float(np.interp(count, counts, [evaluate(table[c], amount) for c in counts]))

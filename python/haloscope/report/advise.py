@@ -1,4 +1,4 @@
-"""Advice for readers: the ranking, the best depth, what would change the answer, and the JSON document."""
+"""Advice for readers: the ranking, the best depth, changes that would alter the answer, and the JSON document."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _sentence(text: str) -> str:
 
 
 def nodes_assumed(best: Prediction, machine: Profile, mapping: str) -> str:
-    """Say on which nodes ranks are taken to run, and of which network the profile is."""
+    """Return a sentence with the nodes on which ranks are assumed to run, and the network of the profile."""
     m, c = machine.machine, best.choice
     ranks = count_of(c.ranks, "rank") + f" of {c.threads} threads" * (c.threads > 1)
     nodes = count_of(best.nodes, "node")
@@ -47,14 +47,15 @@ def nodes_assumed(best: Prediction, machine: Profile, mapping: str) -> str:
         text += f" {_sentence(note)}"
     if link := m.get("emulated_network"):
         numbers = ", ".join(f"{name} {value}" for name, value in link.items())
-        text += f" The profile is of an emulated network ({numbers}), no real one."
+        text += f" The profile is of an emulated network ({numbers}), not a real one."
     return text
 
 
 def markdown(advice: Advice, machine: Profile, mapping: str, pace: str, top: int = 10, members: bool = False) -> str:
-    """Return the ranking, the best depth, what would change the answer, and the lines of code to use it.
+    """Return the ranking, the best depth, changes that would alter the answer, and the lines of code to use it.
 
-    mapping: the rule that places ranks. pace: in words. top: groups that are shown. members: list who is in them.
+    mapping: the rule that places ranks. pace: a sentence on the machine's speed. top: number of groups shown.
+    members: also list the members of these groups.
     """
     pick = advice.pick.choice
     parts = [
@@ -67,7 +68,7 @@ def markdown(advice: Advice, machine: Profile, mapping: str, pace: str, top: int
         _depths(advice),
     ]
     if advice.changes:
-        parts.append("## What would change the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
+        parts.append("## Changes that would alter the answer\n\n" + "\n".join(f"- {text}" for text in advice.changes))
     parts += [code_for(pick), shape_hint(pick, machine), _left_out(advice)]
     return "\n\n".join(filter(None, parts))
 
@@ -84,7 +85,7 @@ def _answer(advice: Advice) -> str:
     unit, factor = tables.unit((pick.time_s, best.time_s))
     fastest = f"; fastest of them by {tables.number((pick.time_s - best.time_s) * factor)} {unit}: {name(best.choice)}"
     return (
-        f"**{name(pick.choice)}** is the simplest of {others + 1} candidates that cannot be told apart: no winner"
+        f"**{name(pick.choice)}** is the simplest of {others + 1} indistinguishable candidates: no winner"
         f"{fastest * (pick is not best)}. {_sentence(pick.reason)}"
     )
 
@@ -109,13 +110,13 @@ def _ranking(advice: Advice, top: int) -> str:
 
 
 def _members(advice: Advice, top: int) -> str:
-    """List the candidates of the groups shown, the fastest of each first."""
+    """List the candidates of the groups shown, the fastest of each group first."""
     lists = []
     for place, group in enumerate(advice.groups[:top], 1):
         unit, factor = tables.unit(c.time_s for c in group.members)
         lines = [f"- {name(c.choice)}: {tables.number(c.time_s * factor)} {unit}" for c in group.members]
         lists.append(f"Row {place}:\n\n" + "\n".join(lines))
-    return "## Who is in each row\n\n" + "\n\n".join(lists)
+    return "## Members of each row\n\n" + "\n\n".join(lists)
 
 
 def _depths(advice: Advice) -> str:
@@ -128,7 +129,7 @@ def _depths(advice: Advice) -> str:
 
 
 def _left_out(advice: Advice) -> str:
-    """List the candidates without a price."""
+    """List the reasons why candidates have no predicted time."""
     lacking = [reason for reason in advice.refused if reason.startswith("profile ")]
     transports = re.compile("has no cost of transport '([^']+)'")
     names = sorted({found[1] for reason in lacking if (found := transports.search(reason))})

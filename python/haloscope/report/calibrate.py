@@ -1,4 +1,4 @@
-"""Calibrations for readers: what was fitted, with intervals and errors, and what could not be told from 0."""
+"""Calibrations for readers: fitted parameters, with intervals and errors, and parameters indistinguishable from 0."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from haloscope.report import tables
 
 
 def markdown(made: Calibration, verbose: bool) -> str:
-    """Return what was fitted as Markdown: segments with borders, intervals and residuals, transports, notes."""
+    """Return the fitted parameters as Markdown: segments with borders, intervals and residuals, transports, notes."""
     m = made.data["machine"]
     cores = f"{m['nodes']} x {m['sockets_per_node']} x {m['cores_per_socket']} cores"
     parts = [
         f"# Machine profile '{made.data['name']}'",
-        f"{m['cpu']}, {cores}, {made.data['mpi_library']}. Errors are those of the fitted points.",
+        f"{m['cpu']}, {cores}, {made.data['mpi_library']}. Errors refer to the fitted points.",
     ]
     if made.laws:
         parts.append(_laws(made.laws))
@@ -28,8 +28,11 @@ def markdown(made: Calibration, verbose: bool) -> str:
         parts.append(_contention(made.contention))
     steps = [t for t in made.transports if t.name.startswith("steps/")]
     for title, terms in (
-        ("What steps cost beside their parts", steps),
-        ("What transports add: p2p to messages alone, others to p2p", [t for t in made.transports if t not in steps]),
+        ("Costs of steps in addition to their parts", steps),
+        (
+            "Costs added by transports: by p2p to messages alone, by others to p2p",
+            [t for t in made.transports if t not in steps],
+        ),
     ):
         if terms:
             parts.append(_terms(title, terms))
@@ -39,7 +42,7 @@ def markdown(made: Calibration, verbose: bool) -> str:
     if verbose:
         parts += [_points(law) for law in made.laws]
         unknown = calibrate.not_identified(made)
-        parts.append("\n".join(f"- {name}: {', '.join(names)} not told from 0" for name, names in unknown))
+        parts.append("\n".join(f"- {name}: {', '.join(names)} not distinguishable from 0" for name, names in unknown))
     if made.data["notes"]:
         parts.append("\n".join(f"- {note}" for note in made.data["notes"]))
     return "\n\n".join(parts)
@@ -59,7 +62,7 @@ def _laws(laws: Sequence[Law]) -> str:
 
 
 def _value(value: float, interval: tuple[float, float] | None, factor: float) -> tuple[str, str]:
-    """A parameter that the data do not identify has no interval, and is not shown."""
+    """Return a parameter and its interval as texts; both "" without an interval: the data do not identify it."""
     if interval is None:
         return "", ""
     return f"{value * factor:.3g}", " .. ".join(f"{end * factor:.3g}" for end in interval)

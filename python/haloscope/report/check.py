@@ -1,4 +1,4 @@
-"""`haloscope check` for readers: a table of the runs, and where the first one that differs does so."""
+"""`haloscope check` for readers: a table of the runs, and the locations where the first deviating run differs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from haloscope.report import tables
 
 ROUNDING = 1e-10  # relative differences up to here may come from sums in another order
 LEAST = 2  # runs that can be compared
-FEW = 3  # planes or groups of planes that are named one by one
+FEW = 3  # planes or groups of planes that are listed individually
 
 
 def markdown(checked: Check) -> str:
-    """Return a table of the runs, then what went wrong and where."""
+    """Return a table of the runs, then the failures and differences with their locations."""
     rows = [
         [run.ranks, tables.number(run.seconds), _verdict(run, checked.base), "oversubscribed" * run.oversubscribed]
         for run in checked.runs
@@ -32,7 +32,7 @@ def markdown(checked: Check) -> str:
         parts.append(f"{count_of(run.ranks, 'rank')}: {run.failure}. The last lines:\n\n{lines}")
     for word in _files_here(checked) if failed else ():
         hint = f"add --input {word}, or write {{here}}/{word}"
-        parts.append(f"Each run has a folder of its own, without {word}: {hint}.")
+        parts.append(f"Each run has a separate folder, without {word}: {hint}.")
     parts += _explanation(checked, checked.first) if checked.first else []
     well = [str(run.ranks) for run in checked.runs if not run.failure]
     if len(well) < LEAST:
@@ -41,8 +41,8 @@ def markdown(checked: Check) -> str:
         parts.append(f"Equal on {listed(well)} ranks.")
     if any(run.repeated for run in checked.runs):
         parts.append(
-            f"Every line was printed as often as there are ranks. If these were programs of one rank each, "
-            f"{checked.mpiexec} is not of the program's own MPI; give that one by --mpiexec."
+            f"Every line was printed once per rank. If these were programs of one rank each, "
+            f"{checked.mpiexec} does not belong to the program's MPI; pass that MPI's launcher with --mpiexec."
         )
     return "\n\n".join(parts)
 
@@ -54,7 +54,7 @@ def _verdict(run: Run, base: int) -> str:
 
 
 def _files_here(checked: Check) -> list[str]:
-    """Return the arguments that name a file in this folder, which runs do not see."""
+    """Return the arguments that name a file in this folder; runs cannot access these files."""
     given = {path.resolve().name for path in checked.inputs}
     words = next(iter(checked.commands.values()))[1:]
     local = (word for word in words if word and not Path(word).is_absolute() and word not in given)
@@ -62,20 +62,20 @@ def _files_here(checked: Check) -> list[str]:
 
 
 def _explanation(checked: Check, first: Run) -> list[str]:
-    """Return paragraphs on the first run that differs: each output, then what may be the cause."""
+    """Return paragraphs on the first run that differs: each output, then possible causes."""
     base = count_of(checked.base, "rank")
     parts = [f"The first split that differs: {count_of(first.ranks, 'rank')}, compared with {base}."]
     parts += [_sentences(found, checked.base, first.ranks) for found in first.differences]
     if checked.unsteady:
         parts.append(
-            f"A second run on {base} differs from the first as well ({checked.unsteady}): not only "
-            "the number of ranks matters. Times and random numbers do that; --ignore leaves out lines."
+            f"A second run on {base} differs from the first as well ({checked.unsteady}): the number of ranks "
+            "is not the only cause. Times and random numbers have this effect; --ignore leaves out lines."
         )
     numeric = [found for found in first.differences if found.values]
     if numeric and all(found.relative <= ROUNDING for found in numeric):
         parts.append(
-            "The differences are as small as those of sums in another order; "
-            f"--relative {ROUNDING:g} sets such ones aside."
+            "The differences are as small as differences of sums in another order; "
+            f"--relative {ROUNDING:g} ignores them."
         )
     return parts
 
@@ -91,14 +91,15 @@ def _sentences(found: Difference, base: int, ranks: int) -> str:
     ]
     lines += filter(None, (_planes_in_words(planes, (ranks, base)) for planes in found.planes))
     if found.planes and all(planes.count == planes.extent for planes in found.planes):
-        lines.append("They lie on all planes; with fewer time steps they would be where they begin.")
+        lines.append("They lie on all planes; with fewer time steps they would lie only where they begin.")
     return "\n".join(lines)
 
 
 def _planes_in_words(planes: Planes, splits: Sequence[int]) -> str:
-    """Return where along an axis differences lie, and which blocks meet there; "" when they lie on all planes.
+    """Return the planes of an axis on which differences lie, and the blocks that meet there; "" for all planes.
 
-    splits: the numbers of ranks of the two runs, the one that is to explain more first.
+    splits: the numbers of ranks of the two runs; the first run whose blocks meet at the largest differences explains
+    them.
     """
     if planes.count == planes.extent:
         return ""
@@ -116,7 +117,7 @@ def _planes_in_words(planes: Planes, splits: Sequence[int]) -> str:
     blocks, cuts = next((explained for explained in found if explained[0]), (0, ()))
     if blocks:
         places = listed([f"{planes.axis} = {cut}" for cut in cuts])
-        return f"{text} The largest lie beside {places}, where even blocks of {blocks} ranks meet in {planes.axis}."
+        return f"{text} The largest lie next to {places}, where even blocks of {blocks} ranks meet in {planes.axis}."
     if all(peak in (0, planes.extent - 1) for peak in planes.peaks):
         return f"{text} This is the edge of the array, where a periodic grid wraps around."
     return text

@@ -1,4 +1,4 @@
-"""The lines of code that use a choice in a user's own program, and the command that measures it."""
+"""Lines of code that use a choice in a user's program, and the command that measures it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from haloscope.model.profile import Profile
 
 
 def code_for(c: Choice) -> str:
-    """Return the code that uses a choice in the user's own program, and the command that measures it here."""
+    """Return the code that uses a choice in the user's program, and the command that measures it here."""
     step = bridge.step_of(c)
     if c.device or len(step.stages) > 1 or len(step.quantities) > 1:
         return f"## To measure it\n\n`{measuring_command(c)}`"
@@ -58,7 +58,10 @@ def measuring_command(c: Choice) -> str:
 
 
 def shape_hint(c: Choice, machine: Profile) -> str:
-    """Return the device block shape that the profile found to be faster than the kernel's own, if there is one."""
+    """Return a sentence on the device block shape that the profile records as faster than the kernel's default.
+
+    "" where the profile records none, or the choice has no device.
+    """
     found = machine.data.get("device", {}).get("shapes", {}).get(bridge.kernel_of(c)) if c.device else None
     if not found:
         return ""

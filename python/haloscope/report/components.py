@@ -1,7 +1,7 @@
-"""Where a step's time went: components over ranks, named timers, and the rule that makes a walltime of them.
+"""Components of a step's time over ranks, named timers, and the rule that composes a walltime from them.
 
-The processes that compute longest wait least. So the largest of what a rank does alone and the least of what includes
-waiting for others add up to the walltime (Davis 2017, section 5.2).
+The processes that compute longest wait least. So the maximum over ranks of components without waiting and the minimum
+of components with waiting for others add up to the walltime (Davis 2017, section 5.2).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from haloscope import records
 from haloscope.records.rows import Row
 from haloscope.report import tables
 
-LARGEST = ("compute", "memory", "update_boundary", "rest")  # what a rank does alone
-LEAST = ("point_to_point", "collectives", "barrier")  # what includes waiting for other ranks
+LARGEST = ("compute", "memory", "update_boundary", "rest")  # work of a rank alone
+LEAST = ("point_to_point", "collectives", "barrier")  # these include waiting for other ranks
 COMPONENTS = LARGEST[:3] + LEAST + LARGEST[3:]
 OVER_RANKS = ("min", "q1", "mean", "q3", "max")
 
@@ -30,8 +30,8 @@ def step_time(found: Sequence[Mapping]) -> float:
 
 
 def statistic_of(name: str) -> str:
-    """Return the statistic over ranks by which a component counts: `max` of what each rank does alone, `min` of what
-    includes waiting. Source: section 5.2."""
+    """Return the statistic over ranks by which a component counts: `max` for the work of a rank alone, `min` for
+    components that include waiting. Source: section 5.2."""
     return "min" if name in LEAST else "max"
 
 
@@ -63,8 +63,8 @@ def overview(table: Sequence[Row]) -> str:
         off, named = f"{whole / measured - 1:+.1%}", f"{named_share(row.records):.2%}"
         lines.append([row.id, tables.number(1e3 * measured), *spans, tables.number(1e3 * whole), off, named])
     note = (
-        "Least .. largest over ranks. Composed: the largest of what a rank does alone, the least of what includes "
-        "waiting (Davis 2017, section 5.2). Named: the part of the time that timers account for."
+        "Least .. largest over ranks. Composed: the largest of components without waiting, the least of components "
+        "with waiting (Davis 2017, section 5.2). Named: the part of the time that timers account for."
     )
     return f"{tables.markdown(lines, headers, right=headers[1:])}\n\n{note}"
 
@@ -90,7 +90,7 @@ def timers(found: Sequence[Mapping]) -> str:
 
 
 def counted(found: Sequence[Mapping]) -> list[str]:
-    """Return sentences about the events that this machine does not count, and about the clock; none where not asked."""
+    """Return sentences on the events that this machine does not count, and on the clock; none where not requested."""
     environment = found[0]["environment"]
     reasons: dict[str, list[str]] = {}
     for name, reason in environment.get("events_absent", {}).items():

@@ -1,4 +1,4 @@
-"""One sentence of advice from measured choices: what is surely faster than the plainest exchange, grid by grid."""
+"""One sentence of advice from measured choices: those significantly faster than the plainest exchange, per grid."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from haloscope.records import stats
 from haloscope.records.rows import Row, speedup
 from haloscope.records.text import cell, listed
 
-LEAST_LAUNCHES = 8  # of nine equal choices one is taken for faster in some 15 % of cases with 6, in some 7 % with 8
+LEAST_LAUNCHES = 8  # of nine equal choices, one is reported as faster in some 15 % of cases with 6, some 7 % with 8
 LARGE_POINTS = 1 << 20
 
 Group = tuple[Sequence[Row], Row]  # choices measured on one grid, and the one that speed-ups refer to
 
 
 def conclude(groups: Sequence[Group]) -> str:
-    """Return one sentence that says which choice to use on which grid, and where the plainest one will do."""
+    """Return one sentence that names the choice to use per grid, and the grids for which the plainest one suffices."""
     launches = min(len(row.launches) for rows, _ in groups for row in rows)
     if launches < LEAST_LAUNCHES:
         return f"{launches} launch{'es' * (launches > 1)} cannot tell choices apart for sure: {LEAST_LAUNCHES} can."
@@ -30,7 +30,7 @@ def conclude(groups: Sequence[Group]) -> str:
 
 
 def sort_out(groups: Sequence[Group]) -> tuple[dict[str, list[str]], list[str]]:
-    """Return where each winner won, with how much it gained, and the grids where none did."""
+    """Return the grids on which each winner won, with its speed-ups, and the grids without a winner."""
     winners: dict[str, list[str]] = {}
     undecided = []
     for rows, base in groups:
@@ -45,7 +45,7 @@ def sort_out(groups: Sequence[Group]) -> tuple[dict[str, list[str]], list[str]]:
 
 
 def find_faster(rows: Sequence[Row], base: Row) -> tuple[Row, stats.Estimate] | None:
-    """Return the choice with the largest speed-up over `base` of those that are faster for sure, None when none is.
+    """Return the choice with the largest speed-up over `base` among the significantly faster ones, None without any.
 
     The intervals are widened by the number of choices compared: the largest of many speed-ups is often large by chance.
     """
@@ -57,7 +57,7 @@ def find_faster(rows: Sequence[Row], base: Row) -> tuple[Row, stats.Estimate] | 
 
 
 def name_difference(row: Row, base: Row) -> str:
-    """Return what a choice has and the plain one has not: the strategy by its name, the rest as options."""
+    """Return the differences of a choice from the plain one: the strategy by its name, the rest as options."""
     asked, plain = row.request, base.request
     words = [asked["strategy"]] if asked["strategy"] != plain["strategy"] else []
     axes = ("process_grid", "schedule", "depth", "substeps")

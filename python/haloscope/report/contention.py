@@ -1,4 +1,4 @@
-"""What messages at the same time cost: measured factors over one message alone.
+"""Costs of concurrent messages: measured factors over one message alone.
 
 Source: Davis 2017, sections 5.3.4 and 5.3.5, where PingPing takes 2 and Exchange 4 times PingPong inside a node.
 """
@@ -15,15 +15,15 @@ from haloscope.records.curves import Curve
 from haloscope.report import tables
 from haloscope.report.microbench import Group
 
-LARGE_BYTES = 65536  # from here on a message costs what its bytes cost
-COLUMNS = 6  # of sizes in the table
+LARGE_BYTES = 65536  # from here on, bytes dominate the cost of a message
+COLUMNS = 6  # sizes in the table
 
 
 @dataclass(frozen=True)
 class Contention:
-    """How many times longer a pattern takes than one message alone, by size, bytes.
+    """Factors by which a pattern takes longer than one message alone, by size in bytes.
 
-    at_once: messages that are under way at the same time.
+    at_once: number of messages in flight concurrently.
     """
 
     pattern: str
@@ -39,10 +39,10 @@ class Contention:
 
 
 def measured(table: Sequence[Curve]) -> list[Contention]:
-    """Return the factors of every pattern with several messages at once, where one message alone was measured as well.
+    """Return the factors of every pattern with concurrent messages, where one message alone was measured as well.
 
-    Alone is a ping-pong of one pair through the same transport: of as many ranks if there is one, else of the fewest.
-    Factors are paired by launch.
+    The reference is a ping-pong of one pair through the same transport: with the same number of ranks if it was
+    measured, else with the fewest. Factors are paired by launch.
     """
     found = []
     for curve in table:
@@ -58,7 +58,7 @@ def measured(table: Sequence[Curve]) -> list[Contention]:
 
 
 def _at_once(curve: Curve) -> list[tuple[str, str, int]]:
-    """Keys that hold several messages at once, with the pattern's name and their number."""
+    """Return the keys of concurrent messages, each with the pattern's name and the number of messages."""
     keys, pairs = curve.measures(), curve.pairs
     found = [("latency_s", "pingpong", pairs)] if "latency_s" in keys and pairs > 1 else []
     found += [("exchange_s", "pingping", 2 * pairs)] if "exchange_s" in keys else []
@@ -79,18 +79,18 @@ def table(found: Sequence[Contention]) -> str:
     sizes = sorted({size for c in found for size in c.factors})
     shown = [sizes[round(k)] for k in np.linspace(0, len(sizes) - 1, min(COLUMNS, len(sizes)))]
     titles = [f"x at {size} B" for size in shown]
-    headers = ["transport", "pattern", "where", "messages at once", *titles, "95 % of the last", "check"]
+    headers = ["transport", "pattern", "where", "concurrent messages", *titles, "95 % of the last", "check"]
     lines = []
     for c in found:
         values = [f"{c.factors[size].value:.2f}" if size in c.factors else "" for size in shown]
         last = tables.interval(c.factors[max(c.factors)], "{:.2f}".format)
         where = str(Group.of(c.curve))
         lines.append([c.curve.transport, c.pattern, where, c.at_once, *values, last, c.curve.check])
-    return tables.markdown(lines, headers, right=["messages at once", *titles, "95 % of the last"])
+    return tables.markdown(lines, headers, right=["concurrent messages", *titles, "95 % of the last"])
 
 
 def laws(found: Sequence[Contention]) -> list[str]:
-    """Return a phrase per transport: the factors of two ranks as `shared` and `duplex` of a profile have them.
+    """Return a phrase per transport: the factors of two ranks in terms of `shared` and `duplex` of a profile.
 
     Two opposite messages take `duplex` times one; two each way, as in a ring of two ranks, duplex (1 + shared) times.
     """

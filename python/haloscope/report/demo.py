@@ -1,4 +1,4 @@
-"""The report of `haloscope demo`: a table for each app and grid, a figure, and what to use here."""
+"""The report of `haloscope demo`: a table for each app and grid, a figure, and advice for this machine."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NEXT = (
 
 
 def texts(found: Sequence[dict], file: Path, folder: Path) -> Iterator[str]:
-    """Yield the tables, the reasons of choices that did not run, and the advice; the figure goes to a folder.
+    """Yield the tables, the reasons why choices did not run, and the advice; write the figure to a folder.
 
-    Raises as `groups_of` does. file: of the records.
+    Raises as `groups_of` does. file: the file of the records.
     """
     groups = []
     for group in groups_of(found, file):
@@ -44,7 +44,7 @@ def groups_of(found: Sequence[dict], file: Path) -> Iterator[Group]:
     Raises UsageError for records of `file` without measurements, and for a grid without that row.
     """
     if not any(r["kind"] == "measurement" for r in found):
-        raise UsageError(f"{file} holds no measurements; give records of haloscope demo")
+        raise UsageError(f"{file} holds no measurements; pass records of haloscope demo")
     for table in _tables_by_grid(found):
         base = tables.baseline(table)
         if base is None:

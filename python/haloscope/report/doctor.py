@@ -1,4 +1,4 @@
-"""`haloscope doctor` for readers: a table of checks, and how many have each verdict."""
+"""`haloscope doctor` for readers: a table of checks, and the number of checks with each verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of `haloscope validate --external`: Markdown and JSON of predictions for exchanges that others timed."""
+"""The report of `haloscope validate --external`: Markdown and JSON of predictions for exchanges timed by others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from haloscope.report import tables
 def markdown(
     fitted: fits.Fit, told: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
 ) -> str:
-    """Return the whole report. told: which rows were fitted and which predicted, in words."""
+    """Return the whole report. told: a sentence on the rows that were fitted and the rows that were predicted."""
     parts = [f"# Predicted against measured: {len(judged.pairs)} exchanges of others\n\n{told}"]
     parts += [f"Note: {note}." for note in notes]
     parts.append("## Fitted costs\n\n" + _costs(fitted))
@@ -35,7 +35,7 @@ def markdown(
 def document(
     fitted: fits.Fit, told: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the same as one JSON object; seconds, and errors as parts of the measured time."""
+    """Return the same contents as one JSON object; seconds, and errors as parts of the measured time."""
     return {
         "schema": "haloscope.external",
         "schema_version": 1,
@@ -76,14 +76,14 @@ def _costs(fitted: fits.Fit) -> str:
     rows = [[name, f"{value:.4g}", meanings[name.partition(" ")[0]]] for name, value in fitted.values.items()]
     residual = f"the root mean square of log(predicted / measured) is {fitted.residual:.3f}"
     words = f"Fitted to {fitted.rows} exchanges; {residual}."
-    return f"{words}\n\n" + tables.markdown(rows, ["cost", "value", "what"], right=["value"])
+    return f"{words}\n\n" + tables.markdown(rows, ["cost", "value", "meaning"], right=["value"])
 
 
 def _regret(cases: Sequence[model.ExternalCase]) -> str:
     found = model.summarize_regret(cases)
     if found is None:
         return "No case was measured in two ways."
-    words = f"Over {count_of(found.count, 'case')}, measured time over that of the fastest of the case."
+    words = f"Over {count_of(found.count, 'case')}, measured time over the time of the fastest of the case."
     rows = [["the model's pick", f"{found.mean:.3f}", f"{found.worst:.3f}"]]
     if found.constant:
         rows.append([f"always {' '.join(found.constant)}", f"{found.constant_mean:.3f}", f"{found.constant_worst:.3f}"])

@@ -1,4 +1,4 @@
-"""Figures for people: what the demo shows, as SVG and PNG."""
+"""Figures for readers: the demo's results and scaling curves, as SVG and PNG."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ STYLE = {
     "legend.fontsize": 9,
     "svg.fonttype": "none",
     "svg.hashsalt": "haloscope",
-    "text.parse_math": False,  # texts may be of others, and are no formulas
+    "text.parse_math": False,  # texts may come from third parties, and are not formulas
 }
-SIGNED = {".svg": {"Creator": outputs.DRAWN, "Date": None}, ".png": {"Software": outputs.DRAWN}}  # by ending
+SIGNED = {".svg": {"Creator": outputs.DRAWN, "Date": None}, ".png": {"Software": outputs.DRAWN}}  # by file extension
 MOST_LINES = 50  # of one text
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
 def style() -> AbstractContextManager[None]:
-    """Return the context in which figures are drawn: this style, regardless of a file matplotlibrc in this folder."""
+    """Return the context in which figures are drawn: this style, regardless of a matplotlibrc file in this folder."""
     return plt.style.context(["default", STYLE])
 
 
@@ -73,7 +73,7 @@ class _Powers(LogFormatterSciNotation):
 
 
 def demo(groups: Sequence[conclusion.Group], title: str, stem: Path) -> list[Path]:
-    """Draw the demo's figure: speed-ups as bars for each grid, the depth curve of the one with most depths beside them.
+    """Draw the demo's figure: bars of speed-ups for each grid, next to the depth curve of the grid with most depths.
 
     groups: per grid its rows and the row that speed-ups refer to. Returns the files written.
     """
@@ -127,20 +127,20 @@ def _leave_empty_logarithms(axes: Axes) -> None:
 
 
 def _shown(text: str) -> str:
-    """Return a text, which may be of others, as lines that can be drawn: without what steers, and not too long."""
+    """Return a text, which may come from third parties, as drawable lines: without control characters, and bounded."""
     return "\n".join(map(shown, text.split("\n", MOST_LINES)[:MOST_LINES]))
 
 
 def _bound_labels(formatter: Formatter) -> None:
-    """Have an axis' labels shown as texts of others: a figure that is drawn asks for them anew."""
+    """Make the labels of an axis drawable each time that Matplotlib formats them: drawing a figure does so again."""
     made = formatter.format_ticks
-    formatter.format_ticks = lambda values: [  # type: ignore[method-assign]  # the axis keeps its own formatter
+    formatter.format_ticks = lambda values: [  # type: ignore[method-assign]  # the axis keeps its formatter
         _shown(label) for label in made(values)
     ]
 
 
 def _bound_texts(figure: Figure) -> None:
-    """Make all texts of a figure such that can be drawn, and those of logarithmic axes no formulas."""
+    """Make all texts of a figure drawable, and the labels of logarithmic axes plain text instead of formulas."""
     for text in figure.findobj(Text):
         text.set_text(_shown(text.get_text()))
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
@@ -154,7 +154,7 @@ def _bound_texts(figure: Figure) -> None:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as SVG and PNG beside each other, close it and return the files; as `outputs.writing`."""
+    """Write a figure as SVG and PNG into one folder, close it and return the files. Errors: as `outputs.writing`."""
     try:
         outputs.refuse_foreign_figure(stem)
         _mend(figure)
@@ -165,13 +165,13 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 def _save(figure: Figure, file: Path) -> Path:
     with outputs.writing(file, outputs.FIGURE) as draft, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of texts that leave no space, or that the font cannot show
+        warnings.simplefilter("ignore", UserWarning)  # texts that leave no space, or that the font cannot show
         figure.savefig(draft.buffer, format=file.suffix[1:], dpi=160, metadata=SIGNED[file.suffix])
     return file
 
 
 def _mend(figure: Figure) -> None:
-    """Make texts such that can be drawn, and leave out logarithms of nothing."""
+    """Make all texts drawable, and logarithmic axes without positive values linear."""
     for axes in figure.axes:
         _leave_empty_logarithms(axes)
     _bound_texts(figure)

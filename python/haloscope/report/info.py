@@ -1,4 +1,4 @@
-"""`haloscope info` for readers: a table each of the machine, devices, transports, schedules, apps, probes of MPI."""
+"""`haloscope info` for readers: one table each for machine, devices, transports, schedules, apps, probes of MPI."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def markdown(facts: dict) -> str:
     for kind in ("devices", "transports", "schedules", "apps"):
         lines = [[e["name"], e["state"], e["about"]] for e in facts[kind]]
         parts.append(tables.markdown(lines, [kind[:-1], "here", ""]))
-    parts.append(tables.markdown(facts["probes"], ["what this MPI does as it should", "here", ""]))
+    parts.append(tables.markdown(facts["probes"], ["correct behaviour of this MPI", "here", ""]))
     return "\n\n".join(parts)

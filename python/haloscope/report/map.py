@@ -1,4 +1,4 @@
-"""The map of advice for people: a table, and a figure with a cell for each network and size of block."""
+"""The map of advice for readers: a table, and a figure with a cell for each network and block size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from haloscope.report import tables
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of what sets the winner apart, by the first that holds; see _kind().
+# By the techniques of the winner, see _kind().
 COLOURS = {
     "plain exchange": "#e4e7eb",
     "other messages": "#f2cf8f",
@@ -27,7 +27,7 @@ COLOURS = {
 
 
 def title_of(choice: Choice, machine: Profile, bandwidth: str) -> str:
-    """Return what all places of a map have in common."""
+    """Return a title with the properties that all spots of a map have in common."""
     return (
         f"{choice.app}, {choice.ranks} ranks, each on a node of its own, {bandwidth} a line, profile {machine.name}: "
         f"the winner, and how many times faster than plain messages it is"
@@ -60,7 +60,7 @@ def table(spots: Sequence[Spot]) -> str:
 
 
 def latency_text(seconds: float) -> str:
-    """Return a latency as people write it: 50 us, 1 ms."""
+    """Return a latency with its unit: 50 us, 1 ms."""
     return f"{1e3 * seconds:g} ms" if seconds >= 1e-3 else f"{1e6 * seconds:g} us"
 
 
@@ -80,7 +80,7 @@ def _kind(spot: Spot) -> str:
 
 
 def draw(maps: Mapping[str, Sequence[Spot]], title: str, stem: Path) -> list[Path]:
-    """Draw maps beside each other, by their names, on the same axes; return the files written (SVG and PNG)."""
+    """Draw maps side by side, titled by their names, on the same axes; return the files written (SVG and PNG)."""
     from matplotlib import pyplot as plt
     from matplotlib.patches import Rectangle
 

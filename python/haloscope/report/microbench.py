@@ -16,7 +16,7 @@ MESSAGE_RATE_BYTES = 8
 
 @dataclass(frozen=True)
 class Group:
-    """What messages that may be compared have in common. nodes: emulated ones, 0 = as MPI says."""
+    """Common properties of messages that may be compared. nodes: emulated ones, 0 = as MPI reports."""
 
     kind: str
     ranks: int
@@ -95,7 +95,7 @@ def _overview_line(group: Sequence[Curve], curve: Curve) -> dict[str, str]:
 
 
 def _nearest(curve: Curve, key: str) -> int:
-    """Return the measured size that is nearest to a small message, 0 if there is none."""
+    """Return the measured size that is closest to a small message, 0 without measured sizes."""
     return min(curve.sizes(key), key=lambda s: abs(s - MESSAGE_RATE_BYTES), default=0)
 
 
@@ -112,7 +112,7 @@ def _against(curve: Curve, base: Curve | None, size: int, key: str) -> dict[str,
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over a common axis, shown as a table and as a panel of the figure. x: what the axis counts."""
+    """Lines over a common axis, shown as a table and as a panel of the figure. x: title of the axis."""
 
     title: str
     of: str
@@ -129,7 +129,7 @@ class Chart:
 
 
 def message_charts(group: Group, members: Sequence[Curve]) -> list[Chart]:
-    """Return the charts of a group: a line per transport. What goes both ways is left out beside what goes one way."""
+    """Return the charts of a group: a line per transport. A chart of one-way messages replaces the two-way one."""
     keys = [key for key in patterns.MEASURES if any(key in curve.measures() for curve in members)]
     beside = {"exchange_s": "latency_s", "both_batch_s": "batch_s"}
     lines = {curve.transport: curve for curve in members}

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-MOST_LINES = 20  # of a panel in colours of their own
+MOST_LINES = 20  # of a panel in distinct colours
 
 
 def charts(table: Sequence[Curve]) -> list[Chart]:
-    """Return all charts of some micro-benchmarks, those of messages first."""
+    """Return all charts of some micro-benchmarks, charts of messages first."""
     found = [
         chart
         for group, members in microbench.groups_of(table).items()
@@ -36,18 +36,21 @@ def sections(table: Sequence[Curve]) -> list[str]:
     if found := contention.measured(table):
         made.append(f"### Contention: time over that of one message alone\n\n{contention.table(found)}")
         if laws := contention.laws(found):
-            made.append("As a profile has it (docs/understand/model.md): " + "; ".join(laws) + ".")
+            made.append("In terms of a profile (docs/understand/model.md): " + "; ".join(laws) + ".")
     others = microbench.collective_charts(table) + microbench.memory_charts(table)
     return made + [f"### {chart.title}\n\n{chart.markdown()}" for chart in others]
 
 
 def markdown(table: Sequence[Curve], found: Sequence[dict], file: Path) -> str:
-    """Return the whole report of some records: the sections, what was refused, and the name of their file."""
+    """Return the whole report of some records: the sections, the refusals, and the name of their file."""
     return "\n\n".join([*sections(table), *tables.refusals(found), f"records: {file}"])
 
 
 def title(table: Sequence[Curve]) -> str:
-    """Say what was measured where: the programs whose output was imported, else CPU and MPI library."""
+    """Return a title with the origin of the measurements.
+
+    It names the programs whose output was imported, and CPU and MPI library of own measurements.
+    """
     about = [curve.records[0]["environment"] for curve in table]
     programs = list(dict.fromkeys(e["program"] for e in about if "program" in e))
     own = next((e for e in about if "program" not in e), None)

@@ -1,4 +1,4 @@
-"""`haloscope plan` for readers: what moves in one exchange and when, as a document and as tables."""
+"""`haloscope plan` for readers: the data movements of one exchange and their order, as a document and as tables."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _reduction_words(reduction: dict) -> str:
     return f"{reduction['name']} ({reduction['op']}{by})"
 
 
-MOST_NAMED = 12  # numbers of a list that are named one by one
+MOST_NAMED = 12  # numbers of a list that are shown
 AMOUNTS = ("bytes", "cells", "sum", "least per rank", "most per rank")  # columns of amounts get thousands separators
 
 
@@ -227,7 +227,7 @@ def _program_table(document: dict) -> str:
     if program["comm_thread"]:
         lane = "one thread runs the comm lane, then joins"
     if program["device"]:
-        lane = f"streams of a device ({document['request']['device']}) beside the host"
+        lane = f"streams of a device ({document['request']['device']}) next to the host"
     lane += ", sweeps wrap around" if program["wraps"] else ""
     request = document["request"]
     head = f"## Program of rank {document['rank']}: {request['schedule']}, {program['steps']} steps, {lane}\n\n"

@@ -1,4 +1,4 @@
-"""Predictions for readers: a table, fastest first, what a reader must know of them, and the JSON document."""
+"""Predictions for readers: a table, fastest first, remarks on their limits, and the JSON document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def document(made: list) -> dict:
 
 
 def markdown(made: list, pace: str = "") -> str:
-    """Return a table of predictions, then what a reader must know of them. pace: that they are for, in words."""
+    """Return a table of predictions, then remarks on their limits. pace: a sentence on the assumed machine speed."""
     axes = tables.differing([r.choice for r, _ in made], ("schedule", "strategy"))
     terms = [term for term in all_terms() if any(p.terms[term] > 0 for _, p in made)]
     unit, factor = tables.unit(p.time_s for _, p in made)
@@ -46,12 +46,12 @@ def markdown(made: list, pace: str = "") -> str:
 
 
 def _source_of_intervals(predictions: Iterable[Prediction]) -> list[str]:
-    """Say where the intervals come from, if there are any."""
+    """Return lines on the sources of the intervals, none without intervals."""
     regimes = {p.interval_from for p in predictions if p.interval is not None}
     said = {
         "": "- 90 %: the model's own interval, which no held-out measurement has confirmed (haloscope validate "
         "--keep-intervals)",
-        "all": "- 90 %: from held-out measurements of all regimes, as there are too few of this one",
+        "all": "- 90 %: from held-out measurements of all regimes, as this regime has too few",
     }
     texts = [said[name] for name in sorted(regimes) if name in said]
     known = sorted(regimes - set(said))
@@ -59,7 +59,7 @@ def _source_of_intervals(predictions: Iterable[Prediction]) -> list[str]:
 
 
 def remarks(made: list) -> list[str]:
-    """List notes that hold for several rows once, with their rows."""
+    """List each note once, with the rows it applies to."""
     rows: dict[str, list[int]] = {}
     for place, (_, prediction) in enumerate(made, 1):
         for text in [f"outside the calibrated range: {o}" for o in prediction.outside] + list(prediction.notes):

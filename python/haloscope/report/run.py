@@ -11,7 +11,7 @@ from haloscope.report import components, tables, timeline
 
 
 def texts(found: Sequence[dict], options: Mapping[str, Any]) -> list[str]:
-    """Return the tables of records, each as lines to print after the others. options: of `haloscope run`."""
+    """Return the tables of records as texts to print in order. options: the options of `haloscope run`."""
     table = group_rows(found)
     if not table:
         return []
@@ -37,5 +37,5 @@ def _components(table: Sequence[Row]) -> list[str]:
 
 
 def notes(found: Sequence[dict], output: Path) -> list[str]:
-    """Return the lines below the tables: configurations that did not run, emulated networks, the file of records."""
+    """Return the lines below the tables: configurations not run, emulated networks, the file of records."""
     return [f"\n{line}" for line in (*tables.refusals(found), *tables.networks(found), f"records: {output}")]

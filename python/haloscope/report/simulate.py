@@ -1,4 +1,4 @@
-"""Simulations for readers: a table, what a reader must know of them, the JSON document, and a figure over ranks."""
+"""Simulations for readers: a table, remarks on their limits, the JSON document, and a figure over ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def document(made: list) -> dict:
 
 
 def markdown(made: list, weak: bool) -> str:
-    """Return a table of simulations, then what a reader must know of them."""
+    """Return a table of simulations, then remarks on their limits."""
     always = ("ranks", "schedule", "strategy")
     axes = tables.differing([r.choice for r, _ in made], always, never="process_grid")
     kinds = [kind for kind in capi.names("operations") if any(s.by_operation[kind] > 0 for _, s in made)]

@@ -20,7 +20,7 @@ STATISTICS = {"rank0": "rank 0", "min": "min", "mean": "mean", "max": "max"}  # 
 _EXCHANGING = ("pack", "d2h", "send", "wait", "h2d", "unpack", "copy")
 PHASES = (*_EXCHANGING, "inner", "outer", "compute", "reduce", "desync", "rest")
 MOST_SHOWN = 1000  # characters of a cell; notes may be long
-# What would not stand for itself: ends of cells, code, links, tags, entities, and a backslash where it would hide one.
+# Characters with a meaning in Markdown: cell ends, code, links, tags, entities, and a backslash that would escape one.
 _MARKUP = re.compile(r"\\(?=[!-/:-@\[-`{-~])|[|`]|\](?=[(\[])|<(?=[A-Za-z/!?])|&(?=[#A-Za-z])")
 
 
@@ -30,10 +30,10 @@ def axes() -> list[str]:
 
 
 def baseline(table: Sequence[Row], wanted: str | None = None) -> Row | None:
-    """Return the row that speed-ups refer to: the one named, else bulk depth 1 if there is just one such with
-    ordered/p2p or, where all have a device, with ordered/staged.
+    """Return the row that speed-ups refer to: the requested one, else the row of bulk depth 1 with ordered/p2p or,
+    where all rows have a device, with ordered/staged. None without exactly one such row, or in a table of one row.
 
-    Raises UsageError when the named one is not in the table.
+    Raises UsageError when the requested row is not in the table.
     """
     if wanted:
         found = [row for row in table if row.id == wanted]
@@ -62,7 +62,7 @@ def differing(choices: Sequence[Choice], always: Sequence[str] = (), never: str 
 
 
 def unit(seconds: Iterable[float]) -> tuple[str, float]:
-    """Return the time unit in which the smallest of some times has at least one digit before the point."""
+    """Return the time unit, and its factor, in which the smallest time has at least one digit before the point."""
     smallest = min((s for s in seconds if s > 0), default=1.0)
     return next(((name, f) for name, f in (("s", 1.0), ("ms", 1e3), ("us", 1e6)) if smallest * f >= 1), ("us", 1e6))
 
@@ -79,7 +79,7 @@ def interval(e: stats.Estimate, format: Callable[[float], str] = number, factor:
 
 
 def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[str] = ()) -> str:
-    """Format a Markdown table; columns named in `right` are aligned right. Texts of cells are shown as they are."""
+    """Format a Markdown table; columns named in `right` are aligned right. Texts of cells are shown literally."""
     from tabulate import tabulate
 
     align = ["right" if header in right else "left" for header in headers]
@@ -90,18 +90,18 @@ def markdown(lines: Sequence[Sequence], headers: Sequence[str], right: Sequence[
 
 
 class Markup(str):
-    """Markdown of our own, which a table takes as it is."""
+    """Markdown made by Haloscope, which a table takes unchanged."""
 
 
 def plain(value: object) -> str:
-    """Return a text, which may be of others, as Markdown that shows just it, on one line."""
+    """Return a text, which may come from third parties, as Markdown that shows it literally, on one line."""
     if isinstance(value, Markup):
         return value
     return _MARKUP.sub(r"\\\g<0>", shown(value, MOST_SHOWN))
 
 
 def ranking(table: Sequence[Row], baseline: Row | None = None) -> str:
-    """Return the ranked table: place, what differs, median step time with interval, speed-up, rate, check, notes."""
+    """Return the ranked table: place, differing fields, median step time, interval, speed-up, rate, check, notes."""
     shown = varied(table)
     name, factor = unit(row.step.value for row in table)
     timed = f"step ({name})"
@@ -149,7 +149,7 @@ def comparison(pairs: Sequence[tuple[Row, Row]]) -> str:
 
 
 def verdict(a: Row, b: Row, ratio: stats.Estimate) -> str:
-    """Say in words what a ratio a/b of two rows means, and what a reader must know before believing it."""
+    """Return the meaning of a ratio a/b of two rows, and the reservations that a reader must consider."""
     wrong = [name for name, row in (("A", a), ("B", b)) if row.verification == "failed"]
     if wrong:
         return f"none: the results of {' and '.join(wrong)} are wrong"
@@ -171,7 +171,7 @@ def compared(measured_s: float, predicted_s: float, error: float) -> list[str]:
 
 
 def refusals(found: Iterable[Mapping]) -> list[str]:
-    """Return one line per reason why configurations were not run, with how many it concerns."""
+    """Return one line per reason why configurations were not run, with the number of these configurations."""
     counted: dict[str, list[str]] = defaultdict(list)
     for record in found:
         if record["kind"] == "skipped" and record["id"] not in counted[record["reason"]]:
@@ -181,7 +181,7 @@ def refusals(found: Iterable[Mapping]) -> list[str]:
 
 
 def networks(found: Iterable[dict]) -> list[str]:
-    """Return a line that names the emulated networks in which records were measured, none when all ran on real ones."""
+    """Return a line that names the emulated networks of the records, none when all ran on real networks."""
     given = [record["environment"].get("emulated_network") for record in found if "environment" in record]
     texts = sorted({Link(**network).text if network else "the machine's own network" for network in given})
     return ["; ".join(texts)] if any(given) else []

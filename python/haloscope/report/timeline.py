@@ -1,4 +1,4 @@
-"""Where the ranks' time went: seconds by phase and by MPI call, and how much of it each rank was blocked."""
+"""Timelines of the ranks: seconds by phase and by MPI call, and the time for which each rank was blocked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from haloscope.report import tables
 
 BLOCKED = ("wait", "complete", "barrier")  # operations that end only when another rank has done something
-MOST_RANKS = 16  # listed one by one; of more, only their least, mean and most
+MOST_RANKS = 16  # listed individually; of more, only least, mean and most
 
 
 def ranks_of(found: Iterable[dict]) -> dict[int, dict]:
@@ -32,14 +32,14 @@ def ranks_of(found: Iterable[dict]) -> dict[int, dict]:
 
 
 def blocked_s(rank: dict) -> float:
-    """Return the seconds that a rank was blocked: in operations that wait, and in waiting MPI calls outside of them."""
+    """Return the seconds for which a rank was blocked: in operations that wait, and in waiting MPI calls elsewhere."""
     inside = sum(rank["operations_s"].get(name, 0.0) for name in BLOCKED)
     calls = ((during, role, call["seconds"]) for (during, _, role), call in rank["mpi"].items())
     return float(inside + sum(s for during, role, s in calls if role == "waits" and during not in BLOCKED))
 
 
 def blocks(during: str, role: str) -> bool:
-    """Whether an MPI call blocks: it waits, or it polls inside an operation that goes on until it succeeds."""
+    """Return whether an MPI call blocks: it waits, or it polls inside an operation that repeats until it succeeds."""
     return role == "waits" or (role == "polls" and during in BLOCKED)
 
 

@@ -1,4 +1,4 @@
-"""`haloscope tune` for readers: the choice, its trials, what it was measured against, and what was left out."""
+"""`haloscope tune` for readers: the choice, the trials, the comparison with others, and the candidates left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from haloscope.report.code import code_for
 
 
 def markdown(tuned: Tuned, top: int) -> str:
-    """Return the whole report. top: rows of the table of the trials."""
+    """Return the whole report. top: most rows of the table of trials."""
     trials, chosen, again = tuned.trials, tuned.chosen, tuned.again
     parts = [
         _title(chosen, tuned.profile),
@@ -35,7 +35,7 @@ def markdown(tuned: Tuned, top: int) -> str:
 
 
 def _words(request: Request) -> str:
-    """Return a candidate's distinguishing fields, in words of the command line."""
+    """Return a candidate's distinguishing fields, in terms of the command line."""
     c = request.choice
     words = advise.name(c)
     for name in ("process_grid", "threads", "tiles", "sharing"):
@@ -50,10 +50,8 @@ def _title(chosen: Request, machine: Profile | None) -> str:
     if machine:
         return f"{first} Candidates were tried in the order that profile '{machine.name}' predicts."
     calibrate = importlib.util.find_spec("haloscope.commands.calibrate")
-    remedy = "make a profile with `haloscope calibrate`" if calibrate else "give a machine profile with --profile"
-    return (
-        f"{first} No profile was given, so candidates were tried in random order; {remedy} to try the best ones first."
-    )
+    remedy = "make a profile with `haloscope calibrate`" if calibrate else "pass a machine profile with --profile"
+    return f"{first} Without a profile, candidates were tried in random order; {remedy} to try the best ones first."
 
 
 def _trials(trials: TrialRounds, top: int) -> str:
@@ -83,7 +81,7 @@ def _confirmed(chosen: Request, measured: Iterable[Request], again: Rerun) -> st
         verdict = stats.verdict_text(ratio, "the choice is faster", "the choice is slower")
         rows.append([name, f"{ratio.value:.3f}", tables.interval(ratio, "{:.3f}".format), verdict])
     if not rows:
-        return "The choice is the default, and there was no other to measure it against."
+        return "The choice is the default; without another candidate, it was not compared."
     table = tables.markdown(rows, ["against", "speed-up", "95 %", "verdict"], right=("speed-up",))
     return f"## Measured again, interleaved\n\n{table}"
 
@@ -119,6 +117,6 @@ def _left_out(trials: TrialRounds, order: Order, planned: Space) -> str:
     failed = Counter(e.fate for e in trials.candidates if e.fate.startswith("failed"))
     lines += [f"- {count} {reason}" for reason, count in failed.most_common()]
     never = [e for e in trials.candidates if not e.launches and not e.fate.startswith("failed")]
-    lines += [f"- {len(never)} not measured: the time was up before their turn"] if never else []
+    lines += [f"- {len(never)} not measured: the time limit came before their turn"] if never else []
     lines += [f"- {count} tried last, as they have no prediction: {reason}" for reason, count in order.unpriced.items()]
     return "## Left out\n\n" + "\n".join(lines) if lines else ""

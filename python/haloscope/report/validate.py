@@ -1,4 +1,4 @@
-"""Predictions against measurements for people: tables, sentences and a plot of predicted against measured times."""
+"""Predictions against measurements for readers: tables, sentences and a plot of predicted against measured times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def markdown(found: model.Validation, profile: Profile, measured: Sequence[dict]) -> str:
-    """Return the whole report of records that were compared with a profile. measured: these records."""
+    """Return the whole report of records that were compared with a profile. measured: the records."""
     parts = [f"# Predicted against measured: {len(found.pairs)} choices\n\nMachine profile: {profile.name}."]
     parts += [f"Warning: {text}." for text in found.warnings]
     if found.pairs:
@@ -40,7 +40,7 @@ def markdown(found: model.Validation, profile: Profile, measured: Sequence[dict]
 
 
 def _pace(pairs: Sequence[model.Pair]) -> str:
-    """Say for which pace the predictions are."""
+    """Return a sentence on the machine speed that the predictions assume."""
     paced = sum(p.paced for p in pairs)
     if not paced:
         return (
@@ -74,10 +74,10 @@ def errors_table(pairs: Sequence[model.Pair], exchange: bool) -> str:
 
 def _coverage(c: model.Coverage | None, count: int, held_out: bool) -> str:
     if c is None:
-        return "## Intervals\n\nNone: the profile gives none, or --samples is 0."
+        return "## Intervals\n\nNone: the profile contains none, or --samples is 0."
     source = "They are the model's own; --keep-intervals makes them from measurements."
     if c.from_held_out:
-        seen = "" if held_out else ", these among them: this is not a test of them"
+        seen = "" if held_out else ", these among them: this does not test them"
         source = f"{c.from_held_out} intervals are from held-out measurements{seen}."
     verdict = "rejected" if c.p_value < 0.05 else "not rejected"
     return (
@@ -98,7 +98,7 @@ def _cases(found: Sequence[model.MeasuredCase]) -> str:
         same = case.pick is case.best
         unsure = not same and stats.verdict_text(case.regret, "slower", "faster") == stats.NO_CHOICE
         ends = "" if same else stats.NO_CHOICE if unsure else tables.interval(case.regret, "{:.3f}".format)
-        order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times alike
+        order = "" if case.order != case.order else f"{case.order:+.2f}"  # NaN: all times equal
         pick, best = (advise.name(pair.prediction.choice) for pair in (case.pick, case.best))
         regret = f"{case.regret.value:.3f}"
         rows.append([case.name, case.count, order, pick, regret, ends, "the pick" if same else best])
@@ -126,7 +126,7 @@ def _each(pairs: Sequence[model.Pair]) -> str:
 
 
 def anomalies(measured: Sequence[dict]) -> str:
-    """Return the sweeps whose time leaves the line through smaller blocks; "" where no kernel has enough sizes."""
+    """Return the sweeps whose time deviates from the line through smaller blocks; "" if no kernel has enough sizes."""
     known = kernels.points(group_rows(measured))
     if not known:
         return ""
@@ -147,19 +147,19 @@ def _parts(pair: model.Pair) -> str:
 
 
 def kept(residuals: dict, file: str) -> str:
-    """Return for which regimes residuals were written into a profile."""
+    """Return a sentence on the regimes whose residuals were written into a profile."""
     regimes = ", ".join(f"{name} ({r['count']})" for name, r in residuals["step"].items())
-    return f"Intervals of steps written to {file}: {regimes}. They hold for other measurements than these."
+    return f"Intervals of steps written to {file}: {regimes}. They apply to measurements other than these."
 
 
 def refuse_foreign(stem: Path) -> None:
-    """Raise UsageError where `write` would replace a file that is not its own."""
+    """Raise UsageError where `write` would replace a file that Haloscope did not write."""
     outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
     outputs.refuse_foreign_figure(stem)
 
 
 def write(text: str, found: model.Validation, stem: Path) -> list[Path]:
-    """Write a report, and its plot where anything was compared; return the files. As `outputs.writing`."""
+    """Write a report, and its plot where anything was compared; return the files. Errors: as `outputs.writing`."""
     outputs.write_report(outputs.beside(stem, ".md"), text)
     return [outputs.beside(stem, ".md"), *(plot(found, stem) if found.pairs else [])]
 

@@ -1,4 +1,4 @@
-"""What if ranks ran elsewhere, for readers: tables of variants and of two machines, and their JSON documents."""
+"""`haloscope whatif` for readers: tables of variants and of two machines, and their JSON documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from haloscope.report.predict import remarks
 
 
 def document(found: Sequence) -> dict:
-    """Return variants as plain data: seconds per time step, and against the first of them."""
+    """Return variants as plain data: seconds per time step, speed-ups and node-hours against the first variant."""
     return {
         "schema": "haloscope.whatif",
         "schema_version": 1,
@@ -36,7 +36,7 @@ def document(found: Sequence) -> dict:
 
 
 def markdown(found: Sequence) -> str:
-    """Return variants as a table, then what a reader must know of them."""
+    """Return variants as a table, then remarks on their limits."""
     axes = tables.differing([v.choice for v in found], never="nodes")
     of_setting = [name for name in ("placement", "active") if len({getattr(v.setting, name) for v in found}) > 1]
     unit, factor = tables.unit(v.prediction.time_s for v in found)
@@ -56,7 +56,7 @@ def markdown(found: Sequence) -> str:
 
 
 def _title(choices: Sequence) -> str:
-    """Return what all choices have in common: the app, and cells and ranks where they are the same."""
+    """Return a title with the common properties of all choices: the app, and cells and ranks where they are equal."""
     first, alike = choices[0], [choices[0].app]
     if all(c.cells == first.cells for c in choices):
         alike.append(f"{first.shape} cells")
@@ -77,7 +77,7 @@ def crossover_document(made: Compared) -> dict:
 
 
 def crossover_text(made: Compared) -> str:
-    """Return a comparison as a table, and where the machines change places."""
+    """Return a comparison as a table, and the number of ranks where the order of the machines changes."""
     first, second = made.machines
     unit, factor = tables.unit(v.prediction.time_s for pair in made.predictions.values() for v in pair)
     headers = ["ranks", f"1: {first} ({unit})", f"2: {second} ({unit})", "2 over 1", "node-hours, 2 over 1"]

@@ -1,4 +1,4 @@
-"""Simulated times as Extra-P reads them, in JSON Lines."""
+"""Simulated times in the input format of Extra-P, JSON Lines."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def write(made: list, path: Path) -> None:
 
 
 def measurements(made: list) -> list[dict]:
-    """Return simulated seconds per step as Extra-P reads them: one line per point and operation.
+    """Return simulated seconds per step in the input format of Extra-P: one line per point and operation.
 
-    Parameters are the ranks and those of cells, threads and depth that vary; anything but a number is part of the call
-    path. Extra-P ignores the origin.
+    Parameters are the ranks and, if they vary, cells, threads and depth; app, schedule, strategy and operation are part
+    of the call path. Extra-P ignores the origin.
     """
     axes: dict[str, Callable[[Choice], int]] = {
         "ranks": lambda c: c.ranks,

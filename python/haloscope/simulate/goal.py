@@ -1,4 +1,4 @@
-"""Message schedules in GOAL, the text format that LogGOPSim reads: sends, receives and calculations with dependencies.
+"""Message schedules in GOAL, the text format of LogGOPSim: sends, receives and calculations with dependencies.
 
 Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2009; the grammar of LogGOPSim's txt2bin.
 """
@@ -40,10 +40,10 @@ def write_file(path: Path, choice: bridge.Choice, profile: Profile, setting: Run
 def write(programs: Programs, rounds: int, file: TextIO) -> int:
     """Write the message schedule of all ranks over `rounds` rounds; return the number of lines.
 
-    Calculations are in nanoseconds, as LogGOPSim takes them; messages cost what its own parameters say. Each lane keeps
-    its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a separate thread runs it. `progress` means
-    nothing in GOAL, where messages advance on their own.
-    Raises UnavailableError for devices, whose streams GOAL does not know, UsageError for programs with barriers or
+    Calculations are in nanoseconds, the unit of LogGOPSim; its parameters define the costs of messages. Each lane keeps
+    its order; the comm lane is cpu 0 with the main lane, or cpu 1 where a separate thread runs it. `progress` has no
+    effect in GOAL, where messages advance independently.
+    Raises UnavailableError for devices, whose streams GOAL does not support, UsageError for programs with barriers or
     all-reduces, and for more than 50 million lines.
     """
     choice, class_of = programs.choice, programs.class_of
@@ -69,7 +69,7 @@ def write(programs: Programs, rounds: int, file: TextIO) -> int:
 
 
 class _Rank:
-    """The text of a class of ranks, with a %d for each peer; `messages`: whose."""
+    """The text of a class of ranks, with a %d for each peer; `messages`: the message of each %d."""
 
     def __init__(self, programs: Programs, number: int, rounds: int):
         choice, whose = programs.choice, programs.classes[number]
@@ -91,22 +91,22 @@ class _Rank:
         self.text = "".join(f"{line}\n" for line in self.lines)
 
     def add(self, stage: int, program: bridge.Program, seconds: Sequence[float]) -> None:
-        """Add one program: it begins when both lanes of the one before have ended."""
+        """Add one program: it begins when both lanes of the previous program have ended."""
         begin, self.last = tuple(self.last.values()), {}
-        both = []  # labels of what begins and what ends each operation
+        both = []  # labels of the first and the last entry of each operation
         for op, duration in zip(program.ops, seconds, strict=True):
             if op.kind in ("barrier", "reduce", "reduced"):
                 raise UsageError("GOAL has no barrier and no all-reduce; export a schedule without them")
             before = (self.last[op.lane],) if op.lane in self.last else begin
             both.append(self.operation(op, stage, program, duration, before))
             self.last[op.lane] = both[-1][1]
-        for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for one that is listed after them
+        for op, (first, _) in zip(program.ops, both, strict=True):  # some wait for an operation listed after them
             self.lines += [f"{first} requires {both[a][1]}" for a in op.after]
 
     def operation(
         self, op: bridge.Op, stage: int, program: bridge.Program, seconds: float, before: tuple[str, ...]
     ) -> tuple[str, str]:
-        """Add one operation and return the labels of what begins and what ends it."""
+        """Add one operation and return the labels of its first and its last entry."""
         cpu = self.comm_cpu if op.lane == "comm" else 0
         first_message = sum(len(plan.messages) for plan in self.plans[:stage])
         of_stage = program.sets[op.target] if op.kind in ("post", "send", "wait", "complete") else ()
@@ -118,7 +118,7 @@ class _Rank:
         first = last = self.line(f"calc {round(seconds * 1e9)} cpu {cpu}", before)
         for m in messages:
             message = self.plans[stage].messages[m - first_message]
-            tag = message.tag + (stage << 20)  # messages of stages between two ranks have tags of their own
+            tag = message.tag + (stage << 20)  # messages of different stages between two ranks have separate tags
             if op.kind == "post":
                 started = self.line(f"recv {message.bytes}b from %d tag {tag} cpu {cpu}", (first,), m)
                 self.received.setdefault(m, []).append(started)
@@ -127,7 +127,7 @@ class _Rank:
         return first, last
 
     def line(self, text: str, before: tuple[str, ...], message: int | None = None) -> str:
-        """Add an operation that starts when those of `before` have ended; return its label."""
+        """Add an entry that starts when the entries of `before` have ended; return its label."""
         self.labels += 1
         label = f"l{self.labels}"
         if message is not None:

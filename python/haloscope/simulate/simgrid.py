@@ -1,8 +1,8 @@
 """SimGrid: the rank program on a simulated torus or fat tree of 8 to 4096 hosts, and the profile of the same machine.
 
-SimGrid's SMPI runs real ranks, whose messages share the links on their routes; `haloscope.simulate` knows no routes.
-Comparing both on the same plans therefore checks one simulation by another. Computing takes no time in either. Figures
-of a platform are made up, of the size that networks have; none is measured.
+SimGrid's SMPI runs real ranks, whose messages share the links on their routes; `haloscope.simulate` does not model
+routes. So a comparison of both on the same plans checks one simulation against another. Computing takes no time in
+either. The figures of a platform are invented, of the magnitude of real networks; none is measured.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from haloscope.simulate import simulate
 KINDS = ("torus", "fat-tree")
 PORTS = 8  # of a fat tree's switch towards the hosts
 SIZES = tuple(PORTS**levels for levels in range(1, 5))  # hosts: also cubes of powers of two, which the torus needs
-STEPS = (2, 6)  # of the two runs whose difference gives the time of a step: barriers and start drop out
+STEPS = (2, 6)  # of the two runs whose difference gives the time of a step: barriers and start cancel out
 NEAR_TIE = 0.05  # two times that differ by less, as a part of the shorter, have no order
-NEAR = ("persistent", "p2p:datatype")  # transports that cost what p2p does: packing is free
+NEAR = ("persistent", "p2p:datatype")  # transports that cost the same as p2p: packing is free
 
 
 @dataclass(frozen=True)
 class Platform:
     """A machine of `hosts` hosts with one rank each. kind: torus (a cube, six links a host) or fat-tree (one link a
-    host, switches with as many links up as down).
+    host, switches with equally many links up and down).
 
-    link_s: latency of a link in seconds; bytes_per_s: of a link, each way; overhead_s: seconds that sender and receiver
-    each are busy with a message; eager_below: bytes, larger messages wait for their receiver.
+    link_s: latency of a link in seconds; bytes_per_s: of a link, each way; overhead_s: seconds for which sender and
+    receiver each are busy with a message; eager_below: bytes, larger messages wait for their receiver.
     """
 
     kind: str
@@ -88,7 +88,7 @@ class Platform:
         )
 
     def settings(self) -> list[str]:
-        """Return SMPI's settings: computing is free, links are shared fairly, a message costs overhead at both ends."""
+        """Return SMPI's settings: computing is free, links are shared fairly, messages cost overhead at both ends."""
         busy = f"0:{self.overhead_s:g}:0"
         chosen = {
             "smpi/simulate-computation": "no",
@@ -101,7 +101,7 @@ class Platform:
             "smpi/send-is-detached-thresh": self.eager_below,
             "smpi/barrier": "ompi_recursivedoubling",  # all leave at the same time; linear ones do not
             "smpi/allgather": "bruck",  # of set-up
-            "smpi/alltoallv": "pair",  # of `reference`; others have ranks**2 messages at once
+            "smpi/alltoallv": "pair",  # of `reference`; others have ranks**2 concurrent messages
             "network/model": "CM02",
             "network/crosstraffic": "no",
             "surf/precision": "1e-12",
@@ -155,14 +155,14 @@ class Platform:
 def command(platform: Platform, place: Path, folder: Path, *words: str, trace: bool = False) -> list[str]:
     """Return smpirun's command for the rank program with `words`.
 
-    place: a build with the preset `simgrid`. folder: where `Platform.write` has written. trace: have SMPI write what
-    every rank calls into the folder. Raises UnavailableError without such a build.
+    place: a build with the preset `simgrid`. folder: with the files of `Platform.write`. trace: let SMPI write the MPI
+    calls of every rank into the folder. Raises UnavailableError without such a build.
     """
     place, folder = place.resolve(), folder.resolve()  # smpirun runs elsewhere
     program = place / build.RANK_PROGRAM
     if not program.exists():
         raise errors.UnavailableError(
-            f"there is no build on SimGrid in {place}; make one with 'scripts/other_mpi.sh simgrid haloscope-rank'"
+            f"{place} has no build on SimGrid; make one with 'scripts/other_mpi.sh simgrid haloscope-rank'"
         )
     smpirun = [str(launch.mpiexec(place)), "-np", str(platform.hosts)]
     files = ["-platform", str(folder / "platform.xml"), "-hostfile", str(folder / "hostfile")]
@@ -171,7 +171,7 @@ def command(platform: Platform, place: Path, folder: Path, *words: str, trace: b
 
 
 def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Request], trace: bool = False) -> list[dict]:
-    """Serve requests in one simulation with files in `folder`; return their records."""
+    """Serve requests in one simulation with its files in `folder`; return their records."""
     platform.write(folder)
     lines, output = folder / "requests.jsonl", folder / "records.jsonl"
     lines.write_text("".join(json.dumps(r.line()) + "\n" for r in requests))
@@ -190,15 +190,15 @@ def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Reque
 def run(platform: Platform, place: Path, requests: Sequence[Request]) -> list[dict]:
     """Serve requests for `platform.hosts` ranks in one simulation; return their records, times simulated.
 
-    Raises UnavailableError for what SMPI lacks, HaloscopeError with SimGrid's last words when the simulation does not
-    end well. Cost: seconds of start for 512 ranks, then some 10 us a message, more the more of them share links.
+    Raises UnavailableError for features that SMPI lacks, HaloscopeError with the end of SimGrid's output when the
+    simulation fails. Cost: seconds of start for 512 ranks, then some 10 us a message, more if messages share links.
     """
     with scratch.folder() as folder:
         return _run(platform, place, folder, requests)
 
 
 def sent(platform: Platform, place: Path, request: Request, exchanges: int = 1) -> tuple[int, int]:
-    """Return messages and bytes that all ranks hand to MPI_Isend in some exchanges, as SMPI's own trace has them.
+    """Return messages and bytes that all ranks pass to MPI_Isend in some exchanges, by SMPI's trace.
 
     request: of transport p2p, depth 1. Raises as `run` does.
     """
@@ -221,7 +221,7 @@ def timed(request: Request, steps: int) -> Request:
 @dataclass(frozen=True)
 class Pair:
     """One request, simulated twice: seconds per step by SMPI and by `simulate`; messages and bytes of one exchange
-    as the rank program counted them and as the plan says."""
+    by the counts of the rank program and by the plan."""
 
     request: Request
     smpi_s: float
@@ -240,7 +240,7 @@ def compare(platform: Platform, place: Path, requests: Sequence[Request], steps:
     """Serve requests on the platform and simulate them with its profile. Raises as `run` and `simulate` do.
 
     steps: of the two runs whose difference counts. Ranks leave a barrier at different times, up to two messages apart;
-    the first eight steps even that out.
+    this difference disappears in the first eight steps.
     """
     fewer, more = steps
     found = run(platform, place, [timed(r, count * r.choice.depth) for r in requests for count in steps])
@@ -264,8 +264,8 @@ def compare(platform: Platform, place: Path, requests: Sequence[Request], steps:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two simulations put the configurations of each case in the same order: Kendall's tau over all pairs of
-    one case that differ by NEAR_TIE or more with SMPI; `own` simulation's ties count against it."""
+    """Agreement of two simulations on the order of the configurations of each case: Kendall's tau over all pairs of
+    one case that differ by NEAR_TIE or more with SMPI; ties of `simulate` count against it."""
 
     concordant: int
     discordant: int
@@ -279,7 +279,7 @@ class Agreement:
 
 
 def cases(pairs: Sequence[Pair]) -> dict[object, list[Pair]]:
-    """Return pairs by what they compute: app, cells, ranks and process grid."""
+    """Return pairs by their problem: app, cells, ranks and process grid."""
     found: dict[object, list[Pair]] = {}
     for p in pairs:
         c = p.request.choice

@@ -1,7 +1,7 @@
-"""Simulations: programs of up to a million ranks, carried out message by message by the C++ core at a profile's prices.
+"""Simulations: programs of up to a million ranks, run message by message by the C++ core with the costs of a profile.
 
 Operations cost the same as in a prediction. A simulation adds every single rank and message: queues for
-shared resources, delays that travel, noise. Results are simulated, never measured.
+shared resources, delays that propagate, noise. Results are simulated, never measured.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class SimulationOptions:
     """Options of a simulation that predictions do not have.
 
     steps: time steps >= 1, but at least two exchanges; the second half counts. noise_s, noise_share: mean of the delay
-    of each operation, exponentially distributed, in seconds and as a part of the operation's own. seed: of the delays.
-    overhead_s: seconds that sender and receiver each are busy with a message, taken out of its latency. gap_s: least
-    time between two sends of a rank. by_itself: rendezvous messages need to be posted but no call.
+    of each operation, exponentially distributed, in seconds and as a part of the operation's time. seed: of the delays.
+    overhead_s: seconds for which sender and receiver each are busy with a message, deducted from its latency. gap_s:
+    least time between two sends of a rank. by_itself: posted rendezvous messages progress without further calls.
     """
 
     steps: int = 10
@@ -49,11 +49,11 @@ PERCENTILES = (5, 50, 95, 100)
 
 @dataclass(frozen=True)
 class Simulation:
-    """What was simulated; times in seconds per time step, over the steps that count.
+    """The result of a simulation; times in seconds per time step, over the steps that count.
 
     time_s: of all ranks together, between the ends of the last rank. mean_s, percentiles: over ranks and rounds, from
     one end of a round to the next. by_operation: mean over ranks, waiting included. worst_rank: the last to end.
-    messages, bytes, operations, events: in all steps. wall_s: the simulator's own time.
+    messages, bytes, operations, events: in all steps. wall_s: run time of the simulator.
     """
 
     choice: bridge.Choice
@@ -78,8 +78,8 @@ class Simulation:
 
 @dataclass(frozen=True)
 class RankClass:
-    """Ranks with equal plans and prices: one of them, and their programs with the stage and the operations' seconds of
-    each; the first `opening` of them are run once, the others in every round."""
+    """Ranks with equal plans and costs: one of them, and their programs, each with its stage and the seconds of its
+    operations. The first `opening` programs are run once, the others in every round."""
 
     rank: int
     opening: int
@@ -90,7 +90,7 @@ class RankClass:
 
 @dataclass(frozen=True)
 class Programs:
-    """The programs and prices of all ranks of a choice. steps: time steps of a round. class_of: each rank's place in
+    """The programs and costs of all ranks of a choice. steps: time steps of a round. class_of: each rank's index in
     `classes`."""
 
     choice: bridge.Choice
@@ -101,7 +101,7 @@ class Programs:
 
 
 def programs_of(choice: bridge.Choice, profile: Profile, setting: RunSettings = DEFAULTS) -> Programs:
-    """Return the programs of all ranks at a profile's prices.
+    """Return the programs of all ranks with the costs of a profile.
 
     Raises UsageError when the choice cannot run, UnavailableError when the profile lacks a cost. Cost: seconds for 10^6
     ranks.
@@ -142,9 +142,9 @@ def simulate_all(
 
 
 def noise_of(text: str) -> tuple[float, float]:
-    """Return the mean of a delay of each operation, in seconds (`2e-6`) and as a part of the operation's own (`1%`).
+    """Return the mean delay of each operation, in seconds (`2e-6`) and as a part of the operation's time (`1%`).
 
-    Raises UsageError for what is neither.
+    Raises UsageError for other texts.
     """
     try:
         mean = float(text.removesuffix("%"))
@@ -159,7 +159,7 @@ def noise_of(text: str) -> tuple[float, float]:
 def weak_scalings(app: bridge.App, cells: str | None, ranks: str, process_grid: str | None) -> Iterator[dict[str, str]]:
     """Yield the cells, ranks and process grid of each weak scaling, as texts of options.
 
-    cells: those of one rank, a list; ranks: a list; process_grid: rules, None for the app's own or the usual one.
+    cells: of one rank, a list; ranks: a list; process_grid: rules, None for the app's rule or else the default.
     Raises UsageError without cells, and as `scaled` does.
     """
     if not cells:
@@ -174,8 +174,8 @@ def weak_scalings(app: bridge.App, cells: str | None, ranks: str, process_grid: 
 
 def scaled(cells_per_rank: Sequence[int], rule: str, count: int) -> tuple[tuple[int, ...], str]:
     """Return the grid and the explicit process grid of a weak scaling: the rule's split of `count` ranks, with blocks
-    of `cells_per_rank` cells. The rule sees a grid as wide in each dimension as any split needs, in the block's
-    proportions.
+    of `cells_per_rank` cells. The rule is applied to a grid with the block's proportions, wide enough in each dimension
+    for any split.
 
     Raises UsageError for an unknown rule and numbers below 1.
     """

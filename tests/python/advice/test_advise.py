@@ -182,13 +182,13 @@ def test_what_is_assumed_of_nodes_is_said_before_the_answer(toy, haloscope, tmp_
     lab = changed(
         toy, lambda d: d["machine"].update(emulated_network={"latency_s": 5e-5, "bandwidth_bytes_per_s": 1e9})
     )
-    assert "an emulated network (latency_s 5e-05, bandwidth_bytes_per_s 1000000000.0), no real one" in asked(lab.data)
+    assert "emulated network (latency_s 5e-05, bandwidth_bytes_per_s 1000000000.0), not a real one" in asked(lab.data)
 
 
 def test_a_row_lists_who_is_in_it_when_asked(haloscope):
     words = ("advise", "laplace2d", "--cells", "64", "--ranks", "4", "--depth", "1", "--profile", TOY, "--top", "2")
     plain, listed = haloscope(*words), haloscope(*words, "--members")
-    assert "Who is in each row" not in plain.out and "Row 2:" in listed.out
+    assert "Members of each row" not in plain.out and "Row 2:" in listed.out
     groups = json.loads(haloscope(*words, "--json").out)["groups"]
     assert listed.out.count("\n- ordered") + listed.out.count("\n- direct") >= sum(g["members"] for g in groups[:2])
 

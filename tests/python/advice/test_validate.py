@@ -229,7 +229,7 @@ def test_the_command_reports_and_draws(haloscope, tmp_path, toy):
         "## Time of the exchange itself",
         "| all ",
         "## Intervals",
-        "the profile gives none",
+        "the profile contains none",
         "geometric mean 1.000, worst 1.000",
         "the pick",
         "5 choices",

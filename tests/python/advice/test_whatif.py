@@ -136,7 +136,7 @@ def test_the_table_says_what_differs_and_what_it_is_compared_with(haloscope):
     [
         (("--process-grid", "all", "-n", "2,4"), "--process-grid all needs one number of ranks"),
         (("--active", "9"), "9 cores of a socket cannot be in use where it has 4"),
-        (("--active", "x"), "--active 'x' is no number"),
+        (("--active", "x"), "--active 'x' is not a number"),
         (("--mapping", "fil"), "did you mean fill"),
         (("--against", "nowhere"), "nowhere"),
         (("--against", TOY, "--active", "1,2"), "give one value of everything else"),

@@ -180,7 +180,7 @@ def test_a_pace_is_refreshed_on_the_same_machine_only(toy, monkeypatch):
     environment["cpu"] = "toy"
     assert measuring.now(toy)["ranks"] == 4
     monkeypatch.setattr(measuring.launch, "cores", lambda: 2)
-    with pytest.raises(UsageError, match="pace of 4 ranks, and there are 2 cores"):
+    with pytest.raises(UsageError, match="pace of 4 ranks, but only 2 cores"):
         measuring.now(toy)
     with pytest.raises(UsageError, match="has no pace"):
         measuring.now(profile.load(TOY))

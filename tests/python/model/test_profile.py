@@ -52,7 +52,7 @@ def test_unknown_names_and_unreadable_files_are_refused_with_a_remedy(tmp_path):
     with pytest.raises(UsageError, match=r"cannot read the profile .*No such file"):
         profile.load(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text('{"schema": ')
-    with pytest.raises(UsageError, match=r"bad.json is no JSON"):
+    with pytest.raises(UsageError, match=r"bad.json is not JSON"):
         profile.load(tmp_path / "bad.json")
 
 

@@ -9,7 +9,7 @@ from spack_repo.builtin.build_systems.python import PythonPipBuilder
 
 
 class Haloscope(CMakePackage, CudaPackage):
-    """Halo exchanges of structured-grid codes: every way of doing them, measured, predicted and as a library call."""
+    """Halo exchanges of structured-grid codes: all variants, measured, predicted and as a library call."""
 
     git = Path(__file__).resolve().parents[6].as_uri()  # the checkout that this recipe is part of
 
@@ -19,7 +19,7 @@ class Haloscope(CMakePackage, CudaPackage):
     version("0.1.0", tag="v0.1.0")
 
     variant("fortran", default=True, description="Module haloscope for Fortran")
-    variant("mpi_abi", default=True, description="Libraries for the standard ABI of MPI 5.0 too, where the MPI has it")
+    variant("mpi_abi", default=True, description="Also libraries for the standard ABI of MPI 5.0, if the MPI has it")
     variant("openmp", default=True, description="Threads by OpenMP")
     variant("python", default=True, description="Command line haloscope and halo exchange in Python")
 
@@ -31,7 +31,7 @@ class Haloscope(CMakePackage, CudaPackage):
     depends_on("nlohmann-json", type="build")
     depends_on("cli11", type="build")
     depends_on("cuda@12:", when="+cuda")
-    conflicts("%gcc@:11", msg="C++20 as GCC 12 has it")
+    conflicts("%gcc@:11", msg="Haloscope needs the C++20 support of GCC 12")
 
     extends("python", when="+python")
     depends_on("python@3.11:", type=("build", "run"), when="+python")
@@ -49,7 +49,7 @@ class Haloscope(CMakePackage, CudaPackage):
     depends_on("py-mpi4py@4:", type="run", when="+python")
 
     def cmake_args(self):
-        """Return the options that follow from the variants."""
+        """Return the CMake options that follow from the variants."""
         args = [
             self.define("HALOSCOPE_TESTS", False),
             self.define("HALOSCOPE_BENCH", False),
@@ -65,7 +65,7 @@ class Haloscope(CMakePackage, CudaPackage):
 
     @run_after("install", when="+python")
     def install_python(self):
-        """Install the package alone, without building again: it finds the libraries in the prefix that holds it."""
+        """Install the Python package without another build: it finds the libraries in the prefix that contains it."""
         pip = self.spec["python"].command
         pip.add_default_arg("-m", "pip")
         with working_dir(self.stage.source_path):
