@@ -1,6 +1,8 @@
 /* Functions of MPI that the programs in Fortran need. */
 #include <mpi.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "to_fortran.h"
 
@@ -35,6 +37,12 @@ int cartesian(void) {
     MPI_Cart_create(MPI_COMM_WORLD, 2, ranks, wrap, 0, &plane);
   }
   return to_fortran(plane);
+}
+/* Prints the sum of the ranks' numbers, modulo 2^64, on rank 0. */
+void print_sum(int64_t mine) {
+  uint64_t all = 0, own = (uint64_t)mine;
+  MPI_Reduce(&own, &all, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (own_rank() == 0) printf("%016llx\n", (unsigned long long)all);
 }
 void end_mpi(void) {
   if (plane != MPI_COMM_NULL) MPI_Comm_free(&plane);

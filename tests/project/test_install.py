@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from haloscope.bridge import build
-from long_run import LONG
-from paths import CONSUMER, ROOT
+from long_run import LONG, or_long
+from paths import CONSUMER, RANK_PROGRAMS, ROOT
 from programs import ended, run
 
 HEAT = ROOT / "examples" / "heat"
@@ -65,6 +65,20 @@ def test_another_project_exchanges_halos_in_every_language(consumer, program, ra
         pytest.skip("no Fortran compiler")
     for ranks in rank_counts:
         check_program(consumer / program, ranks)
+
+
+@pytest.mark.parametrize("ranks", or_long([1, 2], [4, 6]))
+@pytest.mark.parametrize("language", ["c", "cxx", "f", "python"])
+def test_a_code_of_many_phases_has_the_same_bits_in_every_language(consumer, language, ranks):
+    """Seven exchanges a step of other fields of 15, and of other depths, by one exchange."""
+    if language == "f" and not shutil.which("gfortran"):
+        pytest.skip("no Fortran compiler")
+    program = RANK_PROGRAMS / "phases.py"
+    expected = run(sys.executable, program, "reference")
+    in_python = [sys.executable, "-m", "mpi4py", program]
+    command = in_python if language == "python" else [consumer / f"phases_{language}"]
+    for strategy in ("auto", "ordered/p2p", "direct:merged/shared:packed"):
+        assert run("mpiexec", "-n", ranks, *command, strategy, timeout=120) == expected
 
 
 @pytest.mark.parametrize("words", [(), THREADS], ids=["one thread", "threads"])
