@@ -176,8 +176,8 @@ class Exchange {
   /// last call, then exchange(). All ranks call it in the same order; their arrays may move in different calls.
   /// @param first  as for rebind().
   /// @throws as rebind() and exchange().
-  /// Cost: those of rebind(), if arrays have moved, and of exchange(). With strategies that open again, also a reduction
-  /// in each call, so that ranks agree.
+  /// Cost: rebind(), if arrays have moved, and exchange(). With strategies that open again, also a reduction in each
+  /// call, so that ranks agree.
   void exchange_at(std::span<void* const> first, int slot = 0);
   /// Returns the address of the first owned point of each field of a slot, in order, as passed when the Exchange
   /// was opened or last rebound, even if that rebind() failed. Local.

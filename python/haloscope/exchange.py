@@ -198,7 +198,7 @@ class Exchange(Unique):
         """Fill the halos of a slot: start() and finish().
 
         only, depth: some arrays, layers and sides, as in start().
-        arrays: other arrays of the same types, shapes and strides, one for each field, which stay those of the slot:
+        arrays: other arrays of the same types, shapes and strides, one for each field, which the slot keeps:
             `halo(u2, v2)` is rebind(), where they lie elsewhere than in the last call, then halo(). Cost: microseconds
             for each array; with strategies that rebind() opens again, also a reduction.
         """

@@ -1,4 +1,4 @@
-"""Columns of ghexbench's results (github.com/ghex-org/ghexbench), converted to those of docs/understand/external.md."""
+"""Results of ghexbench (github.com/ghex-org/ghexbench), converted to the columns of docs/understand/external.md."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Run:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether it had more ranks than cores, so that its time is unreliable."""
+        """True if it had more ranks than cores, so that its time is unreliable."""
         return self.ranks > launch.cores()
 
 
@@ -53,7 +53,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether every run was successful and had the same output."""
+        """True if every run was successful and had the same output."""
         return not any(run.failure or run.differences for run in self.runs)
 
     @property

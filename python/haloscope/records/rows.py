@@ -26,7 +26,7 @@ class Launched:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether some launch had more threads than cores, so that its times are not representative."""
+        """True if some launch had more threads than cores, so that its times are not representative."""
         return any(r["environment"]["oversubscribed"] for r in self.records)
 
     @property

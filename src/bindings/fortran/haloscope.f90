@@ -103,7 +103,7 @@ module haloscope
     character(longest_type) :: type = ''
     type(c_ptr), allocatable :: first(:)
     integer(c_int64_t) :: extent(3) = 0
-    integer(c_int32_t) :: room_low(3) = 0, room_high(3) = 0  ! layers of the array, at least those of the field
+    integer(c_int32_t) :: room_low(3) = 0, room_high(3) = 0  ! layers of the array, at least the field's
     integer(c_int32_t) :: dims = 0
     logical :: on_host = .true.
     logical :: moved = .false.             ! by rebind(), and not checked since
@@ -833,7 +833,7 @@ contains
   !! @param stream  arrays on a device: packing comes after the work that this cudaStream_t or hipStream_t already has;
   !!                default: the driver's default stream.
   !! @param only    numbers of the arrays to exchange, in the order of add(), from 1; default: all.
-  !! @param depth   layers on every side that the exchange fills, at most those of add(); default: those.
+  !! @param depth   layers on every side that the exchange fills, at most as many as add() names, the default.
   !! @param low     layers on the low side of each dimension; default: depth. @param high  the same on the high side.
   !! The first call with other arrays, layers or sides is collective, like open(); links are used again later.
   subroutine exchange_start(this, slot, stat, errmsg, stream, only, depth, low, high)

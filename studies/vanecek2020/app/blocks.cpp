@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int most_blocks = 1024, most_threads = device::most_threads;
-constexpr std::int64_t most_elements = std::int64_t{1} << 21;  // a full check distinguishes so many positions
+constexpr std::int64_t most_elements = std::int64_t{1} << 21;  // a full check distinguishes this number of positions
 
 /// Returns the word of a field, or the default.
 template <class Enum>

@@ -30,7 +30,7 @@ class Sample:
 
     @property
     def apart(self) -> bool:
-        """Whether it has a separate record: only patterns of pairs share one."""
+        """True if it has a separate record: only patterns of pairs share one."""
         return patterns.KIND_OF[self.key] != patterns.PAIRS
 
     @property
