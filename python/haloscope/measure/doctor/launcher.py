@@ -19,18 +19,18 @@ def ask_launcher(ranks: int) -> tuple[int | None, str, str]:
     return answers.ended_after(check.LIMIT_S, [*words, "--expect-ranks", str(ranks), "--probe", "start"])
 
 
-def judge_launcher(ranks: int, code: int | None, said: str, complaint: str) -> Check:
+def judge_launcher(ranks: int, code: int | None, printed: str, complaint: str) -> Check:
     """Judge whether mpiexec made one MPI_COMM_WORLD of the ranks. Names both MPI libraries."""
     starter = f"{launch.mpiexec()} ({mpiexec_version()})"
     library = f"haloscope-rank is built with {library_name()}"
     remedy = "use the mpiexec of the MPI that Haloscope was built with: set HALOSCOPE_MPIEXEC to its path"
-    if code == 0 and answers.objects_of(said):
+    if code == 0 and answers.objects_of(printed):
         return Check("launcher", OK, f"{starter} starts one world of {count_of(ranks, 'rank')}; {library}")
-    if worlds := re.findall(r"started with (\d+) rank\(s\) instead of", said + complaint):
+    if worlds := re.findall(r"started with (\d+) rank\(s\) instead of", printed + complaint):
         text = f"{starter} starts {count_of(len(worlds), 'world')} of {count_of(int(worlds[0]), 'rank')}"
         return Check("launcher", BROKEN, f"{text} instead of one of {ranks}; {library}", remedy)
     how = f"gave no answer within {check.LIMIT_S:g} s" if code is None else f"ended with code {code}"
-    last = " / ".join((said + complaint).strip().splitlines()[-2:]) or "it printed nothing"
+    last = " / ".join((printed + complaint).strip().splitlines()[-2:]) or "it printed nothing"
     return Check("launcher", BROKEN, f"{starter} {how}: {last}; {library}", remedy)
 
 
@@ -92,12 +92,12 @@ def ask_mpi4py(ranks: int) -> tuple[int | None, str, str]:
     return answers.ended_after(check.LIMIT_S, [*words, *build.python("-c", _MPI4PY)])
 
 
-def judge_mpi4py(ranks: int, code: int | None, said: str, complaint: str) -> Check:
+def judge_mpi4py(ranks: int, code: int | None, printed: str, complaint: str) -> Check:
     """Judge whether mpi4py makes one world under this mpiexec and runs on the library's MPI."""
     remedy = (
         "build mpi4py with the MPI of Haloscope: MPICC=mpicc pip install --no-binary mpi4py --force-reinstall mpi4py"
     )
-    worlds = answers.objects_of(said)
+    worlds = answers.objects_of(printed)
     if not worlds:
         how = f"gave no answer within {check.LIMIT_S:g} s" if code is None else f"ended with code {code}"
         last = next(filter(None, reversed(complaint.splitlines())), "it printed nothing")

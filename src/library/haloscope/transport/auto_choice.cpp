@@ -320,21 +320,31 @@ std::string AutoChoice::report() const {
   if (messages_ == 0) return "auto: nothing to choose, this rank has no message";
   if (candidates_.size() == 1) return "auto: nothing to choose but " + leader + out;
   const bool over = switched_at_ >= 0;
-  std::vector<std::string> tried;
-  for (int c = 0; c < static_cast<int>(candidates_.size()); ++c) {
-    tried.push_back(candidates_[static_cast<std::size_t>(c)].name);
-    if (over && taken_ < 0 && rounds_.exchange(c) < never)
-      tried.back().append(" ").append(microseconds(rounds_.exchange(c), rounds_.step(c)));
-  }
   std::string text = "auto: ";
   text += over ? "chose " + leader : leader + " until it has decided";
   if (!options_.kept.empty()) text += " (" + candidates_.front().name + " was chosen on " + options_.kept + ")";
-  const bool alone = over ? taken_ < 0 : !following_;
-  text += ", " + (alone ? std::to_string(tried_) + " trials" : "by trials of an exchange of similar size,") + " of " +
-          (over && alone ? "(exchange and step) " : "") + join(tried, ", ") + out;
+  text += ", " + trial_report() + out;
   if (over) return text + "; in use since exchange " + std::to_string(switched_at_ + 1);
-  const std::int64_t most = options_.limits.rounds * (turn_ * options_.limits.turns * tried.size() + gap_ + 1);
-  return text + "; exchange " + std::to_string(next_) + (alone ? " of at most " + std::to_string(most) : "");
+  return text + "; " + std::to_string(next_) + " exchanges" + (following_ ? " so far" : " of " + most_exchanges());
+}
+
+/// Returns the candidates, with their times where this exchange has chosen by its own trials.
+std::string AutoChoice::trial_report() const {
+  const bool over = switched_at_ >= 0, own = over ? taken_ < 0 : !following_;
+  std::vector<std::string> tried;
+  for (int c = 0; c < static_cast<int>(candidates_.size()); ++c) {
+    tried.push_back(candidates_[static_cast<std::size_t>(c)].name);
+    if (over && own && rounds_.exchange(c) < never)
+      tried.back().append(" ").append(microseconds(rounds_.exchange(c), rounds_.step(c)));
+  }
+  const std::string trials = own ? std::to_string(tried_) + " trials" : "by trials of an exchange of similar size,";
+  return trials + " of " + (over && own ? "(exchange and step) " : "") + join(tried, ", ");
+}
+
+/// Returns the number of exchanges after which it has chosen at the latest, unless the slots are used unevenly.
+std::string AutoChoice::most_exchanges() const {
+  const auto candidates = static_cast<std::int64_t>(candidates_.size());
+  return "at most " + std::to_string(options_.limits.rounds * (turn_ * options_.limits.turns * candidates + gap_ + 1));
 }
 
 }  // namespace haloscope

@@ -169,6 +169,8 @@ class AutoChoice {
   double* begins() { return times_.data(); }
   double* ends() { return times_.data() + trials_ + 1; }
   const Trial* mover_at(std::int64_t place);
+  std::string trial_report() const;
+  std::string most_exchanges() const;
   void join_race(MPI_Comm comm);
   void leave_race();
   void go_on(std::int64_t number);

@@ -435,7 +435,7 @@ TEST(BlockFaults, NC6_AWrongElementEndsTheRunAndNamesTheBlock) {
       if (block == 2) flow.received(2)[7] = -5;
       return true;
     };
-    const std::string said = failure([&] { rig.run(1); });
+    const std::string error = failure([&] { rig.run(1); });
     EXPECT_NE(said.find("block 2 received -5 instead of"), std::string::npos) << variant << ": " << said;
     EXPECT_NE(said.find("in element 7"), std::string::npos) << said;
   }
@@ -448,20 +448,20 @@ TEST(BlockFaults, NT6_ABlockThatIsNeverToldEndsTheRunWithTheStateOfAll) {
     rig.context.limit_s = 0.2;
     rig.context.on_arrival = [](BlocksFlow&, int block, int) { return block != 1; };
     const double begin = now_s();
-    const std::string said = failure([&] {
+    const std::string error = failure([&] {
       rig.run(1);
       rig.flow.reset();
     });
     EXPECT_LT(now_s() - begin, 10) << variant;
     if (rig.context.variant.flow == Variant::Flow::kernels) continue;  // no report: the kernel is not launched
-    EXPECT_NE(said.find("block 1: packed 1, sent 1 to rank 0, received 1 from rank 0, notified 0"), std::string::npos)
-        << variant << ": " << said;
+    EXPECT_NE(error.find("block 1: packed 1, sent 1 to rank 0, received 1 from rank 0, notified 0"), std::string::npos)
+        << variant << ": " << error;
   }
 }
 
 TEST(BlockFaults, NP2_MoreBlocksThanTheDeviceHoldsAreRefusedWithNumbers) {
   Rig rig("taskqueue", "resident=3");
-  const std::string said = failure([&] { rig.open(); });
+  const std::string error = failure([&] { rig.open(); });
   EXPECT_NE(said.find("all 4 blocks of 16 threads"), std::string::npos) << said;
   EXPECT_NE(said.find("holds 3"), std::string::npos) << said;
   Rig baseline("baseline", "resident=3");
