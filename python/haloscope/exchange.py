@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from haloscope import lifetimes, memory
-from haloscope.arguments import as_problem, flag, is_number, text, whole
+from haloscope.arguments import as_problem, flag, text, whole
 from haloscope.array_grid import grid_of_arrays
 from haloscope.bridge import capi
 from haloscope.errors import HaloscopeError, UsageError
@@ -202,7 +202,7 @@ class Exchange(Unique):
             `halo(u2, v2)` is rebind(), where they lie elsewhere than in the last call, then halo(). Cost: microseconds
             for each array; with strategies that rebind() opens again, also a reduction.
         """
-        if first and not is_number(first[0]):
+        if first and memory.is_array(first[0]):
             if stream is not None or only is not None or depth is not None:
                 raise UsageError("a call with arrays takes no stream, only or depth; pass the arrays to rebind() first")
             return self._move("hs_exchange_run_at", list(first), slot)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from haloscope.arguments import count, named, shown
+from haloscope.arguments import count, is_number, is_one, named, shown
 from haloscope.errors import UsageError
 
 # Kinds of devices of DLPack: memory that the host reads directly, pinned memory included, and memory that it does not
@@ -56,6 +56,13 @@ class _Described:
     def __init__(self, interface: dict, owner: Any):
         self.__array_interface__ = {**interface, "version": 3}
         self.owner = owner
+
+
+def is_array(value: Any) -> bool:
+    """Return whether an argument is an array, or passes for one, and not a number, a text or nothing."""
+    if is_number(value) or getattr(value, "ndim", 1) == 0:
+        return False
+    return not is_one(value) or any(hasattr(value, f"__{name}__") for name in ("dlpack", "array_interface"))
 
 
 def described(array: Any, name: str) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from haloscope import memory
-from haloscope.arguments import is_number, shown, whole
+from haloscope.arguments import is_number, is_one, shown, whole
 from haloscope.errors import UsageError
 from haloscope.fields import Described, Field, can_be_added, several
 from haloscope.grid import Grid, Halo, sides_of
@@ -60,7 +60,9 @@ class Parts:
         numbers = ffi.new("int32_t[]", self._numbers(only))
         if only is not None:
             part.only, part.count = numbers, len(numbers)
-        if depth is not None:
+        if depth is not None and is_one(depth):
+            part.depth = sides_of(depth, 1, "depth")[0][0]
+        elif depth is not None:
             for axis, (low, high) in enumerate(sides_of(depth, self._grid._dims, "depth")):
                 d = self._grid._dimension(axis)
                 part.low[d], part.high[d] = low, high

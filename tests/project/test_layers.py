@@ -26,7 +26,7 @@ PYTHON = (
     {"advice"},
     {"report"},
     {"memory", "ranks", "lifetimes"},
-    {"grid", "fields", "array_grid"},
+    {"grid", "fields", "array_grid", "parts"},
     {"exchange"},
     {"veros", "__init__"},
     {"options"},

@@ -168,7 +168,7 @@ def main() -> None:
             check_sums(grid, halo, other, stream)
             with pytest.raises(UsageError, match="in host memory"):
                 halo.rebind([u.like, v])
-            with pytest.raises(UsageError, match="no stream"):
+            with pytest.raises(UsageError, match="not a stream"):
                 halo.start(stream="fast")
         with pytest.raises(UsageError, match="'array 1' is in host memory"):
             haloscope.Exchange(grid, [u, u.like])
