@@ -382,7 +382,7 @@ def test_a_project_of_one_language_alone_builds_and_runs(prefix, tmp_path, langu
     ("language", "components", "why"),
     [
         ("C", "CXX", "does not enable the language CXX"),
-        ("C", "Cobol", "there are C, CXX, Fortran and Python"),
+        ("C", "Cobol", "the components are C, CXX, Fortran and Python"),
         ("C", "Python", "import haloscope"),
     ],
 )

@@ -42,7 +42,7 @@ def test_parts_in_sequence_add_up_and_side_by_side_the_longest_counts():
 
 
 def test_a_part_without_a_time_is_named():
-    with pytest.raises(UsageError, match="given for c;"):
+    with pytest.raises(UsageError, match="specified for c;"):
         sequence("a", concurrent("b", "c")).time({"a": 1, "b": 2})
 
 
