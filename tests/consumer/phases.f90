@@ -13,13 +13,13 @@ program phases
     integer :: n(2) = 0
   end type
   integer, parameter :: fields = 15, steps = 10, room = 2, cells(2) = [30, 22]
-  integer, parameter :: centrings(fields) = [(halo_cell, integer :: f=1, 7), (halo_node, integer :: f=8, 11), &
+  integer :: f, step
+  integer, parameter :: centrings(fields) = [[(halo_cell, f=1, 7)], [(halo_node, f=8, 11)], &
                                              halo_face_1, halo_face_1, halo_face_2, halo_face_2]
   type(array), target :: arrays(fields)
   type(halo_grid) :: grid
   type(halo_exchange) :: halo
   character(64) :: strategy = 'auto'
-  integer :: f, step
 
   call begin_mpi()
   if (command_argument_count() > 0) call get_command_argument(1, strategy)
