@@ -256,9 +256,9 @@ hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* 
  * neighbor, partitioned) are opened again, which is collective. Fails with HS_USAGE while an exchange is in flight.
  * Only the next start refuses arrays that then share memory, so that two arrays may be swapped in two calls. */
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first);
-/* Exchanges other arrays by the plans of this exchange: hs_exchange_rebind(), where arrays of the slot lie elsewhere than
- * in the last call, then hs_exchange_run(). The ranks' arrays may move in different calls. Cost: both calls, the first one
- * if arrays have moved; with strategies that open again, also a reduction in each call. */
+/* Exchanges other arrays by the plans of this exchange: hs_exchange_rebind(), where arrays of the slot lie elsewhere
+ * than in the last call, then hs_exchange_run(). The ranks' arrays may move in different calls. Cost: both calls, the
+ * first one if arrays have moved; with strategies that open again, also a reduction in each call. */
 hs_status hs_exchange_run_at(hs_exchange* exchange, int32_t slot, void* const* first);
 /* Returns the addresses of the arrays of a slot, for callers that move one of several: the first owned point of each
  * field, in order, as passed when the exchange was created or last rebound, even if that hs_exchange_rebind() failed.

@@ -139,7 +139,8 @@ AutoChoice::~AutoChoice() {
   if (trying_ && next_ > trials() && !reducing_) reduce();  // others may have
 }
 
-/// Rank 0 decides whether this exchange makes the trials: after failures, ranks may count different members. Collective.
+/// Joins the race. Rank 0 decides whether this exchange makes the trials: after failures, ranks may count different
+/// members. Collective.
 void AutoChoice::join_race(MPI_Comm comm) {
   SharedRace& race = *options_.race;
   leads_ = of_rank_0(comm, race.members == 0) != 0;
