@@ -131,7 +131,7 @@ contains
   !> Some arrays, layers and sides by call.
   subroutine exchange_parts_and_check()
     real(8), allocatable, target :: u(:, :), v(:, :)
-    integer :: first(2), n(2)
+    integer :: first(2), n(2), none(0)
     first = grid%first()
     n = grid%shape()
     allocate (u(-1:n(1) + 2, -1:n(2) + 2), v(0:n(1) + 1, 0:n(2) + 1))
@@ -154,7 +154,7 @@ contains
     call halo%finish()
     call halo%run(only=[3], stat=stat, errmsg=text)
     call expect_refusal("'only' names array 3")
-    call halo%run(only=[integer ::], stat=stat, errmsg=text)
+    call halo%run(only=none, stat=stat, errmsg=text)
     call expect_refusal('names no array')
     call halo%run(only=[1, 1], stat=stat, errmsg=text)
     call expect_refusal('twice')
