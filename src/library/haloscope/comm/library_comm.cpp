@@ -105,6 +105,15 @@ bool LibraryComm::has_more_ranks_than_cores(int threads) {
   return known->second;
 }
 
+std::shared_ptr<void> LibraryComm::shared(const std::string& key, std::shared_ptr<void> (*make)()) {
+  std::shared_ptr<void>& known = shared_[key];
+  if (!known) {
+    known = make();
+    note_kept();
+  }
+  return known;
+}
+
 TagRange LibraryComm::reserve_tags(int count) {
   std::array<int, 2> most{(count + block - 1) / block, static_cast<int>(used_.size())};
   CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_INT, MPI_MAX, comm()));

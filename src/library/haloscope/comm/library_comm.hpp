@@ -60,12 +60,11 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
   /// Returns more_ranks_than_cores() of this communicator. Collective the first time for this number of threads.
   bool has_more_ranks_than_cores(int threads);
 
-  /// Returns an object that the exchanges with a key share; made by the first one. Local.
+  /// Returns an object that the exchanges with a key share; made by the first one, and kept as long as this. Local.
   template <class T>
   std::shared_ptr<T> shared(const std::string& key) {
-    std::shared_ptr<void>& known = shared_[key];
-    if (!known) known = std::make_shared<T>();
-    return std::static_pointer_cast<T>(known);
+    const auto make = []() -> std::shared_ptr<void> { return std::make_shared<T>(); };
+    return std::static_pointer_cast<T>(shared(key, make));
   }
 
   /// Reserves tags that no exchange on any rank uses. Collective; a reduction to all, and another one where tags are
@@ -77,6 +76,7 @@ class LibraryComm : public std::enable_shared_from_this<LibraryComm> {
  private:
   friend class TagRange;
   explicit LibraryComm(MPI_Comm users);
+  std::shared_ptr<void> shared(const std::string& key, std::shared_ptr<void> (*make)());
 
   OwnedComm comm_;
   std::map<std::vector<int>, std::unique_ptr<Node>> nodes_;
