@@ -436,8 +436,8 @@ TEST(BlockFaults, NC6_AWrongElementEndsTheRunAndNamesTheBlock) {
       return true;
     };
     const std::string error = failure([&] { rig.run(1); });
-    EXPECT_NE(said.find("block 2 received -5 instead of"), std::string::npos) << variant << ": " << said;
-    EXPECT_NE(said.find("in element 7"), std::string::npos) << said;
+    EXPECT_NE(error.find("block 2 received -5 instead of"), std::string::npos) << variant << ": " << error;
+    EXPECT_NE(error.find("in element 7"), std::string::npos) << error;
   }
 }
 
@@ -462,8 +462,8 @@ TEST(BlockFaults, NT6_ABlockThatIsNeverToldEndsTheRunWithTheStateOfAll) {
 TEST(BlockFaults, NP2_MoreBlocksThanTheDeviceHoldsAreRefusedWithNumbers) {
   Rig rig("taskqueue", "resident=3");
   const std::string error = failure([&] { rig.open(); });
-  EXPECT_NE(said.find("all 4 blocks of 16 threads"), std::string::npos) << said;
-  EXPECT_NE(said.find("holds 3"), std::string::npos) << said;
+  EXPECT_NE(error.find("all 4 blocks of 16 threads"), std::string::npos) << error;
+  EXPECT_NE(error.find("holds 3"), std::string::npos) << error;
   Rig baseline("baseline", "resident=3");
   baseline.run(1);
 }
