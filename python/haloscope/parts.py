@@ -37,12 +37,13 @@ class Parts:
         """
         if only is None and depth is None:
             return self.whole
-        objects = only if isinstance(only, list | tuple) else (only,)
+        objects = several(only)
         key = (*map(id, objects), depth if type(depth) is int else repr(depth))
         if key not in self._cached:
             if len(self._cached) >= _MOST:
                 self._cached.clear()
-            self._cached[key] = (self._make(only, depth), list(objects))  # identities hold while the objects live
+            numbers = [] if only is None else self._numbers(objects)
+            self._cached[key] = (self._make(numbers, depth), objects)  # identities hold while the objects live
         part, *_ = self._cached[key][0]
         return part
 
@@ -52,14 +53,14 @@ class Parts:
         first = next((number for number in self._not_added if number in chosen), None)
         return None if first is None else self._described[first]
 
-    def _make(self, only: Any, depth: Halo | None) -> tuple:
-        """Return the struct, and the memory that it points to."""
+    def _make(self, only: list[int], depth: Halo | None) -> tuple:
+        """Return the struct, and the memory that it points to. only: numbers of fields; none: all of them."""
         ffi, lib = library()
         part = ffi.new("hs_part*")
         lib.hs_part_init(part)
-        numbers = ffi.new("int32_t[]", self._numbers(only))
-        if only is not None:
-            part.only, part.count = numbers, len(numbers)
+        numbers = ffi.new("int32_t[]", only)
+        if only:
+            part.only, part.count = numbers, len(only)
         if depth is not None and is_one(depth):
             part.depth = sides_of(depth, 1, "depth")[0][0]
         elif depth is not None:
@@ -68,10 +69,8 @@ class Parts:
                 part.low[d], part.high[d] = low, high
         return part, numbers
 
-    def _numbers(self, only: Any) -> list[int]:
-        if only is None:
-            return []
-        if not (chosen := several(only)):
+    def _numbers(self, chosen: list[Any]) -> list[int]:
+        if not chosen:
             raise UsageError("only names no array; pass arrays of the exchange, or leave it out for all of them")
         return [self._number(one) for one in chosen]
 
