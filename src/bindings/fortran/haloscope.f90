@@ -1039,14 +1039,14 @@ contains
     type(hs_part), target :: part
     type(c_ptr) :: chosen
     character(longest_text) :: problem
-    integer(c_int32_t) :: number
+    integer(c_int32_t) :: number, status
     if (.not. found_slot(this, slot, number, stat, errmsg, call)) return
     chosen = c_null_ptr
     if (present(only) .or. present(depth) .or. present(low) .or. present(high)) then
       problem = ''
-      call take_part(this, part, numbers, problem, only, depth, low, high)
+      call take_part(this, part, numbers, problem, status, only, depth, low, high)
       if (problem /= '') then
-        call refuse(problem, stat, errmsg)
+        call conclude(status, stat, errmsg, problem)
         return
       end if
       if (present(only)) part%only = c_loc(numbers)
@@ -1062,20 +1062,23 @@ contains
   !> Takes a part of an open exchange.
   !! @param part     out, without the address of the numbers. @param numbers  out: `only` in C, from 0.
   !! @param only     numbers of the arrays, in the order of add(), from 1; default: all.
-  !! @param depth    layers on every side that the exchange fills; default: as many as it fills.
+  !! @param status   out: the kind of a problem.
+  !! @param depth    layers on every side that the exchange fills; default: all of its layers.
   !! @param low      layers on the low side of each dimension; default: depth. @param high  the same on the high side.
-  subroutine take_part(this, part, numbers, problem, only, depth, low, high)
+  subroutine take_part(this, part, numbers, problem, status, only, depth, low, high)
     class(halo_exchange), intent(in) :: this
     type(hs_part), intent(out) :: part
     integer(c_int32_t), allocatable, intent(out) :: numbers(:)
     character(*), intent(inout) :: problem
+    integer(c_int32_t), intent(out) :: status
     class(*), intent(in), optional :: only(:), depth, low(:), high(:)
     integer(c_int32_t) :: layers
     integer :: n, lacking
+    status = usage
     call hs_part_init(part)
     if (present(only)) then
       allocate (numbers(size(only)), stat=lacking)
-      if (lacking /= 0) problem = 'out of memory'
+      if (lacking /= 0) call note_exhausted('numbers of arrays', size(only)*4_c_int64_t, problem, status)
       if (problem == '' .and. size(only) == 0) &
         problem = "argument 'only' names no array; pass numbers of arrays, or omit it for all arrays"
       if (problem == '') call take(only, 'only', numbers, problem)
