@@ -209,7 +209,7 @@ typedef struct hs_part {
   uint64_t struct_size;
   const int32_t* only;     /* numbers of the fields, from 0; NULL (default): all */
   int32_t count;           /* numbers in `only` */
-  int32_t depth;           /* layers on every side that the exchange fills; -1 (default): as many as it fills */
+  int32_t depth;           /* layers on every side that the exchange fills; -1 (default): all of its layers */
   int32_t low[3], high[3]; /* layers per dimension and side; -1 (default): `depth` */
 } hs_part;
 

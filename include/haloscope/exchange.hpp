@@ -33,7 +33,7 @@ struct ExchangeOptions {
 /// A part of an exchange, passed to its calls: some of its fields, fewer layers, some sides.
 struct ExchangePart {
   std::vector<int> only{};                   ///< numbers of the fields, from 0, in any order; empty: all
-  int depth = -1;                            ///< layers on every side that the exchange fills; -1: as many as it fills
+  int depth = -1;                            ///< layers on every side that the exchange fills; -1: all of its layers
   Widths low{-1, -1, -1}, high{-1, -1, -1};  ///< layers per dimension and side; override `depth` where >= 0
   bool operator==(const ExchangePart&) const = default;
 };

@@ -87,7 +87,7 @@ std::vector<int> fields_of_part(const ExchangePart& part, int fields) {
 int layers_of_part(const std::string& field, int d, int of_side, int depth, int opened) {
   if (std::min(of_side, depth) < -1)
     throw UsageError("a part of the exchange requests " + std::to_string(std::min(of_side, depth)) +
-                     " layers; pass 0 or more, or -1 for as many as the exchange fills");
+                     " layers; pass 0 or more, or -1 for all layers of the exchange");
   const int layers = of_side >= 0 ? of_side : depth >= 0 && opened > 0 ? depth : opened;
   if (layers > opened)
     throw UsageError("a part of the exchange requests " + std::to_string(layers) + " layers of field '" + field +

@@ -23,7 +23,7 @@ class Sequence {
   Sequence(const Sequence&) = delete;
   Sequence& operator=(const Sequence&) = delete;
 
-  /// Adds the next movement. @param name  of what a rank does that starts it, for errors: "accumulates".
+  /// Adds the next movement. @param name  verb and fields of the rank that starts it, for errors: "accumulates".
   void add(std::string name) { movements_.push_back(std::move(name)); }
   /// Notes that owned points of a slot have changed.
   void changed(int slot) { changed_[slot] = true; }
