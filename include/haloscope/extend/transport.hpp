@@ -134,6 +134,8 @@ struct MessageTags {
   /// Returns the tag of the barrier before the end of a link that does not close alone.
   int ending() const { return first + 2; }
   // No message is sent with the tag first + 3: let_mpi_progress() probes for it, for any `first`.
+  /// Returns the tag of MPI_Comm_create_group. In Open MPI its messages match messages between ranks with this tag.
+  int group() const { return first + 4; }
 };
 
 /// The input of Transport::open. `comm` belongs to the caller and outlives the link; rank numbers are the plan's.

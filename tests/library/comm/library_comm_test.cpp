@@ -195,7 +195,7 @@ TEST(Maximum, OfTwoUnderWayTogetherIsEachItsOwn) {
 
 /// Tags of messages of every part and slot, and tags that belong to no message of the plan.
 std::vector<int> all_tags(const MessageTags& tags, const Plan& plan, int slots) {
-  std::vector<int> all{tags.reduction(), tags.failure(), tags.ending()};
+  std::vector<int> all{tags.reduction(), tags.failure(), tags.ending(), tags.group()};
   for (const Message& message : plan.messages)
     if (message.out)
       for (int slot = 0; slot < slots; ++slot)
@@ -220,6 +220,36 @@ TEST(LinkTags, OfLinksOnOneCommunicatorAreApart) {
     for (const int tag : mine) ASSERT_TRUE(others.insert(tag).second) << tag << " of link " << n;
     open.emplace_back(std::move(tags), std::move(mine));
     if (n % 4 == 3) open.erase(open.begin() + n / 4);
+  }
+}
+
+/// The messages have all tags that another link may use, and no rank receives them before the exchanges are open.
+TEST(LinkTags, ExchangesAreOpenedBesideMessagesThatAreInFlight) {
+  const auto own = LibraryComm::on(MPI_COMM_WORLD);
+  const Grid<2> grid = test::small_torus(MPI_COMM_WORLD);
+  const Plan plan = make_plan(grid.layout(), grid.rank(), {.quantities = {Quantity{.name = "u"}}});
+  const LinkTags link(*own, plan, 1);
+  const std::vector<int> tags = all_tags(link.tags(), plan, 1);
+  const int size = test::world_size(), rank = test::world_rank();
+  const int to = (rank + 1) % size, from = (rank + size - 1) % size;
+  for (const std::string& strategy : strategy_names()) {
+    SCOPED_TRACE(strategy);
+    std::vector<MPI_Request> requests(tags.size());
+    for (std::size_t n = 0; n < tags.size(); ++n)
+      MPI_Isend(&tags[n], 1, MPI_INT, to, tags[n], own->comm(), &requests[n]);
+    Field<double, 2> u(grid, {.halo = 1, .memory = MemoryKind::shared});
+    test::run_if_available([&] {
+      auto halo = make_exchange(grid, {u}, strategy);
+      fill(grid, u, 2);
+      halo.exchange();
+      expect_filled(grid, u, 2);
+    });
+    for (const int tag : tags) {
+      int received = -1;
+      MPI_Recv(&received, 1, MPI_INT, from, tag, own->comm(), MPI_STATUS_IGNORE);
+      ASSERT_EQ(received, tag);
+    }
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
   }
 }
 

@@ -78,7 +78,7 @@ class FenceLink final : public WindowLink {
     const auto table = lists_of_all(comm(), owners);
     for (const std::int64_t owner : owners) {
       if (owner == rank()) own = static_cast<int>(exposed.size());
-      OwnedComm group = group_comm(table[static_cast<std::size_t>(owner)], static_cast<int>(owner));
+      OwnedComm group = group_comm(table[static_cast<std::size_t>(owner)]);
       exposed.push_back({group.get(), std::move(group)});
       for (int id = 0; id < messages(); ++id)
         if (moves(id) && !port(id).origin && port(id).peer == owner) exposed.back().ids.push_back(id);
@@ -97,10 +97,10 @@ class FenceLink final : public WindowLink {
   }
 
   /// Makes a communicator of `members`. Collective over `members` only.
-  OwnedComm group_comm(const std::vector<std::int64_t>& members, int tag) const {
+  OwnedComm group_comm(const std::vector<std::int64_t>& members) const {
     const std::vector<int> ranks(members.begin(), members.end());
     OwnedComm made;
-    CHECK_MPI(MPI_Comm_create_group(comm(), group_of(comm(), ranks).get(), tag, made.address()));
+    CHECK_MPI(MPI_Comm_create_group(comm(), group_of(comm(), ranks).get(), tags().group(), made.address()));
     CHECK_MPI(MPI_Comm_set_errhandler(made.get(), MPI_ERRORS_RETURN));  // MPICH 5 does not inherit it from comm()
     return made;
   }
