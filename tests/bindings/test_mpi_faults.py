@@ -106,7 +106,7 @@ def skip_without(language: str):
     """Skip where the build has no programs in a language: those in C and Fortran need a Fortran compiler for its
     MPI.
     """
-    if language in ("c", "fortran") and not list(PROGRAMS.parents[1].glob("libhaloscope_fortran.*")):
+    if language in ("c", "fortran") and not list(PROGRAMS.parent.glob("libhaloscope_fortran.*")):
         pytest.skip("the build has no Fortran module")
 
 
