@@ -131,7 +131,7 @@ def test_any_file_gets_an_answer(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     @settings(
-        max_examples=300 if LONG else 2 if name in SLOW else 5,
+        max_examples=100 if LONG else 2 if name in SLOW else 5,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,
