@@ -136,7 +136,7 @@ def again(
     pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
     wanted = {name for both in pairs.items() for name in both}
     if both := [request for request in asked if request.id in wanted]:
-        Campaign(Space(both), file, launches=CONFIRMED, resume=True, what="confirming").run()
+        Campaign(Space(both), file, launches=CONFIRMED, resume=True, label="confirming").run()
     rows = {row.id: row for row in group_rows(records.read(file).records)} if pairs else {}
     found = {
         pick: stats.ratio_of_launches(rows[pick].launches, rows[best].launches)
@@ -262,7 +262,7 @@ def main() -> None:
         for old in (file, confirmed):
             old.unlink(missing_ok=True)
         measured = Campaign(
-            Space(list(held_out(quick))), file, launches=LAUNCHES, what="measuring held-out cases"
+            Space(list(held_out(quick))), file, launches=LAUNCHES, label="measuring held-out cases"
         ).run()
     found = validate.validate(measured, machine)
     before = KEPT / (EARLIER if kept else HELD_OUT)

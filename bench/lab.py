@@ -127,7 +127,7 @@ def held_out() -> Iterator[Request]:
 
 def campaign(asked: Iterator[Request], file: Path, what: str) -> Campaign:
     """Return the campaign that appends records of requests to a file, except for requests that it already has."""
-    return Campaign(Space(list(asked)), file, launches=LAUNCHES, resume=True, what=what)
+    return Campaign(Space(list(asked)), file, launches=LAUNCHES, resume=True, label=what)
 
 
 def measure_there(folder: Path) -> None:

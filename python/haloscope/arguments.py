@@ -32,12 +32,12 @@ def shown(value: Any) -> str:
     return _safe(repr, value)
 
 
-def as_problem(error: BaseException, what: str = "an argument") -> HaloscopeError:
-    """Return an error as a HaloscopeError: itself if it is one, else a new one with its text that names `what`."""
+def as_problem(error: BaseException, subject: str = "an argument") -> HaloscopeError:
+    """Return an error as a HaloscopeError: itself if it is one, else a new one with its text that names `subject`."""
     if isinstance(error, HaloscopeError):
         return error
     kind = HaloscopeError if isinstance(error, _OF_THE_MACHINE) else UsageError
-    return kind(f"{what} cannot be used ({type(error).__name__}: {_safe(str, error)})")
+    return kind(f"{subject} cannot be used ({type(error).__name__}: {_safe(str, error)})")
 
 
 @contextlib.contextmanager

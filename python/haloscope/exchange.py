@@ -347,16 +347,16 @@ class Exchange(Unique):
         self._parts.forget()
 
     def _replacements(self, slot: int, arrays: Sequence[Array]) -> list[np.ndarray]:
-        given = several(arrays)
-        if len(given) != len(self._described):
-            raise UsageError(f"got {len(given)} arrays for {len(self._described)} fields; pass one for each")
-        return [one.replacement(slot, array) for one, array in zip(self._described, given, strict=True)]
+        passed = several(arrays)
+        if len(passed) != len(self._described):
+            raise UsageError(f"got {len(passed)} arrays for {len(self._described)} fields; pass one for each")
+        return [one.replacement(slot, array) for one, array in zip(self._described, passed, strict=True)]
 
     def _refuse(self, call: str, problem: HaloscopeError) -> NoReturn:
         """Raise an error of this rank; where the call is collective, also on the other ranks."""
         ffi, lib = library()
-        told = ffi.new("char[]", str(problem).encode("utf-8", "backslashreplace"))
-        lib.hs_exchange_refuse(self._open(), getattr(lib, f"HS_CALL_{call}"), problem.exit_code, told)
+        message = ffi.new("char[]", str(problem).encode("utf-8", "backslashreplace"))
+        lib.hs_exchange_refuse(self._open(), getattr(lib, f"HS_CALL_{call}"), problem.exit_code, message)
         raise problem
 
     def report(self) -> str:

@@ -104,12 +104,12 @@ class Described:
     def __init__(self, grid: Grid, field: Field, number: int, layers: tuple[Halo, Halo | None], slots: int):
         self.name = name_of(field, number)
         self.encoded = library()[0].new("char[]", text("name", self.name))
-        given = slots_of(field, self.name)
-        if len(given) != slots:
+        arrays = slots_of(field, self.name)
+        if len(arrays) != slots:
             raise UsageError(
-                f"{self.name} has {len(given)} slots and array 0 has {slots}; pass the same number for all fields"
+                f"{self.name} has {len(arrays)} slots and array 0 has {slots}; pass the same number for all fields"
             )
-        self.arrays = [memory.described(array, self.name) for array in given]
+        self.arrays = [memory.described(array, self.name) for array in arrays]
         self.sides, room = layers_of(field, *layers, grid._dims)
         self.room = room if flag("outer", field.outer) else grid._inner_sides(room)
         self.centring = field.centring or self._centring_by_shape(grid)

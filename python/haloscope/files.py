@@ -32,10 +32,10 @@ class Unfit(ValueError):
     """The reason why a file or a text is refused."""
 
 
-def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, strict: bool = False) -> str:
+def text_of(path: str | Path, name: str, remedy: str, most: int = MOST_BYTES, strict: bool = False) -> str:
     """Return the text of a file, unpacked where its name ends in .xz.
 
-    what: the file in words, "the profile". remedy: a remedy, for errors. most: max bytes. strict: whether bytes that
+    name: the file in words, "the profile". remedy: a remedy, for errors. most: max bytes. strict: whether bytes that
     are not UTF-8 are refused; otherwise they are replaced. Raises UsageError for a file that does not exist, is not
     regular, too large, or not readable. Cost: at most three times the text's memory.
     """
@@ -47,7 +47,7 @@ def text_of(path: str | Path, what: str, remedy: str, most: int = MOST_BYTES, st
         why = str(fault)
     except OSError as error:
         why = error.strerror or str(error)
-    raise UsageError(f"cannot read {what} {path}: {why}; {remedy}")
+    raise UsageError(f"cannot read {name} {path}: {why}; {remedy}")
 
 
 def bytes_of(path: Path, most: int = MOST_BYTES) -> bytes:

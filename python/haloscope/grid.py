@@ -39,8 +39,8 @@ def split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
     if axes is None:
         return list(range(len(split)))
     with named("axes", axes):
-        given = each("axes", axes, "for each dimension of the communicator the axis that it splits")
-        found = [None if axis is None else whole("axes", axis) for axis in given]
+        entries = each("axes", axes, "for each dimension of the communicator the axis that it splits")
+        found = [None if axis is None else whole("axes", axis) for axis in entries]
         split_ones = [axis for axis in found if axis is not None]
         if (
             len(found) != len(split)
@@ -59,9 +59,9 @@ class Unique:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse copies: copy.copy(), copy.deepcopy() and pickle call this."""
-        what = type(self).__name__
+        name = type(self).__name__
         raise UsageError(
-            f"{what} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on "
+            f"{name} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on "
             "as it is, or make another one on all ranks"
         )
 

@@ -119,11 +119,11 @@ def _refuse_more_than_memory(array: np.ndarray, name: str) -> None:
 
 
 def _refuse_mask_and_units(array: Any, name: str) -> None:
-    for what in ("mask", "units", "unit"):
-        carried = getattr(array, what, None)
+    for extra in ("mask", "units", "unit"):
+        carried = getattr(array, extra, None)
         if carried is not None and not callable(carried):
             raise UsageError(
-                f"{name} is of type {type(array).__name__} and has a {what.rstrip('s')}, which an exchange does not "
+                f"{name} is of type {type(array).__name__} and has a {extra.rstrip('s')}, which an exchange does not "
                 f"move; pass {_inside(array)}, and a mask as another array"
             )
 

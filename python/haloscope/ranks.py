@@ -85,11 +85,11 @@ def member(comm: Any) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[], str] | None = None) -> Any:
+def agree(comm: MPI.Comm, name: str, work: Callable[[], Any], order: Callable[[], str] | None = None) -> Any:
     """Return the result of local work; where it raises on one rank, raise on all ranks, so that none waits.
 
     A rank whose work raises gets its error; the other ranks get its text. Cost: a reduction, with an order two.
-    what: the object that all ranks make, "a grid" or "an exchange", for messages.
+    name: the object that all ranks make, "a grid" or "an exchange", for messages.
     order: called after the work; returns the order of axes of this rank's request, "C" or "F". Raises UsageError where
         ranks differ in it.
     """
@@ -101,9 +101,9 @@ def agree(comm: MPI.Comm, what: str, work: Callable[[], Any], order: Callable[[]
     except BaseException as error:
         problem = error
     ours = None if problem is None else as_problem(problem)
-    status, told = (OK, "") if ours is None else (ours.exit_code, str(ours))
+    status, message = (OK, "") if ours is None else (ours.exit_code, str(ours))
     try:
-        call("hs_agree_f", handle_of(comm), what.encode(), status, told.encode("utf-8", "backslashreplace"), axes)
+        call("hs_agree_f", handle_of(comm), name.encode(), status, message.encode("utf-8", "backslashreplace"), axes)
     except HaloscopeError:
         if ours is None:
             raise
@@ -128,16 +128,16 @@ def checked(function: Callable, *arguments: object) -> Any:
         raise HaloscopeError(f"mpi4py's {function.__qualname__} failed (MPI error {code}): {text}") from None
 
 
-def gather(comm: MPI.Comm, what: str, numbers: Sequence[int]) -> np.ndarray:
+def gather(comm: MPI.Comm, name: str, numbers: Sequence[int]) -> np.ndarray:
     """Return the numbers of each rank, a row for each; all ranks pass the same count. Collective.
 
-    what: as for agree().
+    name: as for agree().
     """
     ffi, _ = library()
     mine = np.array(numbers, "i8")
     found = np.empty((member(comm)[1], mine.size), "i8")
     here, all_of = (ffi.from_buffer("int64_t[]", array) for array in (mine, found))
-    call("hs_gather_f", handle_of(comm), what.encode(), here, mine.size, all_of)
+    call("hs_gather_f", handle_of(comm), name.encode(), here, mine.size, all_of)
     return found
 
 

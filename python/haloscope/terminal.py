@@ -9,7 +9,7 @@ import sys
 import click
 
 MOST_SHOWN = 200  # characters of a text of others
-MOST_SAID = 4000  # of a whole message
+MOST_IN_MESSAGE = 4000  # of a whole message
 # Control characters except tabs and line ends, characters that change the direction of writing, halves of characters.
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
@@ -42,4 +42,4 @@ def echo(text: str = "", err: bool = False) -> None:
 
 def say(message: str) -> None:
     """Print one message for the user on standard error, on one line."""
-    print(f"haloscope: {shown(message, MOST_SAID)}", file=sys.stderr)
+    print(f"haloscope: {shown(message, MOST_IN_MESSAGE)}", file=sys.stderr)

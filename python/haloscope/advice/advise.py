@@ -42,7 +42,7 @@ class Candidate:
     prediction as JSON, None where it was not requested.
     """
 
-    asked: bridge.Choice
+    requested: bridge.Choice
     changes: Mapping[str, Any] = field(hash=False)
     time_s: float
     group: int
@@ -51,7 +51,7 @@ class Candidate:
     @functools.cached_property
     def choice(self) -> bridge.Choice:
         """The choice: the requested one with the candidate's changes."""
-        return changed(self.asked, self.changes)
+        return changed(self.requested, self.changes)
 
     @functools.cached_property
     def prediction(self) -> predict.Prediction:
@@ -82,11 +82,11 @@ class Group:
 class Advice:
     """All candidates, fastest first, and in groups; changes that would alter the answer; reasons of missing ones.
 
-    asked: the choice that they are candidates for. refused: reasons with the number of candidates, for illegal
+    requested: the choice that they are candidates for. refused: reasons with the number of candidates, for illegal
     candidates and for costs that the profile lacks. by_depth: the fastest of each depth.
     """
 
-    asked: bridge.Choice
+    requested: bridge.Choice
     candidates: tuple[Candidate, ...]
     groups: tuple[Group, ...]
     changes: tuple[str, ...]

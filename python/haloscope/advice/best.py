@@ -93,7 +93,7 @@ def best(
     """
     machine = _machine(profile)
     choice = replace(
-        _asked(app, cells, periodic),
+        _requested(app, cells, periodic),
         ranks=_whole("ranks", ranks),
         process_grid=_process_grid(process_grid),
         threads=_whole("threads", threads),
@@ -146,15 +146,15 @@ def _machine(profile: str | os.PathLike[str] | profiles.Profile) -> profiles.Pro
         return profiles.load(profile)
 
 
-def _asked(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence[bool]) -> bridge.Choice:
+def _requested(app: str | int, cells: int | Sequence[int], periodic: bool | Sequence[bool]) -> bridge.Choice:
     """Return a choice for the requested app and grid."""
     app = _text("app", app) if isinstance(app, str) else _standard_app(app)
     dims = bridge.find_app(app).dims
     shape = for_axes("cells", cells, dims, _whole, "a number for each dimension, as (512, 512)")
     wraps = for_axes("periodic", periodic, dims, flag, "True or False for each dimension") or [True] * dims
-    for what, given in (("cells", shape), ("periodic", wraps)):
-        if len(given) != dims:
-            raise UsageError(f"{app} has {dims} dimensions, {what} {given} has {len(given)}; pass {dims} values")
+    for name, values in (("cells", shape), ("periodic", wraps)):
+        if len(values) != dims:
+            raise UsageError(f"{app} has {dims} dimensions, {name} {values} has {len(values)}; pass {dims} values")
     return bridge.Choice(app=app, cells=tuple(shape), periodic=tuple(wraps))
 
 

@@ -117,30 +117,30 @@ def relative(variants: Sequence[Variant]) -> list[tuple[float, float]]:
 # ---- the request -----------------------------------------------------------------------------------------------------
 
 
-def space_asked(app: bridge.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
+def space_options(app: bridge.App, options: dict, weak: bool) -> tuple[dict, list[int]]:
     """Return the options of the choices' space, and in weak scaling the numbers of ranks that `choices_of` takes.
 
     options: --process-grid `all` represents every grid of --ranks. weak: --cells are the cells of one rank.
     Raises UsageError for a process grid that is incompatible with --ranks or with weak scaling.
     """
     if weak:  # one rank has all --cells; the others follow from it
-        asked = lists.numbers(options["ranks"], "--ranks")
+        counts = lists.numbers(options["ranks"], "--ranks")
         _refuse_fixed_grid(options["process_grid"] or "")
-        return options | {"ranks": "1"}, asked
+        return options | {"ranks": "1"}, counts
     if options["process_grid"] == ALL:
         return options | {"process_grid": _all_grids(app, options["ranks"])}, []
     return options, []
 
 
-def choices_of(requests: Sequence[Request], asked: Sequence[int]) -> list[bridge.Choice]:
+def choices_of(requests: Sequence[Request], counts: Sequence[int]) -> list[bridge.Choice]:
     """Return the choices of some requests, in their order; in weak scaling for each requested number of ranks.
 
     Raises UsageError when one of them cannot run or they are too many.
     """
     choices = [request.choice for request in requests]
-    if asked:
-        _refuse_too_many(len(choices) * len(asked))
-        choices = [scaled(choice, ranks) for choice in choices for ranks in asked]
+    if counts:
+        _refuse_too_many(len(choices) * len(counts))
+        choices = [scaled(choice, ranks) for choice in choices for ranks in counts]
         for reason in filter(None, map(bridge.illegal, choices)):
             raise UsageError(reason)
     return choices
@@ -172,10 +172,10 @@ def settings(active: str | None, mapping: str) -> list[RunSettings]:
     return [RunSettings(rule, count) for rule in lists.names(mapping, rules, "--mapping") for count in counts]
 
 
-def variants(choices: Sequence[bridge.Choice], machine: Profile, asked: Sequence[RunSettings]) -> list[Variant]:
+def variants(choices: Sequence[bridge.Choice], machine: Profile, wanted: Sequence[RunSettings]) -> list[Variant]:
     """Return every choice under every setting, predicted. Raises UsageError when they are too many."""
-    _refuse_too_many(len(choices) * len(asked))
-    return [variant(choice, machine, setting) for choice in choices for setting in asked]
+    _refuse_too_many(len(choices) * len(wanted))
+    return [variant(choice, machine, setting) for choice in choices for setting in wanted]
 
 
 def _refuse_too_many(count: int) -> None:
@@ -195,14 +195,14 @@ class Compared:
     crossing: tuple[int, int] | None
 
 
-def compared(choices: Sequence[bridge.Choice], machines: Sequence[Profile], asked: Sequence[RunSettings]) -> Compared:
+def compared(choices: Sequence[bridge.Choice], machines: Sequence[Profile], wanted: Sequence[RunSettings]) -> Compared:
     """Return predictions of two machines over all numbers of ranks. Raises UsageError when more than ranks differ."""
     counts = [choice.ranks for choice in choices]
-    if len(set(counts)) != len(choices) or len(asked) != 1:
+    if len(set(counts)) != len(choices) or len(wanted) != 1:
         raise UsageError("--against compares two machines over numbers of ranks; give one value of everything else")
     _refuse_too_many(2 * len(choices))
     ordered = sorted(choices, key=lambda choice: choice.ranks)
-    found = {c.ranks: tuple(variant(c, machine, asked[0]) for machine in machines) for c in ordered}
+    found = {c.ranks: tuple(variant(c, machine, wanted[0]) for machine in machines) for c in ordered}
     one, other = (lambda ranks, place=place: found[ranks][place].prediction.time_s for place in range(2))
     first, second = (machine.name for machine in machines)
     return Compared((first, second), found, crossover(one, other, found))

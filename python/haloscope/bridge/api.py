@@ -76,8 +76,8 @@ def check(choice: Choice, **options: object) -> str:
 
 def peers(layout: Layout, plan: Plan, ranks: Sequence[int] | np.ndarray) -> np.ndarray:
     """Return the peers of ranks of the plan's class, as an array: ranks x messages of the plan, in its order."""
-    given, pointer = capi.numbers(len(ranks))
-    given[:] = ranks
+    numbers, pointer = capi.numbers(len(ranks))
+    numbers[:] = ranks
     found, out = capi.numbers(len(ranks) * len(plan.messages))
     capi.call("hs_find_peers", layout.request(rank=plan.rank, spec=plan.spec), len(ranks), pointer, out)
     return found.reshape(len(ranks), len(plan.messages))
@@ -93,8 +93,8 @@ def bytes_between(layout: Layout, spec: ExchangeSpec, groups: np.ndarray) -> int
 
     groups: the group of each rank. Cost O(ranks x messages).
     """
-    given, pointer = capi.numbers(layout.size)
-    given[:] = groups
+    numbers, pointer = capi.numbers(layout.size)
+    numbers[:] = groups
     between: int = capi.answer("hs_add_up", layout.request(spec=spec), pointer)["between"]
     return between
 

@@ -71,7 +71,7 @@ def _installed_trees() -> list[Path]:
     return [_PACKAGE, prefix, *([prefix.parent] if prefix.name == "local" else [])]
 
 
-def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tuple[Path, Root]:
+def _find(patterns: tuple[str, ...], name: str, how: str = "'make build'") -> tuple[Path, Root]:
     """Return a file and its root. Raises UnavailableError without such a file, or where others can change it."""
     places = list(roots())
     for root in places:
@@ -82,7 +82,7 @@ def _find(patterns: tuple[str, ...], what: str, how: str = "'make build'") -> tu
                 return found[0], root
     looked_in = " or ".join(str(root.folder) for root in places) or _PACKAGE
     raise UnavailableError(
-        f"{what} was not found in {looked_in}; "
+        f"{name} was not found in {looked_in}; "
         f"build it with {how}, or point HALOSCOPE_BUILD at a build directory or an installed tree"
     )
 

@@ -56,10 +56,10 @@ class Choice(ChoiceFields):
     @classmethod
     def from_json(cls, request: Mapping) -> Choice:
         """Return the choice of a record's request; its other fields are ignored."""
-        given = {name: _frozen(request[name]) for name in DEFAULTS if request.get(name) is not None}
-        if isinstance(given.get("process_grid"), tuple):
-            given["process_grid"] = "x".join(map(str, given["process_grid"]))
-        return cls(**given)
+        values = {name: _frozen(request[name]) for name in DEFAULTS if request.get(name) is not None}
+        if isinstance(values.get("process_grid"), tuple):
+            values["process_grid"] = "x".join(map(str, values["process_grid"]))
+        return cls(**values)
 
 
 DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Choice)}

@@ -116,5 +116,5 @@ def make_layout(choice: Choice, nodes: np.ndarray | None = None, sockets: np.nda
 def layout_of(choice: Choice, *sites: bytes) -> Layout:
     """Return the layout of a choice; choices that differ in other ways share it."""
     ffi, _ = capi.load()
-    given = [ffi.from_buffer("int32_t[]", numbers) for numbers in sites] or [ffi.NULL, ffi.NULL]
-    return Layout.from_json(capi.answer("hs_make_layout", text_of(choice), *given))
+    pointers = [ffi.from_buffer("int32_t[]", numbers) for numbers in sites] or [ffi.NULL, ffi.NULL]
+    return Layout.from_json(capi.answer("hs_make_layout", text_of(choice), *pointers))

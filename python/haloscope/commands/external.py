@@ -25,8 +25,8 @@ def validate(options: Mapping[str, Any]) -> None:
         outputs.refuse_foreign(outputs.beside(stem, ".md"), outputs.REPORT)
     found = external_table.read(options["external"])
     other = external_table.read(fitted_file) if fitted_file else None
-    rows, told = external_judge.choose(found, other, fit_on, holdout)
-    made = external_validation.validate(found, other, rows, told, options["cross"])
+    rows, basis = external_judge.choose(found, other, fit_on, holdout)
+    made = external_validation.validate(found, other, rows, basis, options["cross"])
     terminal.echo(terminal.json_text(report.document(*made)) if options["as_json"] else report.markdown(*made))
     if stem:
         outputs.write_report(outputs.beside(stem, ".md"), report.markdown(*made))

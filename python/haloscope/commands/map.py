@@ -47,8 +47,8 @@ def command(app: str, bandwidth: str, depth: str, output: Path | None, as_json: 
     if output:
         outputs.refuse_foreign_figure(output)
     machine, sizes = profiles.load(options["profile"]), model.sizes_of(options["blocks"])
-    given = app_of(app, options)
-    choice = one_choice(given, options | {"cells": "x".join(["1024"] * given.dims), "device": ""})
+    chosen_app = app_of(app, options)
+    choice = one_choice(chosen_app, options | {"cells": "x".join(["1024"] * chosen_app.dims), "device": ""})
     links = model.links_of(choice.ranks, options["latency"], bandwidth)
     depths = lists.numbers(depth, "--depth")
     found = model.maps(choice, machine, links, sizes, depths, options["measured"], bandwidth)

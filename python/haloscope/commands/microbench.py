@@ -46,7 +46,7 @@ def command(output: Path | None, recorded: Path | None, imported: tuple[Path, ..
         found = records.read_aloud(recorded).records if recorded else importers.import_files(imported, file)
     else:
         space, launches = microbench.plan(wanted_of(options)), options["launches"] or (2 if options["quick"] else 3)
-        found = campaign.Campaign(space, file, launches=launches, resume=options["resume"], what="microbench").run()
+        found = campaign.Campaign(space, file, launches=launches, resume=options["resume"], label="microbench").run()
     measured = group_curves(found)
     terminal.echo(f"\n{report.markdown(measured, found, file)}")
     if drawn := report.draw(measured, stem):

@@ -30,11 +30,11 @@ def command(app: str, rank: int, steps: int | None, as_json: bool, **options: An
     """
     from haloscope.report import plan
 
-    given = dict(options)
-    given["ranks"] = given["ranks"] or "1"
-    if not given["device"] and given["threads"] is None:
-        given["threads"] = "2"  # comm-thread needs two
-    choice = one_choice(app_of(app, given), given)
+    completed = dict(options)
+    completed["ranks"] = completed["ranks"] or "1"
+    if not completed["device"] and completed["threads"] is None:
+        completed["threads"] = "2"  # comm-thread needs two
+    choice = one_choice(app_of(app, completed), completed)
     with_program = bool(options["schedule"] or choice.device)
     document = plan.describe(choice, rank, with_program, **({"steps": steps} if steps else {}))
     terminal.echo(terminal.json_text(document) if as_json else plan.markdown(document))

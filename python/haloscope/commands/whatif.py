@@ -42,7 +42,7 @@ def command(app: str, profile: str, against: str | None, weak: bool, as_json: bo
 
     machine, found = profiles.load(profile), app_of(app, options)
     options["device"] = device_of(options["device"], machine)
-    wanted, ranks = whatif.space_asked(found, options, weak)
+    wanted, ranks = whatif.space_options(found, options, weak)
     planned = space_of(found, wanted, {})
     refuse_if_none_can_run(planned)
     choices = whatif.choices_of(planned.requests, ranks)

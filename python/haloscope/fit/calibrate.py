@@ -162,11 +162,11 @@ def _network(made: Calibration, good: Sequence[dict]) -> None:
     made.data["network"] = network
 
 
-def _samples(curve: Curve, what: str) -> list[Row]:
+def _samples(curve: Curve, quantity: str) -> list[Row]:
     return [
         Row(launch, size, _least(times))
         for size in curve.sizes()
-        for launch, times in curve.samples(size, what).items()
+        for launch, times in curve.samples(size, quantity).items()
     ]
 
 
@@ -250,18 +250,18 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
     better."""
     rows: dict[tuple, list[tuple[float, Row]]] = defaultdict(list)
     for launch, request, point in _points(good, "pack"):
-        what, threads = stride_class(point["row_bytes"], point.get("pitch_bytes", 0)), request.get("threads", 1)
+        stride, threads = stride_class(point["row_bytes"], point.get("pitch_bytes", 0)), request.get("threads", 1)
         measured = {"copy": (point["copy_bytes"], _least(point["copy_s"]))}
         if "pack_s" in point:  # an exchange does both
             measured["pack"] = point["bytes"], _least(np.add(point["pack_s"], point["unpack_s"])) / 2
         for section, (size, seconds) in measured.items():
             row = Row(launch, size, seconds, size / point["row_bytes"])
-            rows[section, what, threads].append((point["block_bytes"], row))
+            rows[section, stride, threads].append((point["block_bytes"], row))
     if not rows:
         return
     limits = _cache_limits([found for (_, _, threads), found in rows.items() if threads == 1])
     far: dict = {}
-    for (section, what, threads), found in sorted(rows.items()):
+    for (section, stride, threads), found in sorted(rows.items()):
         fixed = None  # time of a call, the same inside and outside the cache
         inside = [row for block, row in found if block < limits[0]]
         outside = [row for block, row in found if block >= limits[1]]
@@ -271,10 +271,10 @@ def _packing(made: Calibration, good: Sequence[dict]) -> None:
             (far, "beyond_cache/", outside if apart else []),
         ):
             if chosen:
-                law = laws.fit_rows(f"{prefix}{section}/{what}/{threads}", chosen, GROWING[what], fixed)
+                law = laws.fit_rows(f"{prefix}{section}/{stride}/{threads}", chosen, GROWING[stride], fixed)
                 made.laws.append(law)
                 fixed = law.segments[0].fixed
-                table = place.setdefault(section, {}).setdefault(what, {})
+                table = place.setdefault(section, {}).setdefault(stride, {})
                 table[str(threads)] = segments.to_json(law.segments)
     if far:
         made.data["beyond_cache"] = {"from_block_bytes": limits[0], "to_block_bytes": limits[1]} | far

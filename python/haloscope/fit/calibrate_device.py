@@ -74,10 +74,10 @@ def _copies(section: dict, copies: Sequence[dict]) -> list[Law]:
             for way, memory in itertools.product(("d2h", "h2d"), (PINNED, PAGEABLE)):
                 rows[way, memory, sharing].append(Row(launch, size, min(point[f"{way}_{memory}_s"])))
     made = []
-    for (what, memory, sharing), found in sorted(rows.items()):
-        law = laws.fit_law("/".join(filter(None, ("device", what, memory, str(sharing)))), found, most=3)
+    for (operation, memory, sharing), found in sorted(rows.items()):
+        law = laws.fit_law("/".join(filter(None, ("device", operation, memory, str(sharing)))), found, most=3)
         made.append(law)
-        table = section.setdefault(what, {})
+        table = section.setdefault(operation, {})
         table = table.setdefault(memory, {}) if memory else table
         table[str(sharing)] = segments.to_json(law.segments)
     return made

@@ -92,15 +92,15 @@ def choose(
     if holdout:
         without = {row.key for row in chosen}
         chosen = [row for row in found.rows if row.key not in without]
-        told = f"but those with {words}"
+        selection = f"but those with {words}"
     elif fit_on:
-        told = f"with {words}"
+        selection = f"with {words}"
     else:
         chosen = half_of_cases(found.rows)
-        told = "of half of the cases"
+        selection = "of half of the cases"
     return (
         chosen,
-        f"Costs are fitted to {len(chosen)} of the {len(found.rows)} exchanges of {found.path}: all {told} alone.",
+        f"Costs are fitted to {len(chosen)} of the {len(found.rows)} exchanges of {found.path}: all {selection} alone.",
     )
 
 

@@ -16,21 +16,21 @@ from haloscope.model import profile as profiles
 
 
 class Validation(NamedTuple):
-    """The fit, its predictions of all other rows, and cross-validation. told: describes fitted and predicted rows."""
+    """The fit, its predictions of all other rows, and cross-validation. basis: describes fitted and predicted rows."""
 
     fitted: Fit
-    told: str
+    basis: str
     judged: Judged
     folds: Sequence[Fold]
     notes: Sequence[str]
 
 
 def validate(
-    found: Table, other: Table | None, fitted_rows: Sequence[Measured], told: str, cross: Sequence[str]
+    found: Table, other: Table | None, fitted_rows: Sequence[Measured], basis: str, cross: Sequence[str]
 ) -> Validation:
     """Fit costs to some rows, of `other` if passed, and predict the rest of `found`.
 
-    told: describes the fitted rows. cross: axes to validate across. Raises as `fit` and `cross_validate` do.
+    basis: describes the fitted rows. cross: axes to validate across. Raises as `fit` and `cross_validate` do.
     """
     known = {row.key for row in fitted_rows}
     rest = [row for row in found.rows if row.key not in known]
@@ -47,7 +47,7 @@ def validate(
 
             folds += cross_validate(fitted_rows, axis, show)
     notes = list(dict.fromkeys((*(other.notes if other else ()), *found.notes)))
-    return Validation(fitted, f"{told} {len(rest)} others are predicted.", judged, folds, notes)
+    return Validation(fitted, f"{basis} {len(rest)} others are predicted.", judged, folds, notes)
 
 
 def save_profiles(stem: Path, fitted: Fit, rows: Iterable[Measured]) -> Iterator[Path]:

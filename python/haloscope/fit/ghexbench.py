@@ -66,20 +66,20 @@ class Converter:
 
     def _element_bytes(self, row: Mapping[str, str], cells: int, nodes: int) -> int:
         """Return the bytes of `real`, or of the other type if the row's count of bytes matches that type."""
-        said = REALS[row["real"]]
+        nominal = REALS[row["real"]]
         text = row.get("bytes_both_ways_all_ranks", "")
         if not text:
-            return said
+            return nominal
         halo, fields = _whole(row, "halo"), _whole(row, "fields")
         values = 2 * 36 * nodes * fields * ((cells + 2 * halo) ** 3 - cells**3)
         counted = float(text) / values
         found = min(REALS.values(), key=lambda size: abs(size - counted))
         if abs(found - counted) > 0.01 * found:
             raise UsageError(f"bytes_both_ways_all_ranks are {counted:.3g} B a value; values have 4 or 8")
-        if found != said:
+        if found != nominal:
             note = (
-                f"rows with real={row['real']}, mode={row['mode']} count {found} B a value, not {said}, and are taken "
-                f"to be of {found}"
+                f"rows with real={row['real']}, mode={row['mode']} count {found} B a value, not {nominal}, and are "
+                f"taken to be of {found}"
             )
             if note not in self._notes:
                 self._notes.append(note)

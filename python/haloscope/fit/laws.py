@@ -152,8 +152,8 @@ def fit_kernels(
     made = []
     for (name, levels, count), found in sorted(rows.items()):
         fused = levels > 1
-        what = f"fused/{levels}" if fused else "kernels"
-        law = fit_law(f"{prefix}{what}/{name}/{count}", found, "cells", most=most, steeper=True)
+        part = f"fused/{levels}" if fused else "kernels"
+        law = fit_law(f"{prefix}{part}/{name}/{count}", found, "cells", most=most, steeper=True)
         made.append(law)
         table = section.setdefault("fused" if fused else "kernels", {}).setdefault(name, {})
         table = table.setdefault(str(levels), {}) if fused else table

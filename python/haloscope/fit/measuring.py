@@ -49,5 +49,5 @@ def measure(
         outputs.refuse_foreign(output.with_suffix(".json~"), outputs.PROFILE)
         outputs.move(file, file.with_suffix(".jsonl~"), outputs.RECORDS)
         outputs.move(output, output.with_suffix(".json~"), outputs.PROFILE)
-    run = campaign.Campaign(space.Space(planned), file, launches=effort.launches, resume=True, what="calibrating")
+    run = campaign.Campaign(space.Space(planned), file, launches=effort.launches, resume=True, label="calibrating")
     return run.run(), notes

@@ -246,7 +246,7 @@ def _steps(ranks: int, cores: int, effort: Effort) -> Iterator[Choice]:
         )
     for app, form, real in kernel_names(effort.apps):
         sides = _PIECES.get(app, {}).items()
-        for side, grid in ((side, grid) for grid, given in sides for side in given):
+        for side, grid in ((side, grid) for grid, lengths in sides for side in lengths):
             for schedule in ("bulk", "split"):
                 yield _step(app, side, grid, BASE, form=form, real=real, schedule=schedule)
 
@@ -289,10 +289,10 @@ DEEP = 4  # sweeps between two exchanges of steps with deep halos
 FEW_SWEEPS = 8  # in a step: apps with more are measured only on request
 
 
-def kernel_names(asked: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+def kernel_names(wanted: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
     """Return app, form and real of every kernel of the requested apps; () = of all apps of few sweeps."""
     apps = (bridge.find_app(name) for name in bridge.app_names())
-    measured = [app for app in apps if (app.name in asked if asked else _sweeps(app) <= FEW_SWEEPS)]
+    measured = [app for app in apps if (app.name in wanted if wanted else _sweeps(app) <= FEW_SWEEPS)]
     return [(app.name, form, real) for app in measured for form in app.forms for real in app.reals]
 
 
@@ -316,8 +316,8 @@ def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
         for name, form, real in kernel_names(effort.apps):
             app = bridge.find_app(name)
             sides = effort.cubes if app.dims == 3 else effort.squares
-            for side, given in itertools.product(sides, variants(app, form) if effort.apps else [()]):
-                if choice := _block(app, side, active, form, real, given):
+            for side, settings in itertools.product(sides, variants(app, form) if effort.apps else [()]):
+                if choice := _block(app, side, active, form, real, settings):
                     yield Point("kernel", choice)
             if form in app.fused_forms:
                 yield from (
@@ -329,16 +329,16 @@ def _kernels(hosts: int, ranks: int, cores: int, effort: Effort) -> Iterator[Poi
 
 
 def _block(
-    app: bridge.App, side: int, ranks: int, form: str, real: str, given: tuple[tuple[str, Value], ...] = ()
+    app: bridge.App, side: int, ranks: int, form: str, real: str, settings: tuple[tuple[str, Value], ...] = ()
 ) -> Choice | None:
     """Return a block for a rank to sweep alone, of about `side` cells per side (1D: their square); None without one."""
-    step = bridge.step_of(Choice(app.name, (1,) * app.dims, form=form, real=real, set=given))
+    step = bridge.step_of(Choice(app.name, (1,) * app.dims, form=form, real=real, set=settings))
     in_place = any(sweep.in_place for stage in step.stages for sweep in stage.sweeps)
     schedule = next(s.name for s in bridge.schedules() if s.in_place == in_place and s.on_host)
     borders = ((False,) * app.dims, (True,) * app.dims)
     for less, periodic in itertools.product(range(min(16, side)), borders):  # apps may accept only some of them
         cells = ((side - less) ** 2,) if app.dims == 1 else (side - less,) * app.dims
-        choice = Choice(app.name, cells, periodic=periodic, form=form, real=real, schedule=schedule, set=given)
+        choice = Choice(app.name, cells, periodic=periodic, form=form, real=real, schedule=schedule, set=settings)
         if not bridge.illegal(choice):
             return dataclasses.replace(choice, ranks=ranks, process_grid="slabs" if in_place else "")
     return None

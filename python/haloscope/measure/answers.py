@@ -44,8 +44,8 @@ def quietly(ranks: int, words: Sequence[str], limit_s: float) -> tuple[int | Non
     """Start the program with `words` on some ranks; return mpiexec's exit code (None: it was ended after `limit_s`
     seconds) and its output. Raises UnavailableError without a program or an mpiexec."""
     command = [*launcher_words(mpiexec(), ranks, 1), str(build.rank_program()), *words]
-    code, said, _ = ended_after(limit_s, command)
-    return code, said
+    code, output, _ = ended_after(limit_s, command)
+    return code, output
 
 
 def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str, str]:
@@ -65,13 +65,13 @@ def ended_after(limit_s: float, command: Sequence[str]) -> tuple[int | None, str
         return process.returncode if done else None, out.read(), err.read()
 
 
-def objects_of(said: str) -> list[dict]:
+def objects_of(output: str) -> list[dict]:
     """Return the JSON objects of an output, in their order; other text is skipped.
 
     Objects may share a line if processes write at the same time.
     """
     found, decoder = [], json.JSONDecoder()
-    for line in said.splitlines():
+    for line in output.splitlines():
         rest = line
         with contextlib.suppress(json.JSONDecodeError):
             while rest.startswith("{"):

@@ -35,7 +35,7 @@ class Campaign:
     resume: bool = False
     watchdog_s: float = 0.0
     inject: str = ""
-    what: str = "measuring"
+    label: str = "measuring"
     on_message: Callable[[str], None] = field(default=say)
 
     def launch_ids(self) -> list[str]:
@@ -54,7 +54,7 @@ class Campaign:
         self._set_lacking_aside()
         jobs = self._jobs()
         total = sum(len(job.requests) for job in jobs)
-        with progress.Line(total, self.what) as line:
+        with progress.Line(total, self.label) as line:
             for job in jobs:
                 self._run_job(job, line)
         return self.results()
@@ -89,11 +89,11 @@ class Campaign:
 
     def _refuse_measured_otherwise(self, held: Sequence[dict], launch_ids: set[str]) -> None:
         """Raise UsageError for a record that would be reused but was measured with settings other than requested."""
-        asked = {request.id: request for request in self.space.requests} if held else {}
+        requests = {request.id: request for request in self.space.requests} if held else {}
         for record in held:
             if record["kind"] not in records.MEASURED or record["launch"]["id"] not in launch_ids:
                 continue
-            if record["id"] in asked and (other := _measured_otherwise(record, asked[record["id"]])):
+            if record["id"] in requests and (other := _measured_otherwise(record, requests[record["id"]])):
                 raise errors.UsageError(
                     f"{self.output} holds {record['id']} with {other}; resume with the same, or choose another --output"
                 )

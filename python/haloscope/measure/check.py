@@ -88,7 +88,7 @@ class Check:
         for path in self.inputs:
             copy = shutil.copytree if path.is_dir() else shutil.copy2
             copy(path, folder / path.resolve().name)
-        differences.mark_given(folder)
+        differences.mark_inputs(folder)
         return user_program.run(self.commands[ranks], ranks, folder, self.mpiexec, self.timeout)
 
     def _compare(self, base: Ended, other: Ended) -> list[Difference]:

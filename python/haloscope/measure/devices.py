@@ -34,16 +34,16 @@ def card() -> str:
     return next((b["name"] for b in backends() if not b["absent"] and b["name"] != "host"), "")
 
 
-def default_device(asked: str) -> str:
+def default_device(option: str) -> str:
     """Return the back end that --device names or, if it names none, the back end of a GPU found here; "" for the CPU.
 
     Raises UsageError for several, and as `resolve` does.
     """
-    if not asked:
+    if not option:
         return card()
-    word = resolve(asked)
+    word = resolve(option)
     if "," in word:
-        raise UsageError(f"--device '{asked}' names several; give one")
+        raise UsageError(f"--device '{option}' names several; give one")
     return "" if word == NONE else word
 
 
@@ -52,23 +52,23 @@ def resolve(text: str | None) -> str:
 
     Raises UsageError for an unknown name, UnavailableError with the reason for an absent back end.
     """
-    asked = parse_devices(text or NONE)
-    known = {b["name"]: b["absent"] for b in backends()} if any(asked) else {}
-    for word in filter(None, asked):
+    words = parse_devices(text or NONE)
+    known = {b["name"]: b["absent"] for b in backends()} if any(words) else {}
+    for word in filter(None, words):
         if word not in (AUTO, *known):
             raise UsageError(unknown_name("device", word, [NONE, AUTO, *known]))
         if known.get(word):
             raise UnavailableError(f"device back end '{word}' is not available here: {known[word]}")
     first = next((name for name, absent in known.items() if not absent), "")
-    if AUTO in asked and not first:
+    if AUTO in words and not first:
         raise UnavailableError(f"no device is available here: {'; '.join(known.values())}")
-    return ",".join(dict.fromkeys(first if word == AUTO else word or NONE for word in asked))
+    return ",".join(dict.fromkeys(first if word == AUTO else word or NONE for word in words))
 
 
-def device_of(asked: str | None, machine: Profile) -> str:
+def device_of(option: str | None, machine: Profile) -> str:
     """Return --device with `auto` replaced by the back end of a profile's device, and a lone `none` by "".
 
     Raises UnavailableError for `auto` if the profile has no device.
     """
-    items = [machine.section("device")["backend"] if word == AUTO else word for word in parse_devices(asked or "")]
+    items = [machine.section("device")["backend"] if word == AUTO else word for word in parse_devices(option or "")]
     return ",".join(word or NONE for word in items) if any(items) else ""

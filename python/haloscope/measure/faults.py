@@ -104,11 +104,11 @@ def _waiters(board: list[Slot], culprit: Slot) -> str:
     return text
 
 
-def _fault(board: list[Slot], culprit: Slot, what: str, message: str = "") -> Fault:
-    """Return the fault of a rank. what: the event, as text; message: of the rank, if any."""
+def _fault(board: list[Slot], culprit: Slot, event: str, message: str = "") -> Fault:
+    """Return the fault of a rank. event: the event, as text; message: of the rank, if any."""
     name = f"rank {culprit.rank}: {message}; it" if message else f"rank {culprit.rank}"
     for_whom = f", waiting for rank {culprit.waiting_for}" if culprit.waiting_for is not None else ""
-    reason = f"{name} (process {culprit.pid}) {what} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
+    reason = f"{name} (process {culprit.pid}) {event} {culprit.place()}{for_whom}{_waiters(board, culprit)}"
     return Fault(reason, culprit.rank, culprit.phase, culprit.step, culprit.waiting_for, culprit.order)
 
 

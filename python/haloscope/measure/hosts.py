@@ -23,10 +23,10 @@ def names() -> list[str]:
 
     Raises UsageError if the variable has other content.
     """
-    given = os.environ.get(VARIABLE, "")
-    found = [name for name in given.split(",") if name]
+    listed = os.environ.get(VARIABLE, "")
+    found = [name for name in listed.split(",") if name]
     if any(not _NAME.fullmatch(name) for name in found):
-        raise UsageError(f"{VARIABLE}={shown(given)} names no hosts; set it to node1,node2")
+        raise UsageError(f"{VARIABLE}={shown(listed)} names no hosts; set it to node1,node2")
     return found
 
 
@@ -35,37 +35,37 @@ def count() -> int:
     return max(1, len(names()))
 
 
-def read(given: str) -> list[str]:
+def read(source: str) -> list[str]:
     """Return the hosts of a list NAME,NAME,... or of a file with one on each line, like a host file of mpiexec.
 
     Text after a name in a file (slots=2, :2) and empty lines are ignored. Raises UsageError without a host, or for an
     invalid name: a bare number would be taken for an address (1 is 0.0.0.1).
     """
-    path = Path(given)
+    path = Path(source)
     if path.is_file():
         text = files.text_of(path, "the hosts in", "give a file with one name on each line", MOST_BYTES)
         lines = [re.split(r"[\s:]", line.split("#")[0].strip())[0] for line in text.splitlines()]
         found = [line for line in lines if line]
     else:
-        found = given.split(",")
+        found = source.split(",")
     if not found or any(not _NAME.fullmatch(name) for name in found):
         remedy = "give node1,node2 or a file with one name on each line"
-        raise UsageError(f"--hosts {shown(given)} names no hosts; {remedy}")
+        raise UsageError(f"--hosts {shown(source)} names no hosts; {remedy}")
     return list(dict.fromkeys(found))
 
 
 @contextlib.contextmanager
-def host_list(given: str | None) -> Iterator[None]:
+def host_list(source: str | None) -> Iterator[None]:
     """Run all ranks that this process starts in the block on the hosts of `read`; None: on its present hosts."""
     before = os.environ.get(VARIABLE)
-    if given is not None:
-        os.environ[VARIABLE] = ",".join(read(given))
+    if source is not None:
+        os.environ[VARIABLE] = ",".join(read(source))
     try:
         yield
     finally:
         if before is not None:
             os.environ[VARIABLE] = before
-        elif given is not None:
+        elif source is not None:
             os.environ.pop(VARIABLE, None)
 
 

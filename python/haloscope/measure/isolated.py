@@ -73,7 +73,7 @@ class Isolated:
         ids = {r.id for r in requests}
         held = {r["id"] for r in records.read(file).records} if file.is_file() else set()
         again = self.resume and held == ids  # launches of other requests do not pair with these
-        run = campaign.Campaign(Space(requests), file, launches, resume=again, what=name)
+        run = campaign.Campaign(Space(requests), file, launches, resume=again, label=name)
         wanted, begin = set(run.launch_ids()), time.monotonic()
         try:
             found = run.run()

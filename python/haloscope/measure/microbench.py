@@ -174,9 +174,9 @@ def _memory(wanted: Wanted) -> list[Micro]:
         for threads in wanted.threads or (_thread_counts(launch.cores()) if name == "stream" else [1]):
             needed = arrays * max(sizes) * (threads if name == "cache" else 1)
             if threads < 1 or needed > free:
-                what = f"--threads {threads}" if threads < 1 else f"pattern {name} with {max(sizes)} bytes"
+                case = f"--threads {threads}" if threads < 1 else f"pattern {name} with {max(sizes)} bytes"
                 why = "use 1 or more" if threads < 1 else f"{needed} bytes are needed, {free} are free; use fewer"
-                raise UsageError(f"{what} is not possible: {why}")
+                raise UsageError(f"{case} is not possible: {why}")
             found.append(Micro(ranks=1, sizes=sizes, threads=threads, patterns=(name,)))
     return found
 

@@ -178,10 +178,10 @@ def _job(ranks: int, names: str, limit_s: float) -> tuple[list[dict], str]:
     """Start one job; return its answers and, if it failed, the reason."""
     words = ["--probe", names, "--expect-ranks", str(ranks)]
     try:
-        code, said = answers.quietly(ranks, words, limit_s)
+        code, output = answers.quietly(ranks, words, limit_s)
     except HaloscopeError:
         return [], "it could not be started"
-    lines = answers.objects_of(said)
+    lines = answers.objects_of(output)
     if code is None:
         return lines, f"{TIMED_OUT} {limit_s:g} s"
     return lines, "" if code in (0, USAGE) else f"it ended with code {code}"

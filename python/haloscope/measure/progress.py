@@ -24,15 +24,15 @@ def duration(seconds: float) -> str:
 class Line:
     """Counts finished measurements out of `total`. Redraws only in `reach`, so that drawing disturbs no measurement."""
 
-    def __init__(self, total: int, what: str):
-        """Prepare a line for the operation `what`, done `total` times."""
-        self._total, self._what, self._done = total, shown(what), 0
+    def __init__(self, total: int, label: str):
+        """Prepare a line for the operation `label`, done `total` times."""
+        self._total, self._label, self._done = total, shown(label), 0
         self._begin = self._spoke = time.monotonic()
         self._console = Console(stderr=True, highlight=False)
         text, left = (TextColumn(f"{{task.{part}}}", markup=False) for part in ("description", "fields[left]"))
         columns = text, BarColumn(30), MofNCompleteColumn(), TimeElapsedColumn(), left
         self._bar = Progress(*columns, console=self._console, auto_refresh=False, transient=True)
-        self._task = self._bar.add_task(self._what, total=total, left="")
+        self._task = self._bar.add_task(self._label, total=total, left="")
 
     def __enter__(self) -> Self:
         """Begin to show the line."""
@@ -56,7 +56,7 @@ class Line:
         self._done = round(done)
         if self._console.is_terminal:
             left = f"about {duration(self.left())} left" if self._done else ""
-            shown_text = f"{self._what} {shown(text, MOST_SHOWN)}"
+            shown_text = f"{self._label} {shown(text, MOST_SHOWN)}"
             self._bar.update(self._task, completed=self._done, description=shown_text, left=left, refresh=True)
         elif time.monotonic() - self._spoke > PLAIN_EVERY_S:
             self._spoke = time.monotonic()
@@ -67,4 +67,4 @@ class Line:
         return (time.monotonic() - self._begin) / max(1, self._done) * (self._total - self._done)
 
     def _plain(self, text: str) -> None:
-        print(f"haloscope: {self._what} {self._done}/{self._total}, {text}", file=sys.stderr, flush=True)
+        print(f"haloscope: {self._label} {self._done}/{self._total}, {text}", file=sys.stderr, flush=True)

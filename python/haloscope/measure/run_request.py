@@ -48,5 +48,5 @@ def campaign_of(planned: Space, output: Path, options: Mapping[str, Any], name: 
         resume=options["resume"],
         watchdog_s=options["watchdog"],
         inject=options["inject"],
-        what=name,
+        label=name,
     )

@@ -13,22 +13,22 @@ from haloscope.bridge.choice import Choice
 from haloscope.errors import UsageError
 from haloscope.measure.request import Measurable, Request
 
-Asked = TypeVar("Asked", bound=Measurable)
+AnyRequest = TypeVar("AnyRequest", bound=Measurable)
 
 
 @dataclass
-class Space(Generic[Asked]):
+class Space(Generic[AnyRequest]):
     """Requests to measure, and requests that cannot run, each with its reason."""
 
-    requests: list[Asked] = field(default_factory=list)
-    refused: list[tuple[Asked, str]] = field(default_factory=list)
-    lacking: list[tuple[Asked, str]] = field(default_factory=list)  # legal, but not on this MPI
+    requests: list[AnyRequest] = field(default_factory=list)
+    refused: list[tuple[AnyRequest, str]] = field(default_factory=list)
+    lacking: list[tuple[AnyRequest, str]] = field(default_factory=list)  # legal, but not on this MPI
 
-    def __add__(self, other: Space[Asked]) -> Space[Asked]:
+    def __add__(self, other: Space[AnyRequest]) -> Space[AnyRequest]:
         """Return both together."""
         return Space(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def by_ranks(self) -> dict[int, list[Asked]]:
+    def by_ranks(self) -> dict[int, list[AnyRequest]]:
         """Return the requests grouped by rank count: each group is one start of mpiexec."""
         ordered = sorted(self.requests, key=lambda r: r.ranks)
         return {ranks: list(group) for ranks, group in itertools.groupby(ordered, key=lambda r: r.ranks)}
@@ -83,7 +83,7 @@ def with_verification(space: Space[Request], steps: int | None) -> Space[Request
     return space
 
 
-def shuffled(requests: Sequence[Asked], seed: int, launch: int) -> list[Asked]:
+def shuffled(requests: Sequence[AnyRequest], seed: int, launch: int) -> list[AnyRequest]:
     """Return the requests in a random order that depends only on `seed` and the launch's number."""
     order = list(requests)
     random.Random(f"{seed}/{launch}").shuffle(order)

@@ -66,11 +66,11 @@ def rate_of(text: str) -> float:
     return _quantity(text, BYTES_PER_S, "bandwidth", "1Gbit, 100Mbit, 500MB")
 
 
-def _quantity(text: str, units: Mapping[str, float], what: str, examples: str) -> float:
+def _quantity(text: str, units: Mapping[str, float], name: str, examples: str) -> float:
     match = re.fullmatch(r"\s*+(\d++\.?\d*+(?:e[-+]?\d++)?)\s*+([A-Za-z]*)(?:/s)?\s*", text)
-    unit = match and (match[2].lower() if what == "time" else match[2])
+    unit = match and (match[2].lower() if name == "time" else match[2])
     if match is None or (unit not in units and match[0].strip() != "0"):
-        raise UsageError(f"'{text}' is not a {what}; write it as {examples}")
+        raise UsageError(f"'{text}' is not a {name}; write it as {examples}")
     return float(
         f"{float(match[1]) * units.get(unit or '', 0.0):.15g}"
     )  # 50 us are 5e-05 s, not 4.9999999999999996e-05
@@ -78,11 +78,11 @@ def _quantity(text: str, units: Mapping[str, float], what: str, examples: str) -
 
 def current() -> Link | None:
     """Return the network that this process runs in, None outside an emulated cluster."""
-    given = os.environ.get(VARIABLE)
-    if not given:
+    text = os.environ.get(VARIABLE)
+    if not text:
         return None
     try:
-        return Link(**files.json_of(given))
+        return Link(**files.json_of(text))
     except (TypeError, ValueError):
         raise UsageError(f"{VARIABLE} is not a network of an emulated cluster; unset it") from None
 
@@ -104,10 +104,10 @@ def over_link(profile: Profile, link: Link) -> Profile:
     before = data["machine"].get("emulated_network") if farthest == "network" else None
     latency = link.latency_s - (before["latency_s"] if before else 0.0)
     per_byte = _per_byte(link.bandwidth_bytes_per_s) - _per_byte(before["bandwidth_bytes_per_s"] if before else 0.0)
-    asks_from = data.get("overlap", {}).get("rendezvous_from_bytes")
+    rendezvous_from = data.get("overlap", {}).get("rendezvous_from_bytes")
     network = copy.deepcopy(classes[farthest])
     for segment in network["segments"]:
-        crossings = HANDSHAKE if asks_from is not None and segment["from_bytes"] >= asks_from else 1
+        crossings = HANDSHAKE if rendezvous_from is not None and segment["from_bytes"] >= rendezvous_from else 1
         _move(segment, "latency_s", crossings * latency)
         _move(segment, "per_byte_s", per_byte)
     data["network"]["classes"]["network"] = network

@@ -112,8 +112,8 @@ def _predictions(
     for choice in choices:
         if reason := bridge.own_refusal(choice):
             raise UsageError(reason)
-    given = {"choices": [c.to_json() for c in choices], "setting": setting.to_json(), "samples": samples}
-    found = capi.answer("hs_predict", given | {"singly": singly}, profile.handle)
+    question = {"choices": [c.to_json() for c in choices], "setting": setting.to_json(), "samples": samples}
+    found = capi.answer("hs_predict", question | {"singly": singly}, profile.handle)
     return [from_json(choice, one) for choice, one in zip(choices, found, strict=True)]
 
 
@@ -121,19 +121,19 @@ def predict_all(
     requests: Iterable[Any], profile: Profile, setting: RunSettings, samples: int
 ) -> list[tuple[Any, Prediction]]:
     """Return requests, each with the prediction of its choice, fastest first. Raises as `predict` does."""
-    asked = list(requests)
-    found = _predictions([request.choice for request in asked], profile, setting, samples)
-    made = list(zip(asked, found, strict=True))
+    listed = list(requests)
+    found = _predictions([request.choice for request in listed], profile, setting, samples)
+    made = list(zip(listed, found, strict=True))
     made.sort(key=lambda pair: pair[1].time_s)
     return made
 
 
 def from_json(choice: bridge.Choice, found: Mapping[str, Any]) -> Prediction:
     """Return the prediction of a choice from the core's description."""
-    given = {name: found[name] for name in Prediction.__dataclass_fields__ if name != "choice"}
-    lists = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+    values = {name: found[name] for name in Prediction.__dataclass_fields__ if name != "choice"}
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     ordered = {name: {term: found[name][term] for term in terms()} for name in ("terms", "busy")}
-    return Prediction(choice, **given | lists | ordered)
+    return Prediction(choice, **values | lists | ordered)
 
 
 def median(found: Sequence[Prediction]) -> Prediction:

@@ -84,13 +84,13 @@ class Profile:
     def foreign(self, cpus: Iterable[str], mpi_libraries: Iterable[str], whose: str) -> list[str]:
         """Return warnings where the profile is of another CPU or MPI than `whose`, such as "the records"."""
         texts = []
-        for what, own, names in (
+        for part, own, names in (
             ("CPU", self.machine["cpu"], cpus),
             ("MPI", self.data.get("mpi_library", ""), mpi_libraries),
         ):
             others = sorted({" ".join(name.split()) for name in names} - {" ".join(own.split())})
             if others:
-                texts.append(f"the profile '{self.name}' is of another {what} ({own}) than {whose} ({others[0]})")
+                texts.append(f"the profile '{self.name}' is of another {part} ({own}) than {whose} ({others[0]})")
         return texts
 
     def section(self, name: str) -> Any:
@@ -117,15 +117,15 @@ class Profile:
 
     @functools.cached_property
     def _classes(self) -> dict[str, dict]:
-        given: dict[str, dict] = {
+        costs: dict[str, dict] = {
             name: {"segments": segments.from_json(c["segments"]), "contention": c.get("contention", {})}
             for name, c in self.section("network")["classes"].items()
         }
 
         def nearest(place: int) -> str:
-            return min(given, key=lambda c: (abs(CLASSES.index(c) - place), -CLASSES.index(c)))
+            return min(costs, key=lambda c: (abs(CLASSES.index(c) - place), -CLASSES.index(c)))
 
-        return {name: given[nearest(place)] for place, name in enumerate(CLASSES)}
+        return {name: costs[nearest(place)] for place, name in enumerate(CLASSES)}
 
     def kernel(self, name: str) -> dict[int, list[segments.Segment]]:
         """Return a kernel's segments over cells by active cores per socket; `name` is APP/FORM/REAL.
@@ -220,11 +220,11 @@ def load(profile: str | os.PathLike[str]) -> Profile:
     return checked(data, f"the profile {path}")
 
 
-def checked(data: dict, what: str = "this profile") -> Profile:
+def checked(data: dict, subject: str = "this profile") -> Profile:
     """Return the profile if it is valid. Raises UsageError with the fault and its location."""
     fault = fault_of(data)
     if fault:
-        raise UsageError(f"{what} is not valid: {fault}; correct it, or make it anew with haloscope calibrate")
+        raise UsageError(f"{subject} is not valid: {fault}; correct it, or make it anew with haloscope calibrate")
     return Profile(data)
 
 

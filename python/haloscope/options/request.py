@@ -131,9 +131,9 @@ def _check_device_options(options: Mapping, on_device: bool) -> None:
     from haloscope import bridge
 
     of_devices = (f for f in bridge.fields() if f.group == "device" and f.name != "device")
-    given = [f.name for f in of_devices if options.get(f.name) not in (None, "")]
-    if given and not on_device:
-        raise UsageError(f"--{given[0].replace('_', '-')} is for devices; add --device, for example --device auto")
+    passed = [f.name for f in of_devices if options.get(f.name) not in (None, "")]
+    if passed and not on_device:
+        raise UsageError(f"--{passed[0].replace('_', '-')} is for devices; add --device, for example --device auto")
 
 
 def values_of(f: Field, text: str, app: App) -> Sequence:

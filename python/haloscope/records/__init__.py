@@ -42,11 +42,11 @@ class Requested(Protocol):
 
 
 @functools.cache
-def _validator(what: str) -> Any:
+def _validator(name: str) -> Any:
     from jsonschema import Draft202012Validator
 
     schema = json.loads(SCHEMA_FILE.read_text())
-    return Draft202012Validator({"$ref": f"#/$defs/{what}", "$defs": schema["$defs"]} if what else schema)
+    return Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": schema["$defs"]} if name else schema)
 
 
 def _fault_of_measurement(record: dict) -> str:
@@ -82,12 +82,12 @@ _FAULTS: dict[str, Callable[[dict], str]] = {
 }
 
 
-def fault_of(record: Any, what: str = RECORD) -> str:
+def fault_of(record: Any, schema: str = RECORD) -> str:
     """Return the first fault of a record, by the published schema or by parts that do not fit; "" without one.
 
-    what: RECORD or CG.
+    schema: RECORD or CG.
     """
-    error = next(iter(_validator(what).iter_errors(record)), None)
+    error = next(iter(_validator(schema).iter_errors(record)), None)
     if error is None:
         find = _FAULTS.get(record["kind"])
         return find(record) if find else ""
@@ -128,21 +128,21 @@ class RecordFile:
             )
 
 
-def parse_line(line: str, what: str = RECORD) -> dict:
-    """Parse and check one line. what: RECORD or CG. Raises ValueError with the reason."""
+def parse_line(line: str, schema: str = RECORD) -> dict:
+    """Parse and check one line. schema: RECORD or CG. Raises ValueError with the reason."""
     try:
         record: dict = files.json_of(line)
     except ValueError as error:
         raise ValueError(f"not complete JSON ({error})") from None
-    if fault := fault_of(record, what):
-        raise ValueError(f"not a {NAMES[what]} ({fault})")
+    if fault := fault_of(record, schema):
+        raise ValueError(f"not a {NAMES[schema]} ({fault})")
     return record
 
 
-def read(path: str | Path, what: str = RECORD) -> RecordFile:
+def read(path: str | Path, schema: str = RECORD) -> RecordFile:
     """Read a record file; good lines are returned, bad lines counted, the first of them with their numbers and faults.
 
-    path: JSON Lines, or the same compressed (.xz). what: RECORD or CG. Raises UsageError if unreadable, or if it
+    path: JSON Lines, or the same compressed (.xz). schema: RECORD or CG. Raises UsageError if unreadable, or if it
     begins with bad lines alone.
     """
     path = Path(path)
@@ -150,15 +150,15 @@ def read(path: str | Path, what: str = RECORD) -> RecordFile:
     for number, line in enumerate(io.StringIO(_text_of(path), newline="\n"), start=1):
         try:
             if line.strip():
-                result.records.append(parse_line(line, what))
+                result.records.append(parse_line(line, schema))
         except ValueError as error:
             result.note_bad(number, str(error))
     return result
 
 
-def read_aloud(path: str | Path, what: str = RECORD) -> RecordFile:
+def read_aloud(path: str | Path, schema: str = RECORD) -> RecordFile:
     """Read a record file as `read` does, and report its bad lines on the error output."""
-    found = read(path, what)
+    found = read(path, schema)
     for complaint in found.complaints():
         say(complaint)
     return found

@@ -22,7 +22,7 @@ NUMBER = re.compile(
     re.IGNORECASE,
 )
 OUTPUT = "standard output"
-GIVEN_NS = 0  # time of the last change of an input file that the program has not written
+INPUT_NS = 0  # time of the last change of an input file that the program has not written
 UNSUPPORTED = (".h5", ".hdf5", ".he5", ".nc", ".nc4", ".cdf")
 _TEXT = (".txt", ".csv")
 _NPY = b"\x93NUMPY"
@@ -77,15 +77,15 @@ class Difference:
     planes: tuple[Planes, ...] = ()
 
 
-def mark_given(folder: Path) -> None:
+def mark_inputs(folder: Path) -> None:
     """Mark all files of a working folder as inputs of the program, until it writes them."""
     for path in folder.rglob("*"):
         if path.is_file():
-            os.utime(path, ns=(GIVEN_NS, GIVEN_NS))
+            os.utime(path, ns=(INPUT_NS, INPUT_NS))
 
 
 def _is_written(path: Path) -> bool:
-    return path.is_file() and path.stat().st_mtime_ns != GIVEN_NS
+    return path.is_file() and path.stat().st_mtime_ns != INPUT_NS
 
 
 def summarize(found: Sequence[Difference]) -> str:
@@ -212,8 +212,8 @@ def _compare_texts(rules: Rules, where: str, base: str, other: str) -> Differenc
         return None
     (line, place, one), (_, _, two) = pairs[0]
     relative, absolute = zip(*(_sizes(_value(a[2]), _value(b[2])) for a, b in pairs), strict=True)
-    what, first = f"{len(pairs)} of {len(ours)} values", f"line {line}, number {place}"
-    return Difference(where, what, first, (one, two), max(relative), max(absolute))
+    count, first = f"{len(pairs)} of {len(ours)} values", f"line {line}, number {place}"
+    return Difference(where, count, first, (one, two), max(relative), max(absolute))
 
 
 def _numbers(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
@@ -273,8 +273,8 @@ def _read_array(rules: Rules, path: Path) -> np.ndarray:
             array = array.reshape(rules.shape[::-1]) if rules.shape else array
     except (ValueError, EOFError) as error:
         shape = f" and --shape {'x'.join(map(str, rules.shape))}" if rules.shape else ""
-        asked = "as .npy" if path.suffix == ".npy" else f"with --type {rules.type}{shape}"
-        raise UsageError(f"{path.name} cannot be read {asked}: {error}") from None
+        form = "as .npy" if path.suffix == ".npy" else f"with --type {rules.type}{shape}"
+        raise UsageError(f"{path.name} cannot be read {form}: {error}") from None
     if array.dtype.kind not in "biufc":
         raise UsageError(f"{path.name} holds {array.dtype}, not numbers; write an array of numbers for each quantity")
     return array
@@ -308,9 +308,9 @@ def compare_arrays(where: str, base: np.ndarray, other: np.ndarray, tolerance: T
         relative = np.where(size == 0, 0, size / np.maximum(np.abs(ours), np.abs(theirs)))
     size, relative = (np.where(np.isfinite(s), s, np.inf) for s in (size, relative))
     index, axes = tuple(int(i[0]) for i in np.nonzero(differs)), _axes(base)
-    what, values = f"{len(size)} of {differs.size} values", (str(base[index]), str(other[index]))
+    count, values = f"{len(size)} of {differs.size} values", (str(base[index]), str(other[index]))
     largest = float(relative.max()), float(size.max())
-    return Difference(where, what, _place(index, axes), values, *largest, _planes(differs, size, axes))
+    return Difference(where, count, _place(index, axes), values, *largest, _planes(differs, size, axes))
 
 
 def _form(array: np.ndarray) -> str:

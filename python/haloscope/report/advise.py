@@ -94,7 +94,7 @@ def _ranking(advice: Advice, top: int) -> str:
     shown = advice.groups[:top]
     unit, factor = tables.unit(g.simplest.time_s for g in shown)
     best, rows = advice.best.time_s, []
-    choices = (advice.asked, *(g.simplest.choice for g in shown))
+    choices = (advice.requested, *(g.simplest.choice for g in shown))
     arranged = [field for field in ("process_grid", "reorder") if len({getattr(c, field) for c in choices}) > 1]
     for place, group in enumerate(shown, 1):
         p = group.simplest.prediction
@@ -134,5 +134,5 @@ def _left_out(advice: Advice) -> str:
     transports = re.compile("has no cost of transport '([^']+)'")
     names = sorted({found[1] for reason in lacking if (found := transports.search(reason))})
     others = sorted(reason for reason in lacking if not transports.search(reason))
-    said = [f"Not priced, as the profile does not know them: {', '.join(names)}."] if names else []
-    return "\n\n".join(said + [f"Not priced: {reason}." for reason in others])
+    lines = [f"Not priced, as the profile does not know them: {', '.join(names)}."] if names else []
+    return "\n\n".join(lines + [f"Not priced: {reason}." for reason in others])

@@ -55,9 +55,9 @@ def _verdict(run: Run, base: int) -> str:
 
 def _files_here(checked: Check) -> list[str]:
     """Return the arguments that name a file in this folder; runs cannot access these files."""
-    given = {path.resolve().name for path in checked.inputs}
+    inputs = {path.resolve().name for path in checked.inputs}
     words = next(iter(checked.commands.values()))[1:]
-    local = (word for word in words if word and not Path(word).is_absolute() and word not in given)
+    local = (word for word in words if word and not Path(word).is_absolute() and word not in inputs)
     return [word for word in local if Path(word).exists()]
 
 

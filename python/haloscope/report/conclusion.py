@@ -58,11 +58,11 @@ def find_faster(rows: Sequence[Row], base: Row) -> tuple[Row, stats.Estimate] | 
 
 def name_difference(row: Row, base: Row) -> str:
     """Return the differences of a choice from the plain one: the strategy by its name, the rest as options."""
-    asked, plain = row.request, base.request
-    words = [asked["strategy"]] if asked["strategy"] != plain["strategy"] else []
+    request, plain = row.request, base.request
+    words = [request["strategy"]] if request["strategy"] != plain["strategy"] else []
     axes = ("process_grid", "schedule", "depth", "substeps")
-    given = [axis for axis in axes if asked.get(axis) not in (None, plain.get(axis))]
-    return " ".join(words + [f"--{axis.replace('_', '-')} {cell(asked[axis])}" for axis in given])
+    changed = [axis for axis in axes if request.get(axis) not in (None, plain.get(axis))]
+    return " ".join(words + [f"--{axis.replace('_', '-')} {cell(request[axis])}" for axis in changed])
 
 
 def name_grid(row: Row) -> str:

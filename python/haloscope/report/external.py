@@ -13,10 +13,10 @@ from haloscope.report import tables
 
 
 def markdown(
-    fitted: fits.Fit, told: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
+    fitted: fits.Fit, basis: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
 ) -> str:
-    """Return the whole report. told: a sentence on the rows that were fitted and the rows that were predicted."""
-    parts = [f"# Predicted against measured: {len(judged.pairs)} exchanges of others\n\n{told}"]
+    """Return the whole report. basis: a sentence on the rows that were fitted and the rows that were predicted."""
+    parts = [f"# Predicted against measured: {len(judged.pairs)} exchanges of others\n\n{basis}"]
     parts += [f"Note: {note}." for note in notes]
     parts.append("## Fitted costs\n\n" + _costs(fitted))
     if judged.pairs:
@@ -33,13 +33,13 @@ def markdown(
 
 
 def document(
-    fitted: fits.Fit, told: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
+    fitted: fits.Fit, basis: str, judged: model.Judged, folds: Sequence[model.Fold], notes: Sequence[str]
 ) -> dict[str, Any]:
     """Return the same contents as one JSON object; seconds, and errors as parts of the measured time."""
     return {
         "schema": "haloscope.external",
         "schema_version": 1,
-        "told": told,
+        "told": basis,
         "notes": list(notes),
         "costs": dict(fitted.values),
         "residual": fitted.residual,

@@ -48,13 +48,13 @@ def markdown(made: list, pace: str = "") -> str:
 def _source_of_intervals(predictions: Iterable[Prediction]) -> list[str]:
     """Return lines on the sources of the intervals, none without intervals."""
     regimes = {p.interval_from for p in predictions if p.interval is not None}
-    said = {
+    sources = {
         "": "- 90 %: the model's own interval, which no held-out measurement has confirmed (haloscope validate "
         "--keep-intervals)",
         "all": "- 90 %: from held-out measurements of all regimes, as this regime has too few",
     }
-    texts = [said[name] for name in sorted(regimes) if name in said]
-    known = sorted(regimes - set(said))
+    texts = [sources[name] for name in sorted(regimes) if name in sources]
+    known = sorted(regimes - set(sources))
     return texts + ([f"- 90 %: from held-out measurements of the same regime ({', '.join(known)})"] if known else [])
 
 

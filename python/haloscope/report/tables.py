@@ -182,6 +182,6 @@ def refusals(found: Iterable[Mapping]) -> list[str]:
 
 def networks(found: Iterable[dict]) -> list[str]:
     """Return a line that names the emulated networks of the records, none when all ran on real networks."""
-    given = [record["environment"].get("emulated_network") for record in found if "environment" in record]
-    texts = sorted({Link(**network).text if network else "the machine's own network" for network in given})
-    return ["; ".join(texts)] if any(given) else []
+    emulated = [record["environment"].get("emulated_network") for record in found if "environment" in record]
+    texts = sorted({Link(**network).text if network else "the machine's own network" for network in emulated})
+    return ["; ".join(texts)] if any(emulated) else []

@@ -182,8 +182,8 @@ def _run(platform: Platform, place: Path, folder: Path, requests: Sequence[Reque
         if record["kind"] != "measurement":
             raise errors.UnavailableError(f"{record['id']}: {record['reason']}")
     if done.returncode or len(found) < len(requests):
-        said = (done.stdout + done.stderr).strip()[-2000:]
-        raise errors.HaloscopeError(f"smpirun ended with code {done.returncode}: {said}")
+        printed = (done.stdout + done.stderr).strip()[-2000:]
+        raise errors.HaloscopeError(f"smpirun ended with code {done.returncode}: {printed}")
     return found
 
 

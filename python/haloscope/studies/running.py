@@ -84,7 +84,7 @@ def measure(study: ModuleType, name: str, options: studies.Options, file: Path, 
     space.refuse_if_none_can_run(planned)
     if hasattr(study, "figures"):
         outputs.refuse_foreign_figure(outputs.stem_of(file))
-    return campaign.Campaign(planned, file, launches=options.launches, resume=resume, what=name).run()
+    return campaign.Campaign(planned, file, launches=options.launches, resume=resume, label=name).run()
 
 
 def report(

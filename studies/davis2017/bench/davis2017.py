@@ -89,7 +89,7 @@ def main() -> None:
     if not kept:
         SCRATCH.parent.mkdir(parents=True, exist_ok=True)
         SCRATCH.unlink(missing_ok=True)
-        Campaign(Space(list(runs.values())), SCRATCH, launches=chosen.launches, what="measuring hydro3d").run()
+        Campaign(Space(list(runs.values())), SCRATCH, launches=chosen.launches, label="measuring hydro3d").run()
     rows = {row.id: row for row in group_rows(records.read(KEPT if kept else SCRATCH).records)}
     measured = {p: rows[r.id] for p, r in runs.items() if r.id in rows}
     large = [row for p, row in measured.items() if p.app == experiments.APP and p.side >= LARGE]

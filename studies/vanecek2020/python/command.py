@@ -50,7 +50,7 @@ def command(
     else:
         space = requests.plan(workloads, variant or USUAL_VARIANTS, timeline is not None, options)
         file = output or records.scratch("blocks")
-        found = campaign.Campaign(space, file, launches=launches, resume=resume, what="blocks").run()
+        found = campaign.Campaign(space, file, launches=launches, resume=resume, label="blocks").run()
     terminal.echo(report.markdown(found, file))
     if timeline:
         terminal.echo(blocks_timeline.draw(report.rows(found), timeline))

@@ -46,9 +46,9 @@ def transports_of(probe: str) -> list[str]:
     return list(dict.fromkeys(name.split("/")[-1] for name in relying))
 
 
-def examine_device(ranks: int, asked: str) -> list[Check]:
+def examine_device(ranks: int, option: str) -> list[Check]:
     """Run verified exchanges with fields on a device: through host memory, and with device memory passed to MPI."""
-    backend = devices.default_device(asked)
+    backend = devices.default_device(option)
     if not backend:
         reasons = "; ".join(f"{b['name']}: {b['absent']}" for b in devices.backends() if b["absent"])
         return [Check("device", NOT_HERE, reasons, "'--device host' tries an imitated one")]

@@ -28,8 +28,8 @@ def plain_words(ranks: int) -> list[str]:
 
 def process_views(words: Sequence[str]) -> list[dict]:
     """Start processes that inspect their nodes; return their views, [] if they do not start."""
-    _, said, _ = answers.ended_after(check.LIMIT_S, [*words, *build.python("-I", "-S", process_view.__file__)])
-    return answers.objects_of(said)
+    _, output, _ = answers.ended_after(check.LIMIT_S, [*words, *build.python("-I", "-S", process_view.__file__)])
+    return answers.objects_of(output)
 
 
 def _by_host(views: Sequence[Mapping]) -> dict[str, list[Mapping]]:
@@ -91,10 +91,10 @@ def _spread(name: str, host: str, sets: Sequence[set[int]], there: set[int], num
 def judge_shared_memory(findings: Mapping[str, Mapping], views: Sequence[Mapping]) -> Check:
     """Judge whether ranks of a node see each other's stores, from the probes."""
     name = "shared memory"
-    asked = [findings[probe] for probe in SHARED if probe in findings]
-    if not asked:
+    lines = [findings[probe] for probe in SHARED if probe in findings]
+    if not lines:
         return nothing_started(name)
-    if wrong := [f"{line['probe']}: {line['reason']}" for line in asked if not line["ok"]]:
+    if wrong := [f"{line['probe']}: {line['reason']}" for line in lines if not line["ok"]]:
         remedy = "use strategies without 'shared'; ranks in containers need one /dev/shm (--ipc=host)"
         return Check(name, BROKEN, "; ".join(wrong), remedy)
     if max(map(len, _by_host(views).values()), default=0) == 1:

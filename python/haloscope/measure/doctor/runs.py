@@ -18,7 +18,7 @@ BLOCKS = (16, 128)  # cells per dimension of a rank: faces of 2 and 128 KiB, an 
 class Runs:
     """Requested short runs, their records, and the problem that ended them early."""
 
-    asked: Sequence[request.Request]
+    requests: Sequence[request.Request]
     found: Sequence[Mapping]
     problem: str = ""
 
@@ -34,15 +34,15 @@ def verified_requests(ranks: int, strategy: str, device: str = "") -> list[reque
 
 def verified_runs(ranks: int, strategy: str, device: str = "") -> Runs:
     """Run `verified_requests` in an ordinary launch."""
-    asked = verified_requests(ranks, strategy, device)
+    requests = verified_requests(ranks, strategy, device)
     with scratch.folder() as folder:
-        job = launch.Job(asked, folder / "records.jsonl", "doctor", limit_s=check.LIMIT_S)
+        job = launch.Job(requests, folder / "records.jsonl", "doctor", limit_s=check.LIMIT_S)
         outcome = launch.run(job)
     problem = outcome.fault.reason if outcome.fault else ""
-    if not problem and len(outcome.records) < len(asked):
+    if not problem and len(outcome.records) < len(requests):
         ended = f"mpiexec ended with code {outcome.returncode}: {outcome.last_words}"
         problem = "; ".join(outcome.messages) or ended
-    return Runs(asked, outcome.records, problem)
+    return Runs(requests, outcome.records, problem)
 
 
 def judge_runs(name: str, runs: Runs) -> Check:
@@ -50,7 +50,7 @@ def judge_runs(name: str, runs: Runs) -> Check:
     measured = [record for record in runs.found if record["kind"] in records.MEASURED]
     wrong = [f"verification {r['verification']['status']}" for r in measured if r["verification"]["status"] != "passed"]
     wrong += [record["reason"] for record in runs.found if record["kind"] == "skipped"]
-    again = f"haloscope run {' '.join(request.words_of(runs.asked[-1].choice))}"
+    again = f"haloscope run {' '.join(request.words_of(runs.requests[-1].choice))}"
     if runs.problem or wrong:
         text = runs.problem or "; ".join(dict.fromkeys(wrong))
         return Check(name, BROKEN, text, f"'{again}' repeats it; try another strategy, or the network's settings")
@@ -58,7 +58,7 @@ def judge_runs(name: str, runs: Runs) -> Check:
     sizes = [size_of(c["message_bytes"] / c["messages"]) for c in counts if c["messages"]]
     environment = measured[0]["environment"]
     nodes = count_of(len(records.hosts_of(measured[0])), "node")
-    what = f"messages of {' and '.join(sizes)}" if sizes else "no messages"
+    messages = f"messages of {' and '.join(sizes)}" if sizes else "no messages"
     device = f", {environment['device']['name']}" if "device" in environment else ""
-    strategy, ranks = runs.asked[0].choice.strategy, count_of(runs.asked[0].ranks, "rank")
-    return Check(name, OK, f"{strategy}: passed, {what}, {ranks} on {nodes}{device}")
+    strategy, ranks = runs.requests[0].choice.strategy, count_of(runs.requests[0].ranks, "rank")
+    return Check(name, OK, f"{strategy}: passed, {messages}, {ranks} on {nodes}{device}")
