@@ -195,7 +195,7 @@ def _estimate(case: dict, pairs: list[list[float]]) -> stats.Estimate:
 
 def environment(folder: Path) -> dict:
     """Return the machine, compiler, MPI library and commit with which the figures of one build were measured."""
-    said = answers.information(folder)
+    information = answers.information(folder)
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], check=False, capture_output=True, text=True, cwd=ROOT
     ).stdout
@@ -204,10 +204,10 @@ def environment(folder: Path) -> dict:
         "cores": launch.cores(),
         "load_before": round(os.getloadavg()[0], 2),
         "host": platform.node(),
-        "compiler": said["compiler"],
-        "compiler_flags": said.get("compiler_flags", ""),
-        "mpi_library": " ".join(said["mpi_library"].split()),
-        "commit": commit.strip() or said.get("commit", ""),
+        "compiler": information["compiler"],
+        "compiler_flags": information.get("compiler_flags", ""),
+        "mpi_library": " ".join(information["mpi_library"].split()),
+        "commit": commit.strip() or information.get("commit", ""),
         "time_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
 

@@ -126,16 +126,16 @@ def drift(pairs: Sequence[validate.Pair], earlier: Sequence[validate.Pair], exch
 
 
 def again(
-    cases: Sequence[validate.MeasuredCase], file: Path, asked: Iterable[Request] = ()
+    cases: Sequence[validate.MeasuredCase], file: Path, requests: Iterable[Request] = ()
 ) -> list[stats.Estimate | None]:
     """Return the ratio of the pick to the fastest of every case, both measured again together; None for the same one.
 
-    asked: requests to measure again. Without any of them, the records of the file are used, and cases that it lacks are
-    left out.
+    requests: to measure again. Without any of them, the records of the file are used, and cases that it lacks are left
+    out.
     """
     pairs = {case.pick.row.id: case.best.row.id for case in cases if case.pick is not case.best}
     wanted = {name for both in pairs.items() for name in both}
-    if both := [request for request in asked if request.id in wanted]:
+    if both := [request for request in requests if request.id in wanted]:
         Campaign(Space(both), file, launches=CONFIRMED, resume=True, label="confirming").run()
     rows = {row.id: row for row in group_rows(records.read(file).records)} if pairs else {}
     found = {
@@ -167,29 +167,29 @@ def report_errors(
     earlier: Sequence[validate.Pair] = (),
 ) -> None:
     """Print median and 90th percentile of the errors of exchange and step. earlier: pairs of the previous run."""
-    for what, exchange, (median_bar, p90_bar) in (("exchange", True, bars.exchange), ("step", False, bars.step)):
+    for quantity, exchange, (median_bar, p90_bar) in (("exchange", True, bars.exchange), ("step", False, bars.step)):
         errors = [abs(e) for p in pairs if (e := error_of(p, exchange)) is not None]
         least = floor(halves, exchange)
-        said = (
+        notes = (
             f"{len(errors)} held-out configurations; measured again at equal pace they differ by {least:.1%} (median)"
         )
         if earlier:
-            said += f", in another run by {drift(pairs, earlier, exchange):.1%}"
+            notes += f", in another run by {drift(pairs, earlier, exchange):.1%}"
         line(
             figure,
-            f"{what} time, median error",
+            f"{quantity} time, median error",
             resampled(errors, np.median, bars.launches),
             "<=",
             max(median_bar, 1.2 * least),
-            said,
+            notes,
         )
         line(
             figure,
-            f"{what} time, 90th percentile",
+            f"{quantity} time, 90th percentile",
             resampled(errors, lambda v: np.percentile(v, 90), bars.launches),
             "<=",
             p90_bar,
-            said,
+            notes,
         )
 
 
@@ -216,20 +216,20 @@ def cross_fitted(
 
 def report_intervals(pairs: Sequence[validate.Pair], bars: Bars = BARS, figure: str = FIGURE) -> None:
     """Print the share of steps and of exchanges that lie in the intervals."""
-    for what in ("step", "exchange"):
-        found = validate.coverage(pairs, what == "exchange")
+    for quantity in ("step", "exchange"):
+        found = validate.coverage(pairs, quantity == "exchange")
         share = found.inside / found.count
         estimate = stats.Estimate(share, share, share, found.count, bars.launches)
-        said = f"{found.inside} of {found.count} in {validate.NOMINAL:.0%} intervals from other grids"
-        line(figure, f"intervals of the {what}, share held", estimate, ">=", 0.87, said)
-        line(figure, f"intervals of the {what}, share held, not more", estimate, "<=", 0.93, said)
+        notes = f"{found.inside} of {found.count} in {validate.NOMINAL:.0%} intervals from other grids"
+        line(figure, f"intervals of the {quantity}, share held", estimate, ">=", 0.87, notes)
+        line(figure, f"intervals of the {quantity}, share held, not more", estimate, "<=", 0.93, notes)
 
 
 def report_regret(found: Sequence[stats.Estimate | None], bars: Bars = BARS, figure: str = FIGURE) -> None:
     """Print geometric mean and worst of the regrets, measured again."""
     fresh = [one for one in found if one]
     values = [one.value if one else 1.0 for one in found]
-    said = f"{len(found)} held-out cases, {len(fresh)} of them with another fastest than the pick, both measured again"
+    notes = f"{len(found)} held-out cases, {len(fresh)} of them with another fastest than the pick, both measured again"
     mean = resampled(np.log(values), np.mean, CONFIRMED)
     ends = (math.exp(v) for v in (mean.value, mean.low, mean.high))
     line(
@@ -238,11 +238,16 @@ def report_regret(found: Sequence[stats.Estimate | None], bars: Bars = BARS, fig
         stats.Estimate(*ends, len(values), CONFIRMED),
         "<=",
         bars.regret[0],
-        said,
+        notes,
     )
     worst = max(fresh, key=lambda e: e.value, default=stats.Estimate(1.0, 1.0, 1.0, 0, CONFIRMED))
     line(
-        figure, "regret of the pick, worst", dataclasses.replace(worst, samples=len(values)), "<=", bars.regret[1], said
+        figure,
+        "regret of the pick, worst",
+        dataclasses.replace(worst, samples=len(values)),
+        "<=",
+        bars.regret[1],
+        notes,
     )
 
 

@@ -77,7 +77,7 @@ class Session:
         if options.retry:
             for journal in (journal for journal in self.journals.values() if journal.lines):
                 journal.drop(lambda found: outcome(found) == "failed")
-        self.asked: dict[str, set[str]] = {name: set() for name in JOURNALS}
+        self.wanted: dict[str, set[str]] = {name: set() for name in JOURNALS}
         self.requested: list[tuple[str, int, list[dict]]] = []
         self.programs: Programs
         self.faults: list[str] = []
@@ -122,10 +122,10 @@ class Session:
     def find(self) -> None:
         """Find programs and device. Raises Trouble for a folder with results of another device."""
         self.programs = find_programs(self.options.build, self.device, self.log, self.deadline, self.target)
-        asked = ask_device(self.programs.kernels, self.device, self.target, self.deadline)
-        found = next(iter(asked.lines()), None)
+        answer = ask_device(self.programs.kernels, self.device, self.target, self.deadline)
+        found = next(iter(answer.lines()), None)
         if found is None:
-            raise Trouble(f"the device did not report its name: {asked.reason()}")
+            raise Trouble(f"the device did not report its name: {answer.reason()}")
         kept = self.journals["kernels"].done.get("device")
         if kept and kept["device"] != found["device"]:
             raise Trouble(
@@ -141,7 +141,7 @@ class Session:
         words += ["--small"] if self.small else []
         names = self.cases([*words, "--list"], stage)
         names = names if stage == "smoke" else names[:: self.options.every]
-        self.asked["kernels"].update(names)
+        self.wanted["kernels"].update(names)
         for name in (name for name in names if name not in journal.done):
             if self.deadline.left() <= 0:
                 break
@@ -178,9 +178,9 @@ class Session:
         self.stack.callback(shared.end)
         shared.start()
         ranks = Ranks(self.programs, self.device, self.log, self.deadline, self.target, shared)
-        if said := ranks.try_out():
+        if fault := ranks.try_out():
             self.faults.append("two ranks do not run")
-            self.log.say(f"two ranks do not run: {said}")
+            self.log.say(f"two ranks do not run: {fault}")
             return None
         self.log.say(f"two ranks run; MPS: {'yes' if shared.environment else 'no'}")
         return ranks
@@ -199,11 +199,11 @@ class Session:
         """Measure some requests on n ranks."""
         lines = list(lines)[:: self.options.every]
         journal, ranks = self.journals[name], self.ranks()
-        self.asked[name].update(asked["id"] for asked in lines)
+        self.wanted[name].update(request["id"] for request in lines)
         self.requested.append((name, n, lines))
         if ranks:
             ranks.run(n, lines, journal, until or self.deadline)
-        self.log.say(f"{name}, {n} ranks: {sum(asked['id'] in journal.done for asked in lines)} of {len(lines)}")
+        self.log.say(f"{name}, {n} ranks: {sum(request['id'] in journal.done for request in lines)} of {len(lines)}")
 
     def rest(self) -> None:
         """Measure the remaining requests at the end, including requests of ways that were given up."""
@@ -250,9 +250,9 @@ class Session:
         ended = run(words, TEST_S, environment, self.target, until=self.deadline)
         if self.deadline.has_cut(ended):
             return
-        self.log.keep(ended.said)
-        said = {0: "found", UNAVAILABLE: "refused"}.get(ended.code, "error")
-        journal.append({"case": name, said: ended.reason()})
+        self.log.keep(ended.output)
+        key = {0: "found", UNAVAILABLE: "refused"}.get(ended.code, "error")
+        journal.append({"case": name, key: ended.reason()})
         self.log.say(f"{name}: {ended.reason()[-300:]}")
 
     def look_at_the_card(self, stage: str) -> None:
@@ -261,7 +261,7 @@ class Session:
         if tool and self.device == "cuda":
             ask = [tool, f"--query-gpu={','.join(CARD)}", "--format=csv,noheader"]
             ended = run(ask, 20, {}, self.target, until=self.deadline)
-            values = ended.said.strip().split(", ")
+            values = ended.output.strip().split(", ")
             state = dict(zip(CARD, values, strict=False)) if ended.code == 0 else {"said": ended.reason()}
             self.journals["checks"].append({"case": f"card before {stage}", "state": state})
             self.log.keep(f"card before {stage}: {state}")
@@ -305,7 +305,7 @@ class Session:
             ]
             ended = run(words, 60, {}, self.target, until=self.deadline)
             if not self.deadline.has_cut(ended):
-                journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.said})
+                journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.output})
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 
@@ -319,13 +319,13 @@ class Session:
     def summary(self) -> bool:
         """Print the outcomes of all cases; return whether all requested cases were done and correct."""
         good = not self.faults
-        for name, asked in self.asked.items():
+        for name, wanted in self.wanted.items():
             journal = self.journals[name]
-            found = Counter(outcome(found, name == "verified") for key, found in journal.done.items() if key in asked)
-            found["left"] = sum(key not in journal.done for key in asked)
-            if asked:
-                said = ", ".join(f"{count} {what}" for what, count in found.items() if count)
-                self.log.say(f"{name}: {said} (of {len(asked)})")
+            found = Counter(outcome(found, name == "verified") for key, found in journal.done.items() if key in wanted)
+            found["left"] = sum(key not in journal.done for key in wanted)
+            if wanted:
+                counts = ", ".join(f"{count} {result}" for result, count in found.items() if count)
+                self.log.say(f"{name}: {counts} (of {len(wanted)})")
             bad = [r for r in journal.lines if outcome(r, name == "verified") in ("wrong", "failed")]
             for record in bad[:SHOWN_BAD]:
                 self.log.say(f"  {outcome(record, name == 'verified')}: {describe(record)}")

@@ -147,12 +147,12 @@ def fetch_packages(folder: Path, python: str) -> None:
         return
     version = wanted.name.partition("-")[2]
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        asked = Path(scratch) / "asked.txt"
+        listed = Path(scratch) / "asked.txt"
         entries = re.split(r"\n(?=\S)", TOOLS.read_text())
-        asked.write_text("\n".join(e for e in entries if e.partition("==")[0] in NEEDED) + "\n")
+        listed.write_text("\n".join(e for e in entries if e.partition("==")[0] in NEEDED) + "\n")
         platforms = [f"--platform=manylinux{tag}_x86_64" for tag in ("_2_28", "_2_17", "2014", "_2_5", "1")]
         download(
-            asked, Path(scratch), f"--python-version={version}", "--implementation=cp", *platforms, into=wanted.name
+            listed, Path(scratch), f"--python-version={version}", "--implementation=cp", *platforms, into=wanted.name
         )
         (Path(scratch) / wanted.name).rename(wanted)
 
@@ -174,8 +174,8 @@ def carry_programs(device: str, architectures: str, folder: Path) -> None:
 
 def compressed() -> list[str]:
     """Return the option for small code, which nvcc supports from 12.8 on, as a list; [] without support."""
-    said = subprocess.run([nvcc(), "--help"], capture_output=True, text=True, check=False).stdout
-    return [f"-DCMAKE_CUDA_FLAGS={COMPRESSED}"] if COMPRESSED.partition("=")[0] in said else []
+    help_text = subprocess.run([nvcc(), "--help"], capture_output=True, text=True, check=False).stdout
+    return [f"-DCMAKE_CUDA_FLAGS={COMPRESSED}"] if COMPRESSED.partition("=")[0] in help_text else []
 
 
 def calibration_lines(device: str) -> dict[str, list[dict]]:
@@ -209,29 +209,29 @@ def on_device(point: dict, device: str) -> dict:
 # ---- finding or building ---------------------------------------------------------------------------------------------
 
 
-def find_programs(given: str, device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
+def find_programs(folder: str, device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
     """Return the programs of a finished build, else the carried ones if they run here, else newly built ones.
 
     Raises Trouble where the device or its driver does not work, or the build fails.
     """
-    if given:
+    if folder:
         programs = Programs(
-            Path(given) / "bench" / "bench_gpu",
-            Path(given) / "haloscope-rank",
+            Path(folder) / "bench" / "bench_gpu",
+            Path(folder) / "haloscope-rank",
             shutil.which("mpiexec") or mpiexec(CARRY),
-            **tests_in(Path(given), "tests"),
+            **tests_in(Path(folder), "tests"),
         )
         check_device(ask_device(programs.kernels, device, mark, deadline), deadline)
         return programs
     unpack()
     if carried := carried_programs(device):
-        asked = ask_device(carried.kernels, device, mark, deadline)
-        if asked.code == 0:
+        answer = ask_device(carried.kernels, device, mark, deadline)
+        if answer.code == 0:
             log.say("the carried programs run here")
             return carried
-        if asked.code == 3 and not is_too_old(asked.said):
-            check_device(asked, deadline)
-        log.say(f"the carried programs do not run here, building: {asked.reason()}")
+        if answer.code == 3 and not is_too_old(answer.output):
+            check_device(answer, deadline)
+        log.say(f"the carried programs do not run here, building: {answer.reason()}")
     built = build(device, log, deadline, mark)
     check_device(ask_device(built.kernels, device, mark, deadline), deadline)
     return built
@@ -260,17 +260,17 @@ def ask_device(kernels: Path, device: str, mark: Path, deadline: Deadline) -> En
         return Ended(127, str(error))
 
 
-def check_device(asked: Ended, deadline: Deadline) -> None:
+def check_device(answer: Ended, deadline: Deadline) -> None:
     """Raise Trouble unless a program got an answer from the device, or its time was up."""
-    if asked.code != 0 and not deadline.has_cut(asked):
-        raise Trouble(f"the device does not work: {asked.reason()}")
+    if answer.code != 0 and not deadline.has_cut(answer):
+        raise Trouble(f"the device does not work: {answer.reason()}")
 
 
-def is_too_old(said: str) -> bool:
+def is_too_old(output: str) -> bool:
     """Return whether the driver supports only an older CUDA than that of the programs: a build by the nvcc here may
     work.
     """
-    return "insufficient" in said and bool(shutil.which("nvidia-smi")) and Path(nvcc()).exists()
+    return "insufficient" in output and bool(shutil.which("nvidia-smi")) and Path(nvcc()).exists()
 
 
 def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
@@ -280,9 +280,9 @@ def build(device: str, log: Log, deadline: Deadline, mark: Path) -> Programs:
         "configuring": configuration(device, folder, CARRY, architecture()),
         "building the kernels": compile_words(folder, "bench_gpu"),
     }
-    for what, words in steps.items():
-        if not run_step(what, words, log, deadline, mark):
-            raise Trouble(f"{what} failed, see {log.path}")
+    for name, words in steps.items():
+        if not run_step(name, words, log, deadline, mark):
+            raise Trouble(f"{name} failed, see {log.path}")
     return Programs(folder / "bench" / "bench_gpu", None, mpiexec(CARRY), unfinished=folder)
 
 
@@ -297,16 +297,16 @@ def finish_build(programs: Programs, log: Log, deadline: Deadline, mark: Path) -
         log.say(f"the rank program is not built, see {log.path}; only kernels can be measured")
 
 
-def run_step(what: str, words: list[str], log: Log, deadline: Deadline, mark: Path) -> bool:
+def run_step(name: str, words: list[str], log: Log, deadline: Deadline, mark: Path) -> bool:
     """Run a step of a build; return whether it succeeded. The output goes to the log; its end is printed on failure."""
-    log.say(what)
+    log.say(name)
     try:
         done = run(words, deadline.left(), {}, mark)
     except OSError as error:
         done = Ended(127, str(error))
-    log.keep(done.said)
+    log.keep(done.output)
     if done.code != 0:
-        log.show_end(done.said)
+        log.show_end(done.output)
     return done.code == 0
 
 

@@ -38,9 +38,9 @@ def line(request: Mapping, ranks: int, device: str) -> dict:
     return {"kind": "measurement", "id": ",".join(words), "request": whole}
 
 
-def way(asked: Mapping) -> str:
+def way(entry: Mapping) -> str:
     """Return the part of a line that fails as a whole: its strategy, or the variant of its blocks."""
-    request = asked.get("request", {})
+    request = entry.get("request", {})
     return str(request.get("strategy", request.get("variant", "")))
 
 
@@ -53,10 +53,10 @@ def in_turn(lines: Sequence[dict]) -> list[dict]:
     """Return the lines with ways in turn, so that a failing way does not delay the others."""
     seen: dict[str, int] = {}
     places = []
-    for asked in lines:
-        seen[way(asked)] = turn = seen.get(way(asked), -1) + 1
+    for entry in lines:
+        seen[way(entry)] = turn = seen.get(way(entry), -1) + 1
         places.append(turn)
-    return [asked for _, asked in sorted(zip(places, lines, strict=True), key=lambda pair: pair[0])]
+    return [entry for _, entry in sorted(zip(places, lines, strict=True), key=lambda pair: pair[0])]
 
 
 def first_of_each(requests: Sequence[Mapping]) -> list[Mapping]:

@@ -86,13 +86,13 @@ class SharedDevice:
         self.start()
 
 
-def tell_daemon(words: Sequence[str], said: str, environment: dict[str, str], log: Log, limit_s: float) -> bool:
+def tell_daemon(words: Sequence[str], input_text: str, environment: dict[str, str], log: Log, limit_s: float) -> bool:
     """Run the control program of MPS; return whether it succeeded in time."""
     try:
         done = subprocess.run(
             words,
             check=False,
-            input=said.encode(),
+            input=input_text.encode(),
             env=os.environ | environment,
             stdout=subprocess.DEVNULL,
             timeout=limit_s,
@@ -128,15 +128,15 @@ class Ranks:
 
     def try_out(self) -> str:
         """Find an environment in which two ranks get the right bytes, with MPS if possible. Return the fault, or ""."""
-        said = self.try_mpi()
-        if said and self.shared.environment:
+        fault = self.try_mpi()
+        if fault and self.shared.environment:
             self.shared.end()
-            said = self.try_mpi()
-        return said
+            fault = self.try_mpi()
+        return fault
 
     def try_mpi(self) -> str:
         """Find an environment for MPI. Return the fault, or ""."""
-        said = ""
+        fault = ""
         for self.mpi in MPI_WAYS:
             started = self.two(["true"], 5)
             if started.code == 0:
@@ -147,13 +147,13 @@ class Ranks:
                 if record.get("verification", {}).get("status") == "passed":
                     return ""
                 started = Ended(None, str(record.get("reason", record)))
-            said = said or started.said
-        return said or "mpiexec starts nothing"
+            fault = fault or started.output
+        return fault or "mpiexec starts nothing"
 
     def aware(self) -> bool | None:
         """Return whether this MPI sends device memory; False also if it crashes. None: the time was up."""
         done = self.two([self.programs.rank, "--probe", "device-aware"], 30)
-        return None if self.deadline.has_cut(done) else '"ok":true' in done.said.replace(" ", "")
+        return None if self.deadline.has_cut(done) else '"ok":true' in done.output.replace(" ", "")
 
     def memory_faults(self, lines: list[dict]) -> dict | None:
         """Return the findings of compute-sanitizer in a few requests of two ranks, as a line of a journal; None: its
@@ -196,11 +196,11 @@ class Ranks:
         left out, unless `every` is set."""
         while until.left() > 0:
             lost = set() if every else given_up(journal)
-            todo = [asked for asked in in_turn(lines) if asked["id"] not in journal.done and way(asked) not in lost]
+            todo = [entry for entry in in_turn(lines) if entry["id"] not in journal.done and way(entry) not in lost]
             if not todo:
                 return
             ended = self.launch(ranks, todo, journal, min(CASE_S, until.left()), until)
-            missing = next((asked for asked in todo if asked["id"] not in journal.done), None)
+            missing = next((entry for entry in todo if entry["id"] not in journal.done), None)
             if missing is None:
                 return
             if until.has_cut(ended):
@@ -210,11 +210,11 @@ class Ranks:
             check_device(ask_device(self.programs.kernels, self.device, self.mark, self.deadline), self.deadline)
             self.shared.mend()
 
-    def failed(self, asked: dict, reason: str) -> dict:
+    def failed(self, entry: dict, reason: str) -> dict:
         """Return the record of a request that ended its launch."""
         launch = {"id": f"{self.started}-{self.launches}"}
-        what = {"schema": "haloscope.record", "schema_version": 2, "kind": "failed", "launch": launch, "reason": reason}
-        return asked | what
+        rest = {"schema": "haloscope.record", "schema_version": 2, "kind": "failed", "launch": launch, "reason": reason}
+        return entry | rest
 
     def launch(
         self, ranks: int, lines: list[dict], journal: Journal, case_s: float, until: Deadline | None = None
@@ -242,8 +242,8 @@ class Ranks:
 def faults_in(ended: Ended) -> dict:
     """Return the findings in a program's output under compute-sanitizer. mpiexec mixes the codes of ranks, but their
     output is complete."""
-    if ended.code == FAULT or re.search(r"ERROR SUMMARY: [1-9]", ended.said):
-        return {"error": f"faults of memory: {ended.said.strip()[-2000:]}"}
+    if ended.code == FAULT or re.search(r"ERROR SUMMARY: [1-9]", ended.output):
+        return {"error": f"faults of memory: {ended.output.strip()[-2000:]}"}
     if ended.code == UNAVAILABLE:
         return {"found": "no fault in what could run", "refused": ended.reason()}
     return {"found": "no fault"} if ended.code == 0 else {"error": ended.reason()}
@@ -260,5 +260,5 @@ def given_up(journal: Journal) -> set[str]:
 def write_requests(folder: Path, lines: list[dict]) -> Path:
     """Write a file of requests and return it."""
     path = folder / "requests.jsonl"
-    path.write_text("".join(json.dumps(asked) + "\n" for asked in lines))
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in lines))
     return path

@@ -76,18 +76,18 @@ class Ended:
     """The code and the output of an ended process. code: None where its time was up; negative: the signal."""
 
     code: int | None
-    said: str
+    output: str
 
     def reason(self) -> str:
         """Return a text with the reason why the process has no result."""
         how = "its time was up" if self.code is None else f"ended with code {self.code}"
         if self.code is not None and self.code < 0:
             how = f"ended by signal {signal.Signals(-self.code).name}"
-        return f"{how}: {self.said.strip()[-2000:]}".rstrip(": ")
+        return f"{how}: {self.output.strip()[-2000:]}".rstrip(": ")
 
     def lines(self) -> list[dict]:
         """Return the JSON lines of its output, which may contain other lines, such as warnings of a driver."""
-        return [json.loads(text) for text in self.said.splitlines() if text.startswith("{")]
+        return [json.loads(text) for text in self.output.splitlines() if text.startswith("{")]
 
 
 def run(
@@ -102,13 +102,13 @@ def run(
 
     limit_s: seconds from the start, or from the last change of progress(); until: the latest end in any case.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         whole = os.environ | environment | {MARK: str(mark)}
         process = subprocess.Popen(
             [str(word) for word in words],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             env=whole,
             start_new_session=True,
         )
@@ -117,8 +117,8 @@ def run(
         finally:
             end_group(process)
             end_leftovers(mark)
-        said.seek(0)
-        return Ended(code, said.read().decode(errors="replace"))
+        output.seek(0)
+        return Ended(code, output.read().decode(errors="replace"))
 
 
 def wait(

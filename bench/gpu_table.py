@@ -383,16 +383,16 @@ def queue_lines(gains: Sequence[QueueGain]) -> list[str]:
 
 def queue_bars(gains: Sequence[QueueGain]) -> list[Bar]:
     """Return the bars of blocks. They refer to two ranks; a bar's name marks results with both sides in one rank."""
-    asked = {**QUEUE_BARS, "equal": CHUNK_BAR}
+    required = {**QUEUE_BARS, "equal": CHUNK_BAR}
     return [
         Bar(
             f"blocks {g.which}, {'in chunks over whole' if g.which == 'equal' else 'task queue over baseline'}, "
             f"{'2 ranks' if g.ranks == 2 else 'both sides in one rank'}",
-            asked[g.which],
+            required[g.which],
             g.median,
         )
         for g in gains
-        if g.which in asked
+        if g.which in required
     ]
 
 
@@ -405,8 +405,8 @@ class Bar:
     value.
     """
 
-    what: str
-    asked: float
+    title: str
+    required: float
     reached: float | None
     holds: bool | None = None
 
@@ -414,7 +414,7 @@ class Bar:
         """Return a text on whether the bar holds."""
         if self.reached is None:
             return "not measured"
-        return "yes" if (self.reached >= self.asked if self.holds is None else self.holds) else "no"
+        return "yes" if (self.reached >= self.required if self.holds is None else self.holds) else "no"
 
 
 def bars(
@@ -422,8 +422,8 @@ def bars(
 ) -> list[Bar]:
     """Return every bar except the bar of predictions, which needs a fitted profile: `haloscope validate` reports it."""
     found = [
-        Bar(f"{' '.join(swept)}: share of the copy's rate", asked, best_rate(best, swept, False) or None)
-        for swept, asked in SWEEP_BARS.items()
+        Bar(f"{' '.join(swept)}: share of the copy's rate", required, best_rate(best, swept, False) or None)
+        for swept, required in SWEEP_BARS.items()
     ]
     one, fused = (best_rate(best, FUSED, several) for several in (False, True))
     found.append(
@@ -463,4 +463,4 @@ def bars(
 def bar_lines(found: Sequence[Bar]) -> list[str]:
     """Return the table with a line per bar."""
     out = ["| bar | required | reached | holds |", "|---|---|---|---|"]
-    return out + [f"| {bar.what} | {bar.asked:.2f} | {shown(bar.reached)} | {bar.verdict()} |" for bar in found]
+    return out + [f"| {bar.title} | {bar.required:.2f} | {shown(bar.reached)} | {bar.verdict()} |" for bar in found]

@@ -125,9 +125,9 @@ def held_out() -> Iterator[Request]:
                     yield Request.of(choice, seconds=0.05, repetitions=2)
 
 
-def campaign(asked: Iterator[Request], file: Path, what: str) -> Campaign:
+def campaign(requests: Iterator[Request], file: Path, label: str) -> Campaign:
     """Return the campaign that appends records of requests to a file, except for requests that it already has."""
-    return Campaign(Space(list(asked)), file, launches=LAUNCHES, resume=True, label=what)
+    return Campaign(Space(list(requests)), file, launches=LAUNCHES, resume=True, label=label)
 
 
 def measure_there(folder: Path) -> None:
@@ -198,7 +198,7 @@ class Technique:
     right: int = 0
 
     @property
-    def told_apart(self) -> int:
+    def distinct(self) -> int:
         """Number of places where the measurements distinguish the step with the technique from the step without it."""
         return self.wins + self.loses
 

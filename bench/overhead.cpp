@@ -103,7 +103,7 @@ class Comparison {
       other_.push_back(b * 1e6);
     }
   }
-  void report(const char* what, const char* one, const char* other, const char* notes) const {
+  void report(const char* name, const char* one, const char* other, const char* notes) const {
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
@@ -112,7 +112,7 @@ class Comparison {
         "{\"figure\":\"overhead\",\"case\":\"%s, 8^3 per rank, %d rank%s\",\"unit\":\"us\","
         "\"a\":\"%s\",\"b\":\"%s\",\"samples_a\":%s,\"samples_b\":%s,\"value\":\"a-b\","
         "\"bar\":2,\"direction\":\"<=\",\"threads\":1,\"ranks\":%d,\"notes\":\"%s, %d steps a sample\"}\n",
-        what, ranks, ranks > 1 ? "s" : "", one, other, bench::json_list(one_).c_str(), bench::json_list(other_).c_str(),
+        name, ranks, ranks > 1 ? "s" : "", one, other, bench::json_list(one_).c_str(), bench::json_list(other_).c_str(),
         ranks, notes, steps);
   }
 

@@ -87,11 +87,11 @@ void compare_all(const Grid<3>& grid, const std::string& split, int n, int pairs
     result.bar = strategy == "auto" ? 1.0 : 1.02;
     compare(grid, n, halo, block, result, pairs);
   }
-  const Best asked = best<double>(grid, profile, {.depths = {1}});
-  const Field<double, 3> field(grid, {.halo = asked.halo, .slots = 2, .memory = asked.memory});
-  auto halo = make_exchange(grid, {field}, asked.choice.strategy, {.corners = false});
+  const Best advised = best<double>(grid, profile, {.depths = {1}});
+  const Field<double, 3> field(grid, {.halo = advised.halo, .slots = 2, .memory = advised.memory});
+  auto halo = make_exchange(grid, {field}, advised.choice.strategy, {.corners = false});
   result.name = place + "best()";
-  result.a = to_string(asked.choice.strategy);
+  result.a = to_string(advised.choice.strategy);
   result.bar = 1.0;
   compare(grid, n, halo, field, result, pairs);
 }

@@ -77,16 +77,16 @@ def lines_of(path: Path) -> list[dict]:
 
 def sentence(cards: Sequence[Card]) -> str:
     """Return the text for the README: a sentence per GPU."""
-    said = []
+    sentences = []
     for card in cards:
         bars = card.bars()
         held = sum(bar.verdict() == "yes" for bar in bars)
         right = sum(outcome(record, verified=True) == "good" for record in card.verified)
-        said.append(
+        sentences.append(
             f"On a GPU, {card.name}, {right} of {len(card.verified)} configurations gave the reference's bytes, "
             f"and {held} of {len(bars)} bars held: [measured/gpu.md](docs/understand/measured/gpu.md)."
         )
-    return " ".join(said) or NONE
+    return " ".join(sentences) or NONE
 
 
 def tables(cards: Sequence[Card]) -> str:
@@ -110,10 +110,10 @@ def coverage(cards: Sequence[Card]) -> str:
         [":---"] * 3 + ["---:"] * 3,
     ]
     for card in cards:
-        for row, (what, shows) in SHOWN.items():
+        for row, (title, shows) in SHOWN.items():
             found = [outcome(record, verified=True) for record in card.verified if shows(record["request"])]
             bad = found.count("wrong") + found.count("failed")
-            lines.append([card.name, row, what, *map(str, (found.count("good"), found.count("refused"), bad))])
+            lines.append([card.name, row, title, *map(str, (found.count("good"), found.count("refused"), bad))])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

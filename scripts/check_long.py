@@ -54,13 +54,13 @@ class Collection:
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self.asked: list[str] = []
+        self.arguments: list[str] = []
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config, items) -> None:
         """Record names and words."""
         self.names = [item.nodeid for item in items]
-        self.asked = config.args
+        self.arguments = config.args
 
 
 class Journal:
@@ -216,7 +216,7 @@ def main(words: list[str]) -> int:
     if code != pytest.ExitCode.OK or "--collect-only" in words:
         return int(code)
     journal = Journal(state(), keep, tests.names)
-    code = run(journal, [word for word in words if word not in tests.asked])
+    code = run(journal, [word for word in words if word not in tests.arguments])
     if not words:
         RECORD.write_text(record(journal))
         junit(journal).write(RECORD.with_suffix(".xml"), encoding="unicode")

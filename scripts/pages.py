@@ -224,7 +224,7 @@ def lab() -> str:
         "fastest of each case again; `make bench FIGURE=lab`, records in results/lab. A case that misses its bar "
         "has NO."
     )
-    counts = [[t.name, t.wins, t.loses, f"{t.right} of {t.told_apart}"] for t in lab.techniques(found)]
+    counts = [[t.name, t.wins, t.loses, f"{t.right} of {t.distinct}"] for t in lab.techniques(found)]
     headers = ["technique", "wins", "loses", "predicted the right way"]
     rows = [
         [folder.name.replace("-", ", "), *(f"{e.median:.1%}" for e in errors_of(one))]
