@@ -34,17 +34,17 @@ ROWS = {row.id: row for some in CHECKLISTS.values() for row in some}
 
 def python(name: str, ids: str, outcome: str = "", **properties) -> str:
     """A test case of the report, with its ids and what else it says of itself."""
-    said = "".join(f'<property name="{k}" value="{v}"/>' for k, v in {"ids": ids, **properties}.items())
+    items = "".join(f'<property name="{k}" value="{v}"/>' for k, v in {"ids": ids, **properties}.items())
     return (
-        f'<testcase classname="tests.python.test_a" name="{name}"><properties>{said}</properties>{outcome}</testcase>'
+        f'<testcase classname="tests.python.test_a" name="{name}"><properties>{items}</properties>{outcome}</testcase>'
     )
 
 
 def googletest(*covers: str) -> str:
     """The case of a GoogleTest program, with what each of its tests covers."""
-    said = "".join(f'<property name="covers" value="{c}"/>' for c in covers)
+    items = "".join(f'<property name="covers" value="{c}"/>' for c in covers)
     return (
-        f'<testcase classname="tests.python.test_cpp" name="test_gtest[x]"><properties>{said}</properties></testcase>'
+        f'<testcase classname="tests.python.test_cpp" name="test_gtest[x]"><properties>{items}</properties></testcase>'
     )
 
 
@@ -189,8 +189,8 @@ def test_all_tests_of_a_suite_failed_where_its_program_failed_without_saying_whi
     program.chmod(0o755)
     both = [("Exchange.V6_Ghosts", "failed"), ("Exchange.V7_Bytes/2", "failed")]
     assert test_cpp.outcomes(report, 1, program, "Exchange") == both  # it died: no report
-    told = [{"name": "V6_Ghosts"}, {"name": "V7_Bytes/2", "result": "SKIPPED"}]
-    report.write_text(json.dumps({"testsuites": [{"name": "Exchange", "testsuite": told}]}))
+    reported = [{"name": "V6_Ghosts"}, {"name": "V7_Bytes/2", "result": "SKIPPED"}]
+    report.write_text(json.dumps({"testsuites": [{"name": "Exchange", "testsuite": reported}]}))
     assert test_cpp.outcomes(report, 1, program, "Exchange") == both  # another rank failed
     assert [state for _, state in test_cpp.outcomes(report, 0, program, "Exchange")] == ["passed", "skipped"]
 
@@ -220,8 +220,8 @@ def test_the_report_says_on_how_many_ranks_a_test_ran_and_whether_on_a_card(tmp_
     paths = os.pathsep.join([str(ROOT), *sys.path])
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": paths})
     cases = {case.get("name"): case for case in xml.parse(tmp_path / "r.xml").iter("testcase")}
-    said = {name: {p.get("name"): p.get("value") for p in case.iter("property")} for name, case in cases.items()}
-    assert said == {"test_runs": {"ids": "W3", "device": "card", "ranks": "2 5"}, "test_runs_nothing": {}}
+    properties = {name: {p.get("name"): p.get("value") for p in case.iter("property")} for name, case in cases.items()}
+    assert properties == {"test_runs": {"ids": "W3", "device": "card", "ranks": "2 5"}, "test_runs_nothing": {}}
 
 
 # ---- data, tests and page agree --------------------------------------------------------------------------------------

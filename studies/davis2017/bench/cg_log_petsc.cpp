@@ -35,8 +35,8 @@ class ReduceLog {
   }
   static Spent of(int of_stage, int event) { return spent[{of_stage, event}]; }
   /// Runs work in a log stage.
-  static void within(PetscLogStage asked, const std::function<void()>& work) {
-    stage = asked;
+  static void within(PetscLogStage log_stage, const std::function<void()>& work) {
+    stage = log_stage;
     PetscLogStagePush(stage);
     work();
     PetscLogStagePop();

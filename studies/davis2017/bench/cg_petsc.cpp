@@ -72,7 +72,7 @@ void measure(std::int64_t side, int rounds, int iterations, bool count_iteration
   char notes[200];
   std::snprintf(notes, sizeof notes, "PETSc %s; residuals of %d iterations differ by at most %.0e of them",
                 petsc_version().c_str(), compared_iterations, difference);
-  const std::string said = notes + (count_iterations ? compare_iterations(assembled, side) : "");
+  const std::string text = notes + (count_iterations ? compare_iterations(assembled, side) : "");
   std::vector<Variant> all{{"cg3d, fused", [&] { fused.advance(iterations); }},
                            {"KSPCG, AIJ", [&] { assembled.iterate(iterations); }},
                            {"KSPCG, shell matrix", [&] { shell.iterate(iterations); }},
@@ -95,7 +95,7 @@ void measure(std::int64_t side, int rounds, int iterations, bool count_iteration
           .samples_b = all[i].seconds,
           .value = "b/a",
           .bar = bars[i],
-          .notes = said,
+          .notes = text,
           .ranks = ranks});
 }
 

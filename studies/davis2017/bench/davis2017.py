@@ -55,20 +55,20 @@ def report_timers(rows: Sequence[Row], launches: int) -> None:
     """Print the share of the time that no timer names, and the error of the composed walltime."""
     serial = [r for r in rows if r.request.get("ranks", 1) == 1]
     unnamed = [1 - components.named_share(r.records) for r in serial]
-    said = f"{len(serial)} serial sizes from {LARGE}^3 on; part of the walltime that no timer names"
-    line(FIGURE, "time without a name", resampled(unnamed, np.median, launches), "<=", 0.005, said)
+    notes = f"{len(serial)} serial sizes from {LARGE}^3 on; part of the walltime that no timer names"
+    line(FIGURE, "time without a name", resampled(unnamed, np.median, launches), "<=", 0.005, notes)
     off = [abs(components.composed(r.records) / components.step_time(r.records) - 1) for r in rows]
-    said = f"{len(rows)} runs; largest work and least waiting over ranks against the walltime"
-    line(FIGURE, "composed walltime, median error", resampled(off, np.median, launches), "<=", 0.015, said)
+    notes = f"{len(rows)} runs; largest work and least waiting over ranks against the walltime"
+    line(FIGURE, "composed walltime, median error", resampled(off, np.median, launches), "<=", 0.015, notes)
 
 
 def report_iterations(found: Sequence, launches: int) -> None:
     """Print the median error of the model's iterations of conjugate gradients on held-out sizes."""
     lists = scaling.error_lists(found)
     steps, least = lists["serial"] + lists["parallel"], float(np.median(lists["repeatability"]))
-    said = f"{len(steps)} values of held-out sizes; halves of the launches differ by {least:.1%} (median)"
+    notes = f"{len(steps)} values of held-out sizes; halves of the launches differ by {least:.1%} (median)"
     case = "iteration of cg3d, median error of the model"
-    line(FIGURE, case, resampled(steps, np.median, launches), "<=", max(0.08, 1.5 * least), said)
+    line(FIGURE, case, resampled(steps, np.median, launches), "<=", max(0.08, 1.5 * least), notes)
 
 
 def report_errors(found: Sequence, launches: int) -> None:
@@ -76,9 +76,9 @@ def report_errors(found: Sequence, launches: int) -> None:
     lists = scaling.error_lists(found)
     least = float(np.median(lists["repeatability"]))
     for name, bar in (("serial", 0.03), ("parallel", 0.08), ("components", 0.15)):
-        said = f"{len(lists[name])} values of held-out sizes; halves of the launches differ by {least:.1%} (median)"
+        notes = f"{len(lists[name])} values of held-out sizes; halves of the launches differ by {least:.1%} (median)"
         case = f"{name}, median error of the model"
-        line(FIGURE, case, resampled(lists[name], np.median, launches), "<=", max(bar, 1.5 * least), said)
+        line(FIGURE, case, resampled(lists[name], np.median, launches), "<=", max(bar, 1.5 * least), notes)
 
 
 def main() -> None:

@@ -35,8 +35,8 @@ def message_time(profile: Profile, where: str, size: float) -> float:
 
 def contention(profile: Profile, where: str) -> tuple[float, float]:
     """Return `shared` and `duplex` of a locality class, the defaults if the profile does not specify them."""
-    given = profile.network_class(where)["contention"]
-    return given.get("shared", 1.0), given.get("duplex", 1.0 if where == "network" else 2.0)
+    factors = profile.network_class(where)["contention"]
+    return factors.get("shared", 1.0), factors.get("duplex", 1.0 if where == "network" else 2.0)
 
 
 def fit_shared(factors: Mapping[float, float]) -> float:

@@ -61,9 +61,9 @@ def calibrated_kernels(folder) -> dict:
 def test_the_sweeps_of_all_methods_are_calibrated_and_priced(haloscope, tmp_path):
     kernels = calibrated_kernels(tmp_path)
     assert {name.partition(":")[0] for name in kernels} == {
-        f"cg3d/{form}/f64{given}"
+        f"cg3d/{form}/f64{parameter}"
         for form in ("plain", "fused")
-        for given in ("", ",method=pipelined", ",method=single-reduction")
+        for parameter in ("", ",method=pipelined", ",method=single-reduction")
     }
     (tmp_path / "m.json").write_text(json.dumps(json.loads(TOY.read_text()) | {"kernels": kernels}))
     words = ("cg3d", "--cells", "64", "--ranks", "2", "--profile", "m.json", "--form", "plain,fused", "--json")

@@ -210,8 +210,8 @@ def test_the_kept_solves_are_drawn_with_the_published_ones(tmp_path):
 def test_a_sheet_without_own_measurements_does_not_speak_of_any(monkeypatch, tmp_path):
     monkeypatch.setattr(report_figures, "save", lambda figure, stem: [figure])
     [figure] = redrawn.draw_sheet("variants", {}, "some machine", tmp_path / "f")
-    said = [figure.get_suptitle(), *(text.get_text() for text in figure.legends[0].get_texts())]
-    assert redrawn.MEANING[panels.MEASURED] in said and not any("here" in text for text in said)
+    texts = [figure.get_suptitle(), *(text.get_text() for text in figure.legends[0].get_texts())]
+    assert redrawn.MEANING[panels.MEASURED] in texts and not any("here" in text for text in texts)
     report_figures.plt.close(figure)
 
 

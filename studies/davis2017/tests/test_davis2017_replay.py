@@ -150,8 +150,8 @@ def test_the_profile_knows_no_run_on_more_than_one_node_and_nothing_of_the_study
 def test_one_node_predicts_more_nodes_within_fifteen_percent_but_for_one_run():
     found = {c.what: float(re.search(r"([+-][\d.]+)%", c.ours)[1]) for c in davis2017_results.held_out()}
     assert len(found) == 10
-    assert {what for what, error in found.items() if abs(error) >= 15} == set(MISSES["D3"])
-    assert all(abs(error) < 5 for what, error in found.items() if "weak" in what)
+    assert {title for title, error in found.items() if abs(error) >= 15} == set(MISSES["D3"])
+    assert all(abs(error) < 5 for title, error in found.items() if "weak" in title)
 
 
 @pytest.mark.ids("DD1")

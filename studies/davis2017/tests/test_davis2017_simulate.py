@@ -25,8 +25,8 @@ def test_reductions_of_an_app_cost_their_calls_as_predicted(toy, collectives):
     integer, number, text = (network.allgather_time(toy, size, 2, 8) for size in (4, 8, 32))
     faults = 2 * 3  # of a first sub-cycle and two more
     studied = (faults + 16) * integer + (23 + 51) * number + text
-    asked = {"merged": (3 + faults) * 2e-6, "studied": studied}[collectives]
-    assert predicted.terms["reduction"] == pytest.approx(asked, rel=1e-9)
+    expected = {"merged": (3 + faults) * 2e-6, "studied": studied}[collectives]
+    assert predicted.terms["reduction"] == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("schedule", ["bulk", "split", "comm-thread"])

@@ -26,7 +26,7 @@ def gas(haloscope):
     """Return the record of one run of hydro3d."""
 
     def run(cells: str, initial: str, *settings: str, steps: int = 2000, words: tuple[str, ...] = ("--ranks", "1")):
-        given = [word for setting in (f"initial={initial}", *settings) for word in ("--set", setting)]
+        parameters = [word for setting in (f"initial={initial}", *settings) for word in ("--set", setting)]
         result = haloscope(
             "run",
             "hydro3d",
@@ -38,7 +38,7 @@ def gas(haloscope):
             "1",
             "--launches",
             "1",
-            *given,
+            *parameters,
             *words,
             "--output",
             "r.jsonl",
@@ -229,9 +229,9 @@ def test_a_trace_shows_the_remap_along_x_y_z_in_even_steps_and_z_y_x_in_odd_ones
     gas("8x8x8", "random", steps=4, words=("--ranks", "1", "--trace", "t.json"))
     along = collections.defaultdict(list)
     for event in json.loads(Path("t.json").read_text()):
-        what = event.get("args", {}).get("what", "")
-        if what.startswith("remap-nodes"):
-            along[event["args"]["step"]].append((event["ts"], what[-1]))
+        timer = event.get("args", {}).get("what", "")
+        if timer.startswith("remap-nodes"):
+            along[event["args"]["step"]].append((event["ts"], timer[-1]))
     found = {step: "".join(d for _, d in sorted(events)) for step, events in along.items()}
     assert found == {step: "xyz" if step % 2 == 0 else "zyx" for step in found} and len(found) == 4
 
@@ -340,9 +340,9 @@ def test_blocks_are_those_of_the_studied_runs():
     for ranks, grid in grids.items():
         layout = bridge.make_layout(bridge.Choice("hydro3d", (150, 150, 150), ranks=ranks))
         assert "x".join(map(str, layout.ranks)) == grid
-    given = bridge.make_layout(bridge.Choice("hydro3d", (53, 20, 20), process_grid="3x2x4", ranks=24))
-    assert given.ranks == (3, 2, 4)
-    assert [given.owned(rank).shape[0] for rank in range(3)] == [18, 18, 17]
+    blocks = bridge.make_layout(bridge.Choice("hydro3d", (53, 20, 20), process_grid="3x2x4", ranks=24))
+    assert blocks.ranks == (3, 2, 4)
+    assert [blocks.owned(rank).shape[0] for rank in range(3)] == [18, 18, 17]
 
 
 @pytest.mark.ids("DA2")

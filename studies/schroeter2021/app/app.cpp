@@ -180,9 +180,9 @@ std::vector<RecordEntry> entries(const Problem& p, const Sweeper& sweeper, const
                                 {"excerpt", excerpt(p, reader)}};
   if (precision_of(p) > 0) {
     list.push_back({"precision", precision_of(p)});
-    const std::string& asked = set.word("residual");
+    const std::string& scheme = set.word("residual");
     const std::string usual = in_place ? reduction_schemes().front().name : in_step_schemes.front();
-    list.push_back({"scheme", asked.empty() ? usual : asked});
+    list.push_back({"scheme", scheme.empty() ? usual : scheme});
   }
   const WorkMeter& meter = dynamic_cast<const PoissonSweeper&>(sweeper).meter();
   if (meter.blocks > 0) {

@@ -26,8 +26,8 @@ PoissonArgs whole(const Storage& fields, int from, int to, std::int64_t cells) {
   return args;
 }
 
-std::string label(const std::string& what, int threads) {
-  return what + ", " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : "");
+std::string label(const std::string& name, int threads) {
+  return name + ", " + std::to_string(threads) + " thread" + (threads > 1 ? "s" : "");
 }
 
 std::function<void()> jacobi_job(const Storage& fields, Team& team, bool residual) {

@@ -40,7 +40,7 @@ class Problem:
         """Run it once, alone on one core, and return the pair of each window. Raises CalledProcessError."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "r.jsonl"
-            asked = {
+            settings = {
                 "interlines": self.interlines,
                 "steps": self.steps,
                 "work-blocks": self.blocks,
@@ -52,7 +52,7 @@ class Problem:
                 "warmup": 0,
                 "verify": 0,
             }
-            options = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
+            options = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
             command = [sys.executable, "-m", "haloscope.cli", "run", "poisson2d", *options, *words]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             (record,) = records.read(file).measurements

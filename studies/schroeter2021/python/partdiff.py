@@ -131,8 +131,8 @@ def parse(text: str) -> Arguments:
     return Arguments(threads, method, interlines, function, precision, None)
 
 
-def translate(app: str, options: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """Return a run's options with this study's flags in the words of every run. `given`: options of the command line.
+def translate(app: str, options: Mapping[str, Any], passed: Sequence[str]) -> dict[str, Any]:
+    """Return a run's options with this study's flags in the words of every run. `passed`: options of the command line.
 
     Raises UsageError for flags that belong to poisson2d and another app, and for contradictions.
     """
@@ -143,13 +143,13 @@ def translate(app: str, options: Mapping[str, Any], given: Sequence[str]) -> dic
             raise UsageError(f"--{own[0].replace('_', '-')} belongs to app {APP}, not to {app}")
         return found
     if options["partdiff"]:
-        _take(parse(options["partdiff"]), found, given)
+        _take(parse(options["partdiff"]), found, passed)
     if found["interlines"] is not None:
         _take_interlines(found)
-    if found["form"] == "gauss-seidel" and "schedule" not in given:
+    if found["form"] == "gauss-seidel" and "schedule" not in passed:
         found["schedule"] = "pipeline"
     if found["preset"]:
-        _take_preset(found, given)
+        _take_preset(found, passed)
     if found["precision"] is not None:
         _take_precision(found)
     if found["find_precision"]:
@@ -158,22 +158,22 @@ def translate(app: str, options: Mapping[str, Any], given: Sequence[str]) -> dic
     return found | {"given_set": (*found["given_set"], *words)}
 
 
-def _take(asked: Arguments, options: dict, given: Sequence[str]) -> None:
+def _take(arguments: Arguments, options: dict, passed: Sequence[str]) -> None:
     clash = [
-        name for name in ("cells", "interlines", "form", "function", "precision", "steps", "seconds") if name in given
+        name for name in ("cells", "interlines", "form", "function", "precision", "steps", "seconds") if name in passed
     ]
     if clash:
         raise UsageError(f"--partdiff and --{clash[0]} both set the problem; use one of them")
     options |= {
-        "threads": str(asked.threads),
-        "form": asked.method,
-        "interlines": str(asked.interlines),
-        "function": asked.function,
-        "precision": asked.precision,
-        "steps": asked.iterations,
+        "threads": str(arguments.threads),
+        "form": arguments.method,
+        "interlines": str(arguments.interlines),
+        "function": arguments.function,
+        "precision": arguments.precision,
+        "steps": arguments.iterations,
     }
     for name, value in (("launches", 1), ("repetitions", 1), ("warmup", 0)):
-        if name not in given:
+        if name not in passed:
             options[name] = value
 
 
@@ -188,11 +188,11 @@ def _take_interlines(options: dict) -> None:
     options["cells"] = ",".join(str(8 * value + 7) for value in values)
 
 
-def _take_preset(options: dict, given: Sequence[str]) -> None:
+def _take_preset(options: dict, passed: Sequence[str]) -> None:
     """Apply a final version: Allreduce for Jacobi; the chain for Gauss-Seidel, one-sided in version `rma`."""
     from haloscope_studies.schroeter2021 import cases as schroeter2021_cases
 
-    if "strategy" in given or "residual" in given:
+    if "strategy" in passed or "residual" in passed:
         raise UsageError("--preset chooses the strategy and the residual scheme; drop --strategy and --residual")
     method = options["form"] or "jacobi"
     if method not in METHODS.values():

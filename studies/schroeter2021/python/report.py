@@ -73,8 +73,8 @@ def measured(found: Sequence[dict], options: Options) -> list[tuple[cases.Compar
     for comparison in cases.comparisons(options):
         runs = []
         for name, case in comparison.variants:
-            asked = cases.request(case, options).requests
-            runs += [Run(name, case, rows[r.id]) for r in asked if r.id in rows]
+            requests = cases.request(case, options).requests
+            runs += [Run(name, case, rows[r.id]) for r in requests if r.id in rows]
         result.append((comparison, runs))
     return result
 
@@ -225,14 +225,14 @@ def _figures_of_the_thesis(everything: Compared, options: Options) -> str:
         ),
     }
     lines = []
-    for what, (where, top, bottom) in pairs.items():
+    for pair, (where, top, bottom) in pairs.items():
         a, b = _find(everything, *top), _find(everything, *bottom)
         ours = ratio(a, b) if a and b else None
         lines.append(
             [
-                f"run time, {what}",
+                f"run time, {pair}",
                 where,
-                f"{theirs[what]:.3f}",
+                f"{theirs[pair]:.3f}",
                 f"{ours.value:.3f}" if ours else "not measured",
                 _interval(ours) if ours else "",
                 f"{a.case.ranks} ranks" if a else "",
@@ -251,8 +251,8 @@ def _overshoot(everything: Compared, options: Options) -> list[list[str]]:
     run = _find(everything, "Eight experiments", ["gauss-seidel", "strong", "precision"], "rma")
     ours = ""
     if run:
-        asked = cases.iterations(run.case, options)
-        ours = max(record["request"]["steps"] for record in run.row.records) - asked
+        sequential_steps = cases.iterations(run.case, options)
+        ours = max(record["request"]["steps"] for record in run.row.records) - sequential_steps
     return [
         [
             "extra iterations, Gauss-Seidel to a precision",

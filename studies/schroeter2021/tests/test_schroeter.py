@@ -192,9 +192,9 @@ def test_job_scripts_cover_the_full_study_without_measuring(haloscope, tmp_path)
         "schroeter2021-4x9",
     } <= scripts
     lines = (tmp_path / "jobs" / "schroeter2021-3x32.requests.jsonl").read_text().splitlines()
-    asked = [json.loads(line)["request"] for line in lines]
-    assert all(request["repetitions"] == 1 and request["ranks"] == 96 for request in asked)
-    assert any(request["cells"] == [4103, 4103] and request["steps"] == 5000 for request in asked)
+    requests = [json.loads(line)["request"] for line in lines]
+    assert all(request["repetitions"] == 1 and request["ranks"] == 96 for request in requests)
+    assert any(request["cells"] == [4103, 4103] and request["steps"] == 5000 for request in requests)
     refused = haloscope("study", "valen2023", "--slurm", "jobs")
     assert refused.code == 2 and "schroeter2021" in refused.err
 

@@ -147,8 +147,8 @@ def anomaly_table(cells: Sequence[Cell]) -> str:
     lines = []
     for machine in dict.fromkeys(c.machine for c in cells):
         own = sorted(found.get((machine,), []), key=lambda c: (c.side, c.depth))
-        told = ", ".join(f"{c.side}/{c.depth} ({ratios[c.machine, c.side, c.depth]:.1f}x)" for c in own)
-        lines.append([machine, len(own), told or "none"])
+        listed = ", ".join(f"{c.side}/{c.depth} ({ratios[c.machine, c.side, c.depth]:.1f}x)" for c in own)
+        lines.append([machine, len(own), listed or "none"])
     return tables.markdown(
         lines, ["machine", "cells", f"side/depth with direct message > {STUMBLE:g} x ordered"], right=["cells"]
     )

@@ -169,16 +169,16 @@ def replay() -> checks.Replay:
     return checks.Replay("\n\n".join(f"## {title}\n\n{text}" for title, text in sections.items()), found)
 
 
-def _check(id: str, what: str, ours: str, bar: str, reached: bool, expected: str = "", note: str = "") -> Check:
-    return Check(id, what, expected, ours, bar, checks.state(reached), note)
+def _check(id: str, title: str, ours: str, bar: str, reached: bool, expected: str = "", note: str = "") -> Check:
+    return Check(id, title, expected, ours, bar, checks.state(reached), note)
 
 
-def _within(id: str, what: str, reached: Score | tuple[float, float], mean: float, most: float | None = None) -> Check:
+def _within(id: str, title: str, reached: Score | tuple[float, float], mean: float, most: float | None = None) -> Check:
     """Return a check with a bar in percent on the mean and perhaps on the maximum."""
     average, worst = (reached.mean, reached.max) if isinstance(reached, Score) else reached
     bar = f"mean <= {mean:g} %" + (f", max <= {most:g} %" if most else "")
     met = 100 * average <= mean and (most is None or 100 * worst <= most)
-    return _check(id, what, f"{_percent(average, worst)} %", bar, met)
+    return _check(id, title, f"{_percent(average, worst)} %", bar, met)
 
 
 def _findings_checks() -> Iterator[Check]:
@@ -306,14 +306,14 @@ def _advice_table() -> str:
                 cost = f"{100 * a.regret:.2f}"
                 lines.append([machine, program, a.chosen.side, a.chosen.depth, a.best.depth, cost, warning])
     headers = ["machine", "program", "side", "advised depth", "best depth", "cost, %", "depths"]
-    told = (
+    counts = (
         f"{len(model.unpredictable(fitted(m, 'S3'), cells(m)) & stumbling(m))} of {len(stumbling(m))} on {m}"
         for m in MACHINES
     )
     note = (
         f"\n\nUnpredictable: direct messages measured at over {model.MISS:g} x the ordered ones of the same cell, or "
         "that far "
-        f"off the ordered fit. The fit alone finds {', '.join(told)} of the former. They are not advised."
+        f"off the ordered fit. The fit alone finds {', '.join(counts)} of the former. They are not advised."
     )
     return tables.markdown(lines, headers, right=headers[2:6]) + note
 
@@ -325,9 +325,9 @@ def _regret_table() -> str:
         "exchange, schedule and depth": (EXCHANGES, False),
     }
     lines = []
-    for what, (exchanges, apart) in rows.items():
+    for decision, (exchanges, apart) in rows.items():
         found = [regrets(advice(machine, exchanges, apart=apart)) for machine in MACHINES]
-        lines.append([what, *(f"{100 * mean:.2f} / {100 * most:.2f}" for mean, most in found)])
+        lines.append([decision, *(f"{100 * mean:.2f} / {100 * most:.2f}" for mean, most in found)])
     return tables.markdown(lines, ["decision", *MACHINES])
 
 
@@ -342,12 +342,12 @@ def _constants_table() -> str:
         fits |= {f"rest, {'overlapped' if flag else 'phased'}": fit for flag, fit in one.rest.items()}
         for part, fit in fits.items():
             for name, c in fit.coefficients.items():
-                told = (
+                columns = (
                     [_seconds(c.value), f"{_seconds(c.low)} .. {_seconds(c.high)}"]
                     if c.identified
                     else ["unidentified", ""]
                 )
-                lines.append([machine, part, name, *told])
+                lines.append([machine, part, name, *columns])
     headers = ["machine", "part", "per", "cost", "95 %"]
     note = f"\n\nIntervals: bootstrap over cells, {RESAMPLES} samples. Unidentified: 0, or an interval that reaches 0."
     return tables.markdown(lines, headers, right=["cost"]) + note

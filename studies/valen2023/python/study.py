@@ -157,8 +157,8 @@ def _best_depths(rows: Mapping[tuple[int, str, int], Row], cells: Sequence[Cell]
         for program in (p for p in PROGRAMS if p in best):
             depth = best[program].depth
             gain = speedup(rows[side, program, depth], base)
-            told = f"**{depth}**" if best["all"] is best[program] else depth
-            line = [side, program, told, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
+            shown = f"**{depth}**" if best["all"] is best[program] else depth
+            line = [side, program, shown, f"{gain.value:.3f}", tables.interval(gain, "{:.3f}".format)]
             for gpu in gpus:
                 depths, gains = theirs[gpu, program]
                 line.append(f"{min(depths)}..{max(depths)}: {min(gains):.2f}..{max(gains):.2f}")

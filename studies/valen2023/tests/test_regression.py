@@ -91,7 +91,7 @@ def test_single_terms_can_be_predicted():
 
 
 @pytest.mark.parametrize(
-    ("features", "measured", "told"),
+    ("features", "measured", "message"),
     [
         (latency_and_bytes(BYTES), [1, 1, 0, 1, 1, 1], "row 2 is 0"),
         (latency_and_bytes(BYTES), [1, 1, 1, np.nan, 1, 1], "row 3 is nan"),
@@ -99,8 +99,8 @@ def test_single_terms_can_be_predicted():
         ({"byte": -BYTES}, np.ones(6), "feature 'byte'"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused_with_the_row_or_feature(features, measured, told):
-    with pytest.raises(UsageError, match=told):
+def test_what_cannot_be_fitted_is_refused_with_the_row_or_feature(features, measured, message):
+    with pytest.raises(UsageError, match=message):
         regression.fit(features, measured)
 
 

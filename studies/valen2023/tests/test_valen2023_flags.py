@@ -11,7 +11,7 @@ from haloscope.options.request import measured_space
 from haloscope_studies.valen2023 import flags
 
 
-def asked(*words) -> Request:
+def request_of(*words) -> Request:
     """Returns the request of `haloscope run WORDS...`."""
     options = run_command.command.make_context("run", list(words)).params
     app = bridge.find_app(options.pop("app"))
@@ -31,7 +31,7 @@ def test_the_thesis_words_mean_the_schedules_of_a_device(haloscope):
 @pytest.mark.ids("V13")
 def test_the_thesis_example_means_what_it_says():
     words = ("-h", "20000", "-l", "10000", "-d", "8", "-i", "100", "-s", "1", "-n", "4")
-    found, choice = asked("laplace2d", *words), asked("laplace2d", *words).choice
+    found, choice = request_of("laplace2d", *words), request_of("laplace2d", *words).choice
     assert (choice.cells, choice.depth, choice.ranks, choice.real) == ((10000, 20000), 8, 4, "f32")  # x is the length
     assert found.steps == 100
     assert run_command.command.make_context("run", ["laplace2d", *words]).params["sparse"] == 1
@@ -47,7 +47,7 @@ def test_the_thesis_example_means_what_it_says():
     ],
 )
 def test_schedule_and_exchange_may_be_called_what_the_thesis_calls_them(words, schedule, strategy):
-    choice = asked("laplace2d", "-h", "64", "-l", "64", *words).choice
+    choice = request_of("laplace2d", "-h", "64", "-l", "64", *words).choice
     assert (choice.schedule, choice.strategy) == (schedule, strategy)
 
 

@@ -299,8 +299,8 @@ def test_direct_depths_that_the_ordered_prediction_misses_are_called_unpredictab
         if not 1 / 1.5 <= ratio <= 1.5:
             assert (cell.side, cell.depth) in avoid
     assert avoid >= replay.stumbling(machine)
-    told = {(a.chosen.side, depth) for a in replay.advice(machine, ["direct"]) for depth in a.unpredictable}
-    assert told == avoid
+    found = {(a.chosen.side, depth) for a in replay.advice(machine, ["direct"]) for depth in a.unpredictable}
+    assert found == avoid
     assert all((a.chosen.side, a.chosen.depth) not in avoid for a in replay.advice(machine, ["direct"]))
 
 
@@ -344,6 +344,6 @@ def test_the_replay_command_prints_tables_and_bars(haloscope):
 
 def test_a_missed_bar_is_told_and_makes_the_replay_fail(monkeypatch):
     monkeypatch.setattr(replay, "fitted", lambda machine, split: model.fit(replay.cells("V100"), 2))
-    told = replay.replay()
-    assert any(c.what.startswith("ordered phased, A100") for c in told.missed)
-    assert "| MISSED" in told.text
+    found = replay.replay()
+    assert any(c.what.startswith("ordered phased, A100") for c in found.missed)
+    assert "| MISSED" in found.text

@@ -71,7 +71,7 @@ struct QueueBlocks {
   BlocksQueue q;
 
   HALOSCOPE_FUNCTION bool await_bit(const Team& team, int block, std::uint32_t bit) const {
-    const std::uint32_t* word = q.told + block * q.stride;
+    const std::uint32_t* word = q.notices + block * q.stride;
     return await(team, q.stay, [&] { return (read_word<Reader::anyone>(word) & bit) != 0; });
   }
   /// Appends a task to the list, in the order in which blocks take the lock.

@@ -87,7 +87,7 @@ void BlocksFlow::lay_out(int rank, int ranks) {
 
 double BlocksFlow::iterate(std::int64_t iteration, bool counts) {
   iteration_ = launch_.iteration = iteration;
-  for (Progress& p : progress_) p.packed = p.sent = p.arrived = p.told = 0;
+  for (Progress& p : progress_) p.packed = p.sent = p.arrived = p.notified = 0;
   log_.begin_iteration(counts);
   const double begin = now_s();
   exchange();
@@ -173,7 +173,7 @@ std::string BlocksFlow::state() const {
     const Progress& p = progress_[static_cast<std::size_t>(b)];
     const Peer& peer = peers_[static_cast<std::size_t>(b)];
     text << (b > 0 ? "; " : "") << "block " << b << ": packed " << p.packed << ", sent " << p.sent << " to rank "
-         << peer.to << ", received " << p.arrived << " from rank " << peer.from << ", notified " << p.told << " of "
+         << peer.to << ", received " << p.arrived << " from rank " << peer.from << ", notified " << p.notified << " of "
          << chunks(b);
   }
   return text.str();

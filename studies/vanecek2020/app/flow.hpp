@@ -80,7 +80,7 @@ class BlocksFlow {
   virtual void exchange() = 0;
 
   struct Progress {
-    std::atomic<int> packed{0}, sent{0}, arrived{0}, told{0};
+    std::atomic<int> packed{0}, sent{0}, arrived{0}, notified{0};
   };
   Progress& progress(int block) { return progress_[static_cast<std::size_t>(block)]; }
   int chunks(int block) const { return device::chunks_of(elements(block), context_.variant.chunks); }

@@ -54,7 +54,7 @@ class Kernels final : public BlocksFlow {
   bool take_arrived() {
     const int block = test_receives();
     if (block < 0) return false;
-    if (note_arrival(block)) kernels_.unpack(stream(block), launch_of(block)), ++progress(block).told;
+    if (note_arrival(block)) kernels_.unpack(stream(block), launch_of(block)), ++progress(block).notified;
     return true;
   }
 

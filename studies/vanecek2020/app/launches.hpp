@@ -15,8 +15,8 @@ class Stream;
 
 inline constexpr int most_chunks = 16;      ///< of one buffer
 inline constexpr int line_words = 32;       ///< words of 4 bytes in 128 bytes, the longest cache line of a GPU
-inline constexpr std::uint32_t copied = 1;  ///< bit of BlocksQueue::told: the input is in device memory
-/// Bit of BlocksQueue::told: a chunk has arrived.
+inline constexpr std::uint32_t copied = 1;  ///< bit of BlocksQueue::notices: the input is in device memory
+/// Bit of BlocksQueue::notices: a chunk has arrived.
 HALOSCOPE_ON_BOTH_SIDES constexpr std::uint32_t arrived(int chunk) { return 2u << chunk; }
 
 /// One block's buffers with their source and destination. A side has a separate process in the thesis.
@@ -57,8 +57,8 @@ struct BlocksQueue {
   /// Mapped. A word a block, chunks packed so far; or, with a lock, tasks in their order: block x most_chunks + chunk +
   /// 1.
   std::uint32_t* posted = nullptr;
-  const std::uint32_t* told = nullptr;  ///< mapped, a word a block: `copied` and `arrived` bits
-  int stride = 1;                       ///< words from one block's, or task's, to the next
+  const std::uint32_t* notices = nullptr;  ///< mapped, a word a block: `copied` and `arrived` bits
+  int stride = 1;                          ///< words from one block's, or task's, to the next
   /// Device memory, 0 between two launches; null: a channel for each block.
   std::uint32_t* lock = nullptr;
   std::uint32_t* tail = nullptr;    ///< the same: tasks in the list

@@ -54,7 +54,7 @@ class TaskQueue final : public BlocksFlow {
   bool queried(int block, int state, device::Event& event);
 
   std::uint32_t* posted(int place) const { return words_ + place * stride_; }
-  std::uint32_t* told(int block) const { return words_ + (places_ + block) * stride_; }
+  std::uint32_t* notice(int block) const { return words_ + (places_ + block) * stride_; }
   std::uint32_t* stop() const { return words_ + (places_ + blocks()) * stride_; }
   device::Stream& copies(int block) { return *copies_[static_cast<std::size_t>(block)]; }
   device::Event& copied_event(int block, int chunk) {  // chunk -1: of the copy to the device
@@ -116,7 +116,7 @@ void TaskQueue::lay_out_words() {
   counters_ = device::copied_to(device_, zeros.data(), sizeof zeros);
   auto* counters = reinterpret_cast<std::uint32_t*>(counters_.data());
   queue_ = {.posted = words_,
-            .told = told(0),
+            .notices = notice(0),
             .stride = stride_,
             .lock = v.queue ? counters : nullptr,
             .tail = counters + device::line_words,
@@ -185,7 +185,7 @@ void TaskQueue::exchange() {
 void TaskQueue::reset() {
   for (int place = 0; place < places_; ++place) *posted(place) = 0;
   for (int b = 0; b < blocks(); ++b) {
-    *told(b) = 0;
+    *notice(b) = 0;
     const auto at = static_cast<std::size_t>(b);
     taken_[at] = issued_[at] = 0;
     copy_state_[at] = copying_in;
@@ -268,7 +268,7 @@ void TaskQueue::check_list() {
 // ---- events ---------------------------------------------------------------------------------------------------------
 
 void TaskQueue::tell(int block, std::uint32_t bit) {
-  std::atomic_ref(*told(block)).fetch_or(bit, std::memory_order_release);
+  std::atomic_ref(*notice(block)).fetch_or(bit, std::memory_order_release);
   const double now = log_.now();
   log_.event("notify", block, 0, now, now);
 }
@@ -359,7 +359,7 @@ bool TaskQueue::take_arrived() {
   const int block = task / context_.variant.chunks;
   if (!note_arrival(task)) return true;
   tell(block, device::arrived(task % context_.variant.chunks));
-  ++progress(block).told;
+  ++progress(block).notified;
   return true;
 }
 

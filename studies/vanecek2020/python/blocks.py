@@ -76,13 +76,13 @@ class Row:
         states = {r["verification"]["status"] for r in self.records}
         return next(state for state in ("failed", "off", "passed") if state in states)
 
-    def per_block(self, what: str) -> list[float]:
+    def per_block(self, name: str) -> list[float]:
         """Return seconds by block, means over iterations, launches and the sides of rank 0. Only of runs in detail.
 
-        what: packing_s, posting_s, sending_s or unpacking_s.
+        name: packing_s, posting_s, sending_s or unpacking_s.
         """
         count = len(self.request["bytes"])
-        lists = [r["blocks"][what] for r in self.records]
+        lists = [r["blocks"][name] for r in self.records]
         return [statistics.mean(value for values in lists for value in values[block::count]) for block in range(count)]
 
 

@@ -116,8 +116,8 @@ def _who(event: Mapping) -> str:
     return "CPU" if event["kind"] in CPU_KINDS else "device"
 
 
-def _named(what: str, process: int, lane: int, name: str, key: str = "name") -> dict:
-    return {"name": what, "ph": "M", "pid": process, "tid": lane, "args": {key: name}}
+def _named(kind: str, process: int, lane: int, name: str, key: str = "name") -> dict:
+    return {"name": kind, "ph": "M", "pid": process, "tid": lane, "args": {key: name}}
 
 
 def _traced(event: Mapping, process: int) -> dict:

@@ -33,8 +33,8 @@ def _claimed(id: str, name: str, low: float, high: float, note: str = "") -> Che
     return Check(id, name, claim.text, ours, claim.bar, checks.state(claim.agrees(low, high)), note or claim.source)
 
 
-def _all_of(id: str, what: str, agreeing: Sequence[bool], note: str = "") -> Check:
-    return Check(id, what, str(len(agreeing)), f"{sum(agreeing)} agree", "all", checks.state(all(agreeing)), note)
+def _all_of(id: str, title: str, agreeing: Sequence[bool], note: str = "") -> Check:
+    return Check(id, title, str(len(agreeing)), f"{sum(agreeing)} agree", "all", checks.state(all(agreeing)), note)
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------

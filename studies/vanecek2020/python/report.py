@@ -303,7 +303,7 @@ def _posting(here: Measured) -> str:
     lines = []
     for name, rows in here.posting.items():
         for row in rows:
-            packing, posting = (statistics.mean(row.per_block(what)) for what in ("packing_s", "posting_s"))
+            packing, posting = (statistics.mean(row.per_block(quantity)) for quantity in ("packing_s", "posting_s"))
             lines.append([name, row.variant, tables.number(1e6 * packing), tables.number(1e6 * posting)])
     headers = ["workload", "variant", "packing, mean of blocks", "posting"]
     return tables.markdown(lines, headers, right=headers[2:]) if lines else ""
@@ -354,7 +354,7 @@ def _first_sends(here: Measured) -> str:
     """
     rows = here.first_sends
     count = max((len(row.request["bytes"]) for row in rows), default=0)
-    lines = [[_what_is_sent(row), *(tables.number(1e6 * s) for s in row.per_block("sending_s"))] for row in rows]
+    lines = [[_message_text(row), *(tables.number(1e6 * s) for s in row.per_block("sending_s"))] for row in rows]
     stated = {key: f"{1e6 * seconds:g}" for key, seconds in printed.sends().items()}
     for case, prefix in (("", ""), (", block 0 raised", "raised ")):
         lines.append([f"published, MI50, M{case}", *(stated.get(f"{prefix}{k}", "") for k in range(count))])
@@ -362,5 +362,5 @@ def _first_sends(here: Measured) -> str:
     return tables.markdown(lines, ["sends of block", *headers], right=headers) if rows else ""
 
 
-def _what_is_sent(row: Row) -> str:
+def _message_text(row: Row) -> str:
     return f"block 0 of {blocks.bytes_words(row.request['bytes'][0])}{', dummy message' * ('dummy' in row.variant)}"

@@ -83,15 +83,15 @@ def canonical(variant: str) -> str:
     flow = flow_of(variant)
     if flow not in FLOWS:
         raise UsageError(unknown_name("flow of blocks", flow, FLOWS))
-    given: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for word in words_of(variant):
         kind = _kind_of(flow, word)
-        if kind in given:
+        if kind in chosen:
             raise UsageError(
-                f"variant '{variant}' has '{given[kind]}' and '{word}', of the same kind; give one of them"
+                f"variant '{variant}' has '{chosen[kind]}' and '{word}', of the same kind; give one of them"
             )
-        given[kind] = word
-    return f"{flow}:{','.join(_names(flow, given))}"
+        chosen[kind] = word
+    return f"{flow}:{','.join(_names(flow, chosen))}"
 
 
 def _kind_of(flow: str, word: str) -> str:
@@ -109,7 +109,7 @@ def _kind_of(flow: str, word: str) -> str:
     return name
 
 
-def _names(flow: str, given: dict[str, str]) -> list[str]:
-    switches = [given.get(s.on, s.off) for s in SWITCHES if flow in s.flows and (s.always or given.get(s.on) == s.on)]
-    values = {n: int(given[n.name].partition("=")[2]) for n in NUMBERS if n.name in given}
+def _names(flow: str, chosen: dict[str, str]) -> list[str]:
+    switches = [chosen.get(s.on, s.off) for s in SWITCHES if flow in s.flows and (s.always or chosen.get(s.on) == s.on)]
+    values = {n: int(chosen[n.name].partition("=")[2]) for n in NUMBERS if n.name in chosen}
     return switches + [f"{n.name}={value}" for n, value in values.items() if value != n.usual]

@@ -126,7 +126,7 @@ def test_the_matrix_of_the_thesis_is_8_baselines_8_task_queues_and_kernels_per_b
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--variant", "queue"), "unknown flow of blocks 'queue'; did you mean taskqueue?"),
         (("--variant", "baseline:queue"), "unknown word of the baseline of blocks 'queue'"),
@@ -142,10 +142,10 @@ def test_the_matrix_of_the_thesis_is_8_baselines_8_task_queues_and_kernels_per_b
         (("--timeline", "t.json", "--detail", "off"), "use --detail on or posting"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_remedy_before_ranks_start(haloscope, words, said):
+def test_what_cannot_be_is_refused_with_a_remedy_before_ranks_start(haloscope, words, message):
     words = ("XS", *words) if words[0].startswith("--") else words
     result = haloscope("blocks", *words, *(() if "--device" in words else ("--device", "host")))
-    assert result.code == 2 and said in result.err, result.err
+    assert result.code == 2 and message in result.err, result.err
     assert not Path("results").exists()
 
 
@@ -160,8 +160,8 @@ def test_what_only_the_rank_program_can_judge_is_a_skipped_record_with_its_remed
 def test_a_test_is_the_mean_of_its_ten_iterations_after_those_that_warm_up():
     made = record(BASE, *[around(100 + k) for k in range(40)])
     assert blocks.means(made) == pytest.approx([1e-6 * (100 + k) for k in range(40)])
-    asked = requests.Blocks(BASE).request()
-    assert (asked["warmup"], asked["iterations"]) == (3, 10)
+    requested = requests.Blocks(BASE).request()
+    assert (requested["warmup"], requested["iterations"]) == (3, 10)
 
 
 @pytest.mark.ids("NE1")

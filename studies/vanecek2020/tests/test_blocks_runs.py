@@ -70,9 +70,9 @@ def run(
     words = ["--requests", folder / "lines", "--output", folder / "r.jsonl"]
     settings = [f"{name}={value}" for name, value in environment.items()]
     start = launch.launcher_words(launch.mpiexec(), ranks, 1)
-    code, said = run_group(["env", *settings, *start, program, *words], folder)
+    code, output = run_group(["env", *settings, *start, program, *words], folder)
     found = folder / "r.jsonl"
-    return code, said, [json.loads(line) for line in found.read_text().splitlines()] if found.exists() else []
+    return code, output, [json.loads(line) for line in found.read_text().splitlines()] if found.exists() else []
 
 
 def faulty_program() -> Path:
@@ -83,8 +83,8 @@ def faulty_program() -> Path:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_several_threads_of_the_cpu_deliver_every_element(tmp_path, ranks):
     lines = [request(variant, iterations=1000 if ranks == 1 else 50) for variant in THREADED]
-    code, said, found = run(ranks, lines, tmp_path, faulty_program(), HALOSCOPE_TEST_DEVICE="block_delay_us=30")
-    assert code == 0, said
+    code, output, found = run(ranks, lines, tmp_path, faulty_program(), HALOSCOPE_TEST_DEVICE="block_delay_us=30")
+    assert code == 0, output
     assert [r["verification"]["status"] for r in found] == ["passed"] * len(THREADED)
     for record in found:
         events = record["events"]
@@ -97,16 +97,16 @@ def test_several_threads_of_the_cpu_deliver_every_element(tmp_path, ranks):
 @pytest.mark.parametrize("variant", [*BASELINES, *TASKQUEUES, *PROPOSED])
 def test_a_hundred_thousand_exchanges_deliver_every_element(tmp_path, variant):
     line = request(variant, iterations=100_000)
-    code, said, [record] = run(1, [line], tmp_path, faulty_program(), HALOSCOPE_TEST_DEVICE="block_delay_us=5")
-    assert code == 0, said
+    code, output, [record] = run(1, [line], tmp_path, faulty_program(), HALOSCOPE_TEST_DEVICE="block_delay_us=5")
+    assert code == 0, output
     assert record["verification"]["status"] == "passed"
     assert len(record["iterations_s"][0]) == 100_000
 
 
 @pytest.mark.ids("NM2")
 def test_ten_thousand_exchanges_with_copies_end(tmp_path):
-    code, said, [record] = run(1, [request("taskqueue:device", bytes=[8, 80], iterations=10_000)], tmp_path)
-    assert code == 0, said
+    code, output, [record] = run(1, [request("taskqueue:device", bytes=[8, 80], iterations=10_000)], tmp_path)
+    assert code == 0, output
     assert record["events"]["copies_in"] == record["events"]["copies_out"] == 20_000
 
 
@@ -114,8 +114,8 @@ def test_ten_thousand_exchanges_with_copies_end(tmp_path):
 def test_a_record_has_the_protocol_and_the_counts(tmp_path):
     plain = request("taskqueue:queue,device", warmup=3, iterations=10, repetitions=4)
     looked = request("taskqueue", detail="posting", timeline=True, iterations=2)
-    code, said, [timed, detailed] = run(2, [plain, looked], tmp_path)
-    assert code == 0, said
+    code, output, [timed, detailed] = run(2, [plain, looked], tmp_path)
+    assert code == 0, output
     assert [len(test) for test in timed["iterations_s"]] == [13] * 4
     exchanges = 13 * 4 * len(SIZES)
     assert {
@@ -133,8 +133,8 @@ def test_a_record_has_the_protocol_and_the_counts(tmp_path):
 @pytest.mark.ids("NC8")
 def test_ranks_of_a_node_take_devices_in_turn(tmp_path):
     line = request("baseline", iterations=1)
-    code, said, [record] = run(2, [line], tmp_path, HALOSCOPE_HOST_DEVICE="devices=2")
-    assert code == 0, said
+    code, output, [record] = run(2, [line], tmp_path, HALOSCOPE_HOST_DEVICE="devices=2")
+    assert code == 0, output
     assert len(set(record["environment"]["device"]["of_ranks"])) == 2
 
 
@@ -143,10 +143,10 @@ def test_a_run_that_is_stuck_ends_soon_with_the_state_of_every_block(tmp_path, v
     line = request(variant, iterations=1_000_000, limit_s=1)
     begin = time.monotonic()
     # the device of one rank is lost: no more kernels, so its peer gets nothing
-    code, said, found = run(2, [line], tmp_path, faulty_program(), HALOSCOPE_TEST_DEVICE="devices=2,lost=40")
+    code, output, found = run(2, [line], tmp_path, faulty_program(), HALOSCOPE_TEST_DEVICE="devices=2,lost=40")
     assert time.monotonic() - begin < 30
     assert code != 0
-    assert "the device is lost" in said or all(f"block {b}: packed" in said for b in range(len(SIZES)))
+    assert "the device is lost" in output or all(f"block {b}: packed" in output for b in range(len(SIZES)))
     assert found == []
 
 
@@ -155,13 +155,13 @@ def test_a_blocking_send_that_never_ends_is_reported_with_the_state_of_every_blo
     (tmp_path / "lines").write_text(json.dumps(line) + "\n")
     words = ["--requests", tmp_path / "lines", "--watchdog", "2", "--inject", "hang:rank=1,step=5"]
     start = launch.launcher_words(launch.mpiexec(), 2, 1)
-    code, said = run_group([*start, build.rank_program(), *words], tmp_path)
+    code, output = run_group([*start, build.rank_program(), *words], tmp_path)
     assert code != 0
-    assert "made no progress" in said and "block 0: packed" in said, said
+    assert "made no progress" in output and "block 0: packed" in output, output
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "reason"),
     [
         ({"variant": "taskqueue:chanel"}, "channel"),
         ({"workload": "XXL"}, "XS"),
@@ -170,12 +170,12 @@ def test_a_blocking_send_that_never_ends_is_reported_with_the_state_of_every_blo
         ({"check": "some"}, "sampled"),
     ],
 )
-def test_what_cannot_be_exchanged_is_skipped_with_the_reason(tmp_path, more, said):
+def test_what_cannot_be_exchanged_is_skipped_with_the_reason(tmp_path, more, reason):
     lines = [request("baseline", **more), request("baseline", iterations=2)]
     code, text, [skipped, done] = run(1, lines, tmp_path)
     assert code == 2
     assert skipped["kind"] == "skipped" and done["kind"] == "blocks"
-    assert said in skipped["reason"], text
+    assert reason in skipped["reason"], text
 
 
 @pytest.mark.ids("NP2")

@@ -102,9 +102,9 @@ def _order_table() -> str:
     lines = []
     for shape, thickness in SHAPES:
         share = 100 * model.box_share(shape, thickness)
-        what = [f"{'x'.join(map(str, shape))}", thickness, f"{share:.1f} %"]
+        first = [f"{'x'.join(map(str, shape))}", thickness, f"{share:.1f} %"]
         lines += [
-            [*what, f"{low} .. {high} %", " < ".join(found)]
+            [*first, f"{low} .. {high} %", " < ".join(found)]
             for low, high, found in order_by_link(imagined, shape, thickness)
         ]
     headers = ["block of a task", "box", "box points", "link's share of F", "speed"]

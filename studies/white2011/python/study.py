@@ -179,9 +179,9 @@ def gains(best: dict) -> list[tuple[int, int, str, stats.Estimate]]:
 def _gains(best: dict) -> str:
     lines = []
     for cells, cores, letter, gain in gains(best):
-        told = stats.verdict_text(gain, "faster", "slower")
+        verdict = stats.verdict_text(gain, "faster", "slower")
         ends = tables.interval(gain, "{:.3f}".format)
-        lines.append([f"{cells}^3", cores, f"{letter} over B", f"{gain.value:.3f}", ends, told, EXPECTED[letter]])
+        lines.append([f"{cells}^3", cores, f"{letter} over B", f"{gain.value:.3f}", ends, verdict, EXPECTED[letter]])
     headers = ["cells", "cores", "", "speed", "95 %", "here", "published"]
     return tables.markdown(lines, headers, right=("cores", "speed"))
 

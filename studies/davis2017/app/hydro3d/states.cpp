@@ -249,10 +249,10 @@ const std::vector<std::string>& initial_states() {
 }
 
 std::array<double, 3> cell_size(const Problem& problem) {
-  const std::vector<double>& given = problem.parameters.reals("cell_size");
+  const std::vector<double>& values = problem.parameters.reals("cell_size");
   std::array<double, 3> size{};
   for (std::size_t d = 0; d < 3; ++d)
-    size[d] = d < given.size() && given[d] > 0 ? given[d] : 1 / static_cast<double>(problem.grid.cells[0]);
+    size[d] = d < values.size() && values[d] > 0 ? values[d] : 1 / static_cast<double>(problem.grid.cells[0]);
   return size;
 }
 

@@ -100,8 +100,8 @@ def _launches(folder: Path, ranks: int, effort: Effort) -> Iterator[dict]:
     start = launch.launcher_words(launch.mpiexec(folder), ranks, 1)
     command = [*start, str(folder / "bench" / PROGRAM), *map(str, words)]
     for order in range(effort.launches):
-        code, said, complaint = answers.ended_after(math.inf, command)
-        lines = [line for line in said.splitlines() if line.startswith("{")]
+        code, output, complaint = answers.ended_after(math.inf, command)
+        lines = [line for line in output.splitlines() if line.startswith("{")]
         if code or not lines:
             why = f": {terminal.shown(complaint.strip())}" if complaint.strip() else ""
             raise errors.HaloscopeError(f"'{' '.join(command)}' ended with code {code}{why}")
@@ -382,8 +382,8 @@ def calls(found: Sequence[Log]) -> str:
         want = expected_calls(log.method, log.iterations)
         lines += [_count_line(log, name, count, log.calls.get(name, 0)) for name, count in want.items()]
         if log.reduces:  # one rank needs none
-            asked = expected_reductions(log.method, log.iterations)
-            lines.append(_count_line(log, "all-reduces", asked, sum(log.reduces.values())))
+            needed = expected_reductions(log.method, log.iterations)
+            lines.append(_count_line(log, "all-reduces", needed, sum(log.reduces.values())))
     headers = ["ranks", "method", "iterations", "function", "expected", "counted", "equal"]
     besides = sorted({name for log in found for name in log.calls} - {*COMPOSITION, "KSPSolve"})
     note = f"Also logged, without a row in table 7.2: {', '.join(besides)}. PCApply is a VecCopy inside."

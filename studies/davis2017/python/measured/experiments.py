@@ -31,7 +31,7 @@ class Variant:
     elements, `ranks` or `threads`. Source: Davis 2017, chapter 6."""
 
     letter: str
-    what: str
+    title: str
     choice: Mapping = field(default_factory=dict)
     baseline: str = ""
     control: str = ""

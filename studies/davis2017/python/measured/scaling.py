@@ -188,7 +188,7 @@ def error_lists(found: Sequence[tuple[Point, Row, timed.Prediction]]) -> dict[st
 def _medians(
     found: Sequence[tuple[Point, Row, timed.Prediction]], by_rule: Sequence[tuple[Point, Row, timed.Prediction]]
 ) -> str:
-    said = {
+    meanings = {
         "serial": "step times of one PE",
         "parallel": "of several",
         "components": f"components above {WORTH:.0%} of a step",
@@ -196,7 +196,7 @@ def _medians(
     medians, theirs = (
         {name: statistics.median(values) for name, values in error_lists(one).items()} for one in (found, by_rule)
     )
-    texts = [f"{said[name]} {medians[name]:.1%} ({theirs[name]:.1%})" for name in said if name in medians]
+    texts = [f"{meanings[name]} {medians[name]:.1%} ({theirs[name]:.1%})" for name in meanings if name in medians]
     return (
         f"Medians of absolute errors, and with the study's own rule of segments: {', '.join(texts)}; halves of the "
         "launches "
@@ -215,7 +215,7 @@ def variants(measured: Measured) -> str:
             point, row = known[variant.letter, pes]
             spent = [components.component(row.records, name, "max") for name in ("compute", "memory")]
             line = [
-                f"{variant.letter} {variant.what}",
+                f"{variant.letter} {variant.title}",
                 f"{point.side}^3",
                 pes,
                 *(number(MS * seconds) for seconds in (row.step.value, *spent)),

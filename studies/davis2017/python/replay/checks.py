@@ -154,8 +154,8 @@ def message_sizes() -> list[Check]:
         plan = bridge.make_plan(*_case(row["case"], d), app.exchange(row["stage"]))
         sizes = {m.bytes for m in plan.sent() if m.round == d and _type(plan, m) == row["data_type"]}
         wrong += sizes != {int(row["message_bytes"])}
-    what = "bytes per message, five stages"
-    made = [Check("C3", what, f"{len(rows)} sizes", f"{wrong} differ", "byte-exact", checks.state(not wrong))]
+    title = "bytes per message, five stages"
+    made = [Check("C3", title, f"{len(rows)} sizes", f"{wrong} differ", "byte-exact", checks.state(not wrong))]
     stages = table("davis2017", "exchange_stages")
     wrong = sum(not _has_quantities(app.data["exchanges"][row["stage"]], row) for row in stages)
     return [
@@ -238,8 +238,8 @@ def kernel_fits() -> list[Check]:
         cells, times = hydra_kernels.printed()[name]
         error = fit.relative_errors(fit.pieces(cells, times, relative=False, positive=False), cells, times)[0]
         good = abs(error - published_error) < 0.01
-        what = f"{name} at 30^3, plain least squares, one line"
-        made.append(Check("C5", what, f"{published_error:.0%}", f"{error:.0%}", "1 point", checks.state(good)))
+        title = f"{name} at 30^3, plain least squares, one line"
+        made.append(Check("C5", title, f"{published_error:.0%}", f"{error:.0%}", "1 point", checks.state(good)))
     return made
 
 
@@ -256,8 +256,8 @@ def message_regimes() -> list[Check]:
             slope, fixed = float(row["slope_us_per_byte"]), float(row["intercept_us"])
             off = max(abs(found.slope / slope - 1), abs(found.fixed / fixed - 1))
             theirs, fitted = (f"{s:.3e} us/B, {f:.3g} us" for s, f in ((slope, fixed), (found.slope, found.fixed)))
-            what = f"{place}-node, from {row['bytes_from']} B"
-            made.append(Check("C6", what, theirs, fitted, "1 %", checks.state(off < 0.01)))
+            title = f"{place}-node, from {row['bytes_from']} B"
+            made.append(Check("C6", title, theirs, fitted, "1 %", checks.state(off < 0.01)))
     return made
 
 
@@ -267,23 +267,23 @@ def contention() -> list[Check]:
     for where, ping_ping, exchange in (("node", (2.0,), (4.0,)), ("network", (1.0, 1.15), (2.0, 2.3))):
         ours = [_exchange_by(where, duplex) for duplex in ping_ping]
         good = all(abs(o / e - 1) < 0.02 for o, e in zip(ours, exchange, strict=True))
-        what = f"Exchange over PingPong {'in a node' if where == 'node' else 'between nodes'}, from PingPing"
+        title = f"Exchange over PingPong {'in a node' if where == 'node' else 'between nodes'}, from PingPing"
         texts = [" to ".join(f"{value:.2f}" for value in found) for found in (exchange, ours)]
-        made.append(Check("C7", what, texts[0], texts[1], "2 %", checks.state(good), "messages of 4 MiB"))
+        made.append(Check("C7", title, texts[0], texts[1], "2 %", checks.state(good), "messages of 4 MiB"))
     for place, pairs, sharing in PAIRS:
         errors = pair_errors(place, pairs, sharing)
         large = {size: error for size, error in errors.items() if size >= LARGE}
         most = max(large.values(), key=abs)
         where = "in a node" if place == "intra" else f"on a link, {pairs} in all"
-        what = f"DawnDev, {sharing} pairs {where}, {len(large)} sizes"
+        title = f"DawnDev, {sharing} pairs {where}, {len(large)} sizes"
         note = f"from {LARGE} B; nothing fitted to runs with several pairs"
         made.append(
-            Check("C7", what, "table A.12", f"at most {most:+.1%} off", "10 %", checks.state(abs(most) < 0.1), note)
+            Check("C7", title, "table A.12", f"at most {most:+.1%} off", "10 %", checks.state(abs(most) < 0.1), note)
         )
     p = profile.load("dawndev")
     factor = batch_time(p, "network", [16384] * 4) / network.message_time(p, "network", 16384)
-    what = "DawnDev, four pairs on one link over one, 16384 B"
-    return [*made, Check("C7", what, "3.5 to 3.9", f"{factor:.2f}", "3.5 to 3.9", checks.state(3.5 <= factor <= 3.9))]
+    title = "DawnDev, four pairs on one link over one, 16384 B"
+    return [*made, Check("C7", title, "3.5 to 3.9", f"{factor:.2f}", "3.5 to 3.9", checks.state(3.5 <= factor <= 3.9))]
 
 
 # Runs with several pairs on DawnDev: where, pairs in all, pairs that share a link or a node's memory. Source: table
@@ -295,8 +295,8 @@ LARGE = 4096  # bytes, from which a message is mostly its bytes
 def _exchange_by(where: str, duplex: float) -> float:
     """Return the ratio of Exchange to PingPong on Minerva if PingPing takes `duplex` times PingPong."""
     size, classes = 2**22, profile.load("minerva").data["network"]["classes"]
-    told = {name: {**c, "contention": {"duplex": duplex}} for name, c in classes.items()}
-    p = profile.Profile({"name": "minerva", "network": {"classes": told}})
+    contended = {name: {**c, "contention": {"duplex": duplex}} for name, c in classes.items()}
+    p = profile.Profile({"name": "minerva", "network": {"classes": contended}})
     return batch_time(p, where, [size] * 2, [size] * 2) / network.message_time(p, where, size)
 
 
@@ -354,6 +354,6 @@ def collectives() -> list[Check]:
             # The model column has two digits after the point.
             good = abs(ours - value) <= 0.0005 if value else abs(ours - printed) <= 0.01
             texts = (f"{value:.3f} s" if value else f"{printed:.2f} s (column)", f"{ours:.4f} s")
-            what = f"all-gathers, {scaling}, {ranks} ranks"
-            made.append(Check("C8", what, *texts, "last digit", checks.state(good)))
+            title = f"all-gathers, {scaling}, {ranks} ranks"
+            made.append(Check("C8", title, *texts, "last digit", checks.state(good)))
     return made

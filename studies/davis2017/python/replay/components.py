@@ -81,8 +81,8 @@ def all_checks() -> list[Check]:
         ours = f"{worst.error:+.1%} at most ({worst.ranks} ranks)"
         good = abs(worst.error) < 0.15
         note = "" if good else "blocks below 30^3 cells, the smallest printed size"
-        what = f"compute, {scaling}, {len(found)} runs beyond one node"
-        made.append(Check("D1", what, "measured", ours, "15 %", checks.state(good), note))
+        title = f"compute, {scaling}, {len(found)} runs beyond one node"
+        made.append(Check("D1", title, "measured", ours, "15 %", checks.state(good), note))
     return made
 
 

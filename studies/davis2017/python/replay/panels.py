@@ -202,12 +202,12 @@ def mapping() -> Panel:
     colours = list(by(found, "mapping"))
     series = [
         Series(
-            f"{words(rule)}, {words(what)}",
+            f"{words(rule)}, {words(quantity)}",
             line(own, "pes", "time_s"),
             colours.index((rule,)),
-            MEASURED if what == "walltime" else ALSO,
+            MEASURED if quantity == "walltime" else ALSO,
         )
-        for (rule, what), own in by(found, "mapping", "quantity").items()
+        for (rule, quantity), own in by(found, "mapping", "quantity").items()
     ]
     return Panel("Placement of processes, weak scaling", printed(found), PES, SECONDS, series)
 

@@ -39,9 +39,9 @@ def defects() -> list[Report]:
     for (ranks, mapping), loads in results.printed_loads().items():
         if (ranks, mapping) in results.TEN_A_NODE:
             placed = placement.place(results.RULES[mapping], ranks, hydra_runs.SOCKETS, hydra_runs.CORES).sockets()
-            what = f"sockets, {ranks} ranks, {mapping.replace('_', ' ')}"
+            title = f"sockets, {ranks} ranks, {mapping.replace('_', ' ')}"
             why = "nodes of ten are printed as 5 + 5, those of eight as 6 + 2: no one rule"
-            made.append(Report(what, results.loads_text(loads), results.loads_text(Counter(placed)), why))
+            made.append(Report(title, results.loads_text(loads), results.loads_text(Counter(placed)), why))
     return made
 
 
@@ -51,9 +51,9 @@ def contention() -> list[Report]:
     for place, pairs, sharing in checks.PAIRS:
         errors = {size: e for size, e in checks.pair_errors(place, pairs, sharing).items() if size < checks.LARGE}
         texts = ("table A.12", f"{min(errors.values()):+.0%} to {max(errors.values()):+.0%} off")
-        what = f"DawnDev, {sharing} pairs {'in a node' if place == 'intra' else f'on a link, {pairs} in all'}"
+        title = f"DawnDev, {sharing} pairs {'in a node' if place == 'intra' else f'on a link, {pairs} in all'}"
         why = "the source covers large messages only"
-        made.append(Report(f"{what}, below {checks.LARGE} B", *texts, why))
+        made.append(Report(f"{title}, below {checks.LARGE} B", *texts, why))
     return made
 
 
@@ -76,8 +76,8 @@ def exchange() -> list[Report]:
     }
     worst = max(errors, key=lambda case: abs(errors[case]))
     texts = ("measured", f"{errors[worst]:+.1%} at most ({worst[0]}, {worst[1]} ranks)")
-    what = "walltime beyond one node, messages in and between nodes concurrent"
-    return [*made, Report(what, *texts, "not the model's default, which adds the two")]
+    title = "walltime beyond one node, messages in and between nodes concurrent"
+    return [*made, Report(title, *texts, "not the model's default, which adds the two")]
 
 
 def machines() -> list[Report]:

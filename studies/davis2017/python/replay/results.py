@@ -110,9 +110,9 @@ def sums() -> list[Check]:
     parts = printed_sums()
     totals = printed_totals("minerva")
     off = [abs(seconds - totals[case]) for case, seconds in parts.items() if case != CONTRADICTED]
-    what = f"printed components, {len(off)} runs"
+    title = f"printed components, {len(off)} runs"
     texts = ("sum to totals", f"within {max(off):.3f} s", "0.03 s (rounding)")
-    return [*made, Check("C11", what, *texts, checks.state(max(off) <= 0.03))]
+    return [*made, Check("C11", title, *texts, checks.state(max(off) <= 0.03))]
 
 
 def printed_sums() -> dict[tuple[str, int], float]:
@@ -159,8 +159,8 @@ def speed() -> list[Check]:
         predict(hydra_runs.validated(), p, run)
         worst(hydra_runs.validated(), p, run)
         seconds = time.perf_counter() - start
-        what = f"prediction for {ranks} ranks, rank 0 and worst"
-        made.append(Check("C13", what, "", f"{seconds:.2f} s", f"< {limit:g} s", checks.state(seconds < limit)))
+        title = f"prediction for {ranks} ranks, rank 0 and worst"
+        made.append(Check("C13", title, "", f"{seconds:.2f} s", f"< {limit:g} s", checks.state(seconds < limit)))
     return made
 
 
@@ -245,12 +245,12 @@ def node_hours() -> list[Check]:
         ratio = cost_ratio(printed[case.active], 6 / case.active, printed[6], 1)
         whole = cost_ratio(printed[case.active], case.nodes, printed[6], found[-1].nodes)
         ours = cost_ratio(case.prediction.total, case.nodes, found[-1].prediction.total, found[-1].nodes)
-        what, good = f"node-hours, {case.active} per socket over 6", abs(ratio - derived) <= 0.01
+        title, good = f"node-hours, {case.active} per socket over 6", abs(ratio - derived) <= 0.01
         texts = (f"{derived:.2f}", f"{ratio:.2f}", "0.01")
-        made.append(Check("F2", f"{what}, printed times", *texts, checks.state(good), f"in whole nodes {whole:.2f}"))
+        made.append(Check("F2", f"{title}, printed times", *texts, checks.state(good), f"in whole nodes {whole:.2f}"))
         texts = (f"{whole:.2f}", f"{ours:.2f}", "5 %")
         made.append(
-            Check("F2", f"{what}, our times", *texts, checks.state(abs(ours / whole - 1) < 0.05), "in whole nodes")
+            Check("F2", f"{title}, our times", *texts, checks.state(abs(ours / whole - 1) < 0.05), "in whole nodes")
         )
     return made
 
@@ -331,8 +331,8 @@ def mappings() -> list[Check]:
         if (ranks, mapping) in TEN_A_NODE:
             continue
         placed = Counter(placement.place(RULES[mapping], ranks, 2, 6).sockets())
-        what = f"sockets, {ranks} ranks, {mapping.replace('_', ' ')}"
-        made.append(Check("F5", what, loads_text(loads), loads_text(placed), "equal", checks.state(placed == loads)))
+        title = f"sockets, {ranks} ranks, {mapping.replace('_', ' ')}"
+        made.append(Check("F5", title, loads_text(loads), loads_text(placed), "equal", checks.state(placed == loads)))
     base = minerva(hydra_runs.run("weak", 8))
     moved = minerva(hydra_runs.run("weak", 8, rule="by-socket"))
     measured = {
@@ -355,8 +355,8 @@ def mappings() -> list[Check]:
     slab = replace(cube, process_grid=(1, 4, 16))
     times = (f"{minerva(run).components['point_to_point']:.2f} s" for run in (cube, slab))
     good = cube.pairs != slab.pairs and minerva(cube).total != minerva(slab).total
-    what = "64 ranks as 4x4x4, as 1x4x16: exchange"
-    return [*made, Check("F5", what, "", " and ".join(times), "they differ", checks.state(good))]
+    title = "64 ranks as 4x4x4, as 1x4x16: exchange"
+    return [*made, Check("F5", title, "", " and ".join(times), "they differ", checks.state(good))]
 
 
 def printed_loads() -> dict[tuple[int, str], Counter]:

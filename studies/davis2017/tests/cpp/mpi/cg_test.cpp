@@ -94,9 +94,9 @@ TEST(ConjugateGradients, RanksFormsSchedulesAndTransportsChangeNoBit) {
     for (const std::string& form : cg_forms)
       for (const char* strategy : {"reference", "ordered/p2p", "direct:merged/persistent", "ordered/shared"})
         for (Choice c : by_schedules([&] {
-               Choice asked = cg_choice(method, form);
-               asked.strategy = strategy;
-               return asked;
+               Choice choice = cg_choice(method, form);
+               choice.strategy = strategy;
+               return choice;
              }())) {
           if (one.skips()) continue;
           if (form == "plain") c.isa = "baseline";

@@ -37,11 +37,11 @@ TEST(Hydro, DA9_DE1_DE2_RanksFormsSchedulesAndTransportsChangeNoBit) {
       for (const char* strategy :
            {"reference", "ordered/p2p", "direct:merged/persistent", "ordered/shared", "ordered:fields=type/p2p"})
         for (const char* exchange : {"studied", "needed"}) {
-          Choice asked = hydro_choice(initial);
-          asked.form = form;
-          asked.strategy = strategy;
-          asked.set["exchange"] = exchange;
-          for (Choice c : by_schedules(asked)) {
+          Choice choice = hydro_choice(initial);
+          choice.form = form;
+          choice.strategy = strategy;
+          choice.set["exchange"] = exchange;
+          for (Choice c : by_schedules(choice)) {
             if (one.skips()) continue;
             if (c.form == "scalar") c.isa = "baseline";
             SCOPED_TRACE(describe(c));
@@ -81,11 +81,11 @@ TEST(Hydro, OnDevicesNoSchedulePatternOrTransportChangesABit) {
     Every one(world_size() == 1 ? 7 : 29, 41);
     for (const std::string& strategy : device_strategy_names())
       for (const char* exchange : {"studied", "needed"}) {
-        Choice asked = hydro_choice(initial);
-        asked.device = "host";
-        asked.strategy = strategy;
-        asked.set["exchange"] = exchange;
-        const std::vector<Choice> choices = by_schedules(asked);
+        Choice choice = hydro_choice(initial);
+        choice.device = "host";
+        choice.strategy = strategy;
+        choice.set["exchange"] = exchange;
+        const std::vector<Choice> choices = by_schedules(choice);
         EXPECT_EQ(choices.size(), 2u) << "bulk and streams; the others are for one sweep over one quantity";
         for (const Choice& c : choices) {
           if (one.skips()) continue;
@@ -131,9 +131,9 @@ TEST(Hydro, OnDevicesACellWithoutAStateIsNamed) {
   c.strategy = "ordered/staged";
   c.set["courant"] = 1.0;
   c.set["linear_viscosity"] = 100.0;
-  const auto message = [&](const Choice& asked) {
+  const auto message = [&](const Choice& choice) {
     try {
-      haloscope::Run run(MPI_COMM_WORLD, asked);
+      haloscope::Run run(MPI_COMM_WORLD, choice);
       run.initialise();
       run.advance(400);
     } catch (const Error& error) {

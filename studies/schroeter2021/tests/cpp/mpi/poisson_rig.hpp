@@ -47,12 +47,12 @@ struct Sequential {
   bool in_place;
 
   explicit Sequential(const Choice& c) : in_place(c.form == "gauss-seidel") {
-    const haloscope::Problem asked = problem_of(c);
-    problem = {(c.grid.cells[0] - 7) / 8, static_cast<int>(asked.parameters.integer("function"))};
+    const haloscope::Problem described = problem_of(c);
+    problem = {(c.grid.cells[0] - 7) / 8, static_cast<int>(described.parameters.integer("function"))};
     row = problem.lines();
     rows = problem.row_factors();
     columns = problem.column_factors();
-    const auto value = initial_values(find_app(c.app), asked, 0, Box{{0, 0, 0}, c.grid.cells});
+    const auto value = initial_values(find_app(c.app), described, 0, Box{{0, 0, 0}, c.grid.cells});
     for (std::int64_t y = 0; y < row; ++y)
       for (std::int64_t x = 0; x < row; ++x) now.push_back(value({x - 1, y - 1, 0}));
     before = now;
@@ -78,13 +78,13 @@ struct Sequential {
   double at(std::int64_t line, std::int64_t column) const { return now[static_cast<std::size_t>(line * row + column)]; }
 };
 
-inline void expect_same_field(const Run& run, const Sequential& expected, const std::string& what) {
+inline void expect_same_field(const Run& run, const Sequential& expected, const std::string& context) {
   const Box owned = run.layout().owned(world_rank());
   std::int64_t wrong = 0;
   for (std::int64_t y = owned.lo[1]; y < owned.hi[1]; ++y)
     for (std::int64_t x = owned.lo[0]; x < owned.hi[0]; ++x)
       wrong += run.value({x - owned.lo[0], y - owned.lo[1], 0}) != expected.at(y + 1, x + 1);
-  EXPECT_EQ(wrong, 0) << what;
+  EXPECT_EQ(wrong, 0) << context;
 }
 
 struct Solved {
@@ -110,10 +110,10 @@ inline void expect_sequential(const Choice& choice, std::int64_t iterations, int
   Sequential expected(c);
   const double residual = expected.residual_after(iterations);
   const Solved s = solve(c, iterations, options);
-  const std::string what =
+  const std::string context =
       c.form + " " + to_string(c.strategy) + " " + c.schedule->name + " function " + std::to_string(function);
-  EXPECT_EQ(s.residual, residual) << what;
-  expect_same_field(*s.run, expected, what);
+  EXPECT_EQ(s.residual, residual) << context;
+  expect_same_field(*s.run, expected, context);
   EXPECT_TRUE(s.run->canaries_alive());
 }
 

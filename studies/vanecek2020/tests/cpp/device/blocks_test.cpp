@@ -119,7 +119,7 @@ struct QueueWords {
         posted(reinterpret_cast<std::uint32_t*>(memory.data())),
         stop(posted + 2 * blocks) {
     std::fill_n(posted, 3 * blocks + 1, 0u);
-    queue.posted = posted, queue.told = posted + blocks;
+    queue.posted = posted, queue.notices = posted + blocks;
     queue.left = stop + 1;
     queue.stay.stop = stop;
   }
