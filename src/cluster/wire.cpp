@@ -35,7 +35,7 @@ std::int64_t now_ns() {
   return ns_of(t);
 }
 
-[[noreturn]] void fail(const std::string& what) { throw std::runtime_error(what + ": " + std::strerror(errno)); }
+[[noreturn]] void fail(const std::string& message) { throw std::runtime_error(message + ": " + std::strerror(errno)); }
 
 /// Receives a frame and its arrival time, which may be long before the switch had a core. @return its size, < 0: none.
 ssize_t receive(int socket, std::span<std::uint8_t> room, std::int64_t& came) {

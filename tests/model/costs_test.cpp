@@ -97,14 +97,14 @@ TEST(Profile, AClassThatIsAbsentCostsWhatTheNearestDoes) {
   EXPECT_EQ(message_time(p, Locality::network, 8), 1);
   EXPECT_EQ(contention(p, Locality::network).duplex, 1);
   EXPECT_EQ(contention(p, Locality::socket).duplex, 2);
-  EXPECT_FALSE(p.knows(Locality::socket));
+  EXPECT_FALSE(p.has_messages(Locality::socket));
 }
 
 TEST(Network, AMessageOccupiesWhatItSharesForItsGapAndItsBytes) {
-  const auto law = [](const std::string& given) {
+  const auto law = [](const std::string& values) {
     std::string json = machine("", 1, 0.5);
     const std::string at = R"("segments")";
-    return contention(profile_from_json(json.replace(json.find(at), 0, R"("contention": )" + given + ", ")),
+    return contention(profile_from_json(json.replace(json.find(at), 0, R"("contention": )" + values + ", ")),
                       Locality::network);
   };
   const double alone = 1 + 0.5 * 8;

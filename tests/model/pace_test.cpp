@@ -51,7 +51,7 @@ TEST(AtPace, CostsFollowTheKernelThatIsLikeThem) {
   EXPECT_NEAR(now.steps.per_program_s, 2, near_by);
   EXPECT_EQ(now.steps.waiting_share, 0.1);  // a share of sweeps, which are scaled already
   const auto message = [](const Profile& p, Locality near) {
-    return p.network->given[static_cast<std::size_t>(near)]->segments.front();
+    return p.network->by_locality[static_cast<std::size_t>(near)]->segments.front();
   };
   EXPECT_NEAR(message(now, Locality::socket).fixed, 5 * message(before, Locality::socket).fixed, near_by);
   EXPECT_NEAR(message(now, Locality::socket).slope, 7 * message(before, Locality::socket).slope, near_by);

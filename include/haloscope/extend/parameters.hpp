@@ -31,7 +31,7 @@ struct Parameter {
 ParameterValue parse_value(const Parameter& parameter, const std::string& text);
 /// Returns the value, checked. @throws UsageError as parse_value() does, and for a value of another type (integers
 /// count as real numbers).
-ParameterValue checked_value(const Parameter& parameter, const ParameterValue& given);
+ParameterValue checked_value(const Parameter& parameter, const ParameterValue& value);
 /// Returns the value in the form that parse_value() reads.
 std::string to_text(const ParameterValue& value);
 
@@ -42,7 +42,7 @@ class Parameters {
 
   Parameters() = default;
   /// @throws UsageError for a name that `schema` lacks (naming the nearest) and as checked_value() does.
-  Parameters(const std::vector<Parameter>& schema, const Given& given, const std::string& app);
+  Parameters(const std::vector<Parameter>& schema, const Given& values, const std::string& app);
 
   bool flag(const std::string& name) const { return get<bool>(name); }
   std::int64_t integer(const std::string& name) const { return get<std::int64_t>(name); }

@@ -68,9 +68,9 @@ void add_traits(const TransportTraits& traits);
 
 /// Checks options. @throws UsageError for an unknown transport, for a word that it lacks and for words that exclude
 /// each other.
-void check_options(const std::string& transport, const std::vector<std::string>& given);
+void check_options(const std::string& transport, const std::vector<std::string>& words);
 /// Returns the number of an option in checked options, `usual` where they do not name it.
-int number_of(const std::vector<std::string>& given, const std::string& option, int usual);
+int number_of(const std::vector<std::string>& words, const std::string& option, int usual);
 /// Returns a transport's options in the form of help texts: `pinned`, `chunks=1..16`.
 std::vector<std::string> option_texts(const TransportTraits& traits);
 

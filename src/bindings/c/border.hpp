@@ -69,17 +69,17 @@ hs_status release(const T* handle, const char* name) noexcept {
 /// A struct that starts with struct_size, as this library defines it: members that an older caller lacks have the
 /// values of `defaults`.
 template <class T>
-T versioned(const T* given, T defaults, const char* name) {
-  const std::uint64_t size = needed(given, name).struct_size;
+T versioned(const T* passed, T defaults, const char* name) {
+  const std::uint64_t size = needed(passed, name).struct_size;
   if (size > sizeof(T) || size < sizeof size)
     throw UsageError(std::string("'") + name + "' has struct_size " + std::to_string(size) + ", this library's has " +
                      std::to_string(sizeof(T)) + "; initialise it with its _init function, and use the header of " +
                      "version " + hs_version());
-  std::memcpy(&defaults, given, size);
+  std::memcpy(&defaults, passed, size);
   return defaults;
 }
 
-inline std::string text(const char* given) { return given ? given : ""; }
+inline std::string text(const char* value) { return value ? value : ""; }
 
 /// @throws UsageError when `value` is not one of 0..count-1.
 template <class Enum>

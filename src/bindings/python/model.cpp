@@ -108,7 +108,7 @@ hs_status hs_advise(const char* request, const hs_profile* profile, const char**
 
 hs_status hs_best(const char* question, const hs_profile* profile, const char** json) {
   return answered(json, [&] {
-    const model::BestQuestion asked = model::question_from_json(request_of(question, "question"));
-    return to_json(model::find_best(asked, needed(profile, "profile").profile), asked.choice);
+    const model::BestQuestion parsed = model::question_from_json(request_of(question, "question"));
+    return to_json(model::find_best(parsed, needed(profile, "profile").profile), parsed.choice);
   });
 }

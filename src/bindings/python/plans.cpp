@@ -180,11 +180,11 @@ hs_status hs_process_grid(const char* rule, int32_t ranks, int32_t dims, const i
 
 hs_status hs_make_layout(const char* choice, const int32_t* node, const int32_t* socket, const char** json) {
   return answered(json, [&] {
-    const Choice asked = choice_from_json(request_of(choice, "choice"));
-    const int ranks = std::max(0, asked.ranks);
+    const Choice parsed = choice_from_json(request_of(choice, "choice"));
+    const int ranks = std::max(0, parsed.ranks);
     Sites sites;
     if (node) sites = {{node, node + ranks}, {&needed(socket, "socket"), socket + ranks}};
-    return json_of_layout(asked, sites);
+    return json_of_layout(parsed, sites);
   });
 }
 
@@ -194,9 +194,9 @@ hs_status hs_plan(const char* request, const char** json) {
 
 hs_status hs_find_peers(const char* request, int32_t count, const int32_t* ranks, int32_t* peers) {
   return guarded([&] {
-    const Json asked = request_of(request, "request");
-    const Layout layout = layout_of(asked);
-    const Plan plan = make_plan(layout, rank_of(asked, layout), spec_of(asked));
+    const Json parsed = request_of(request, "request");
+    const Layout layout = layout_of(parsed);
+    const Plan plan = make_plan(layout, rank_of(parsed, layout), spec_of(parsed));
     const model::PeerOffsets offsets(layout, plan);
     for (int32_t i = 0; i < count; ++i) {
       layout.require_rank((&needed(ranks, "ranks"))[i]);

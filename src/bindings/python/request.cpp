@@ -8,8 +8,8 @@
 namespace haloscope::bridge {
 
 Json request_of(const char* text, const char* name) {
-  const std::string given = c::text(text);
-  Json json = parsed_json(given, std::string("argument '") + name + "', " + shown(given) + ",");
+  const std::string source = c::text(text);
+  Json json = parsed_json(source, std::string("argument '") + name + "', " + shown(source) + ",");
   if (!json.is_object()) refuse(json, name, "an object");
   return json;
 }

@@ -26,9 +26,9 @@ struct Simulated {
   model::CostedCandidate of;
   model::SimulationInput cast;
 
-  Simulated(const Choice& given, const model::Profile& profile, const model::Setting& how,
+  Simulated(const Choice& unplaced, const model::Profile& profile, const model::Setting& how,
             std::shared_ptr<const model::RankMapping> placed)
-      : choice(on_nodes(given, *placed)),
+      : choice(on_nodes(unplaced, *placed)),
         candidate(model::legal(choice, *placed)),
         setting(how),
         names(model::sweep_names(candidate)),

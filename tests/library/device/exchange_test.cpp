@@ -21,7 +21,7 @@ struct Loop {
   Device& device;
   int parts;
   std::vector<std::int64_t> begins;  // bytes
-  Buffer field, halo, sent, received, pieces_, parts_, counters, told, words;
+  Buffer field, halo, sent, received, pieces_, parts_, counters, relayed, words;
   ExchangeLaunch launch;
   std::unique_ptr<Stream> stream, other;
 
@@ -43,7 +43,7 @@ struct Loop {
     pieces_ = test::on_device(device, pieces);
     parts_ = test::on_device(device, list);
     counters = test::on_device(device, std::vector<std::uint32_t>(static_cast<std::size_t>(parts) + 1, 0));
-    told = test::on_device(device, std::vector<std::uint64_t>(static_cast<std::size_t>(parts), 0));
+    relayed = test::on_device(device, std::vector<std::uint64_t>(static_cast<std::size_t>(parts), 0));
     words = Buffer(device, Space::mapped, word_bytes * static_cast<std::size_t>(1 + 2 * parts + blocks));
     std::memset(words.data(), 0, words.size());
     launch.pieces = reinterpret_cast<const CopyLaunch::Piece*>(pieces_.data());
@@ -54,7 +54,7 @@ struct Loop {
     launch.tasks = queue ? launch.moved + parts : nullptr;
     launch.packed = word(1);
     launch.arrived = word(1 + parts);
-    launch.told = reinterpret_cast<std::uint64_t*>(told.data());
+    launch.relayed = reinterpret_cast<std::uint64_t*>(relayed.data());
     launch.progress = word(1 + 2 * parts);
     launch.stay = {reinterpret_cast<const std::uint32_t*>(words.data()),
                    static_cast<std::uint64_t>(stay_s * device.info().clock_hz)};
@@ -83,13 +83,13 @@ struct Loop {
   }
   /// The part that position `at` announces as packed. Waits for it.
   int task(int at) {
-    std::uint64_t said = 0;
-    for (const double end = now_s() + 60; exchange_of(said) != launch.exchange && now_s() < end;) {
-      said = read(launch.packed + at * signal_words);
+    std::uint64_t announced = 0;
+    for (const double end = now_s() + 60; exchange_of(announced) != launch.exchange && now_s() < end;) {
+      announced = read(launch.packed + at * signal_words);
       std::this_thread::yield();
     }
-    EXPECT_EQ(exchange_of(said), launch.exchange);
-    return of_signal(said);
+    EXPECT_EQ(exchange_of(announced), launch.exchange);
+    return of_signal(announced);
   }
   /// The bytes of a part travel, and it arrives as number `turn`.
   void deliver(int part, int turn) {
@@ -146,13 +146,13 @@ TEST(NT6_Exchange, PartsAreUnpackedInTheOrderOfTheirArrivalThoughOthersAreMissin
 }
 
 TEST(Exchange, AKernelThatIsToldToOrHasStayedLongEnoughLeaves) {
-  Loop told(test::here(), 3, 2, false);
-  told.begin(0);
-  for (int part = 0; part < 3; ++part) told.task(part);
-  told.deliver(1, 0);
-  told.stop();
-  told.stream->finish();
-  EXPECT_EQ(told.progress(0), Progress::left);
+  Loop stopped(test::here(), 3, 2, false);
+  stopped.begin(0);
+  for (int part = 0; part < 3; ++part) stopped.task(part);
+  stopped.deliver(1, 0);
+  stopped.stop();
+  stopped.stream->finish();
+  EXPECT_EQ(stopped.progress(0), Progress::left);
   Loop alone(test::here(), 3, 2, true, 0.01);
   alone.begin(0);
   alone.stream->finish();
@@ -170,12 +170,12 @@ TEST(Exchange, AKernelThatLeavesSaysSoOrUnpacksWhatHasArrived) {
     }
     loop.deliver(first, 0);
     loop.deliver(loop.task(1), 1);
-    const bool said = loop.progress(0) == Progress::left;
+    const bool left = loop.progress(0) == Progress::left;
     loop.stream->finish();
     const auto found = test::from_device<double>(loop.device, loop.halo);
     bool all = true;
     for (int i = 0; i < elements; ++i) all = all && found[i] == exchange + i;
-    ASSERT_TRUE(said || all) << "exchange " << exchange;
+    ASSERT_TRUE(left || all) << "exchange " << exchange;
   }
 }
 

@@ -18,8 +18,8 @@ void agree_in_binding(MPI_Comm comm, const char* what, hs_status status, const c
       if (status != HS_OK) fail(enumerator<Exit>(status, 4, "status"), text(reason));
     });
     if (order == nullptr) return;
-    const std::string asked = what;
-    require_same(comm, asked.substr(asked.find(' ') + 1) + "s", {{"order", order}}, {},
+    const std::string object = what;
+    require_same(comm, object.substr(object.find(' ') + 1) + "s", {{"order", order}}, {},
                  "pass the same order on all of them: it specifies the contiguous axis");
   });
 }

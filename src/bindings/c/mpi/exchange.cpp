@@ -43,7 +43,7 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
 }
 
 /// Collective.
-void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* given,
+void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* passed,
           hs_exchange** exchange) {
   hs_exchange_options options;
   hs_exchange_init(&options);
@@ -51,7 +51,7 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   Strategy strategy;
   agree(grid.comm, [&] {
     needed(exchange, "exchange") = nullptr;
-    if (given) options = versioned(given, options, "options");
+    if (passed) options = versioned(passed, options, "options");
     if (count < 1) throw UsageError("an exchange of " + std::to_string(count) + " fields; it needs at least one");
     if (options.slots < 1)
       throw UsageError("fields of " + std::to_string(options.slots) + " slots; they need at least one");
@@ -66,10 +66,10 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
 }
 
 /// Returns the part of an exchange that a call requests; NULL: all of it. Allocates nothing the second time.
-const ExchangePart& part_of(hs_exchange& exchange, const hs_part* given) {
+const ExchangePart& part_of(hs_exchange& exchange, const hs_part* passed) {
   hs_part from;
   hs_part_init(&from);
-  if (given != nullptr) from = versioned(given, from, "part");
+  if (passed != nullptr) from = versioned(passed, from, "part");
   if (from.only == nullptr) from.count = 0;
   if (from.only != nullptr && from.count < 1)
     throw UsageError("'part' has " + std::to_string(from.count) + " fields; name at least one, or pass NULL for all");

@@ -50,13 +50,13 @@ Box owned_box(const hs_grid_options& options) {
 }
 
 /// Collective: the ranks agree on the way to split the grid before any of them contributes its cells.
-void make_grid(MPI_Comm comm, const hs_grid_options* given, hs_grid** grid) {
+void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
   hs_grid_options options;
   hs_grid_init(&options);
   Split split{};
   agree(comm, [&] {
     needed(grid, "grid") = nullptr;
-    options = versioned(given, options, "options");
+    options = versioned(passed, options, "options");
     if (options.problem) {
       const int why = enumerator<int>(options.problem_status - 1, 3, "problem_status, less 1,") + 1;
       fail(static_cast<Exit>(why), options.problem);

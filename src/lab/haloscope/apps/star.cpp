@@ -20,9 +20,9 @@ App star_app(const std::string& name, int dims, const std::vector<double>& weigh
   };
   app.device = [name](const Problem& problem) { return DeviceKernel{name, problem.parameters.reals("weights")}; };
   app.illegal = [count = weights.size(), order, name](const Candidate& c) -> std::string {
-    const std::size_t given = c.problem.parameters.reals("weights").size();
-    if (given == count) return "";
-    return name + " takes " + std::to_string(count) + " weights, not " + std::to_string(given) + "; give " + order;
+    const std::size_t found = c.problem.parameters.reals("weights").size();
+    if (found == count) return "";
+    return name + " takes " + std::to_string(count) + " weights, not " + std::to_string(found) + "; give " + order;
   };
   return app;
 }

@@ -136,8 +136,8 @@ template <class Form>
 std::size_t fused_scratch(const Box& region, int levels) {
   using T = typename Form::Real;
   const Bounds b(region);
-  const std::int64_t widest = fused_tile_width<T> * 3 / 2 + 64, asked = b.hi[0] - b.lo[0];
-  const auto rings = Rings<T, Form::rows>::shape(asked < widest ? asked : widest, levels);
+  const std::int64_t widest = fused_tile_width<T> * 3 / 2 + 64, width = b.hi[0] - b.lo[0];
+  const auto rings = Rings<T, Form::rows>::shape(width < widest ? width : widest, levels);
   return b.empty() || levels < 2 ? 0 : static_cast<std::size_t>(rings.elements(levels)) * sizeof(T);
 }
 

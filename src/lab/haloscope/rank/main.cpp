@@ -291,9 +291,9 @@ void expect_ranks(int expected) {
 }
 
 Json read_findings(const std::string& path) {
-  const std::string what = "the file of the probes' findings,";
-  return parsed_json(text_of_file(path, what, "give the file that the probes wrote", most_json_bytes),
-                     what + " " + path + ",");
+  const std::string name = "the file of the probes' findings,";
+  return parsed_json(text_of_file(path, name, "give the file that the probes wrote", most_json_bytes),
+                     name + " " + path + ",");
 }
 
 /// @param started_s  when the program began, by now_s().

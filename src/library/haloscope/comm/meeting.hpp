@@ -38,8 +38,8 @@ bool meet_by_messages(MPI_Comm comm, MPI_Comm carrier, RankOf rank_of, int tag, 
 /// Waits until all ranks have reached the end of their joint work; the wait is reported, see ReportedWait.
 /// Collective.
 /// Allocates nothing, except for a report.
-/// @param what  returns the name of the ending object, such as "exchange of u".
+/// @param name  returns the name of the ending object, such as "exchange of u".
 /// @throws PeerFailure within a FailureWatch.
-void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::function<std::string()>& what);
+void meet_at_end(MPI_Comm comm, int tag, bool yield, const std::function<std::string()>& name);
 
 }  // namespace haloscope

@@ -130,11 +130,11 @@ void note_kept() noexcept;
 
 /// Runs a collective call. An error that one rank alone can have (MPI refuses, memory is exhausted) becomes an Error
 /// on all ranks if it occurred on all; if only on some, the job ends. Costs nothing where nothing fails.
-/// @param what  object that it makes, "an exchange"; a literal. Reports of long waits and errors of exhausted memory
-///             name it.
+/// @param object  that it makes, "an exchange"; a literal. Reports of long waits and errors of exhausted memory name
+///                it.
 template <class Work>
-decltype(auto) collectively(MPI_Comm comm, const char* what, Work&& work) {
-  const Making making(what);
+decltype(auto) collectively(MPI_Comm comm, const char* object, Work&& work) {
+  const Making making(object);
   try {
     const ErrorsReturned returned(comm);
     const Collective collective;

@@ -120,10 +120,10 @@ double patience_s() {
   return seconds;
 }
 
-void report_wait(double seconds, const char* what) {
+void report_wait(double seconds, const char* event) {
   constexpr const char* ending = "; HALOSCOPE_STALL=end ends the job";
   std::array<char, 1024> text;
-  std::snprintf(text.data(), text.size(), "has waited for %.0f s: %s", seconds, what);
+  std::snprintf(text.data(), text.size(), "has waited for %.0f s: %s", seconds, event);
   const bool ends = ends_stalled_jobs();
   if (ends && !oversees) end_job(text.data(), ending);
   std::fprintf(stderr, "haloscope: %s%s %s%s\n", reporter().c_str(), ends ? ":" : "", text.data(), ends ? ending : "");

@@ -14,9 +14,9 @@ namespace haloscope {
 double patience_s();
 
 /// Prints that this rank still waits on standard error; where HALOSCOPE_STALL is "end", that ends the job.
-/// @param what  missing event: "rank 3 has not answered in exchange 1042 of u", by numbers in MPI_COMM_WORLD.
+/// @param event  the missing one: "rank 3 has not answered in exchange 1042 of u", by numbers in MPI_COMM_WORLD.
 /// Allocates nothing.
-void report_wait(double seconds, const char* what);
+void report_wait(double seconds, const char* event);
 
 /// The clock of reports of a wait. Cost: the clock is read.
 class ReportClock {

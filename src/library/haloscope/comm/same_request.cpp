@@ -99,7 +99,7 @@ Aspect fields_of(const std::vector<Quantity>& fields) {
   return {"fields", join(texts, ", "), join(shown, ", ")};
 }
 
-void require_same(MPI_Comm comm, const std::string& what, const std::vector<Aspect>& aspects,
+void require_same(MPI_Comm comm, const std::string& object, const std::vector<Aspect>& aspects,
                   const std::vector<std::string>& names, const std::string& remedy) {
   std::string all;
   for (const Aspect& aspect : aspects) all += aspect.name + '=' + aspect.text + '\n';
@@ -110,7 +110,7 @@ void require_same(MPI_Comm comm, const std::string& what, const std::vector<Aspe
   if (found.empty() && names.size() > 1 && in_another_order(comm, names))
     found.push_back(difference(comm, {"order of the fields", join(names, ", ")}));
   if (!found.empty())
-    throw UsageError("the ranks request different " + what + ": " + join(found, "; ") + "; " + remedy);
+    throw UsageError("the ranks request different " + object + ": " + join(found, "; ") + "; " + remedy);
 }
 
 }  // namespace haloscope

@@ -24,13 +24,13 @@ std::vector<Aspect> aspects_of(const Layout& layout, const std::vector<int>& nod
 Aspect fields_of(const std::vector<Quantity>& fields);
 
 /// Compares requests.
-/// @param what object of the requests: "exchanges". @param aspects the same list of names on every rank.
+/// @param object   of the requests: "exchanges". @param aspects the same list of names on every rank.
 /// @param names    names of the fields, in order. Ranks may use different names, but not the same names in another
 ///              order.
 /// @param remedy   ends the error.
 /// @throws UsageError, on all ranks, where requests differ, naming the difference and two ranks.
 /// Collective; cost: one reduction to all, a second one where there are several names.
-void require_same(MPI_Comm comm, const std::string& what, const std::vector<Aspect>& aspects,
+void require_same(MPI_Comm comm, const std::string& object, const std::vector<Aspect>& aspects,
                   const std::vector<std::string>& names, const std::string& remedy);
 
 }  // namespace haloscope

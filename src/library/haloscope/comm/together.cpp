@@ -15,9 +15,9 @@ void meet_in(MPI_Request& request) {
     return;
   }
   const DescribedWait waiting([] {
-    const char* const what = Making::current();
+    const char* const object = Making::current();
     return std::string("other ranks have not come to ") +
-           (what != nullptr ? std::string("the call that makes ") + what : "a collective call");
+           (object != nullptr ? std::string("the call that makes ") + object : "a collective call");
   });
   Spin spin(true);  // ranks may share cores
   for (int done = 0;; spin.again()) {

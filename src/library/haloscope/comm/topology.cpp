@@ -119,8 +119,8 @@ Layout cartesian_layout(MPI_Comm cartesian, GridSpec grid, const std::array<int,
         "the communicator has no Cartesian topology; make it with MPI_Cart_create, or the grid from "
         "options or boxes");
   const int dims = static_cast<int>(topology->ranks.size());
-  const auto refuse = [&](const std::string& what) {
-    throw UsageError(describe(*topology) + " and the grid " + std::to_string(grid.dims) + " dimensions; " + what +
+  const auto refuse = [&](const std::string& fault) {
+    throw UsageError(describe(*topology) + " and the grid " + std::to_string(grid.dims) + " dimensions; " + fault +
                      "; name each of the communicator's dimensions once in the axes, with -1 (in Fortran 0, in Python "
                      "omitted) for each dimension of the grid that is not split");
   };

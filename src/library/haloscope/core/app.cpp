@@ -143,12 +143,12 @@ std::function<double(const Index&)> initial_values(const App& app, const Problem
   const bool own = has(app.initials, word);
   if (own && !app.initial && app.exact)
     if (auto exact = app.exact(problem, quantity, points, 0)) return exact;
-  const auto given = app.initial ? app.initial(problem, quantity) : InitialValue();
+  const auto initial = app.initial ? app.initial(problem, quantity) : InitialValue();
   const bool ids = word == "id";
   const auto seed = static_cast<std::uint64_t>(problem.parameters.integer("seed"));
   return [=, grid = problem.grid](const Index& point) {
-    if (given)
-      if (const auto value = given(point)) return *value;
+    if (initial)
+      if (const auto value = initial(point)) return *value;
     return ids ? id_value(grid, point) : random_value(seed, quantity, grid, point);
   };
 }

@@ -144,7 +144,7 @@ Json to_json(const Step& step) {
   return json;
 }
 
-Json describe(const App& app, const Parameters::Given& given) {
+Json describe(const App& app, const Parameters::Given& values) {
   Json json{{"name", app.name},
             {"summary", app.summary},
             {"dims", app.dims},
@@ -161,7 +161,7 @@ Json describe(const App& app, const Parameters::Given& given) {
   for (const Parameter& p : parameters_of(app)) json["parameters"].push_back(parameter_json(p));
   for (const std::string& form : app.forms) {
     Problem problem{{app.dims, {1, 1, 1}, {}}, form, from_word<Real>(app.reals.front()), {}};
-    problem.parameters = Parameters(parameters_of(app), given, app.name);
+    problem.parameters = Parameters(parameters_of(app), values, app.name);
     Step step = app.step ? app.step(problem) : Step{app.quantities, app.stages};
     json["steps"][form] = to_json(resolved(step, app.dims, app.name));
     for (std::size_t q = 0; q < step.quantities.size(); ++q)  // 0: the size of the choice's scalar type

@@ -30,9 +30,9 @@ std::string refuse_numbers(const Candidate& candidate) {
     int value;
   } counts[]{{bound.depth, c.depth}, {bound.threads, c.threads}, {bound.tiles, c.tiles}, {bound.walls, c.walls}};
   for (const auto& [range, value] : counts) {
-    const std::string asked = std::string(range.name) + " " + std::to_string(value) + " is not possible; use ";
-    if (value < 1) return asked + "1 or more";
-    if (value > range.most) return asked + "at most " + std::to_string(static_cast<int>(range.most));
+    const std::string start = std::string(range.name) + " " + std::to_string(value) + " is not possible; use ";
+    if (value < 1) return start + "1 or more";
+    if (value > range.most) return start + "at most " + std::to_string(static_cast<int>(range.most));
   }
   if (!c.device.empty() && !has(backend_names(), c.device)) return unknown_name("device", c.device, backend_names());
   return "";
@@ -86,17 +86,17 @@ std::string refuse_depth(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   if (c.depth == 1) return "";
   if (!c.schedule->deep) return quoted_schedule(c) + " exchanges in every step; use --depth 1";
-  const auto asked = [&](const std::string& reason) {
+  const auto refusal = [&](const std::string& reason) {
     return "--depth " + std::to_string(c.depth) + " exchanges once in several steps, and app '" + c.app + "' " +
            reason + "; use --depth 1";
   };
-  if (candidate.step.stages.size() > 1) return asked("exchanges in several stages of each");
+  if (candidate.step.stages.size() > 1) return refusal("exchanges in several stages of each");
   const Stage& stage = candidate.step.stages.front();
-  if (stage.repeats > 0) return asked("repeats a stage until its reduction ends the loop");
+  if (stage.repeats > 0) return refusal("repeats a stage until its reduction ends the loop");
   for (const Reduction& reduction : stage.reductions)
-    if (!reduction.last_only) return asked("reads '" + reduction.name + "' in each");
+    if (!reduction.last_only) return refusal("reads '" + reduction.name + "' in each");
   for (const Quantity& q : candidate.step.quantities)
-    if (q.mirrored()) return asked("mirrors '" + q.name + "' at the grid's edges in each");
+    if (q.mirrored()) return refusal("mirrors '" + q.name + "' at the grid's edges in each");
   return "";
 }
 
@@ -194,16 +194,16 @@ std::string refuse_pieces(const Candidate& candidate) {
 std::string refuse_temporaries(const Candidate& candidate) {
   const Choice& c = candidate.choice;
   if (c.temporaries == Temporaries::kept) return "";
-  const std::string asked = "temporaries 'freed' ";
-  if (!c.device.empty()) return asked + "are fields of the CPU; drop --device, or use temporaries 'kept'";
+  const std::string subject = "temporaries 'freed' ";
+  if (!c.device.empty()) return subject + "are fields of the CPU; drop --device, or use temporaries 'kept'";
   const auto lives = lifetimes_of(candidate.step, c.grid.periodic);
   if (std::none_of(lives.begin(), lives.end(), [](const auto& life) { return life.has_value(); }))
-    return asked + "need fields that live within a step, and app '" + c.app + "' has none; use temporaries 'kept'";
+    return subject + "need fields that live within a step, and app '" + c.app + "' has none; use temporaries 'kept'";
   bool shared = c.memory == MemoryKind::shared;
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
     shared = shared || needs_shared_fields(candidate.strategy(stage));
-  if (shared) return asked + "are a rank's own memory, and these fields are shared; use temporaries 'kept'";
-  if (c.depth > 1) return asked + "are used in each step; use --depth 1, or temporaries 'kept'";
+  if (shared) return subject + "are a rank's own memory, and these fields are shared; use temporaries 'kept'";
+  if (c.depth > 1) return subject + "are used in each step; use --depth 1, or temporaries 'kept'";
   return "";
 }
 
@@ -258,26 +258,26 @@ Problem problem_of(const Choice& choice, const App& app) {
 
 }  // namespace
 
-Candidate::Candidate(const Choice& given, const Sites& sites)
-    : Candidate(given, find_app(given.app), [&] { return make_layout(given, sites); }) {}
+Candidate::Candidate(const Choice& chosen, const Sites& sites)
+    : Candidate(chosen, find_app(chosen.app), [&] { return make_layout(chosen, sites); }) {}
 
-Candidate::Candidate(const Choice& given, const App& own, const Layout& blocks)
-    : Candidate(given, own, [&] { return blocks; }) {}
+Candidate::Candidate(const Choice& chosen, const App& own, const Layout& blocks)
+    : Candidate(chosen, own, [&] { return blocks; }) {}
 
-Candidate::Candidate(const Choice& given, const App& own, const std::function<Layout()>& blocks)
+Candidate::Candidate(const Choice& chosen, const App& own, const std::function<Layout()>& blocks)
     : body_([&] {
-        Problem found = problem_of(given, own);
+        Problem found = problem_of(chosen, own);
         Step steps = step_of(own, found);
         return std::make_shared<const Body>(Body{std::move(found), std::move(steps), blocks()});
       }()),
-      choice(given),
+      choice(chosen),
       app(own),
       problem(body_->problem),
       step(body_->step),
       layout(body_->layout) {}
 
-Candidate::Candidate(const Choice& given, const Candidate& like)
-    : body_(like.body_), choice(given), app(like.app), problem(like.problem), step(like.step), layout(like.layout) {}
+Candidate::Candidate(const Choice& chosen, const Candidate& like)
+    : body_(like.body_), choice(chosen), app(like.app), problem(like.problem), step(like.step), layout(like.layout) {}
 
 const Strategy& Candidate::strategy(int stage) const {
   const auto own = choice.stage_strategies.find(step.stages[stage].name);

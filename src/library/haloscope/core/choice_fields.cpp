@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse(const std::string& field, const Json& given, const std::string& wanted) {
-  const std::string text = given.is_string() ? given.get<std::string>() : given.dump();
+[[noreturn]] void refuse(const std::string& field, const Json& value, const std::string& wanted) {
+  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   throw UsageError("--" + field + " '" + shown(text) + "' is not possible; give " + wanted);
 }
 
@@ -261,7 +261,7 @@ ParameterValue parameter_from_json(const std::string& name, const Json& json) {
   return list;
 }
 
-ParameterValue given_value(const std::vector<Parameter>& schema, const std::string& name, const Json& json) {
+ParameterValue parameter_value(const std::vector<Parameter>& schema, const std::string& name, const Json& json) {
   const auto known = std::find_if(schema.begin(), schema.end(), [&](const Parameter& p) { return p.name == name; });
   return known != schema.end() && json.is_string() ? parse_value(*known, json.get<std::string>())
                                                    : parameter_from_json(name, json);
@@ -300,7 +300,8 @@ Choice choice_from_json(const Json& json) {
     if (!value.is_object())
       throw UsageError("`set` is an object of parameters and their values, not " + shown(value.dump()));
     const auto schema = parameters_of(app);
-    for (const auto& [parameter, given] : value.items()) choice.set[parameter] = given_value(schema, parameter, given);
+    for (const auto& [parameter, entry] : value.items())
+      choice.set[parameter] = parameter_value(schema, parameter, entry);
   }
   if (!json.contains("strategy") && messages_on_device(choice)) choice.strategy = "ordered/staged";
   return choice;

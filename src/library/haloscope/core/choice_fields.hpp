@@ -46,6 +46,7 @@ ParameterValue parameter_from_json(const std::string& name, const nlohmann::json
 
 /// Returns the value of a parameter: JSON as it is, text parsed by the parameter's type.
 /// @throws UsageError as parse_value() and parameter_from_json() do.
-ParameterValue given_value(const std::vector<Parameter>& schema, const std::string& name, const nlohmann::json& json);
+ParameterValue parameter_value(const std::vector<Parameter>& schema, const std::string& name,
+                               const nlohmann::json& json);
 
 }  // namespace haloscope

@@ -90,10 +90,10 @@ void make_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::string text_of_file(const std::string& path, const std::string& what, const std::string& remedy,
+std::string text_of_file(const std::string& path, const std::string& name, const std::string& remedy,
                          std::size_t max_bytes) {
   Reading reading = read_where(path, 0, max_bytes, [](const struct stat&) { return true; });
-  if (!reading.text) throw UsageError("cannot read " + what + " " + path + ": " + reading.why + "; " + remedy);
+  if (!reading.text) throw UsageError("cannot read " + name + " " + path + ": " + reading.why + "; " + remedy);
   return *std::move(reading.text);
 }
 

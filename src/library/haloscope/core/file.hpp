@@ -8,10 +8,10 @@
 namespace haloscope {
 
 /// Returns the text of a regular file of at most `max_bytes` bytes.
-/// @param what    name of the file in errors, "the profile".
+/// @param name    of the file in errors, "the profile".
 /// @param remedy  the remedy in errors.
 /// @throws UsageError with the reason where the file does not exist or cannot be read.
-std::string text_of_file(const std::string& path, const std::string& what, const std::string& remedy,
+std::string text_of_file(const std::string& path, const std::string& name, const std::string& remedy,
                          std::size_t max_bytes);
 
 /// Returns the text of an entry of a cache. It counts only if it is not a link, belongs to this user or root, and

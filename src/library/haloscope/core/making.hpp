@@ -8,8 +8,8 @@ namespace haloscope {
 /// Marks this thread as making an object, for its lifetime. Cost: two stores.
 class Making {
  public:
-  /// @param what  "an exchange"; a literal.
-  explicit Making(const char* what) noexcept : before_(std::exchange(current_, what)) {}
+  /// @param object  "an exchange"; a literal.
+  explicit Making(const char* object) noexcept : before_(std::exchange(current_, object)) {}
   ~Making() { current_ = before_; }
   Making(const Making&) = delete;
   Making& operator=(const Making&) = delete;

@@ -48,8 +48,8 @@ ShortText exhausted_memory() noexcept;
 
 /// Runs a local call. A std::bad_alloc becomes an OutOfMemory.
 template <class Work>
-decltype(auto) locally(const char* what, Work&& work) {
-  const Making making(what);
+decltype(auto) locally(const char* object, Work&& work) {
+  const Making making(object);
   try {
     return std::forward<Work>(work)();
   } catch (const std::bad_alloc&) {

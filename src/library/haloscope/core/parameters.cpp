@@ -18,8 +18,8 @@ struct Visitor : F... {
 template <class... F>
 Visitor(F...) -> Visitor<F...>;
 
-[[noreturn]] void refuse(const Parameter& parameter, const std::string& given, const std::string& wanted) {
-  throw UsageError("parameter " + parameter.name + " = '" + given + "' is not possible; give " + wanted);
+[[noreturn]] void refuse(const Parameter& parameter, const std::string& text, const std::string& wanted) {
+  throw UsageError("parameter " + parameter.name + " = '" + text + "' is not possible; give " + wanted);
 }
 
 std::string range_of(const Parameter& p) {
@@ -102,21 +102,21 @@ ParameterValue parse_value(const Parameter& p, const std::string& text) {
   return in_range(p, value, text);
 }
 
-ParameterValue checked_value(const Parameter& p, const ParameterValue& given) {
-  const auto* whole = std::get_if<std::int64_t>(&given);
+ParameterValue checked_value(const Parameter& p, const ParameterValue& value) {
+  const auto* whole = std::get_if<std::int64_t>(&value);
   if (whole && std::holds_alternative<double>(p.value)) return checked_value(p, static_cast<double>(*whole));
-  if (given.index() != p.value.index()) refuse(p, to_text(given), wanted_of(p));
-  return in_range(p, given, to_text(given));
+  if (value.index() != p.value.index()) refuse(p, to_text(value), wanted_of(p));
+  return in_range(p, value, to_text(value));
 }
 
-Parameters::Parameters(const std::vector<Parameter>& schema, const Given& given, const std::string& app) {
+Parameters::Parameters(const std::vector<Parameter>& schema, const Given& values, const std::string& app) {
   std::vector<std::string> names;
   for (const Parameter& p : schema) {
     names.push_back(p.name);
-    const auto at = given.find(p.name);
-    values_[p.name] = at == given.end() ? p.value : checked_value(p, at->second);
+    const auto at = values.find(p.name);
+    values_[p.name] = at == values.end() ? p.value : checked_value(p, at->second);
   }
-  for (const auto& [name, value] : given)
+  for (const auto& [name, value] : values)
     if (!has(names, name)) {
       if (names.empty()) throw UsageError("app '" + app + "' has no parameters; drop --set " + name + "=...");
       throw UsageError(unknown_name("parameter of app '" + app + "'", name, names));

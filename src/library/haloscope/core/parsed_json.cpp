@@ -73,14 +73,14 @@ std::string fault_of(std::string_view text) {
 
 }  // namespace
 
-nlohmann::json parsed_json(std::string_view text, const std::string& what) {
+nlohmann::json parsed_json(std::string_view text, const std::string& name) {
   if (text.size() > most_json_bytes)
-    throw UsageError(what + " has " + std::to_string(text.size()) + " bytes, and JSON of at most " +
+    throw UsageError(name + " has " + std::to_string(text.size()) + " bytes, and JSON of at most " +
                      std::to_string(most_json_bytes) + " is read");
   if (depth_of(text) > most_json_depth)
-    throw UsageError(what + " has more than " + std::to_string(most_json_depth) + " objects and lists in each other");
+    throw UsageError(name + " has more than " + std::to_string(most_json_depth) + " objects and lists in each other");
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-  if (value.is_discarded()) throw UsageError(what + " is not JSON: " + fault_of(text));
+  if (value.is_discarded()) throw UsageError(name + " is not JSON: " + fault_of(text));
   return value;
 }
 

@@ -81,24 +81,24 @@ class Additions {
     return {landing_of(plan_, round.number + static_cast<int>(way - round.directions.begin()), q), at_origin(to), to};
   }
   void add(const Round& round, int number, int q, Offset v) {
-    const Arrival given = arrival(round, q, v);
-    if (given.quantity < 0) return;
+    const Arrival incoming = arrival(round, q, v);
+    if (incoming.quantity < 0) return;
     Arrival face{.quantity = q, .from = {}, .to = {}};  // the field, each point in place
     for (v[last_dimension(v)] = 0; v != Offset{}; v[last_dimension(v)] = 0)
       if (const Arrival next = arrival(round, q, v); next.quantity >= 0) {
         face = next;
         break;
       }
-    Copy copy{.quantity = face.quantity, .round = number, .to = given.to};
+    Copy copy{.quantity = face.quantity, .round = number, .to = incoming.to};
     for (int d = 0; d < 3; ++d) {
-      const std::int64_t there = given.to.lo[d] + face.from.lo[d] - face.to.lo[d];
+      const std::int64_t there = incoming.to.lo[d] + face.from.lo[d] - face.to.lo[d];
       copy.to.lo[d] = there;
-      copy.to.hi[d] = there + given.to.extent(d);
-      copy.shift[d] = given.from.lo[d] - there;
+      copy.to.hi[d] = there + incoming.to.extent(d);
+      copy.shift[d] = incoming.from.lo[d] - there;
     }
     copy.store = Store::add;
     copy.summand = summand_of(plan_.spec.quantities[q]);
-    copy.source = given.quantity;
+    copy.source = incoming.quantity;
     plan_.copies.push_back(copy);
   }
 
@@ -127,9 +127,9 @@ class Additions {
   /// Finds the value of a holder. @param v from this rank to the holder; zero: this rank.
   Held held(const Round& round, int q, const Offset& v) const {
     if (v == Offset{}) return {.quantity = q};
-    const Arrival given = arrival(round, q, v);
-    Held value{.quantity = given.quantity};
-    for (int d = 0; d < 3; ++d) value.shift[d] = given.from.lo[d] - given.to.lo[d];
+    const Arrival incoming = arrival(round, q, v);
+    Held value{.quantity = incoming.quantity};
+    for (int d = 0; d < 3; ++d) value.shift[d] = incoming.from.lo[d] - incoming.to.lo[d];
     return value;
   }
 

@@ -64,14 +64,14 @@ struct Groups {
 
 Groups groups_of(const Sites& sites, int ranks) {
   const auto count = static_cast<std::size_t>(ranks);
-  const auto given = [&](const std::vector<int>& numbers, const char* what) {
+  const auto checked = [&](const std::vector<int>& numbers, const char* group) {
     if (numbers.empty()) return std::vector<int>(count);
     if (numbers.size() != count)
-      throw UsageError(std::to_string(numbers.size()) + " " + what + "s are given for " + std::to_string(ranks) +
-                       " ranks; give the " + what + " of each rank");
+      throw UsageError(std::to_string(numbers.size()) + " " + group + "s are given for " + std::to_string(ranks) +
+                       " ranks; give the " + group + " of each rank");
     return numbers;
   };
-  Groups groups{numbered(given(sites.node, "node")), given(sites.socket, "socket")};
+  Groups groups{numbered(checked(sites.node, "node")), checked(sites.socket, "socket")};
   std::vector<std::pair<int, int>> both;
   for (std::size_t rank = 0; rank < count; ++rank) both.emplace_back(groups.node[rank], groups.socket[rank]);
   groups.socket = numbered(both);
@@ -277,8 +277,8 @@ Crossings crossings(const Layout& layout, const Sites& sites) {
 Layout reordered(const Layout& layout, const Sites& sites) {
   const Groups groups = groups_of(sites, layout.size());
   const std::vector<Place> places = places_of(layout);
-  const std::vector<int> as_given = counted_to(layout.size());
-  std::vector<int> ranks = as_given;
+  const std::vector<int> unchanged = counted_to(layout.size());
+  std::vector<int> ranks = unchanged;
   std::stable_sort(ranks.begin(), ranks.end(), [&](int l, int r) {
     return std::pair(groups.node[l], groups.socket[l]) < std::pair(groups.node[r], groups.socket[r]);
   });
@@ -288,7 +288,7 @@ Layout reordered(const Layout& layout, const Sites& sites) {
     rank_at[order[i]] = ranks[i];
     from[ranks[i]] = order[i];
   }
-  if (count_crossings(places, groups, rank_at) >= count_crossings(places, groups, as_given)) return layout;
+  if (count_crossings(places, groups, rank_at) >= count_crossings(places, groups, unchanged)) return layout;
   return layout.renumbered(from);
 }
 

@@ -166,15 +166,15 @@ bool calls_concurrently(const Strategy& strategy) {
 }
 
 std::string refused_single_messages(const Strategy& strategy) {
-  const std::string asked = "strategy '" + to_string(strategy) + "' cannot move single messages, as a pipeline does: ";
-  if (strategy.is_reference()) return asked + "it fills all halos in one round; use a transport such as p2p";
+  const std::string start = "strategy '" + to_string(strategy) + "' cannot move single messages, as a pipeline does: ";
+  if (strategy.is_reference()) return start + "it fills all halos in one round; use a transport such as p2p";
   for (const TransportPart& part : parts_of(strategy)) {
     if (!part.traits.single_messages || part.collective())
-      return asked +
+      return start +
              "each of its rounds is collective or timed as a whole, which would serialise the pipeline; use p2p, "
              "persistent, rma-pscw:per-message, rma-lock or rma-lockall";
     if (!part.traits.single_option.empty() && !has(part.options, part.traits.single_option))
-      return asked + "its messages share their synchronisation; add option '" + part.traits.single_option + "'";
+      return start + "its messages share their synchronisation; add option '" + part.traits.single_option + "'";
   }
   return "";
 }

@@ -67,8 +67,8 @@ bool check_number(const TransportTraits& traits, const std::string& word) {
 
 }  // namespace
 
-int number_of(const std::vector<std::string>& given, const std::string& option, int usual) {
-  for (const std::string& word : given)
+int number_of(const std::vector<std::string>& words, const std::string& option, int usual) {
+  for (const std::string& word : words)
     if (const char* const digits = digits_for(option, word)) return std::atoi(digits);
   return usual;
 }
@@ -80,24 +80,24 @@ std::vector<std::string> option_texts(const TransportTraits& traits) {
   return texts;
 }
 
-void check_options(const std::string& transport, const std::vector<std::string>& given) {
+void check_options(const std::string& transport, const std::vector<std::string>& words) {
   const TransportTraits& traits = find_traits(transport);
   const std::vector<std::string> known = option_texts(traits);
-  if (known.empty() && !given.empty())
-    throw UsageError("transport " + transport + " has no options, but was given '" + given.front() + "'; drop it");
+  if (known.empty() && !words.empty())
+    throw UsageError("transport " + transport + " has no options, but was given '" + words.front() + "'; drop it");
   for (const OptionRule& rule : traits.rules)
-    if (std::all_of(rule.words.begin(), rule.words.end(), [&](const std::string& word) { return has(given, word); }))
+    if (std::all_of(rule.words.begin(), rule.words.end(), [&](const std::string& word) { return has(words, word); }))
       throw UsageError(
           (rule.words.size() > 1
                ? "options '" + join(rule.words, "' and '") + "' of transport " + transport + " exclude each other"
                : "transport " + transport + " cannot have option '" + rule.words[0] + "'") +
           ": " + rule.reason);
-  for (const std::string& word : given)
+  for (const std::string& word : words)
     if (!has(traits.options, word) && !check_number(traits, word))
       throw UsageError(unknown_name("option of transport " + transport, word, known) + " (options of " + transport +
                        ": " + join(known, ", ") + ")");
   for (const NumberOption& option : traits.numbers)
-    if (std::count_if(given.begin(), given.end(), [&](const auto& word) { return digits_for(option.name, word); }) > 1)
+    if (std::count_if(words.begin(), words.end(), [&](const auto& word) { return digits_for(option.name, word); }) > 1)
       throw UsageError("transport " + transport + " was given option '" + option.name + "' twice; drop one");
 }
 

@@ -44,7 +44,7 @@ struct ExchangeLaunch {
   std::uint64_t* packed = nullptr;            ///< mapped: parts that are ready, in their order or by part
   const std::uint64_t* arrived =
       nullptr;                        ///< mapped: parts that have arrived, in their order; the first block reads it
-  std::uint64_t* told = nullptr;      ///< device memory: the same for the other blocks, in order
+  std::uint64_t* relayed = nullptr;   ///< device memory: the same for the other blocks, in order
   std::uint64_t* progress = nullptr;  ///< mapped, by block
   Stay stay;
 };

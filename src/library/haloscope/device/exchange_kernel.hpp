@@ -60,13 +60,13 @@ struct ExchangeBlocks {
     const bool looks = team.block() == 0;
     std::uint64_t word = signal(l.exchange, nothing_came);
     const auto ready = [&] {
-      const std::uint64_t seen =
-          looks ? read_word<Reader::anyone>(l.arrived + turn * signal_words) : read_word<Reader::device>(l.told + turn);
+      const std::uint64_t seen = looks ? read_word<Reader::anyone>(l.arrived + turn * signal_words)
+                                       : read_word<Reader::device>(l.relayed + turn);
       if (exchange_of(seen) == l.exchange) word = seen;
       return exchange_of(seen) == l.exchange;
     };
     const bool left = !await(team, looks ? l.stay : Stay{}, ready) && leave(team, ready);
-    if (looks) team.one([&] { write_word<Reader::device>(l.told + turn, word); });
+    if (looks) team.one([&] { write_word<Reader::device>(l.relayed + turn, word); });
     return left ? nothing_came : team.tell([&] { return of_signal(word); });
   }
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {

@@ -46,7 +46,7 @@ inline void combine_blocks(Stream& stream, const PassNumbers& numbers, int block
 struct GatherBlocks {
   static constexpr int threads = gather_threads;
   PassNumbers numbers;
-  const double* given;
+  const double* values;
   std::int64_t cells;
 
   HALOSCOPE_FUNCTION void operator()(const Team& team) const {
@@ -57,7 +57,7 @@ struct GatherBlocks {
       for (int i = 0; i < numbers.count; ++i) {
         double sum = identity_of(numbers.ops[i]);
         for (std::int64_t cell = first + thread; cell < end; cell += threads)
-          sum = combined(numbers.ops[i], sum, load(given + i * cells + cell));
+          sum = combined(numbers.ops[i], sum, load(values + i * cells + cell));
         parts[i * threads + thread] = sum;
       }
     });
@@ -72,12 +72,12 @@ struct GatherBlocks {
   }
 };
 
-inline void launch_gather(Stream& stream, const PassNumbers& numbers, const double* given, std::int64_t cells) {
+inline void launch_gather(Stream& stream, const PassNumbers& numbers, const double* values, std::int64_t cells) {
   const int blocks = gather_blocks(cells);
   if (blocks > 0)
     launch(stream, blocks, GatherBlocks::threads,
            sizeof(double) * GatherBlocks::threads * static_cast<std::size_t>(numbers.count),
-           GatherBlocks{numbers, given, cells});
+           GatherBlocks{numbers, values, cells});
   combine_blocks(stream, numbers, blocks);
 }
 

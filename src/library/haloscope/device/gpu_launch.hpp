@@ -116,9 +116,9 @@ inline std::string refuse_words(int index) {
     return "its driver does not let streams wait for values in memory; use the driver of CUDA 11.7 or a newer one";
   CUdevice device = 0;
   int can = 0;
-  const bool asked = find(&device, index) == CUDA_SUCCESS &&
-                     ask(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) == CUDA_SUCCESS;
-  return asked && can != 0 ? "" : "this device or its driver does not let streams wait for 64-bit values in memory";
+  const bool answered = find(&device, index) == CUDA_SUCCESS &&
+                        ask(&can, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device) == CUDA_SUCCESS;
+  return answered && can != 0 ? "" : "this device or its driver does not let streams wait for 64-bit values in memory";
 }
 #endif
 
@@ -230,8 +230,8 @@ class GpuStream final : public Stream {
 
 /// @throws UsageError for a block that needs more than the device has.
 template <class Body>
-void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
-  auto& stream = static_cast<GpuStream&>(given);
+void launch(Stream& base, int blocks, int threads, std::size_t shared_bytes, Body body) {
+  auto& stream = static_cast<GpuStream&>(base);
   const auto [max_threads, shared] = stream.limits(KernelOf<Body>::number);
   if (shared_bytes > shared)
     throw UsageError("a block needs " + std::to_string(shared_bytes) + " bytes of shared memory, and this device has " +

@@ -15,9 +15,9 @@ namespace haloscope::device::HALOSCOPE_BACKEND {
 /// Breaks assumptions that a GPU does not guarantee: blocks run in one order and at the next launch in the reverse
 /// order, several concurrently where OS threads share them, and each finds its shared memory full of NaN.
 template <class Body>
-void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Body body) {
+void launch(Stream& base, int blocks, int threads, std::size_t shared_bytes, Body body) {
   static std::atomic<unsigned> launches{0};
-  auto& stream = static_cast<HostStream&>(given);
+  auto& stream = static_cast<HostStream&>(base);
   const int sharing = std::clamp(blocks, 1, stream.threads());
   stream.enqueue([=, backward = launches++ % 2 == 1] {
     const auto run = [&](int first) {
@@ -36,8 +36,8 @@ void launch(Stream& given, int blocks, int threads, std::size_t shared_bytes, Bo
 
 /// Runs each block on a thread of the system: blocks wait for the CPU, and for each other.
 template <class Body>
-void launch_resident(Stream& given, int blocks, int threads, Body body) {
-  auto& stream = static_cast<HostStream&>(given);
+void launch_resident(Stream& base, int blocks, int threads, Body body) {
+  auto& stream = static_cast<HostStream&>(base);
   stream.enqueue([=, before = host::imitation().before_block] {
     const auto run = [&](int block) {
       if (before) before(block);

@@ -127,24 +127,24 @@ void HostStream::pass(HostEvent& event) {
   push([marks = event.marks(), mark = event.marks()->last()] { marks->wait_for(mark); });
 }
 
-void HostStream::record(Event& given) {
-  auto& event = static_cast<HostEvent&>(given);
+void HostStream::record(Event& base) {
+  auto& event = static_cast<HostEvent&>(base);
   event.capture = capture_;
   if (!capture_) return mark(event);
   keep([this, &event] { mark(event); });
   event.stream = this;
-  event.given = capture_->given[this];
+  event.recorded = capture_->recorded[this];
 }
 
-void HostStream::wait(Event& given) {
-  auto& event = static_cast<HostEvent&>(given);
+void HostStream::wait(Event& base) {
+  auto& event = static_cast<HostEvent&>(base);
   const auto theirs = event.capture.lock();
   if (!capture_) capture_ = theirs;  // from here on this stream takes part
   if (!capture_) return pass(event);
   keep([this, &event] { pass(event); });
   if (theirs == capture_ && this == capture_->origin) {
     int& awaited = capture_->awaited[event.stream];
-    awaited = std::max(awaited, event.given);
+    awaited = std::max(awaited, event.recorded);
   }
 }
 
@@ -185,7 +185,7 @@ class HostGraph final : public Graph {
 void HostStream::keep(std::function<void()> call) {
   if (may_keep_ && !may_keep_()) throw Error(Exit::failed, "a capture refuses a call");
   capture_->calls.push_back(std::move(call));
-  ++capture_->given[this];
+  ++capture_->recorded[this];
 }
 
 void HostStream::begin_capture() {
@@ -197,8 +197,8 @@ std::unique_ptr<Graph> HostStream::end_capture() {
   const auto capture = std::exchange(capture_, nullptr);
   if (!capture) throw Error(Exit::failed, "a capture ends that has not begun");
   bool whole = true;
-  for (const auto& [stream, given] : capture->given) {
-    whole &= stream == this || capture->awaited[stream] == given;
+  for (const auto& [stream, recorded] : capture->recorded) {
+    whole &= stream == this || capture->awaited[stream] == recorded;
     stream->capture_ = nullptr;
   }
   if (!whole) throw Error(Exit::failed, "a capture ends before its stream has waited for every stream that took part");

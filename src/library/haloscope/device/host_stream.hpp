@@ -127,7 +127,7 @@ class HostEvent final : public Event {
   // Its last record, if a capture recorded it: the capture, the stream, and the number of the stream's calls before.
   std::weak_ptr<HostCapture> capture;
   HostStream* stream = nullptr;
-  int given = 0;
+  int recorded = 0;
 
  private:
   std::shared_ptr<Marks> marks_ = std::make_shared<Marks>();
@@ -138,8 +138,8 @@ class HostEvent final : public Event {
 struct HostCapture {
   HostStream* origin;
   std::vector<std::function<void()>> calls;
-  std::map<HostStream*, int> given;    ///< calls recorded from each stream that takes part
-  std::map<HostStream*, int> awaited;  ///< the number of them that the origin has waited for
+  std::map<HostStream*, int> recorded;  ///< calls recorded from each stream that takes part
+  std::map<HostStream*, int> awaited;   ///< the number of them that the origin has waited for
 };
 
 class HostStream final : public Stream {

@@ -106,8 +106,8 @@ struct PoisonSearch {
 
 struct Kernels {
   void (*copy)(Stream&, const CopyLaunch&);
-  /// Combines the numbers of the cells of a box into one for each reduction. @param given  number after number.
-  void (*gather)(Stream&, const PassNumbers& numbers, const double* given, std::int64_t cells);
+  /// Combines the numbers of the cells of a box into one for each reduction. @param values  number after number.
+  void (*gather)(Stream&, const PassNumbers& numbers, const double* values, std::int64_t cells);
   void (*find_poison)(Stream&, const PoisonSearch&);
   struct Entry {
     const char* form;

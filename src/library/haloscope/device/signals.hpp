@@ -124,8 +124,8 @@ HALOSCOPE_FUNCTION bool await(const Team& team, const Stay& stay, Ready ready) {
     if (ready()) return true;
     const std::uint64_t since = clock_ticks();
     for (int looks = 0; !ready(); ++looks) {
-      const bool told_to_stop = stay.stop != nullptr && read_word<Reader::anyone>(stay.stop) != 0;
-      if (told_to_stop || clock_ticks() - since > stay.ticks) return false;
+      const bool stop_requested = stay.stop != nullptr && read_word<Reader::anyone>(stay.stop) != 0;
+      if (stop_requested || clock_ticks() - since > stay.ticks) return false;
       pause(looks);
     }
     return true;

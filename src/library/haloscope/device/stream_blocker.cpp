@@ -8,14 +8,14 @@ namespace haloscope::device {
 StreamBlocker::StreamBlocker(Device& device, double seconds)
     : device_(device),
       words_(device, Space::mapped, 2 * signal_words * sizeof(std::uint64_t)),
-      told_(device, Space::device, sizeof(std::uint64_t)) {
+      relayed_(device, Space::device, sizeof(std::uint64_t)) {
   std::memset(words_.data(), 0, words_.size());
   auto* const words = reinterpret_cast<std::uint64_t*>(words_.data());
   launch_.received = 1;
   launch_.exchange = 1;
   launch_.arrived = words;
   launch_.progress = words + signal_words;
-  launch_.told = reinterpret_cast<std::uint64_t*>(told_.data());
+  launch_.relayed = reinterpret_cast<std::uint64_t*>(relayed_.data());
   launch_.stay.ticks = static_cast<std::uint64_t>(seconds * device.info().clock_hz);
 }
 

@@ -16,7 +16,7 @@ class StreamBlocker {
 
  private:
   Device& device_;
-  Buffer words_, told_;
+  Buffer words_, relayed_;
   ExchangeLaunch launch_;
 };
 

@@ -54,10 +54,10 @@ class Team {
   /// The same for a number.
   template <class F>
   HALOSCOPE_FUNCTION int tell(F f) const {
-    __shared__ int told;
-    if (threadIdx.x == 0) told = f();
+    __shared__ int answer;
+    if (threadIdx.x == 0) answer = f();
     __syncthreads();
-    const int result = told;
+    const int result = answer;
     __syncthreads();
     return result;
   }

@@ -69,8 +69,8 @@ template <class Take>
 void each_block_of(const Views& views, int slot, const Copy& c, Take take) {
   const SlotView& view = views[static_cast<std::size_t>(c.quantity)][static_cast<std::size_t>(slot)];
   const int source = c.source >= 0 ? c.source : c.quantity;
-  const SlotView& given = views[static_cast<std::size_t>(source)][static_cast<std::size_t>(slot)];
-  const End from = end_at(given, c.from(), source), to = end_at(view, c.to, c.quantity);
+  const SlotView& source_view = views[static_cast<std::size_t>(source)][static_cast<std::size_t>(slot)];
+  const End from = end_at(source_view, c.from(), source), to = end_at(view, c.to, c.quantity);
   each_block(from, to, extent_of(c.to), view.element_bytes(), [&](BlockCopy copy) {
     copy.negated = c.negate ? static_cast<int>(view.element_bytes()) : 0;
     copy.store = c.store;

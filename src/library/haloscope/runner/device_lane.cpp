@@ -5,15 +5,15 @@
 namespace haloscope {
 
 DeviceLane::DeviceLane(device::Device& device, const Program& program, const Plan& plan, const Views& views)
-    : program_(program), plan_(plan), views_(views), streams_(device), given_(device.event(false)) {}
+    : program_(program), plan_(plan), views_(views), streams_(device), enqueued_(device.event(false)) {}
 
 void DeviceLane::bind(DeviceLink& link) {
   ops_ = std::make_unique<DeviceOps>(program_, plan_, views_, views_, &link, streams_, DeviceSweeps(), false);
 }
 
 void DeviceLane::begin(DeviceStream after) {
-  streams_.device.record(after, *given_);
-  streams_.streams[stream_of(Lane::halo_stream)]->wait(*given_);
+  streams_.device.record(after, *enqueued_);
+  streams_.streams[stream_of(Lane::halo_stream)]->wait(*enqueued_);
   ops_->begin(++exchanges_, 0);
   last_ = -1;
 }

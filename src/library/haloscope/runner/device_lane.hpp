@@ -38,7 +38,7 @@ class DeviceLane {
  private:
   /// Returns the end of the exchange's last operation; where it has none, of the work enqueued on the caller's stream
   /// before.
-  device::Event& end() { return last_ >= 0 ? ops_->end(last_) : *given_; }
+  device::Event& end() { return last_ >= 0 ? ops_->end(last_) : *enqueued_; }
   /// Calls `f` for the device's operations that an operation of the host has to wait for.
   template <class F>
   void each_needed(const Op& op, F f) const;
@@ -47,7 +47,7 @@ class DeviceLane {
   const Plan& plan_;
   const Views& views_;
   DeviceStreams streams_;
-  std::unique_ptr<device::Event> given_;  // work enqueued on the caller's stream
+  std::unique_ptr<device::Event> enqueued_;  // work enqueued on the caller's stream
   std::unique_ptr<DeviceOps> ops_;
   int last_ = -1;  // last operation of this exchange; operations are in order
   std::int64_t exchanges_ = 0;

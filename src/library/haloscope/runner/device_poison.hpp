@@ -19,7 +19,7 @@ class DevicePoison {
   DevicePoison(device::Device& device, const std::vector<Quantity>& quantities, const Views& views);
 
   /// Returns true if the spots of a slot and a number of the caller's are stored.
-  bool knows(int slot, int number) const { return lists_.contains({slot, number}); }
+  bool has_spots(int slot, int number) const { return lists_.contains({slot, number}); }
   /// Stores spots, and waits until they are in the device's memory.
   void learn(int slot, int number, const std::vector<PoisonSpot>& spots);
   /// Enqueues the work that poisons them.

@@ -24,8 +24,8 @@ constexpr double room_share = 0.05;  // of a node's memory, free in /dev/shm: co
 const char* const bind_ranks =
     "bind each rank: -bind-to core (MPICH, Intel MPI), --bind-to core (Open MPI), --cpu-bind=cores (srun)";
 
-std::string count_of(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+std::string count_of(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 /// Checks the cores that the ranks of this node may use, separately for each rank.

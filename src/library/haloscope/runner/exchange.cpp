@@ -72,9 +72,9 @@ struct Exchange::State {
   std::shared_ptr<std::atomic<bool>> own_busy = std::make_shared<std::atomic<bool>>(false);  // free() holds it longer
   std::atomic<bool>& busy = busy_mark(*own_busy);
 
-  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& asked, const Strategy& chosen,
+  State(MPI_Comm parent, const Layout& grid_layout, const ExchangeSpec& requested, const Strategy& chosen,
         const Views& views, const std::vector<int>& nodes_of_ranks, bool guarded)
-      : layout(grid_layout), spec(asked), nodes(nodes_of_ranks) {
+      : layout(grid_layout), spec(requested), nodes(nodes_of_ranks) {
     Plan plan;
     agree(parent, [&] {
       place = place_of_fields(spec.quantities, views);
@@ -277,16 +277,16 @@ struct Exchange::State {
   }
 };
 
-Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& given,
+Exchange::Exchange(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const Strategy& requested,
                    const Views& views, const std::vector<int>& nodes, bool guard) {
   require_communicator(comm);
   state_ = collectively(comm, "an exchange", [&] {
-    const Strategy chosen = chosen_strategy(comm, given);
+    const Strategy chosen = chosen_strategy(comm, requested);
     return std::make_unique<State>(comm, layout, spec, chosen, views, nodes, chosen_guard(comm, guard));
   });
 }
 
-Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& given,
+Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldRef>& fields, const Strategy& requested,
                    const ExchangeOptions& options, const std::vector<int>& nodes) {
   require_communicator(comm);
   collectively(comm, "an exchange", [&] {
@@ -297,7 +297,7 @@ Exchange::Exchange(MPI_Comm comm, const Layout& layout, const std::vector<FieldR
       spec = spec_of(fields, layout.dims(), options);
       views = views_of(fields);
     });
-    *this = Exchange(comm, layout, spec, given, views, nodes, options.guard);
+    *this = Exchange(comm, layout, spec, requested, views, nodes, options.guard);
   });
 }
 

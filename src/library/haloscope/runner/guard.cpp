@@ -101,7 +101,7 @@ void Guard::changed(int slot, int layers_left, DeviceStream after, bool waits) {
   age(slot, layers_left);
   if (!there_) return poison(views_, plan_.spec.quantities, slot, stale(layers_left));
   const device::Current current(&there_->device);
-  if (!there_->poison.knows(slot, layers_left)) there_->poison.learn(slot, layers_left, stale(layers_left));
+  if (!there_->poison.has_spots(slot, layers_left)) there_->poison.learn(slot, layers_left, stale(layers_left));
   there_->begin(after);
   there_->poison.write(*there_->stream, slot, layers_left);
   if (waits) return there_->stream->finish();

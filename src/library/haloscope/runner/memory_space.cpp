@@ -9,9 +9,9 @@ namespace {
 
 /// Returns the meaning of `auto` on devices: the pattern with one round, since each round costs launches and copies,
 /// and one message to each peer.
-Strategy auto_on_devices(const Strategy& asked) {
+Strategy auto_on_devices(const Strategy& requested) {
   Strategy strategy("direct:merged/auto-device");
-  strategy.transport_options = asked.transport_options;
+  strategy.transport_options = requested.transport_options;
   return strategy;
 }
 
@@ -56,13 +56,13 @@ void require_device(const MemorySpace& place, const char* call) {
                      "() got a stream, and these fields are in host memory, which no device works on; leave it out");
 }
 
-Strategy strategy_for(const MemorySpace& place, const Strategy& asked) {
-  if (place.backend.empty() || moves_device_memory(asked)) return asked;
-  if (asked.transport == "auto") return auto_on_devices(asked);
+Strategy strategy_for(const MemorySpace& place, const Strategy& requested) {
+  if (place.backend.empty() || moves_device_memory(requested)) return requested;
+  if (requested.transport == "auto") return auto_on_devices(requested);
   std::vector<std::string> transports;
   for (const TransportTraits* traits : transport_traits())
     if (traits->device) transports.push_back(traits->name);
-  throw UsageError("strategy '" + to_string(asked) + "' moves fields in host memory, and these are in " +
+  throw UsageError("strategy '" + to_string(requested) + "' moves fields in host memory, and these are in " +
                    to_string(place) + "; use 'auto', or 'ordered/' or 'direct/' with one of " + join(transports, ", "));
 }
 

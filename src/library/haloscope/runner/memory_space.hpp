@@ -36,6 +36,6 @@ void require_device(const MemorySpace& place, const char* call);
 /// Returns the strategy for fields in such memory: the requested one or, for `auto` on a device, the one that it
 /// represents.
 /// @throws UsageError for a strategy that does not move such fields, naming the ones that do.
-Strategy strategy_for(const MemorySpace& place, const Strategy& asked);
+Strategy strategy_for(const MemorySpace& place, const Strategy& requested);
 
 }  // namespace haloscope

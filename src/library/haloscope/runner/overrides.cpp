@@ -31,22 +31,22 @@ void say_overridden(MPI_Comm comm, const std::string& by, const Strategy& strate
 
 }  // namespace
 
-Strategy chosen_strategy(MPI_Comm comm, const Strategy& given) {
+Strategy chosen_strategy(MPI_Comm comm, const Strategy& requested) {
   const std::string text = of_environment(comm, "HALOSCOPE_STRATEGY");
-  if (text.empty()) return given;
+  if (text.empty()) return requested;
   try {
     const Strategy strategy(text);
-    say_overridden(comm, text, given);
+    say_overridden(comm, text, requested);
     return strategy;
   } catch (const UsageError& error) {
     throw UsageError("HALOSCOPE_STRATEGY: " + std::string(error.what()));
   }
 }
 
-bool chosen_guard(MPI_Comm comm, bool asked) {
+bool chosen_guard(MPI_Comm comm, bool requested) {
   static std::atomic<bool> reported = false;
   const std::string text = of_environment(comm, "HALOSCOPE_GUARD");
-  if (text.empty()) return asked;
+  if (text.empty()) return requested;
   if (text != "0" && text != "1") throw UsageError("HALOSCOPE_GUARD is '" + text + "'; it is 1 (guard halos) or 0");
   if (text == "1" && rank_in(comm) == 0 && !reported.exchange(true))
     std::cerr << "haloscope: HALOSCOPE_GUARD=1: stale halos are poisoned" << std::endl;

@@ -10,15 +10,15 @@
 
 namespace haloscope {
 
-/// Returns `given`, or the strategy of HALOSCOPE_STRATEGY of rank 0, which rank 0 then reports, once per strategy.
+/// Returns `requested`, or the strategy of HALOSCOPE_STRATEGY of rank 0, which rank 0 then reports, once per strategy.
 /// Collective.
 /// @throws UsageError, on all ranks, for a strategy that cannot be parsed.
-Strategy chosen_strategy(MPI_Comm comm, const Strategy& given);
+Strategy chosen_strategy(MPI_Comm comm, const Strategy& requested);
 
-/// Returns true if halos are guarded: `asked`, or HALOSCOPE_GUARD of rank 0 where it is set: 1 or 0. Rank 0 reports
+/// Returns true if halos are guarded: `requested`, or HALOSCOPE_GUARD of rank 0 where it is set: 1 or 0. Rank 0 reports
 /// once if the environment turns it on. Collective.
 /// @throws UsageError, on all ranks, for another value.
-bool chosen_guard(MPI_Comm comm, bool asked);
+bool chosen_guard(MPI_Comm comm, bool requested);
 
 /// Returns one line with the strategy that moves halos, the messages that this rank sends in one exchange, and the
 /// report of the transport.

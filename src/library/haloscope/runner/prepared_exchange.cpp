@@ -142,8 +142,8 @@ bool PreparedExchange::closes_alone() const { return link_->closes_alone() && !h
 /// failed on this rank alone.
 void PreparedExchange::close() {
   require_company(own_->comm());
-  const auto what = [this] { return "exchange of " + name(); };
-  use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, what); });
+  const auto ending = [this] { return "exchange of " + name(); };
+  use_device([&] { meet_at_end(own_->comm(), context_.tags.ending(), context_.yield, ending); });
 }
 
 /// Lets streams and kernels that wait for peers go on, so that memory can be freed.
@@ -207,11 +207,11 @@ void PreparedExchange::begin_on_device(DeviceStream after) {
 /// Enqueues the device's operations as far as they need not wait for the host, or the stream itself waits. Only where
 /// the host runs no other work until they are done: the host must not wait for a stream that waits for messages.
 void PreparedExchange::enqueue_ahead() {
-  for (given_ = std::max(given_, next_); given_ < program_.ops.size(); ++given_) {
-    const Op& op = program_.ops[given_];
+  for (enqueued_ = std::max(enqueued_, next_); enqueued_ < program_.ops.size(); ++enqueued_) {
+    const Op& op = program_.ops[enqueued_];
     if (!on_device(op.lane)) continue;
     if (!lane_->may_enqueue(op, next_)) return;
-    lane_->enqueue(static_cast<int>(given_), slot_);
+    lane_->enqueue(static_cast<int>(enqueued_), slot_);
   }
 }
 
@@ -229,7 +229,7 @@ bool PreparedExchange::advance_on_device() {
     const Op& op = program_.ops[next_];
     if (!on_device(op.lane)) {
       if (!lane_->ready(op) || !ops_->try_run(op, slot_)) return false;
-    } else if (next_ >= given_) {
+    } else if (next_ >= enqueued_) {
       lane_->enqueue(static_cast<int>(next_), slot_);
     }
   }

@@ -45,7 +45,7 @@ class PreparedExchange {
   /// comes before.
   void start(int slot, DeviceStream after = {}) {
     slot_ = slot;
-    next_ = given_ = 0;
+    next_ = enqueued_ = 0;
     fruitless_ = 0;
     ops_->begin(++exchanges_);
     if (lane_) begin_on_device(after);
@@ -139,7 +139,7 @@ class PreparedExchange {
   device::Device* device_;
   std::unique_ptr<DeviceLane> lane_;  // null: host memory
   std::size_t next_ = 0;              // next operation; program_.ops.size(): nothing is in flight
-  std::size_t given_ = 0;             // operations of the device before this one are enqueued
+  std::size_t enqueued_ = 0;          // operations of the device before this one are enqueued
   int slot_ = 0;
   std::int64_t exchanges_ = 0;           // begun so far
   std::string failure_;                  // failure of the device, the link or a peer; empty: none

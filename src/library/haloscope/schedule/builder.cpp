@@ -88,10 +88,10 @@ int ProgramBuilder::give_ring(bool to_device, const std::vector<Box>& boxes) {
   return add(OpKind::transfer, Lane::halo_stream, 0, target, {gathered});
 }
 
-int ProgramBuilder::take_ring(int given) {
-  const int target = program_.ops[given].target;
+int ProgramBuilder::take_ring(int transfer) {
+  const int target = program_.ops[transfer].target;
   const bool to_device = program_.rings[target].to_device;
-  return add(OpKind::scatter, to_device ? Lane::halo_stream : Lane::main, 0, target, {given});
+  return add(OpKind::scatter, to_device ? Lane::halo_stream : Lane::main, 0, target, {transfer});
 }
 
 int ProgramBuilder::progress(std::vector<int> after) {
@@ -116,11 +116,11 @@ Widths ProgramBuilder::overwritten() const {
   for (const Access& access : first.reads) {
     if (access.layers > 0 || std::find(first.writes.begin(), first.writes.end(), access.quantity) == first.writes.end())
       continue;
-    int given = 0;
+    int exchanged = 0;
     for (const Access& moved : stage_.exchange.value_or(std::vector<Access>{}))
-      if (moved.quantity == access.quantity) given = moved.layers;
+      if (moved.quantity == access.quantity) exchanged = moved.layers;
     for (int d = 0; d < plan_.dims; ++d) {
-      const int sent = std::max(given, growths_[0][0][d] + access.reach[d]);
+      const int sent = std::max(exchanged, growths_[0][0][d] + access.reach[d]);
       const bool shared_plane = std::any_of(plan_.spec.quantities.begin(), plan_.spec.quantities.end(),
                                             [&](const Quantity& q) { return staggered(q.centring, d) > 0; });
       if (sent > 0) layers[d] = std::max(layers[d], sent + shared_plane);

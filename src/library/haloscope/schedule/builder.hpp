@@ -39,7 +39,7 @@ class ProgramBuilder {
   /// to the other memory. @return the operation to pass to take_ring().
   int give_ring(bool to_device, const std::vector<Box>& boxes);
   /// Appends scattering them there. @return the operation after which they are in place.
-  int take_ring(int given);
+  int take_ring(int transfer);
   int progress(std::vector<int> after);
   std::vector<Op>& ops() { return program_.ops; }
   Program& program() { return program_; }

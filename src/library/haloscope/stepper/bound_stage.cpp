@@ -168,15 +168,15 @@ void BoundStage::bind_device(Bound& bound, bool on_device) {
     const std::size_t place = bound.device_numbers.size() - 1;
     bound.device_numbers.back() = std::make_unique<DeviceNumbers>(
         fields.device(), partials.ops(), points,
-        launched ? &cells_given(place, sizeof(double) * partials.ops().size() * points.volume()) : nullptr);
+        launched ? &cell_memory(place, sizeof(double) * partials.ops().size() * points.volume()) : nullptr);
   }
 }
 
 /// Returns memory for the numbers of the cells of a program's sweep, for reductions. Programs run sequentially, so
 /// all share it.
-const device::Buffer& BoundStage::cells_given(std::size_t place, std::size_t bytes) {
-  while (cells_given_.size() <= place) cells_given_.emplace_back();
-  device::Buffer& cells = cells_given_[place];
+const device::Buffer& BoundStage::cell_memory(std::size_t place, std::size_t bytes) {
+  while (cell_memory_.size() <= place) cell_memory_.emplace_back();
+  device::Buffer& cells = cell_memory_[place];
   if (cells.size() < bytes) {
     context_.device->streams().finish();
     cells = device::Buffer();

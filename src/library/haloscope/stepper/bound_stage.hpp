@@ -136,7 +136,7 @@ class BoundStage {
   void open();
   void make_scratch(const Program& program);
   void bind_device(Bound& bound, bool on_device);
-  const device::Buffer& cells_given(std::size_t place, std::size_t bytes);
+  const device::Buffer& cell_memory(std::size_t place, std::size_t bytes);
   void place_numbers(Bound& bound);
   bool gathers(const Bound& bound, const Sweep& sweep) const;
   void take_device_numbers(int sweep);
@@ -166,7 +166,7 @@ class BoundStage {
   void (*contribute_)(void*, int) = nullptr;
   void* contribute_context_ = nullptr;
   std::vector<Memory> scratch_;             // per thread; empty where only a device sweeps
-  std::deque<device::Buffer> cells_given_;  // by sweep of a program
+  std::deque<device::Buffer> cell_memory_;  // by sweep of a program
   std::vector<std::unique_ptr<Bound>> bounds_;
   Bound* whole_ = nullptr;
   Bound* executed_ = nullptr;  // last

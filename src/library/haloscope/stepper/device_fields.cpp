@@ -19,18 +19,18 @@ void check_room(MPI_Comm comm, const Node& node, const device::Device& device, s
   CHECK_MPI(MPI_Barrier(comm));
   const device::Info info = device.info();
   const DeviceLoad load = load_of(node, info.id, bytes);
-  std::int64_t said[3] = {load.bytes - info.free_bytes, load.bytes, load.ranks};
+  std::int64_t needs[3] = {load.bytes - info.free_bytes, load.bytes, load.ranks};
   struct {
     double missing;
     int rank;
-  } mine{static_cast<double>(said[0]), 0}, most;
+  } mine{static_cast<double>(needs[0]), 0}, most;
   mine.rank = rank_in(comm);
   CHECK_MPI(MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm));
-  CHECK_MPI(MPI_Bcast(said, 3, MPI_INT64_T, most.rank, comm));
-  if (said[0] <= 0) return;
+  CHECK_MPI(MPI_Bcast(needs, 3, MPI_INT64_T, most.rank, comm));
+  if (needs[0] <= 0) return;
   throw UnavailableError("the grid does not fit the device of rank " + std::to_string(most.rank) + ": " +
-                         std::to_string(said[1]) + " bytes are needed there (" + std::to_string(said[2]) +
-                         " rank(s) a device) and " + std::to_string(said[1] - said[0]) +
+                         std::to_string(needs[1]) + " bytes are needed there (" + std::to_string(needs[2]) +
+                         " rank(s) a device) and " + std::to_string(needs[1] - needs[0]) +
                          " are free; use fewer cells, a smaller depth, fewer ranks per device or more devices");
 }
 

@@ -10,28 +10,28 @@ using device::Buffer;
 using device::Space;
 
 DeviceNumbers::DeviceNumbers(device::Device& device, std::span<const ReduceOp> ops, const Box& region,
-                             const Buffer* given)
+                             const Buffer* cell_memory)
     : ops_(ops),
       kernels_(device.kernels()),
       region_(region),
-      given_(given),
+      cell_memory_(cell_memory),
       ops_there_(device::copied_to(device, ops.data(), ops.size_bytes())),
       all_(device, Space::device, sizeof(double) * ops.size()),
       here_(device, Space::pinned, sizeof(double) * ops.size()) {
-  const int blocks = given != nullptr ? device::gather_blocks(region.volume()) : device::pass_blocks(region);
+  const int blocks = cell_memory != nullptr ? device::gather_blocks(region.volume()) : device::pass_blocks(region);
   partials_ = Buffer(device, Space::device, sizeof(double) * ops.size() * static_cast<std::size_t>(blocks));
 }
 
 CellNumbers DeviceNumbers::cells() const {
-  if (given_ == nullptr) return {};
-  CellNumbers cells{reinterpret_cast<double*>(given_->data()), region_.extent(0), region_.extent(0) * region_.extent(1),
-                    region_.volume()};
+  if (cell_memory_ == nullptr) return {};
+  CellNumbers cells{reinterpret_cast<double*>(cell_memory_->data()), region_.extent(0),
+                    region_.extent(0) * region_.extent(1), region_.volume()};
   cells.first -= region_.lo[0] + region_.lo[1] * cells.row + region_.lo[2] * cells.plane;
   return cells;
 }
 
 void DeviceNumbers::gather(device::Stream& stream) const {
-  kernels_.gather(stream, places(), reinterpret_cast<const double*>(given_->data()), region_.volume());
+  kernels_.gather(stream, places(), reinterpret_cast<const double*>(cell_memory_->data()), region_.volume());
 }
 
 device::PassNumbers DeviceNumbers::places() const {

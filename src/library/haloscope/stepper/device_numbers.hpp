@@ -11,9 +11,10 @@ namespace haloscope {
 class DeviceNumbers {
  public:
   /// @param ops  operations of the sweep's reductions, by number; must outlive this. @param region the swept cells.
-  /// @param given   device memory for these numbers of each cell, shared with other sweeps that run before or after
-  ///                this one; a user's kernel writes the numbers cell by cell. Null: passes write them.
-  DeviceNumbers(device::Device& device, std::span<const ReduceOp> ops, const Box& region, const device::Buffer* given);
+  /// @param cell_memory  on the device, for these numbers of each cell, shared with other sweeps that run before or
+  ///                     after this one; a user's kernel writes the numbers cell by cell. Null: passes write them.
+  DeviceNumbers(device::Device& device, std::span<const ReduceOp> ops, const Box& region,
+                const device::Buffer* cell_memory);
 
   device::PassNumbers places() const;
   /// Returns the places for each cell's numbers; none for passes.
@@ -30,7 +31,7 @@ class DeviceNumbers {
   std::span<const ReduceOp> ops_;
   const device::Kernels& kernels_;
   Box region_;
-  const device::Buffer* given_;
+  const device::Buffer* cell_memory_;
   device::Buffer ops_there_, partials_, all_, here_;
   bool fetched_ = false;
 };

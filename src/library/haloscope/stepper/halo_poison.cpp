@@ -12,7 +12,7 @@ HaloPoison::HaloPoison(const std::vector<Quantity>& quantities, const Views& vie
 void HaloPoison::write(int stage, int slot) {
   const std::vector<PoisonSpot>& spots = spots_[stage];
   if (!on_device_) return poison(views_, quantities_, slot, spots);
-  if (!on_device_->knows(slot, stage)) on_device_->learn(slot, stage, spots);
+  if (!on_device_->has_spots(slot, stage)) on_device_->learn(slot, stage, spots);
   on_device_->write(*device_->streams().streams[0], slot, stage);
   device_->streams().meet();
 }

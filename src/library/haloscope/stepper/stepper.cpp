@@ -66,11 +66,11 @@ struct Stepper::State {
   bool leaked = false;            // the guard has just thrown
   std::optional<int> exceptions;  // in flight when all ranks had opened it; empty: not yet opened
 
-  State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields, const Choice& given,
-        const std::vector<Stage>& described, const StepperOptions& of)
-      : app(app_of(fields, given, described, layout.dims(), of)),
+  State(const Layout& layout, const std::vector<int>& nodes, const std::vector<FieldRef>& fields,
+        const Choice& requested, const std::vector<Stage>& described, const StepperOptions& of)
+      : app(app_of(fields, requested, described, layout.dims(), of)),
         place(place_of_fields(app.quantities, haloscope::views_of(fields))),
-        choice(choice_in(place, choice_for(given, layout, nodes))),
+        choice(choice_in(place, choice_for(requested, layout, nodes))),
         candidate(choice, app, layout),
         sweeper(candidate.step, of.strip_bytes),
         views(views_of(fields, candidate.step.slots())) {
@@ -82,10 +82,10 @@ struct Stepper::State {
   }
 
   void open(MPI_Comm parent, const std::vector<int>& nodes, const std::vector<FieldRef>& fields,
-            const StepperOptions& asked) {
-    const bool guards = chosen_guard(parent, asked.guard);
+            const StepperOptions& requested) {
+    const bool guards = chosen_guard(parent, requested.guard);
     override_strategy(parent);
-    require_same_steps(parent, candidate, fields, nodes, asked.fused, guards);
+    require_same_steps(parent, candidate, fields, nodes, requested.fused, guards);
     agree(parent, [&] { check_memory(candidate, rank_in(parent), fields); });
     const device::Current current(device());
     CHECK_MPI(MPI_Comm_dup(parent, comm.address()));

@@ -41,8 +41,8 @@ void check_loop(const Stage& stage, const StepperOptions& options) {
 
 /// Checks a sweep in place. @throws UsageError for one that does not work with lines passed on one by one.
 void check_in_place(const SweepSpec& sweep, const std::vector<Quantity>& fields) {
-  const auto refuse = [&](const std::string& what) {
-    throw UsageError("sweep '" + sweep.name + "' is in place " + what);
+  const auto refuse = [&](const std::string& fault) {
+    throw UsageError("sweep '" + sweep.name + "' is in place " + fault);
   };
   for (const Access& read : sweep.reads)
     if (read.layers > 1)
@@ -218,9 +218,9 @@ App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std:
   return app;
 }
 
-Choice choice_for(const Choice& given, const Layout& layout, const std::vector<int>& nodes) {
-  check_grid(given, layout);
-  Choice choice = given;
+Choice choice_for(const Choice& requested, const Layout& layout, const std::vector<int>& nodes) {
+  check_grid(requested, layout);
+  Choice choice = requested;
   choice.app = app_name;
   choice.form = "";
   choice.set = {};

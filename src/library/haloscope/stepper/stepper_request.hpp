@@ -16,7 +16,7 @@ App app_of(const std::vector<FieldRef>& fields, const Choice& choice, const std:
 
 /// Returns the user's choice with the fields that the grid determines. Local. @throws UsageError for a choice that was
 /// made for another grid.
-Choice choice_for(const Choice& given, const Layout& layout, const std::vector<int>& nodes);
+Choice choice_for(const Choice& requested, const Layout& layout, const std::vector<int>& nodes);
 
 /// Local. @throws UsageError for a choice that a Stepper cannot run.
 void check_choice(const Candidate& candidate);

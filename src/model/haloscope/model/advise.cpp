@@ -90,8 +90,8 @@ class Pricer {
 
   /// Returns null for an illegal choice and notes the reason.
   std::optional<TimedCandidate> price(const Choice& choice, Refused& refused) {
-    if (!base_ || !is_like(given_, choice)) prepare(choice);
-    given_ = choice;
+    if (!base_ || !is_like(last_, choice)) prepare(choice);
+    last_ = choice;
     current_ = on_nodes(choice, *placed_);  // base_ refers to it
     if (const std::string reason = haloscope::refused(*base_); !reason.empty()) {
       refused.add(UsageError(reason));
@@ -114,7 +114,7 @@ class Pricer {
 
   const Profile& profile_;
   const Setting& setting_;
-  Choice given_, current_;
+  Choice last_, current_;
   std::optional<Candidate> base_;
   std::shared_ptr<const RankMapping> placed_;
   std::vector<std::unique_ptr<const SweepNames>> names_;  // costed candidates refer to them

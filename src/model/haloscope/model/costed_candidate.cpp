@@ -105,16 +105,16 @@ RankMapping place_choice(const Choice& choice, const Profile& profile, const Set
   if (choice.threads > most)
     placed.notes.push_back(std::to_string(choice.threads) + " threads per rank on sockets of " + std::to_string(most) +
                            " cores");
-  const std::vector<int> asked = emulated_nodes(choice.ranks, choice.nodes, choice.placement);
+  const std::vector<int> emulated = emulated_nodes(choice.ranks, choice.nodes, choice.placement);
   placed.places = choice.nodes > 0 && choice.nodes <= profile.nodes && setting.placement != "custom"
-                      ? place_on(asked, profile.sockets_per_node, per_socket)
+                      ? place_on(emulated, profile.sockets_per_node, per_socket)
                       : place_ranks(setting.placement, choice.ranks, profile.sockets_per_node, per_socket, per_socket,
                                     setting.custom);
   placed.nodes = placed.places.nodes();
   if (placed.nodes > profile.nodes)
     placed.notes.push_back(std::to_string(placed.nodes) + " nodes are needed, the profile's machine has " +
                            std::to_string(profile.nodes));
-  placed.node = choice.nodes > 0 ? asked : placed.places.node;
+  placed.node = choice.nodes > 0 ? emulated : placed.places.node;
   return placed;
 }
 
@@ -142,14 +142,14 @@ CostedCandidate::CostedCandidate(const Candidate& like, const Profile& of, const
       placed(std::move(where)) {
   const int stages = static_cast<int>(candidate.step.stages.size());
   std::vector<ScheduleOptions> options;
-  bool told = profile.overlap.measured;
+  bool measured = profile.overlap.measured;
   for (int stage = 0; stage < stages; ++stage) {
     options.push_back(schedule_options(candidate, stage));
     const auto own = profile.overlap.held_of.find(transports_of(candidate.strategy(stage))[0]);
-    given_held_.push_back(own != profile.overlap.held_of.end() ? &own->second
-                          : profile.overlap.held               ? &*profile.overlap.held
-                                                               : nullptr);
-    told = told || (given_held_.back() && !given_held_.back()->empty());
+    held_of_stage_.push_back(own != profile.overlap.held_of.end() ? &own->second
+                             : profile.overlap.held               ? &*profile.overlap.held
+                                                                  : nullptr);
+    measured = measured || (held_of_stage_.back() && !held_of_stage_.back()->empty());
   }
   programs_ = shared.find_programs(moves_, *choice.schedule, options, [&] {
     std::vector<RankPrograms> made;
@@ -163,7 +163,7 @@ CostedCandidate::CostedCandidate(const Candidate& like, const Profile& of, const
   const auto& by_schedule = profile.overlap.efficiency;
   if (const auto found = by_schedule.find(choice.schedule->name); found != by_schedule.end())
     efficiency = found->second;
-  if (!told && choice.schedule->name != "bulk")
+  if (!measured && choice.schedule->name != "bulk")
     notes.push_back(
         "overlap not measured: messages between nodes are assumed to travel on their own, those inside nodes except "
         "for "
@@ -220,8 +220,8 @@ std::vector<RankClass> CostedCandidate::single_ranks() const {
 }
 
 double CostedCandidate::held(int stage, Locality near, double flight) const {
-  if (const auto* given = given_held_[static_cast<std::size_t>(stage)])
-    if (const auto found = given->find(near); found != given->end()) return found->second;
+  if (const auto* table = held_of_stage_[static_cast<std::size_t>(stage)])
+    if (const auto found = table->find(near); found != table->end()) return found->second;
   if (near == Locality::network || flight <= 0) return 0;
   return std::max(0.0, 1 - message_time(profile, near, 0) / flight);
 }
@@ -274,10 +274,10 @@ TimedOp CostedCandidate::meeting(const UnitCosts& with) const {
   return action;
 }
 
-Timeline CostedCandidate::track(const RankClass& c, const UnitCosts& with, const std::vector<double>& given,
+Timeline CostedCandidate::track(const RankClass& c, const UnitCosts& with, const std::vector<double>& class_flights,
                                 const Sources& sources) const {
   const RankPrograms& own = programs()[static_cast<std::size_t>(c.kind)];
-  const std::vector<double> times = with.flight_times(c.near, given);
+  const std::vector<double> times = with.flight_times(c.near, class_flights);
   std::vector<RankLocation> wheres;
   for (int stage = 0; stage < static_cast<int>(candidate.step.stages.size()); ++stage)
     wheres.push_back(where(c.kind, stage, c.ranks_on_socket, ranks_on_device(c.rank), times, c.near, c.far));

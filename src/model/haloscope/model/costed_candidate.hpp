@@ -164,8 +164,8 @@ class CostedCandidate {
 
   std::shared_ptr<const std::vector<RankPrograms>> programs_;
   std::shared_ptr<const std::vector<RankClass>> classes_;
-  std::vector<const OverlapCost::Held*> given_held_;  // by stage; null where the profile has none
-  std::vector<int> on_node_;                          // ranks of each node
+  std::vector<const OverlapCost::Held*> held_of_stage_;  // by stage; null where the profile has none
+  std::vector<int> on_node_;                             // ranks of each node
 };
 
 }  // namespace haloscope::model

@@ -15,8 +15,8 @@ namespace {
 constexpr double part_line = 128;       // bytes: parts of a message are multiples of it
 constexpr double most_conflict = 0.98;  // a sweep that stands still while the other stream works would never end
 
-[[noreturn]] void lacks(const Profile& profile, const DeviceCost& cost, const char* what, const std::string& kernel) {
-  throw UnavailableError("profile '" + profile.name + "' has no cost of " + what + "kernel '" + kernel + "' on " +
+[[noreturn]] void lacks(const Profile& profile, const DeviceCost& cost, const char* part, const std::string& kernel) {
+  throw UnavailableError("profile '" + profile.name + "' has no cost of " + part + "kernel '" + kernel + "' on " +
                          cost.name + "; calibrate with --device " + cost.backend);
 }
 
@@ -71,10 +71,10 @@ const Table& DeviceUnitCosts::known_kernel(const std::string& kernel) const {
   return found->second;
 }
 
-double DeviceUnitCosts::at(const Table& table, double sharing, double amount, const char* what) const {
+double DeviceUnitCosts::at(const Table& table, double sharing, double amount, const char* label) const {
   range_->check("ranks of a device", sharing, table.begin()->first, table.rbegin()->first + 1);
   const Segments& law = nearest(table, sharing);
-  range_->check(what, amount, law.front().start, law.back().end);
+  range_->check(label, amount, law.front().start, law.back().end);
   return std::max(0.0, evaluate_at(table, sharing, amount));
 }
 
@@ -103,9 +103,9 @@ double DeviceUnitCosts::pack(double bytes, double run_bytes, double sharing) con
 }
 
 double DeviceUnitCosts::copy(bool to_device, double bytes, double sharing) const {
-  const char* what = to_device ? "bytes to copy (h2d)" : "bytes to copy (d2h)";
+  const char* label = to_device ? "bytes to copy (h2d)" : "bytes to copy (d2h)";
   if (bytes <= 0) return 0;
-  const double copied = at(cost_->copies[to_device][pageable_], sharing, bytes, what);
+  const double copied = at(cost_->copies[to_device][pageable_], sharing, bytes, label);
   return by_words && to_device ? std::max(0.0, signal_s_ + copied - hand_s) : copied;
 }
 

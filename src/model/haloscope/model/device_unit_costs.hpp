@@ -71,7 +71,7 @@ class DeviceUnitCosts {
 
  private:
   const std::map<std::string, Table>::mapped_type& known_kernel(const std::string& kernel) const;
-  double at(const Table& table, double sharing, double amount, const char* what) const;
+  double at(const Table& table, double sharing, double amount, const char* label) const;
   int parts(double bytes) const;
   std::pair<double, double> packing(double bytes, double run_bytes, double sharing) const;
   double travel(bool to_device, double bytes, double sharing) const;

@@ -92,15 +92,15 @@ nlohmann::json to_json(const BestAnswer& answer, const Choice& choice) {
 
 BestQuestion question_from_json(const nlohmann::json& json) {
   if (!json.is_object() || !json.contains("choice")) throw UsageError("a question is a JSON object with a choice");
-  const auto given = [&](const char* name) { return json.contains(name) && !json.at(name).is_null(); };
+  const auto is_set = [&](const char* name) { return json.contains(name) && !json.at(name).is_null(); };
   BestQuestion q;
   q.choice = choice_from_json(json.at("choice"));
   try {
     q.assumed_app = json.value("assumed_app", false);
-    if (given("depths")) q.depths = json.at("depths").get<std::vector<int>>();
-    if (given("seconds_per_cell")) q.seconds_per_cell = json.at("seconds_per_cell").get<double>();
+    if (is_set("depths")) q.depths = json.at("depths").get<std::vector<int>>();
+    if (is_set("seconds_per_cell")) q.seconds_per_cell = json.at("seconds_per_cell").get<double>();
     q.fused = json.value("fused", false);
-    if (given("halo")) q.halo = json.at("halo").get<int>();
+    if (is_set("halo")) q.halo = json.at("halo").get<int>();
     q.shared_memory = json.value("shared_memory", true);
     q.samples = json.value("samples", usual_samples);
     q.cpu = json.value("cpu", "");
@@ -108,7 +108,7 @@ BestQuestion question_from_json(const nlohmann::json& json) {
   } catch (const nlohmann::json::exception& error) {
     throw UsageError(std::string("the question has a value of the wrong type: ") + error.what());
   }
-  if (!given("among")) return q;
+  if (!is_set("among")) return q;
   q.among.emplace();
   for (const nlohmann::json& changes : json.at("among")) q.among->push_back(changed(q.choice, changes));
   return q;

@@ -55,10 +55,10 @@ double message_time(const Profile& profile, Locality near, double bytes) {
 }
 
 Contention contention(const Profile& profile, Locality near) {
-  const MessageCost& given = profile.messages(near);
+  const MessageCost& cost = profile.messages(near);
   const double usual = near == Locality::network ? 1.0 : 2.0;
-  return {given.shared ? given.shared->value : 1.0, given.duplex ? given.duplex->value : usual,
-          given.gap_s ? message_time(profile, near, 0) - *given.gap_s : 0.0};
+  return {cost.shared ? cost.shared->value : 1.0, cost.duplex ? cost.duplex->value : usual,
+          cost.gap_s ? message_time(profile, near, 0) - *cost.gap_s : 0.0};
 }
 
 double allreduce_time(const Profile& profile, int ranks) {

@@ -20,8 +20,8 @@ double ratio_of(const PaceTime& then, const PaceTime& now) {
 /// Scales the costs of a profile to another pace.
 class Scaling {
  public:
-  /// @param knows_near  the pace has messages inside a node.
-  Scaling(Profile& profile, bool knows_near) : p_(profile), knows_near_(knows_near) {}
+  /// @param has_near  the pace has messages inside a node.
+  Scaling(Profile& profile, bool has_near) : p_(profile), has_near_(has_near) {}
 
   void scale() {
     scale_network();
@@ -43,7 +43,7 @@ class Scaling {
   /// The ratio for costs that messages have wherever they go: the one of neighbours on the node; of a cluster with one
   /// rank a node the one between nodes.
   double messages(PaceKind kind) const {
-    if (knows_near_) return of(kind);
+    if (has_near_) return of(kind);
     return of(kind == PaceKind::latency ? PaceKind::far_latency : PaceKind::far_bandwidth);
   }
   static void times(Cost& cost, double ratio) {
@@ -55,7 +55,7 @@ class Scaling {
     if (!p_.network) return;
     for (int near = 0; near < nearnesses; ++near) {
       const bool far = static_cast<Locality>(near) == Locality::network;
-      auto& cost = p_.network->given[static_cast<std::size_t>(near)];
+      auto& cost = p_.network->by_locality[static_cast<std::size_t>(near)];
       if (!cost) continue;
       const double latency = of(far ? PaceKind::far_latency : PaceKind::latency);
       for (Segment& segment : cost->segments) {
@@ -122,7 +122,7 @@ class Scaling {
   }
 
   Profile& p_;
-  bool knows_near_;
+  bool has_near_;
 };
 
 }  // namespace

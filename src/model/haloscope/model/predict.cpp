@@ -29,24 +29,24 @@ std::pair<int, std::int64_t> worst_node(const Kinds& kinds, const RankPlaces& pl
 
 /// Lists the costs needed beyond the calibrated range.
 std::vector<std::string> outside_of(const CostedCandidate& of, const std::vector<RankClass>& found) {
-  std::set<std::pair<int, std::string>> asked;  // kinds and localities
+  std::set<std::pair<int, std::string>> needed;  // kinds and localities
   std::map<std::string, Locality> named;
   for (const RankClass& c : found)
     for (const Locality near : c.near) {
-      asked.insert({c.kind, to_string(near)});
+      needed.insert({c.kind, to_string(near)});
       named[to_string(near)] = near;
     }
-  static const std::string what[]{"message bytes (self)", "message bytes (socket)", "message bytes (node)",
-                                  "message bytes (network)"};
-  for (const auto& [kind, near] : asked) {
+  static const std::string labels[]{"message bytes (self)", "message bytes (socket)", "message bytes (node)",
+                                    "message bytes (network)"};
+  for (const auto& [kind, near] : needed) {
     const Segments& law = of.profile.messages(named[near]).segments;
     for (const Message& message : of.kinds()[static_cast<std::size_t>(kind)].messages)
-      of.prices.range.check(what[static_cast<std::size_t>(named[near])].c_str(), static_cast<double>(message.bytes),
+      of.prices.range.check(labels[static_cast<std::size_t>(named[near])].c_str(), static_cast<double>(message.bytes),
                             law.front().start, law.back().end);
   }
   std::vector<std::string> texts = of.prices.range.texts();
   for (const auto& [name, near] : named)
-    if (!of.profile.knows(near))
+    if (!of.profile.has_messages(near))
       texts.push_back("messages of class " + name + ", which the profile lacks; the nearest class counts");
   return texts;
 }

@@ -56,7 +56,7 @@ void visit_fused(std::map<std::string, std::map<int, Table>>& fused, const char*
 }
 
 void visit_network(NetworkCost& network, const auto& visit) {
-  for (auto& one : network.given) {
+  for (auto& one : network.by_locality) {
     if (!one) continue;
     for (Segment& segment : one->segments) {
       visit("network", "latency_s", segment.fixed);
@@ -121,7 +121,7 @@ const MessageCost& Profile::messages(Locality near) const {
   for (int apart = 0; apart < nearnesses; ++apart)
     for (const int other : {place + apart, place - apart})
       if (other >= 0 && other < nearnesses)
-        if (const auto& given = network->given[static_cast<std::size_t>(other)]) return *given;
+        if (const auto& cost = network->by_locality[static_cast<std::size_t>(other)]) return *cost;
   lacks_section(*this, "network");
 }
 
@@ -192,9 +192,9 @@ const DeviceCost& Profile::device_cost() const {
 std::vector<std::string> Profile::foreign(const std::string& its_cpu, const std::string& its_mpi,
                                           const std::string& whose) const {
   std::vector<std::string> texts;
-  const auto compare = [&](const char* what, const std::string& own, const std::string& other) {
+  const auto compare = [&](const char* part, const std::string& own, const std::string& other) {
     if (!other.empty() && single_spaced(own) != single_spaced(other))
-      texts.push_back("the profile '" + name + "' is of another " + what + " (" + own + ") than " + whose + " (" +
+      texts.push_back("the profile '" + name + "' is of another " + part + " (" + own + ") than " + whose + " (" +
                       single_spaced(other) + ")");
   };
   compare("CPU", cpu, its_cpu);

@@ -40,8 +40,8 @@ struct MessageCost {
 };
 
 struct NetworkCost {
-  std::array<std::optional<MessageCost>, nearnesses> given;  ///< at least one
-  double injection_bytes_per_s = 0;                          ///< of a node; 0: no limit known
+  std::array<std::optional<MessageCost>, nearnesses> by_locality;  ///< at least one
+  double injection_bytes_per_s = 0;                                ///< of a node; 0: no limit known
 };
 
 /// Tables by Stride over bytes, by threads; an empty one is not known.
@@ -189,7 +189,7 @@ struct Profile {
   /// ones the one farther apart counts, so that a message is too expensive rather than too cheap.
   /// @throws UnavailableError without any.
   const MessageCost& messages(Locality near) const;
-  bool knows(Locality near) const { return network && network->given[static_cast<std::size_t>(near)]; }
+  bool has_messages(Locality near) const { return network && network->by_locality[static_cast<std::size_t>(near)]; }
   /// A kernel's costs over cells, by active cores of a socket; `name` is APP/FORM/REAL. @throws UnavailableError.
   /// @param streaming  of fields so large that sweeps store around the cache, where the profile distinguishes them
   const Table& kernel(const std::string& name, bool streaming = false) const;
@@ -213,9 +213,9 @@ struct Profile {
   std::vector<std::string> foreign(const std::string& cpu, const std::string& mpi, const std::string& whose) const;
 };
 
-/// @throws UsageError with the fault and its position. @param what  the profile in messages, "the profile
+/// @throws UsageError with the fault and its position. @param subject  the profile in messages, "the profile
 ///         machine.json".
-Profile profile_from_json(const std::string& json, const std::string& what = "this profile");
+Profile profile_from_json(const std::string& json, const std::string& subject = "this profile");
 /// @throws UsageError as profile_from_json() does, and for a file that cannot be read.
 Profile read_profile(const std::string& path);
 

@@ -198,7 +198,7 @@ NetworkCost read_network(const Node& node) {
   NetworkCost found;
   const Node classes = node.at("classes");
   each(classes, [&](const std::string& name, const Node& one) {
-    found.given[static_cast<std::size_t>(read_name<Locality>(name, nearnesses, classes))] = read_messages(one);
+    found.by_locality[static_cast<std::size_t>(read_name<Locality>(name, nearnesses, classes))] = read_messages(one);
   });
   if (classes.json.empty()) classes.refuse("this must not be empty");
   if (node.has("injection_bytes_per_s"))
@@ -380,9 +380,9 @@ void read_costs(const Node& node, Profile& p) {
       p.paces[ranks] = read_pace(one, ranks);
     });
   if (node.has("discrepancy")) {
-    const Node given = node.at("discrepancy");
-    if (given.has("compute")) p.compute_discrepancy = given.at("compute").number(bound.logarithm);
-    if (given.has("exchange")) p.exchange_discrepancy = given.at("exchange").number(bound.logarithm);
+    const Node discrepancy = node.at("discrepancy");
+    if (discrepancy.has("compute")) p.compute_discrepancy = discrepancy.at("compute").number(bound.logarithm);
+    if (discrepancy.has("exchange")) p.exchange_discrepancy = discrepancy.at("exchange").number(bound.logarithm);
   }
 }
 
@@ -409,9 +409,9 @@ Profile read(const Node& node) {
   return p;
 }
 
-Json parsed(const std::string& text, const std::string& what) {
+Json parsed(const std::string& text, const std::string& subject) {
   try {
-    return parsed_json(text, what);
+    return parsed_json(text, subject);
   } catch (const UsageError& error) {
     throw UsageError(std::string(error.what()) + "; make it anew with haloscope calibrate");
   }
@@ -427,13 +427,13 @@ void check_header(const Json& json) {
 
 }  // namespace
 
-Profile profile_from_json(const std::string& text, const std::string& what) {
-  const Json json = parsed(text, what);
+Profile profile_from_json(const std::string& text, const std::string& subject) {
+  const Json json = parsed(text, subject);
   try {
     check_header(json);
     return read({json, ""});
   } catch (const UsageError& error) {
-    throw UsageError(what + " is not valid: " + error.what() +
+    throw UsageError(subject + " is not valid: " + error.what() +
                      "; correct it, or make it anew with haloscope calibrate");
   }
 }

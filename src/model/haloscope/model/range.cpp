@@ -11,9 +11,9 @@ std::string shown(double number) {
   return {text, std::to_chars(text, text + sizeof text, number, std::chars_format::general, 6).ptr};
 }
 
-void Range::note(const char* what, double amount, double low, double high) {
-  auto known = std::find_if(needed_.begin(), needed_.end(), [&](const Needed& n) { return n.what == what; });
-  if (known == needed_.end()) known = needed_.insert(known, {what, amount, amount, ""});
+void Range::note(const char* label, double amount, double low, double high) {
+  auto known = std::find_if(needed_.begin(), needed_.end(), [&](const Needed& n) { return n.label == label; });
+  if (known == needed_.end()) known = needed_.insert(known, {label, amount, amount, ""});
   known->least = std::min(known->least, amount);
   known->most = std::max(known->most, amount);
   known->known = shown(low) + (std::isinf(high) ? "" : " to " + shown(high));
@@ -22,7 +22,7 @@ void Range::note(const char* what, double amount, double low, double high) {
 std::vector<std::string> Range::texts() const {
   std::vector<std::string> texts;
   for (const Needed& n : needed_)
-    texts.push_back(n.what + " of " + shown(n.least) + (n.most > n.least ? " to " + shown(n.most) : "") +
+    texts.push_back(n.label + " of " + shown(n.least) + (n.most > n.least ? " to " + shown(n.most) : "") +
                     "; calibrated: " + n.known);
   return texts;
 }

@@ -8,18 +8,18 @@ namespace haloscope::model {
 
 class Range {
  public:
-  /// Notes an amount outside [low, high). @param what  a text that lives as long as the object.
-  void check(const char* what, double amount, double low, double high) {
-    if (!(low <= amount && amount < high)) note(what, amount, low, high);
+  /// Notes an amount outside [low, high). @param label  a text that lives as long as the object.
+  void check(const char* label, double amount, double low, double high) {
+    if (!(low <= amount && amount < high)) note(label, amount, low, high);
   }
   /// For every cost the amounts needed and the range that the profile covers.
   std::vector<std::string> texts() const;
 
  private:
-  void note(const char* what, double amount, double low, double high);
+  void note(const char* label, double amount, double low, double high);
 
   struct Needed {
-    std::string what;
+    std::string label;
     double least, most;
     std::string known;
   };

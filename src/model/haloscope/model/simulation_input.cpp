@@ -114,7 +114,7 @@ void SimulationInput::meet(Actors& actors) const {
 }
 
 std::vector<std::string> SimulationInput::outside() const {
-  static const char* const what[]{"message bytes (socket)", "message bytes (node)", "message bytes (network)"};
+  static const char* const labels[]{"message bytes (socket)", "message bytes (node)", "message bytes (network)"};
   for (std::size_t place = 0; place < std::size(places_apart); ++place) {
     std::set<std::int64_t> sizes;
     for (const Kind& kind : of_.kinds())
@@ -125,7 +125,7 @@ std::vector<std::string> SimulationInput::outside() const {
     if (sizes.empty()) continue;
     const Segments& law = of_.profile.messages(places_apart[place]).segments;
     for (const std::int64_t size : sizes)
-      of_.prices.range.check(what[place], static_cast<double>(size), law.front().start, law.back().end);
+      of_.prices.range.check(labels[place], static_cast<double>(size), law.front().start, law.back().end);
   }
   return of_.prices.range.texts();
 }

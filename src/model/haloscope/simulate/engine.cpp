@@ -457,11 +457,11 @@ bool Engine::meet(int r) {
 bool Engine::reduce(int r, const PricedOp& s) {
   const RankReduction& reduction = scripts_[ranks_[r].script].reductions[static_cast<std::size_t>(s.first)];
   auto& meetings = meetings_[static_cast<std::size_t>(s.first)];
-  std::int32_t& mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
+  std::int32_t& mine = contributions_[static_cast<std::size_t>(r) * reductions_ + s.first];
   if (mine == static_cast<std::int32_t>(meetings.size())) meetings.emplace_back();
   ReductionState& meeting = meetings[static_cast<std::size_t>(mine++)];
   meeting.last = ranks_[r].clock;  // events come in order of time
-  if (++meeting.given == static_cast<std::int32_t>(ranks_.size())) {
+  if (++meeting.contributed == static_cast<std::int32_t>(ranks_.size())) {
     std::vector<std::int32_t> all;
     all.swap(meeting.waiting);
     for (const std::int32_t other : all) resume_main(other, combined(other, meeting, reduction));
@@ -479,10 +479,10 @@ Engine::Until Engine::combined(int r, const ReductionState& meeting, const RankR
 /// none.
 bool Engine::reduced(int r, const PricedOp& s) {
   Rank& rank = ranks_[r];
-  const std::int32_t mine = given_[static_cast<std::size_t>(r) * reductions_ + s.first];
+  const std::int32_t mine = contributions_[static_cast<std::size_t>(r) * reductions_ + s.first];
   if (mine == 0) return true;
   ReductionState& meeting = meetings_[static_cast<std::size_t>(s.first)][static_cast<std::size_t>(mine - 1)];
-  if (meeting.given < static_cast<std::int32_t>(ranks_.size())) {
+  if (meeting.contributed < static_cast<std::int32_t>(ranks_.size())) {
     rank.blocked = Blocked::reduction;
     meeting.waiting.push_back(r);
     return false;

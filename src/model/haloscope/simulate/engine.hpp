@@ -84,7 +84,7 @@ class Engine {
   struct Device {
     struct Stream {
       double begun = 0;
-      std::int32_t given = 0, done = 0;  ///< operations: enqueued of the host's program, finished of the streams'
+      std::int32_t enqueued = 0, done = 0;  ///< operations: enqueued of the host's program, finished of the streams'
       std::uint32_t version = 0;
       bool working = false;
     };
@@ -104,7 +104,7 @@ class Engine {
   /// One execution of a reduction: the number of ranks that have contributed, the time of the last one, the waiting
   /// ranks.
   struct ReductionState {
-    std::int32_t given = 0;
+    std::int32_t contributed = 0;
     double last = 0;
     std::vector<std::int32_t> waiting;
   };
@@ -270,7 +270,7 @@ class Engine {
   std::vector<std::int32_t> met_;                      ///< at the barrier
   int reductions_ = 0;                                 ///< max of a rank
   std::vector<std::vector<ReductionState>> meetings_;  ///< by reduction: its executions so far
-  std::vector<std::int32_t> given_;                    ///< by rank and reduction: the number of its contributions
+  std::vector<std::int32_t> contributions_;            ///< by rank and reduction: the number of its contributions
   int finished_ = 0;
   double now_ = 0;  ///< time of the current event
   EventQueue queue_;

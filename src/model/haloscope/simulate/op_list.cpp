@@ -61,18 +61,18 @@ void add_messages(OpList& script, const std::vector<int>& set, int first, int co
   }
 }
 
-int routes_before(const RankClass& given, int plan) {
+int routes_before(const RankClass& ranks, int plan) {
   std::size_t count = 0;
-  for (int p = 0; p < plan; ++p) count += given.plans[static_cast<std::size_t>(p)]->messages.size();
+  for (int p = 0; p < plan; ++p) count += ranks.plans[static_cast<std::size_t>(p)]->messages.size();
   return static_cast<int>(count);
 }
 
 bool reduces(OpKind kind) { return kind == OpKind::reduce || kind == OpKind::reduced; }
 
-Lanes lanes_of(OpList& script, const RankClass& given, const RankProgram& one, const OpSeconds* seconds, int number) {
+Lanes lanes_of(OpList& script, const RankClass& ranks, const RankProgram& one, const OpSeconds* seconds, int number) {
   const Program& program = *one.program;
-  const int first_route = routes_before(given, one.plan);
-  const auto routes = static_cast<int>(given.plans[static_cast<std::size_t>(one.plan)]->messages.size());
+  const int first_route = routes_before(ranks, one.plan);
+  const auto routes = static_cast<int>(ranks.plans[static_cast<std::size_t>(one.plan)]->messages.size());
   std::vector<PlacedOp> ops;
   ops.reserve(program.ops.size());
   for (const Op& op : program.ops) {
@@ -83,16 +83,16 @@ Lanes lanes_of(OpList& script, const RankClass& given, const RankProgram& one, c
     if (has_messages(op.kind)) add_messages(script, program.sets.at(op.target), first_route, routes, step);
     if (reduces(op.kind)) {
       step.first = one.reduction + op.target;
-      if (step.first < 0 || step.first >= static_cast<std::int32_t>(given.reductions.size()))
+      if (step.first < 0 || step.first >= static_cast<std::int32_t>(ranks.reductions.size()))
         throw UsageError("a program uses reduction " + std::to_string(op.target) + ", which its class does not have");
     }
     ops.push_back({op.lane, op.after, step});
   }
-  return make_lanes(ops, given.comm_thread && program.comm_thread, program.device);
+  return make_lanes(ops, ranks.comm_thread && program.comm_thread, program.device);
 }
 
-void add_routes(OpList& script, const Layout& layout, const RankClass& given, int number, const Network& network) {
-  const Plan& plan = *given.plans[static_cast<std::size_t>(number)];
+void add_routes(OpList& script, const Layout& layout, const RankClass& ranks, int number, const Network& network) {
+  const Plan& plan = *ranks.plans[static_cast<std::size_t>(number)];
   const auto from = layout.coords(plan.rank);
   for (const Message& message : plan.messages) {
     const auto to = layout.coords(message.peer);
@@ -104,26 +104,26 @@ void add_routes(OpList& script, const Layout& layout, const RankClass& given, in
     route.round = message.round;
     route.bytes = message.bytes;
     for (int d = 0; d < 3; ++d) route.offset[d] = (to[d] - from[d] + layout.ranks()[d]) % layout.ranks()[d];
-    const double change = given.flight_change.empty() ? 0.0 : given.flight_change[script.routes.size()];
+    const double change = ranks.flight_change.empty() ? 0.0 : ranks.flight_change[script.routes.size()];
     for (int where = 0; where < places; ++where)
       route.flights[where] = flight(network.classes[where], message.bytes, change);
     script.routes.push_back(route);
   }
 }
 
-std::vector<RankProgram> programs_of(const RankClass& given) {
-  std::vector<RankProgram> programs = given.opening;
-  programs.insert(programs.end(), given.body.begin(), given.body.end());
-  programs.insert(programs.end(), given.closing.begin(), given.closing.end());
+std::vector<RankProgram> programs_of(const RankClass& ranks) {
+  std::vector<RankProgram> programs = ranks.opening;
+  programs.insert(programs.end(), ranks.body.begin(), ranks.body.end());
+  programs.insert(programs.end(), ranks.closing.begin(), ranks.closing.end());
   return programs;
 }
 
-void check(const RankClass& given, const std::vector<RankProgram>& programs) {
-  if (given.plans.empty() || given.body.empty())
+void check(const RankClass& ranks, const std::vector<RankProgram>& programs) {
+  if (ranks.plans.empty() || ranks.body.empty())
     throw UsageError("a class of ranks needs a plan and a program to repeat");
-  const auto plans = static_cast<int>(given.plans.size());
-  if (const int messages = routes_before(given, plans);
-      !given.flight_change.empty() && given.flight_change.size() != static_cast<std::size_t>(messages))
+  const auto plans = static_cast<int>(ranks.plans.size());
+  if (const int messages = routes_before(ranks, plans);
+      !ranks.flight_change.empty() && ranks.flight_change.size() != static_cast<std::size_t>(messages))
     throw UsageError("a class of ranks needs one change of flight per message of its plans, or none");
   std::size_t ops = 0;
   for (const RankProgram& one : programs) {
@@ -133,11 +133,11 @@ void check(const RankClass& given, const std::vector<RankProgram>& programs) {
     if (one.program->device != programs.front().program->device)
       throw UsageError("some programs of a class of ranks have a device and some have none");
   }
-  if (ops != given.seconds.size())
-    throw UsageError(std::to_string(given.seconds.size()) + " costs for " + std::to_string(ops) +
+  if (ops != ranks.seconds.size())
+    throw UsageError(std::to_string(ranks.seconds.size()) + " costs for " + std::to_string(ops) +
                      " operations; give one per operation");
-  std::vector<double> seconds{given.notice_s};
-  for (const RankReduction& reduction : given.reductions) seconds.push_back(reduction.seconds);
+  std::vector<double> seconds{ranks.notice_s};
+  for (const RankReduction& reduction : ranks.reductions) seconds.push_back(reduction.seconds);
   for (const double s : seconds)
     if (!std::isfinite(s) || s < 0)
       throw UsageError("the seconds of a device or a reduction are negative or not a number");
@@ -162,19 +162,19 @@ Lanes make_lanes(std::span<const PlacedOp> ops, bool comm_thread, bool device) {
   return lanes;
 }
 
-OpList make_op_list(const Layout& layout, const RankClass& given, const Network& network) {
-  const std::vector<RankProgram> programs = programs_of(given);
-  check(given, programs);
+OpList make_op_list(const Layout& layout, const RankClass& ranks, const Network& network) {
+  const std::vector<RankProgram> programs = programs_of(ranks);
+  check(ranks, programs);
   OpList script;
-  script.opening = static_cast<int>(given.opening.size());
-  script.body = static_cast<int>(given.body.size());
-  script.reductions = given.reductions;
-  script.notice_s = given.notice_s;
-  for (int plan = 0; plan < static_cast<int>(given.plans.size()); ++plan)
-    add_routes(script, layout, given, plan, network);
+  script.opening = static_cast<int>(ranks.opening.size());
+  script.body = static_cast<int>(ranks.body.size());
+  script.reductions = ranks.reductions;
+  script.notice_s = ranks.notice_s;
+  for (int plan = 0; plan < static_cast<int>(ranks.plans.size()); ++plan)
+    add_routes(script, layout, ranks, plan, network);
   int number = 0;
   for (const RankProgram& one : programs) {
-    script.programs.push_back(lanes_of(script, given, one, given.seconds.data() + number, number));
+    script.programs.push_back(lanes_of(script, ranks, one, ranks.seconds.data() + number, number));
     number += static_cast<int>(one.program->ops.size());
   }
   return script;

@@ -59,7 +59,7 @@ Engine::Engine(const Layout& layout, const Network& network, std::vector<std::in
       socket_(std::move(socket)),
       class_of_(std::move(class_of)),
       wires_(network_, node_, socket_) {
-  for (const RankClass& given : classes) scripts_.push_back(make_op_list(layout, given, network_));
+  for (const RankClass& ranks : classes) scripts_.push_back(make_op_list(layout, ranks, network_));
   measure_scripts();
   match(classes);
 }
@@ -141,7 +141,7 @@ void Engine::reset(const Options& options) {
   met_.clear();
   met_.reserve(count);
   meetings_.assign(static_cast<std::size_t>(reductions_), {});
-  given_.assign(count * static_cast<std::size_t>(reductions_), 0);
+  contributions_.assign(count * static_cast<std::size_t>(reductions_), 0);
   finished_ = 0;
   now_ = 0;
   queue_ = EventQueue{};
@@ -189,11 +189,12 @@ void Engine::stuck() const {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
     if (rank.blocked == Blocked::no) continue;
-    const std::string what = rank.blocked == Blocked::reduction                      ? to_string(main_op(rank).kind)
-                             : rank.comm < static_cast<int>(lanes(rank).comm.size()) ? to_string(comm_op(rank).kind)
-                                                                                     : "end";
+    const std::string operation = rank.blocked == Blocked::reduction ? to_string(main_op(rank).kind)
+                                  : rank.comm < static_cast<int>(lanes(rank).comm.size())
+                                      ? to_string(comm_op(rank).kind)
+                                      : "end";
     throw Deadlock("rank " + std::to_string(r) + " waits forever in round " + std::to_string(rank.round) +
-                   " at operation '" + what + "': the programs of these ranks do not fit together");
+                   " at operation '" + operation + "': the programs of these ranks do not fit together");
   }
   throw Deadlock("ranks wait for each other forever: their programs do not fit together");
 }

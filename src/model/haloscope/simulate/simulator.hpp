@@ -17,7 +17,7 @@ class Engine;
 
 /// Ranks wait for each other indefinitely: their programs do not fit together.
 struct Deadlock : Error {
-  explicit Deadlock(const std::string& what) : Error(Exit::failed, what) {}
+  explicit Deadlock(const std::string& message) : Error(Exit::failed, message) {}
 };
 
 /// Options of a run.

@@ -26,7 +26,7 @@ bool is_copy(OpKind kind) { return kind == OpKind::d2h || kind == OpKind::h2d ||
 bool Engine::may_begin(int r, const Needs& needs) const {
   const Rank& rank = ranks_[r];
   bool may = rank.main >= needs[place(Lane::main)] && rank.comm >= needs[place(Lane::comm)];
-  for (int s = 0; s < stream_count; ++s) may = may && device_[r].streams[s].given >= needs[place(stream_lane(s))];
+  for (int s = 0; s < stream_count; ++s) may = may && device_[r].streams[s].enqueued >= needs[place(stream_lane(s))];
   return may;
 }
 
@@ -39,8 +39,8 @@ void Engine::feed(int r) {
   do {
     if (hand_over(r)) return;
     const Lanes& now = lanes(rank);
-    if (!all(rank.comm, now.comm) || !all(rank.main, now.main) || !all(streams[0].given, now.streams[0]) ||
-        !all(streams[1].given, now.streams[1]))
+    if (!all(rank.comm, now.comm) || !all(rank.main, now.main) || !all(streams[0].enqueued, now.streams[0]) ||
+        !all(streams[1].enqueued, now.streams[1]))
       return choose(r);
   } while (next_fed(r));
 }
@@ -51,12 +51,13 @@ bool Engine::hand_over(int r) {
   Device& device = device_[r];
   const Lanes& now = lanes(rank);
   for (int s = 0; s < stream_count; ++s) {
-    const int given = device.streams[s].given;
-    if (given == static_cast<int>(now.streams[s].size()) || !may_begin(r, now.needs[place(stream_lane(s))][given]))
+    const int enqueued = device.streams[s].enqueued;
+    if (enqueued == static_cast<int>(now.streams[s].size()) ||
+        !may_begin(r, now.needs[place(stream_lane(s))][enqueued]))
       continue;
     device.feeding = HostState::handing_over;
     device.stream = static_cast<std::uint8_t>(s);
-    const PricedOp& step = now.streams[s][given];
+    const PricedOp& step = now.streams[s][enqueued];
     const double begin = rank.clock;
     rank.clock += step.cost.hand;
     note(r, Lane::main, begin, rank.clock, step, Activity::handing);
@@ -101,7 +102,7 @@ bool Engine::next_fed(int r) {
   Device& device = device_[r];
   const OpList& script = scripts_[rank.script];
   rank.main = rank.comm = 0;
-  for (auto& stream : device.streams) stream.given = 0;
+  for (auto& stream : device.streams) stream.enqueued = 0;
   const bool more = ++device.fed < script.total(options_.rounds);
   if (more) {
     rank.program = script.program_of(device.fed, options_.rounds);
@@ -196,7 +197,7 @@ void Engine::on_host_event(int r, double now, std::uint32_t version) {
   rank.clock = now;
   switch (device.feeding) {
     case HostState::handing_over:
-      ++device.streams[device.stream].given;
+      ++device.streams[device.stream].enqueued;
       begin_on_stream(r, device.stream, rank.clock);
       return feed(r);
     case HostState::paying:
@@ -240,7 +241,7 @@ void Engine::begin_on_stream(int r, int s, double now) {
   Device::Stream& stream = device.streams[s];
   if (stream.working || device.met == scripts_[ranks_[r].script].total(options_.rounds)) return;
   const Lanes& program = streamed(r);
-  if (device.met > device.fed || (device.met == device.fed && stream.done >= stream.given)) return;
+  if (device.met > device.fed || (device.met == device.fed && stream.done >= stream.enqueued)) return;
   if (stream.done == static_cast<int>(program.streams[s].size())) return;
   const int other = 1 - s;
   if (device.streams[other].done < program.needs[place(stream_lane(s))][stream.done][place(stream_lane(other))]) return;

@@ -188,11 +188,11 @@ void add_stage_events(std::vector<TimelineEvent>& events, const BoundStage& stag
     for (TimelineEvent& event : events_of(*runner)) {
       const Op& op = program.ops[event.op];
       event.stage = stage.stage().name;
-      event.what = timer_name(stage, program, op);
+      event.timer = timer_name(stage, program, op);
       if (op.kind == OpKind::sweep) {
         const Sweep& sweep = program.sweeps[op.target];
         const auto& in_step = stage.stage().sweeps[sweep.number].in_step;
-        if (in_step) event.what += " " + in_step(event.step + sweep.step);
+        if (in_step) event.timer += " " + in_step(event.step + sweep.step);
       }
       events.push_back(std::move(event));
     }
@@ -338,10 +338,10 @@ Json measure(Session& s, const Request& request) {
 
   const Json verification = verify(s, request, run);
   run.initialise();
-  const std::int64_t asked_steps = choose_steps(s, request, run);
+  const std::int64_t chosen_steps = choose_steps(s, request, run);
   std::optional<ClockSampler> clock_speed;
   if (request.events && s.rank == 0) clock_speed.emplace();
-  const Repetitions all = repeat(s, request, run, clock, asked_steps);
+  const Repetitions all = repeat(s, request, run, clock, chosen_steps);
   if (clock_speed) clock_speed->stop();
   const std::int64_t steps = all.done.back().steps;
   std::vector<double> step_times;
@@ -377,7 +377,7 @@ Json measure(Session& s, const Request& request) {
   if (Json entries = entries_json(run); !entries.empty()) record["app"] = entries;
   if (reduces(run) && !record["outcome"].value("enough", true))
     record["warnings"].push_back("the condition that should have ended the run did not hold within " +
-                                 std::to_string(asked_steps) + " steps");
+                                 std::to_string(chosen_steps) + " steps");
   if (step_times.back() > 1.5 * step_times.front())
     record["warnings"].push_back("noisy: repetitions differ by more than 50 %");
   if (request.timeline) record["timeline"] = timeline_of(s, run, clock, all.measured_s);

@@ -60,14 +60,14 @@ Progress Pipeline::until_enough(std::int64_t steps) {
     Termination& termination;
     std::int64_t done = 0;
   } stop{termination};
-  const auto told_to_stop = [](void* context) {
+  const auto must_stop = [](void* context) {
     const auto& at = *static_cast<Stop*>(context);
     return at.termination.announced(at.done);
   };
   open();
   for (;; ++stop.done) {
     if (termination.first() ? termination.finished(stop.done)
-                            : !stage_.enter(run_.loop_->at.slot, run_.loop_->at.time, told_to_stop, &stop))
+                            : !stage_.enter(run_.loop_->at.slot, run_.loop_->at.time, must_stop, &stop))
       break;
     if (termination.first()) enter();
     if (termination.last() && reducer->late() && stop.done > 0) decide();

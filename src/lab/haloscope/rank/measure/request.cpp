@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-void check(bool good, const std::string& what) {
-  if (!good) throw UsageError(what);
+void check(bool good, const std::string& message) {
+  if (!good) throw UsageError(message);
 }
 
 void take(const std::string& name, std::int64_t& value, const Json& json) {
@@ -140,23 +140,23 @@ Json how_from_text(const std::string& name, const std::string& text) {
     check(text == "on" || text == "off", "--" + name + " is on or off");
     return text == "on";
   }
-  const std::string what = "--" + name + " '" + shown(text) + "'";
-  const Json number = parsed_json(text, what);
-  check(number.is_number(), what + " is not a number");
+  const std::string label = "--" + name + " '" + shown(text) + "'";
+  const Json number = parsed_json(text, label);
+  check(number.is_number(), label + " is not a number");
   return number;
 }
 
 }  // namespace
 
-Json request_from_words(const std::vector<std::string>& given) {
+Json request_from_words(const std::vector<std::string>& words) {
   OptionTexts texts;
   CLI::App cli;
   declare(cli, texts);
-  std::vector<std::string> reversed(given.rbegin(), given.rend());  // CLI11 takes arguments last first
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes arguments last first
   try {
     cli.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    throw UsageError(std::string(error.what()) + " (in: " + join(given, " ") + ")");
+    throw UsageError(std::string(error.what()) + " (in: " + join(words, " ") + ")");
   }
   Json request{{"app", texts.app}};
   for (const ChoiceField& field : choice_fields())

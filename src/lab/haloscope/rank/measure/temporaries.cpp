@@ -48,10 +48,10 @@ void FreedTemporaries::allocate_for(const StageGroup& group) {
 
 void FreedTemporaries::free_after(const StageGroup& group) {
   const double begin = now_s();
-  int given_back = 0;
+  int freed = 0;
   for (const Field& field : fields_)
-    if (field.life.end == group.end) ++given_back, free_pages(storage_.bytes(field.quantity, 0));
-  if (given_back == 0) return;
+    if (field.life.end == group.end) ++freed, free_pages(storage_.bytes(field.quantity, 0));
+  if (freed == 0) return;
   Spent& spent = spent_[group.first];
   spent.freeing_s += now_s() - begin;
   ++spent.freed;

@@ -41,11 +41,11 @@ inline constexpr int rounds = 3;  ///< a right answer must stay right when the o
 /// Returns a finding: right for "", else wrong for this reason.
 inline Finding wrong_if(const std::string& reason) { return {reason.empty(), reason}; }
 
-/// Sets "WHAT is GOT instead of WANTED" if the two differ; keeps the first complaint.
+/// Sets "NAME is GOT instead of WANTED" if the two differ; keeps the first complaint.
 template <class T>
-void expect(std::string& complaint, const char* what, const T& got, const T& wanted) {
+void expect(std::string& complaint, const char* name, const T& got, const T& wanted) {
   if (complaint.empty() && got != wanted)
-    complaint = std::string(what) + " is " + std::to_string(got) + " instead of " + std::to_string(wanted);
+    complaint = std::string(name) + " is " + std::to_string(got) + " instead of " + std::to_string(wanted);
 }
 
 std::vector<Probe> neighbour_probes();

@@ -21,8 +21,8 @@ using Json = nlohmann::json;
 constexpr int ping_tag = 1;
 const std::vector<std::string> rows{"main", "comm", "mpi", "sweep-stream", "halo-stream"};
 
-Json metadata(const char* what, int rank, int row, const std::string& key, const Json& value) {
-  return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", row}, {"args", {{key, value}}}};
+Json metadata(const char* kind, int rank, int row, const std::string& key, const Json& value) {
+  return {{"name", kind}, {"ph", "M"}, {"pid", rank}, {"tid", row}, {"args", {{key, value}}}};
 }
 
 /// This rank's part of the file, each event followed by a comma and a line end.
@@ -39,7 +39,7 @@ std::string trace_text(int rank, const std::vector<TimelineEvent>& events, const
   for (const TimelineEvent& e : events) {
     Json args{{"step", e.step}};
     if (e.op >= 0) args["op"] = e.op;
-    if (!e.stage.empty()) args.update({{"stage", e.stage}, {"what", e.what}});
+    if (!e.stage.empty()) args.update({{"stage", e.stage}, {"what", e.timer}});
     if (e.row == "mpi") args["calls"] = e.calls;
     put({{"name", e.name},
          {"cat", e.row},

@@ -22,7 +22,7 @@ struct TimelineEvent {
   int op = -1;             ///< operation of the program, -1: none
   std::int64_t calls = 1;  ///< MPI calls that the bar stands for
   std::string stage = {};  ///< of the step; "" where it is of none
-  std::string what = {};   ///< the timer that the operation counts for: a sweep's or reduction's name
+  std::string timer = {};  ///< the timer that the operation counts for: a sweep's or reduction's name
 };
 
 /// The operations that a runner traced.

@@ -77,7 +77,7 @@ void Watchdog::explain(std::function<std::string()> say) {
   say_ = std::move(say);
 }
 
-std::string Watchdog::said() const {
+std::string Watchdog::explanation() const {
   const std::lock_guard lock(saying_);
   return say_ ? "; " + say_() : "";
 }
@@ -90,7 +90,7 @@ void Watchdog::report(const std::string& stuck, double stuck_s) const {
   std::snprintf(seconds, sizeof seconds, "%.1f", stuck_s);
   const std::string text = "haloscope: rank " + std::to_string(rank_) + " " + stuck + " for " + seconds +
                            " s in phase " + phase_name(phase) + " of step " + std::to_string(mine_.step.load()) +
-                           waiting + said() + "\n";
+                           waiting + explanation() + "\n";
   std::fputs(text.c_str(), stderr);
 }
 

@@ -25,7 +25,7 @@ class Watchdog {
   void watch();
   std::int64_t all_heartbeats() const;
   int blamed() const;
-  std::string said() const;
+  std::string explanation() const;
   /// @param stuck  as "made no progress".
   void report(const std::string& stuck, double stuck_s) const;
   [[noreturn]] void end_run() const;

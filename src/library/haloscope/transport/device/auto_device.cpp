@@ -146,8 +146,8 @@ class AutoDeviceLink final : public DeviceLink {
     link(slot).to_host(stream, out, slot);
     if (choice_.mover(slot).sends_early) return;
     Slot& s = slots_[static_cast<std::size_t>(slot)];
-    if (s.sent == s.given) s.given = s.requested = s.sent = 0;
-    stream.record(*s.packed[s.given++].event);
+    if (s.sent == s.recorded) s.recorded = s.requested = s.sent = 0;
+    stream.record(*s.packed[s.recorded++].event);
   }
   void to_device(device::Stream& stream, Ids in, int slot) override { link(slot).to_device(stream, in, slot); }
   void abandon() override { choice_.abandon(); }
@@ -162,7 +162,7 @@ class AutoDeviceLink final : public DeviceLink {
   };
   struct Slot {
     std::vector<Packed> packed;  ///< in the order of the exchange
-    std::size_t given = 0, requested = 0, sent = 0;
+    std::size_t recorded = 0, requested = 0, sent = 0;
   };
 
   DeviceLink& link(int slot) const { return static_cast<DeviceLink&>(choice_.link(slot)); }

@@ -83,9 +83,9 @@ void TaskRounds::add_message(const LinkContext& context, int slot, int id, Lists
 /// Makes the launches. Each round has a counter for each part that it sends and one for its tasks; a word for each
 /// part either way and for each block. The first word makes all kernels leave.
 void TaskRounds::launch_with(const Lists& lists, int blocks) {
-  std::size_t words = 1, counters = 0, told = 0, parts = 0;
+  std::size_t words = 1, counters = 0, relayed = 0, parts = 0;
   const auto each = [&](auto place) {
-    words = 1, counters = 0, told = 0, parts = 0;
+    words = 1, counters = 0, relayed = 0, parts = 0;
     for (TaskRound& round : rounds_) {
       const std::size_t all = round.out.parts.size() + round.in.parts.size();
       const int pieces = all == 0 ? 1 : lists.parts[parts + all - 1].end - lists.parts[parts].first;
@@ -95,7 +95,7 @@ void TaskRounds::launch_with(const Lists& lists, int blocks) {
       place(round);
       words += all + static_cast<std::size_t>(round.launch.blocks);
       counters += round.out.parts.size() + 1;
-      told += round.in.parts.size();
+      relayed += round.in.parts.size();
       parts += all;
     }
   };
@@ -104,8 +104,8 @@ void TaskRounds::launch_with(const Lists& lists, int blocks) {
   parts_ = device::copied_to(device_, lists.parts.data(), lists.parts.size() * sizeof lists.parts[0]);
   const std::vector<std::uint32_t> zeros(counters, 0);
   counters_ = device::copied_to(device_, zeros.data(), counters * sizeof zeros[0]);
-  const std::vector<std::uint64_t> nothing(told, 0);
-  told_ = device::copied_to(device_, nothing.data(), told * sizeof nothing[0]);
+  const std::vector<std::uint64_t> nothing(relayed, 0);
+  relayed_ = device::copied_to(device_, nothing.data(), relayed * sizeof nothing[0]);
   words_ = Buffer(device_, Space::mapped, words * device::signal_words * sizeof(std::uint64_t));
   std::memset(words_.data(), 0, words_.size());
   const auto word = [&](std::size_t number) {
@@ -121,7 +121,7 @@ void TaskRounds::launch_with(const Lists& lists, int blocks) {
     l.packed = word(words);
     l.arrived = word(words + static_cast<std::size_t>(l.sent));
     l.progress = word(words + static_cast<std::size_t>(l.sent + l.received));
-    l.told = reinterpret_cast<std::uint64_t*>(told_.data()) + told;
+    l.relayed = reinterpret_cast<std::uint64_t*>(relayed_.data()) + relayed;
     l.stay = stay;
     if (l.received == 0) return;
     const auto* const received = &lists.parts[parts + static_cast<std::size_t>(l.sent)];

@@ -57,7 +57,7 @@ class TaskRounds {
   std::size_t rounds_of_slot_, messages_;
   std::vector<TaskRound> rounds_;
   std::vector<std::size_t> begins_;  // of messages in their memory, by slot and id
-  device::Buffer host_, packed_, pieces_, parts_, counters_, told_, words_;
+  device::Buffer host_, packed_, pieces_, parts_, counters_, relayed_, words_;
 };
 
 }  // namespace haloscope

@@ -17,14 +17,14 @@
 
 namespace haloscope {
 
-RmaOptions RmaOptions::parse(const std::vector<std::string>& given) {
-  return {.get = has(given, "get") || has(given, "rget"),
-          .per_message = has(given, "per-message"),
-          .split = has(given, "split"),
-          .flag = has(given, "flag"),
-          .rget = has(given, "rget"),
-          .plain = has(given, "plain"),
-          .separate = has(given, "separate")};
+RmaOptions RmaOptions::parse(const std::vector<std::string>& words) {
+  return {.get = has(words, "get") || has(words, "rget"),
+          .per_message = has(words, "per-message"),
+          .split = has(words, "split"),
+          .flag = has(words, "flag"),
+          .rget = has(words, "rget"),
+          .plain = has(words, "plain"),
+          .separate = has(words, "separate")};
 }
 
 Window::Window(MPI_Comm comm, OwnedComm own, std::size_t bytes, const Hints& hints) : Window(comm, std::move(own)) {

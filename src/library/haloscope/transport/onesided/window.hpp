@@ -31,7 +31,7 @@ struct RmaOptions {
   bool plain = false;        ///< no info keys, no assertions
   bool separate = false;     ///< locks: precautions of the separate memory model even if MPI reports the unified one
 
-  static RmaOptions parse(const std::vector<std::string>& given);
+  static RmaOptions parse(const std::vector<std::string>& words);
 };
 
 /// Info keys. Every key must be true: MPI may rely on it.

@@ -13,8 +13,8 @@
 
 namespace haloscope {
 
-MessageOptions MessageOptions::parse(const std::vector<std::string>& given) {
-  return {.blocking = has(given, "blocking"), .testany = has(given, "testany"), .datatype = has(given, "datatype")};
+MessageOptions MessageOptions::parse(const std::vector<std::string>& words) {
+  return {.blocking = has(words, "blocking"), .testany = has(words, "testany"), .datatype = has(words, "datatype")};
 }
 
 MessageLink::MessageLink(const LinkContext& context, const MessageOptions& options, const MessagePlaces& placement)

@@ -21,7 +21,7 @@ struct MessageOptions {
   bool testany = false;   ///< complete receives in order of arrival and scatter each immediately
   bool datatype = false;  ///< MPI datatypes instead of host packing
 
-  static MessageOptions parse(const std::vector<std::string>& given);
+  static MessageOptions parse(const std::vector<std::string>& words);
 };
 
 /// A function that returns the place of each message of each slot, where the caller decides it (such as buffers of a
