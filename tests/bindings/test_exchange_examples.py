@@ -94,14 +94,16 @@ def sound() -> str:
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("example", ["overlap", "shared", "best", "cartesian", "device"])
 def test_heat_has_the_bits_of_a_plain_program_however_halos_travel(built, example, ranks):
-    said = run("mpiexec", "-n", ranks, built / example, *([TOY] if example == "best" else [])).splitlines()
-    assert said[0] == heat()
+    lines = run("mpiexec", "-n", ranks, built / example, *([TOY] if example == "best" else [])).splitlines()
+    assert lines[0] == heat()
     if example == "shared":
-        assert said[1].startswith("direct:merged/shared+p2p: ")
+        assert lines[1].startswith("direct:merged/shared+p2p: ")
     if example == "device":
-        assert said[1].startswith("direct:merged/auto-device: ") and "memory of device 0 of back end 'host'" in said[1]
+        assert (
+            lines[1].startswith("direct:merged/auto-device: ") and "memory of device 0 of back end 'host'" in lines[1]
+        )
     if example == "best":
-        assert re.match(r"\S+/\S+: .*: predicted \S+ s a step: \S", said[1])
+        assert re.match(r"\S+/\S+: .*: predicted \S+ s a step: \S", lines[1])
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

@@ -230,9 +230,9 @@ def test_an_exchange_whose_strategy_needs_no_other_rank_ends_alone(strategy, col
     assert LATE_END not in ended.stderr
 
 
-@pytest.mark.parametrize(("how", "what"), [("end-stepper", "a window"), ("end-field", "memory that ranks share")])
-def test_a_rank_that_is_late_to_end_a_stepper_or_a_shared_field_is_reported(how, what):
-    assert_reported(late_ranks(how), f"{LATE_END} {what}$")
+@pytest.mark.parametrize(("how", "resource"), [("end-stepper", "a window"), ("end-field", "memory that ranks share")])
+def test_a_rank_that_is_late_to_end_a_stepper_or_a_shared_field_is_reported(how, resource):
+    assert_reported(late_ranks(how), f"{LATE_END} {resource}$")
 
 
 @pytest.mark.parametrize(

@@ -111,12 +111,12 @@ def test_python_refuses_an_mpi4py_for_another_mpi():
 @pytest.mark.parametrize(("mpi", "kind"), [("MPICH 5.0.2", "hydra"), ("Open MPI 4.1.4", "openmpi")])
 def test_an_installed_program_is_started_by_an_mpiexec_of_its_own_mpi(monkeypatch, tmp_path, mpi, kind):
     """Not by the first on PATH."""
-    said = {"hydra": "HYDRA build details", "openmpi": "mpiexec (OpenRTE) 4.1.4"}
-    for name, text in said.items():
+    versions = {"hydra": "HYDRA build details", "openmpi": "mpiexec (OpenRTE) 4.1.4"}
+    for name, text in versions.items():
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin" / "mpiexec").write_text(f"#!/bin/sh\necho '{text}'\n")
         (tmp_path / name / "bin" / "mpiexec").chmod(0o755)
-    (other,) = set(said) - {kind}
+    (other,) = set(versions) - {kind}
     monkeypatch.delenv("HALOSCOPE_MPIEXEC", raising=False)
     monkeypatch.setattr(build, "mpi", lambda: mpi)
     monkeypatch.setattr(launch, "cmake_cache", lambda name, folder=None: "")
@@ -188,9 +188,9 @@ def test_a_program_of_open_mpi_that_passed_header_and_package_is_refused_on_all_
     )  # as of another installation
     flags = ["-x", "c", *header, f"-I{prefix / 'include'}", "-std=c99"]
     program = compile_there(openmpi, tmp_path, CONSUMER / "other_mpi" / "first_call.c", *flags)
-    said = run_there(openmpi, program).splitlines()
-    assert len(said) == 2
-    for line in said:
+    output = run_there(openmpi, program).splitlines()
+    assert len(output) == 2
+    for line in output:
         require_refusal(line, "Open MPI")
 
 
@@ -206,6 +206,6 @@ def test_a_communicator_of_fortran_in_a_program_of_open_mpi_is_refused_on_all_ra
     )
     header = "-DHALOSCOPE_WHICH_MPI_H", "-DHS_OF_THIS_MPI(name)=name", "-include", "mpi.h"
     program = compile_there(openmpi, tmp_path, source, "-x", "c", *header, f"-I{prefix / 'include'}", "-std=c99")
-    said = run_there(openmpi, program)
-    assert said.count("the program runs Open MPI v4.1") == 2, said
-    assert f"built for {build.mpi()}" in said and "HALOSCOPE_MPI_ABI" in said
+    output = run_there(openmpi, program)
+    assert output.count("the program runs Open MPI v4.1") == 2, output
+    assert f"built for {build.mpi()}" in output and "HALOSCOPE_MPI_ABI" in output

@@ -255,7 +255,7 @@ TEST(Simulate, LatenciesOfQueuedMessagesOverlapButForTheirGap) {
   c.price({});
   c.node = {0, 0, 0, 0}, c.socket = {0, 0, 0, 0};
   Network overlapping = network(1, 1);
-  for (NetworkClass& given : overlapping.classes) given.overlaps_s = L - 1;  // a gap of a second
+  for (NetworkClass& link : overlapping.classes) link.overlaps_s = L - 1;  // a gap of a second
   const Result found = c.run(overlapping, rounds(1));
   EXPECT_DOUBLE_EQ(*std::max_element(found.ends.begin(), found.ends.end()), L + 8 * G + 3 * (1 + 8 * G));
 }

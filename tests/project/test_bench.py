@@ -84,15 +84,15 @@ def test_few_pairs_and_missed_bars_show_in_the_table():
 
 
 @pytest.mark.parametrize(
-    ("said", "name"),
+    ("library", "name"),
     [
         ("MPICH Version: 5.0.2 MPICH Release date: x", "MPICH 5.0.2"),
         ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", "Open MPI 4.1.4"),
         ("Open MPI 4.1.4 (Debian), PETSc 3.18.5 (Debian)", "Open MPI 4.1.4"),
     ],
 )
-def test_figures_on_several_mpis_are_told_apart_by_name_and_version(said, name):
-    assert bench.mpi_name({"mpi_library": said}) == name
+def test_figures_on_several_mpis_are_told_apart_by_name_and_version(library, name):
+    assert bench.mpi_name({"mpi_library": library}) == name
 
 
 def figure(monkeypatch, tmp_path, script: str):

@@ -85,7 +85,7 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
     assert "An imitated device" in text and "| laplace2d f32 128x128 |" in text
     assert "fused, 8 steps" in text and "pack, 6 faces" in text and "| steps | ranks |" in text
     bars = text[text.index("| bar | required | reached | holds |") :]
-    for what in (
+    for title in (
         "share of the copy's rate",
         "fused over one by one",
         "pack: share",
@@ -93,7 +93,7 @@ def test_its_table_shows_every_kernel_and_the_steps(measured):
         "plain over best",
         "exchange, staged over staged:stream",
     ):
-        assert what in bars
+        assert title in bars
     assert (folder / "table.md").read_text().splitlines()[0] in text
 
 
@@ -252,18 +252,18 @@ def test_what_others_say_between_lines_of_json_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("driver", "said", "builds"),
+    ("driver", "output", "builds"),
     [
         (True, "driver version is insufficient", True),
         (False, "driver version is insufficient", False),
         (True, "no device", False),
     ],
 )
-def test_only_an_older_driver_makes_it_build_again(driver, said, builds, tmp_path, monkeypatch):
+def test_only_an_older_driver_makes_it_build_again(driver, output, builds, tmp_path, monkeypatch):
     for program in ["nvcc"] + ["nvidia-smi"] * driver:
         executable(tmp_path / program, "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpu_build.is_too_old(said) == builds
+    assert gpu_build.is_too_old(output) == builds
 
 
 def test_a_program_is_ended_with_all_that_it_started(tmp_path):
@@ -316,15 +316,15 @@ def share_device(kernels: str | Path, folder: Path) -> gpu_ranks.SharedDevice:
 
 
 def test_ranks_share_a_card_by_a_daemon_that_ends_with_the_run(tools, tmp_path):
-    said = tmp_path / "said"
-    tools("nvidia-cuda-mps-control", f'if [ "$1" = -d ]; then echo started; else cat; fi >> {said}')
+    commands = tmp_path / "said"
+    tools("nvidia-cuda-mps-control", f'if [ "$1" = -d ]; then echo started; else cat; fi >> {commands}')
     shared = share_device("/bin/true", tmp_path)
     folder = Path(shared.environment["CUDA_MPS_PIPE_DIRECTORY"])
-    assert folder.exists() and said.read_text() == "started\n"
+    assert folder.exists() and commands.read_text() == "started\n"
     shared.end()
-    assert not shared.environment and not folder.exists() and said.read_text() == "started\nquit\n"
+    assert not shared.environment and not folder.exists() and commands.read_text() == "started\nquit\n"
     shared.end()  # again
-    assert said.read_text() == "started\nquit\n"
+    assert commands.read_text() == "started\nquit\n"
     assert not share_device("/bin/false", tmp_path).environment  # under the daemon nothing runs
 
 
@@ -371,7 +371,7 @@ def ranks_of(tools, folder: Path, rank: str, seconds: float = 100) -> gpu_ranks.
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "outcome"),
+    ("code", "message", "outcome"),
     [
         (0, "ERROR SUMMARY: 0 errors", "good"),
         (3, "no ipc here", "refused"),
@@ -380,8 +380,8 @@ def ranks_of(tools, folder: Path, rank: str, seconds: float = 100) -> gpu_ranks.
         (1, "no such driver", "failed"),
     ],
 )
-def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, said, outcome, tools, tmp_path):
-    tools("compute-sanitizer", f'echo "========= {said}"; exit {code}')
+def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, message, outcome, tools, tmp_path):
+    tools("compute-sanitizer", f'echo "========= {message}"; exit {code}')
     found = ranks_of(tools, tmp_path, "exit 0").memory_faults([])
     assert gpu_run.outcome(found) == outcome
     assert ("faults of memory" in found.get("error", "")) == (code in (77, 79))
@@ -390,9 +390,9 @@ def test_a_fault_of_memory_is_told_from_a_configuration_that_is_refused(code, sa
 @contextlib.contextmanager
 def session_in(folder: Path) -> Iterator[gpu.Session]:
     """A session on a card, with its results in a folder."""
-    asked = argparse.Namespace(device="cuda", small=False, retry=False)
+    options = argparse.Namespace(device="cuda", small=False, retry=False)
     with contextlib.ExitStack() as stack:
-        yield gpu.Session(asked, folder, gpu_run.Log(folder / "log"), gpu_run.Deadline(100), stack)
+        yield gpu.Session(options, folder, gpu_run.Log(folder / "log"), gpu_run.Deadline(100), stack)
 
 
 @pytest.mark.parametrize(("code", "outcome"), [(0, "good"), (3, "refused"), (1, "failed"), (139, "failed")])
@@ -447,10 +447,10 @@ def test_a_build_that_fails_shows_its_last_lines_and_keeps_all(fails, tools, tmp
     assert "line 1\n" in log.path.read_text()
 
 
-@pytest.mark.parametrize("knows", [True, False])
-def test_code_is_compressed_where_the_compiler_can(knows, tools):
-    tools("nvcc", "echo '--compress-mode [default,size]'" if knows else "exit 0")
-    assert gpu_build.compressed() == ["-DCMAKE_CUDA_FLAGS=--compress-mode=size"] * knows
+@pytest.mark.parametrize("supported", [True, False])
+def test_code_is_compressed_where_the_compiler_can(supported, tools):
+    tools("nvcc", "echo '--compress-mode [default,size]'" if supported else "exit 0")
+    assert gpu_build.compressed() == ["-DCMAKE_CUDA_FLAGS=--compress-mode=size"] * supported
 
 
 @pytest.mark.long
@@ -485,14 +485,14 @@ def test_a_carried_build_runs_where_it_is_put_with_its_own_mpi(tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_deep_halos_and_graphs_are_checked_too(ranks, tmp_path):
-    asked = [
+    requests = [
         gpu_cases.line(request, ranks, "host") for request in gpu_cases.deep(("ordered/staged", "direct/ipc"), ranks)
     ]
-    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in asked))
+    (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in requests))
     words = ["--requests", str(tmp_path / "lines"), "--output", str(tmp_path / "r.jsonl"), "--launch-id", "one"]
     assert answers.quietly(ranks, words, 300)[0] == 0
     found = records.read(tmp_path / "r.jsonl").records
-    assert [r["verification"]["status"] for r in found] == ["passed"] * len(asked)
+    assert [r["verification"]["status"] for r in found] == ["passed"] * len(requests)
     assert {r["request"]["depth"] for r in found} >= {16, 64}
     assert any(r["request"].get("capture") for r in found) == (ranks == 1)
 
@@ -626,7 +626,7 @@ def test_a_bar_holds_from_what_was_asked_and_says_when_it_was_not_measured():
             step_record("bulk", 1, 7.5, 512, "ordered/staged:stream"),
         ],
     )
-    assert [slow[what] for what in slow if "ranks" in what or "fused" in what] == ["no", "no", "no"]
+    assert [slow[title] for title in slow if "ranks" in title or "fused" in title] == ["no", "no", "no"]
 
 
 def overlap_line(serial: list[float], together: list[float], interior: float) -> dict:

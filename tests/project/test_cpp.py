@@ -65,8 +65,8 @@ def cases(wanted=lambda ranks: ranks <= 1):
                 if ranks == 7 and suite in NEVER_ON_SEVEN_RANKS:
                     continue
                 name = f"{program}-{suite or 'is-built'}" + (f"-{ranks}-ranks" if ranks else "")
-                asked = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
-                rare = not asked and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
+                usual = ranks <= MOST_RANKS.get(suite, FEW_RANKS)
+                rare = not usual and (ranks in RARE_RANKS or suite not in MANY_RANKED_SUITES)
                 rare = rare or (ranks == 2 and suite in NOT_ON_TWO_RANKS)
                 rare = rare or (ranks == 8 and suite in NOT_ON_EIGHT_RANKS)
                 yield pytest.param(program, suite, ranks, id=name, marks=[pytest.mark.long] if rare else [])
@@ -84,13 +84,13 @@ def check(program, suite, ranks, tmp_path, request):
     report = tmp_path / "report.json"
     words = launch.launcher_words(launch.mpiexec(), ranks, 1) if ranks else []
     command = [*words, path, f"--gtest_filter={suite}.*", f"--gtest_output=json:{report}"]
-    code, said = run_group(command, tmp_path)
+    code, output = run_group(command, tmp_path)
     for name, outcome in outcomes(report, code, path, suite):
         ids = rows_of(name)
         if ids:
             where = f" ({ranks} ranks)" if ranks else ""
             request.node.user_properties.append(("covers", f"{' '.join(ids)}|{name}{where}|{outcome}"))
-    assert code == 0, said[-6000:]
+    assert code == 0, output[-6000:]
 
 
 def rows_of(name: str) -> list[str]:
@@ -128,12 +128,12 @@ def run_group(command: list, folder: Path) -> tuple[int, str]:
         start_new_session=True,
     ) as process:
         try:
-            said, _ = process.communicate(timeout=LIMIT_S)
+            output, _ = process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGTERM)
-            said, _ = process.communicate(timeout=20)
-            said += f"\nended after {LIMIT_S} s without a result: a deadlock?"
-        return process.returncode, said
+            output, _ = process.communicate(timeout=20)
+            output += f"\nended after {LIMIT_S} s without a result: a deadlock?"
+        return process.returncode, output
 
 
 def states(report: Path) -> list[tuple[str, str]]:

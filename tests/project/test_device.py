@@ -101,15 +101,15 @@ def cuda(request) -> tuple[str, Path]:
 @pytest.mark.ids("NP1")
 @pytest.mark.timeout(600)
 def test_cuda_kernels_compile_without_a_warning_or_a_spill(cuda):
-    said, _ = cuda
+    output, _ = cuda
     compiled = re.findall(
         r"Compiling entry function '(\w+)' for '\w+'\s.*?(\d+) bytes stack frame, "
         r"(\d+) bytes spill stores, (\d+) bytes spill loads\s.*?Used (\d+) registers",
-        said,
+        output,
         re.DOTALL,
     )
     assert variants([name for name, *_ in compiled]) == SWEEPS
-    assert said.count("Compiling entry function") == len(compiled)
+    assert output.count("Compiling entry function") == len(compiled)
     kept = [kernel for kernel in compiled if any(map(int, kernel[1:4]))]
     assert [kernel for kernel in kept if not SKETCH.search(kernel[0])] == []
     assert all(int(frame) <= 256 and spilled == "0" for _, frame, spilled, *_ in kept)
@@ -121,9 +121,9 @@ def test_cuda_kernels_compile_without_a_warning_or_a_spill(cuda):
 
 @pytest.mark.timeout(600)
 def test_every_kernel_is_in_the_list_of_those_that_are_loaded_beforehand(cuda):
-    said, folder = cuda
+    output, folder = cuda
     launched = set(
-        re.findall(r"Compiling entry function '_ZN9haloscope6device4cuda(?:8|16bounded_)run_bodyI(\w+)EEvT_'", said)
+        re.findall(r"Compiling entry function '_ZN9haloscope6device4cuda(?:8|16bounded_)run_bodyI(\w+)EEvT_'", output)
     )
     symbols = run("nm", folder / "cuda.o")
     listed = set(re.findall(r" _ZN9haloscope6device4cuda8KernelOfI(\w+)E6numberE$", symbols, re.MULTILINE))
@@ -188,11 +188,11 @@ def test_hip_kernels_compile_without_a_warning_or_a_spill(tmp_path):
     assert variants(compiled) == SWEEPS
     # Scalar registers may be spilled: to vector registers, not to memory. Threads of passes keep what they need of
     # neighbours in memory: this compiler does not see that it is of constant size.
-    for what in ("ScratchSize [bytes/lane]", "VGPRs Spill"):
-        numbers = re.findall(rf"remark:\s+{re.escape(what)}: (\d+)", output)
-        assert len(numbers) == len(compiled), f"the compiler does not tell {what}"
+    for resource in ("ScratchSize [bytes/lane]", "VGPRs Spill"):
+        numbers = re.findall(rf"remark:\s+{re.escape(resource)}: (\d+)", output)
+        assert len(numbers) == len(compiled), f"the compiler does not tell {resource}"
         kept = {name: number for name, number in zip(compiled, numbers, strict=True) if number != "0"}
-        assert [name for name in kept if "PassBlocks" not in name] == [], f"{what}: {kept}"
+        assert [name for name in kept if "PassBlocks" not in name] == [], f"{resource}: {kept}"
 
 
 @pytest.mark.long

@@ -122,8 +122,8 @@ def test_a_program_steps_its_own_field_alike_by_any_choice_on_any_ranks(prefix, 
         for ranks, profile in ((1, []), (2, []), (3, []), (2, [tmp_path / "machine.json"]))
     )
     assert alone[0] == two[0] == three[0] == best[0]
-    said = alone[0].removeprefix("heat after 1000 steps: ")
-    assert float(said) == pytest.approx(192 * heat_left(200.0), rel=1e-4)
+    total = alone[0].removeprefix("heat after 1000 steps: ")
+    assert float(total) == pytest.approx(192 * heat_left(200.0), rel=1e-4)
     assert two[1].startswith("schedule split, depth 4 shrink; ordered/p2p: ")
     chosen = package.best(2, (192, 256), 2, TOY, periodic=(True, False), process_grid="2x1").choice
     deep = f", depth {chosen.depth} {chosen.substeps}" if chosen.depth > 1 else ", depth 1"
@@ -171,8 +171,8 @@ def test_the_energy_of_all_ranks_is_on_record_and_is_conserved(wave, mode):
 
 
 def test_plan_says_what_each_stage_moves_and_when(example):
-    said = json.loads(example.haloscope("plan", "--cells", "64x64", "--ranks", "4", "--json"))
-    assert [s["name"] for s in said["stages"]] == (["push", "compress"] if example.app == "wave" else ["step"])
+    plan = json.loads(example.haloscope("plan", "--cells", "64x64", "--ranks", "4", "--json"))
+    assert [s["name"] for s in plan["stages"]] == (["push", "compress"] if example.app == "wave" else ["step"])
     text = example.haloscope("plan", "--cells", "64x64", "--ranks", "4")
     assert ("pressure (8 bytes)" in text) == (example.app == "wave")
 
@@ -220,9 +220,9 @@ def test_a_trace_shows_the_operations_of_every_stage(example):
 
 
 def test_what_its_schema_forbids_is_refused_before_anything_starts(gray_scott):
-    said = gray_scott.haloscope("run", *SMALL, "--set", "feed=nan", code=2)
-    assert "parameter feed = 'nan' is not possible" in said
-    said = gray_scott.haloscope("run", *SMALL, "--set", "fed=0.1", code=2)
-    assert "did you mean feed" in said
+    output = gray_scott.haloscope("run", *SMALL, "--set", "feed=nan", code=2)
+    assert "parameter feed = 'nan' is not possible" in output
+    output = gray_scott.haloscope("run", *SMALL, "--set", "fed=0.1", code=2)
+    assert "did you mean feed" in output
     refusal = run(*HALOSCOPE, "run", "gray-scot", "--program", gray_scott.program, *SMALL, code=2)
     assert "did you mean gray-scott?" in refusal

@@ -140,7 +140,7 @@ def test_every_folder_of_data_has_its_source_named():
 
 def test_projects_that_ask_for_a_version_get_this_one():
     """`find_package(haloscope 0.1)` of the examples: versions are compatible within a minor one."""
-    asked = {
+    versions = {
         found
         for file in [
             *ROOT.glob("examples/*/CMakeLists.txt"),
@@ -149,7 +149,7 @@ def test_projects_that_ask_for_a_version_get_this_one():
         ]
         for found in re.findall(r"find_package\(haloscope (\S+) REQUIRED\)", file.read_text())
     }
-    assert asked == {".".join(PROJECT["version"].split(".")[:2])}
+    assert versions == {".".join(PROJECT["version"].split(".")[:2])}
 
 
 def test_every_variant_of_the_recipe_is_an_option_of_the_build(recipe):
@@ -195,29 +195,29 @@ def run(*words, **environment) -> str:
 
 def test_cmake_takes_the_options_of_the_recipe(recipe, tmp_path):
     options = [f"-D{name}={value}" for name, value in options_of(recipe, variants_of(recipe)).items()]
-    said = run("cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options)
-    assert "not used by the project" not in said
+    output = run("cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", *options)
+    assert "not used by the project" not in output
     assert recipe.package.git == ROOT.as_uri()
 
 
 @pytest.mark.long
 def test_the_recipe_installs_a_command_line_that_finds_its_libraries(recipe, prefix, tmp_path, monkeypatch):
-    said = []
+    arguments = []
     package = recipe.package()
     package.prefix, package.stage = prefix, SimpleNamespace(source_path=ROOT)
 
     class Python:
         def add_default_arg(self, *words):
-            said.extend(words)
+            arguments.extend(words)
 
         def __call__(self, *words):
             builder = tmp_path / "builder"
             run(sys.executable, "-m", "pip", "install", "-q", "--target", builder, BUILDER)
-            run(sys.executable, *said, *words, PYTHONPATH=str(builder))
+            run(sys.executable, *arguments, *words, PYTHONPATH=str(builder))
 
     package.spec = Spec({"python": Python()})
     package.install_python()
-    assert said == ["-m", "pip"]
+    assert arguments == ["-m", "pip"]
     [site] = prefix.glob("lib/python*/site-packages")
     monkeypatch.delenv("HALOSCOPE_BUILD")
     path = os.pathsep.join(

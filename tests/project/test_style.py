@@ -87,8 +87,8 @@ def test_every_call_of_mpi4py_is_checked():
     for source in modules():
         nodes = list(ast.walk(ast.parse(source.read_text())))
         calls = [node for node in nodes if isinstance(node, ast.Call)]
-        given = [call.args[0] for call in calls if call.args and last_name(call.func) == "checked"]
-        texts = [ast.unparse(node) for node in nodes if calls_mpi4py(node) and node not in given]
+        passed = [call.args[0] for call in calls if call.args and last_name(call.func) == "checked"]
+        texts = [ast.unparse(node) for node in nodes if calls_mpi4py(node) and node not in passed]
         unchecked += [f"{name_of(source)}: {text}" for text in texts if text != "MPI.get_vendor()"]
     assert not unchecked, f"make local ones by checked(), the others by agree() and gather() of ranks.py: {unchecked}"
 

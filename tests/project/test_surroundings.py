@@ -42,9 +42,9 @@ def run_bare(folder: Path, *words, **variables: str) -> str:
     """Run a command in a folder with hardly a variable and no standard input; it must complain of nothing."""
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | {"LC_ALL": "C"} | variables
     done = ended(*words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, timeout=120)
-    said = (done.stdout + done.stderr).lower()
-    assert done.returncode == 0, said
-    assert not [word for word in ("traceback", "permission denied", "read-only") if word in said], said
+    output = (done.stdout + done.stderr).lower()
+    assert done.returncode == 0, output
+    assert not [word for word in ("traceback", "permission denied", "read-only") if word in output], output
     return done.stdout
 
 
@@ -237,8 +237,8 @@ def configure(folder: Path, how: str) -> str:
     text = HOST.format(targets=" ".join(TARGETS), added=ADDED.get(how, ""), source=CONSUMER / "exchange.c")
     (folder / "CMakeLists.txt").write_text(text if how else text.replace("target_link", "# target_link"))
     wrapper = launch.cmake_cache("MPI_CXX_COMPILER")
-    said = run("cmake", "-S", folder, "-B", folder / "out", "-G", "Ninja", f"-DMPI_CXX_COMPILER={wrapper}")
-    return "\n".join(line for line in said.splitlines() if " is '" in line or " are '" in line)
+    output = run("cmake", "-S", folder, "-B", folder / "out", "-G", "Ninja", f"-DMPI_CXX_COMPILER={wrapper}")
+    return "\n".join(line for line in output.splitlines() if " is '" in line or " are '" in line)
 
 
 @pytest.mark.parametrize("how", ["add_subdirectory", pytest.param("FetchContent", marks=pytest.mark.long)])

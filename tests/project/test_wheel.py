@@ -224,8 +224,8 @@ def test_a_wheel_built_where_an_mpi_is_installed_is_for_that_mpi(sdist, openmpi,
     code = "import haloscope; print(haloscope.__file__)"
     assert run(programs / "python", "-c", code, cwd=tmp_path).startswith(str(programs.parent))
     start = launch.launcher_words(openmpi.mpiexec, 2, 1)
-    said = run(*start, programs / "python", "-m", "mpi4py", RANDOM, 5, 20, cwd=tmp_path, environment=environment)
-    assert said.split() == ["right"]
+    output = run(*start, programs / "python", "-m", "mpi4py", RANDOM, 5, 20, cwd=tmp_path, environment=environment)
+    assert output.split() == ["right"]
 
 
 def test_a_wheel_for_mpich_beside_an_mpi4py_on_open_mpi_names_both(programs, openmpi, tmp_path):

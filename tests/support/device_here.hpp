@@ -30,7 +30,7 @@ class Imitated : public haloscope::test::Imitated {
 };
 
 /// All tests, where the environment requests it.
-inline const bool imitated = (haloscope::test::imitate_as_environment_says(), true);
+inline const bool imitated = (haloscope::test::imitate_from_environment(), true);
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool races_are_reported = true;

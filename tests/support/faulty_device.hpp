@@ -133,7 +133,7 @@ class Doom {
 };
 
 /// Imitates the devices in environment variable HALOSCOPE_TEST_DEVICE, if it is set.
-inline void imitate_as_environment_says() {
+inline void imitate_from_environment() {
   if (const char* text = std::getenv("HALOSCOPE_TEST_DEVICE")) device::host::imitate(faulty(text));
 }
 

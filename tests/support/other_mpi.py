@@ -59,9 +59,9 @@ def fetched(name: str, *targets: str) -> OtherMpi:
     """Return an MPI, with a build on it that has `targets`; skips where it is not to be had."""
     words = ["scripts/other_mpi.sh", name, *targets]
     done = subprocess.run(words, cwd=ROOT, check=False, capture_output=True, text=True)
-    said = done.stderr.strip().splitlines() or ["nothing"]
+    lines = done.stderr.strip().splitlines() or ["nothing"]
     if done.returncode == UNAVAILABLE:
-        pytest.skip(f"{name}: {said[-1]}")
+        pytest.skip(f"{name}: {lines[-1]}")
     assert done.returncode == 0, done.stderr[-4000:]
     folder = ROOT / "build" / name
     prefix = ROOT / "build" / "mpi" / name

@@ -4,7 +4,7 @@
 #include "haloscope/rank/request_kinds.hpp"
 
 int main(int argc, char** argv) {
-  haloscope::test::imitate_as_environment_says();
+  haloscope::test::imitate_from_environment();
   haloscope::add_request_kinds_of_build();
   return haloscope::rank_main(argc, argv);
 }

@@ -143,7 +143,7 @@ class StepCase {
  public:
   /// @param steps  of each program, at most the choice's depth; 0: the depth.
   /// @param last  they end a run.
-  explicit StepCase(const Choice& given, int steps = 0, bool last = false) : choice(given), candidate(choice) {
+  explicit StepCase(const Choice& requested, int steps = 0, bool last = false) : choice(requested), candidate(choice) {
     for (int s = 0; s < static_cast<int>(candidate.step.stages.size()); ++s) {
       const Stage& stage = candidate.step.stages[s];
       StagePrograms made{&stage, exchanged(candidate, s), {}, {}, choice.depth};

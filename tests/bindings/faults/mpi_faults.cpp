@@ -56,8 +56,8 @@ bool counts(void* caller, bool inner) {
   const char* const slash = std::strrchr(info.dli_fname, '/');
   const char* const file = slash ? slash : info.dli_fname;
   if (inner) return std::strcmp(file, "/haloscope-rank") == 0;
-  const char* const asked = std::getenv("HALOSCOPE_TEST_CALLERS");
-  return std::strstr(file, asked ? asked : "haloscope") != nullptr;
+  const char* const wanted = std::getenv("HALOSCOPE_TEST_CALLERS");
+  return std::strstr(file, wanted ? wanted : "haloscope") != nullptr;
 }
 
 class Calls {
@@ -139,12 +139,12 @@ void obey_handler(Handle handle, Handle none, int (*get)(Handle, MPI_Errhandler*
   std::_Exit(1);  // MPICH may return from it
 }
 
-template <class Handle, class Given>
-Handle handle_of(Given given) {
-  if constexpr (std::is_same_v<Given, Handle>)
-    return given;
+template <class Handle, class Argument>
+Handle handle_of(Argument argument) {
+  if constexpr (std::is_same_v<Argument, Handle>)
+    return argument;
   else
-    return *given;  // of MPI_Comm_free, MPI_Win_free
+    return *argument;  // of MPI_Comm_free, MPI_Win_free
 }
 
 /// Wraps a function of any signature.

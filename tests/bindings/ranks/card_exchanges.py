@@ -152,7 +152,7 @@ def main() -> int:
     COMM.barrier()
     if COMM.rank == 0:
         print("; ".join(found), flush=True)
-    return 0 if any(said.endswith(": right") for said in found) else 3
+    return 0 if any(line.endswith(": right") for line in found) else 3
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def exchanged(count: int) -> str:
     return "known" if known else "new"
 
 
-def given() -> str:
+def next_line() -> str:
     """Return the next line of rank 0's standard input, "" at its end."""
     return comm.bcast(sys.stdin.readline() if comm.rank == 0 else None)
 
@@ -51,7 +51,7 @@ comm.Barrier()  # the file is whole
 if comm.rank == 0:
     [file] = Path(os.environ["HALOSCOPE_CACHE"]).iterdir()
     print(file.read_bytes().hex(), flush=True)
-while line := given():
+while line := next_line():
     if comm.rank == 0:
         file.unlink(missing_ok=True)
         file.write_bytes(bytes.fromhex(line))

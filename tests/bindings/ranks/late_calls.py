@@ -17,7 +17,7 @@ COMM = MPI.COMM_WORLD
 FIRST = COMM.rank == 0
 
 
-def said(call: Callable[[], object]) -> str:
+def error_of(call: Callable[[], object]) -> str:
     try:
         call()
     except UsageError as problem:
@@ -27,7 +27,7 @@ def said(call: Callable[[], object]) -> str:
 
 def on_thread(call: Callable[[], object]) -> str:
     texts: list[str] = []
-    thread = threading.Thread(target=lambda: texts.append(said(call)))
+    thread = threading.Thread(target=lambda: texts.append(error_of(call)))
     thread.start()
     thread.join()
     return texts[0]
@@ -55,11 +55,11 @@ other = haloscope.Exchange(grid, [grid.zeros()], strategy="ordered/rma-fence")
 if FIRST:  # the others wait for this rank, and it frees the exchange after all
     assert "another thread" in on_thread(other.free)
 other.free()
-assert "was freed" in said(other)
+assert "was freed" in error_of(other)
 MPI.Finalize()
 for call in calls:
-    assert "MPI" in said(call), said(call)
+    assert "MPI" in error_of(call), error_of(call)
 halo.free()
-assert "was freed" in said(halo)
+assert "was freed" in error_of(halo)
 if FIRST:
     print("named")

@@ -239,14 +239,14 @@ def check_one(draw: random.Random) -> None:
         grid.comm.Free()
 
 
-def check_many(check: Callable[[random.Random], None], what: str) -> None:
+def check_many(check: Callable[[random.Random], None], name: str) -> None:
     """Make the checks that the command line asks for, SEED ROUNDS; say which one failed, or that all are right."""
     seed, rounds = map(int, sys.argv[1:])
     for number in range(rounds):
         try:
             check(random.Random(1000 * seed + number))
         except BaseException:
-            print(f"rank {COMM.rank}, {what} {number} of seed {seed}:", flush=True)
+            print(f"rank {COMM.rank}, {name} {number} of seed {seed}:", flush=True)
             raise
     COMM.barrier()
     if COMM.rank == 0:

@@ -51,10 +51,10 @@ def fails(call: Callable[[], object], part: str = "", kind: type = HaloscopeErro
     """All ranks get an error: the rank at fault one that says `part`, the others the same with its number."""
     with pytest.raises(kind) as caught:
         call()
-    said = str(caught.value)
-    assert part in said, said
-    assert WRONG or said.startswith(f"rank {LAST}: "), said
-    texts = COMM.allgather(said.removeprefix(f"rank {LAST}: "))
+    message = str(caught.value)
+    assert part in message, message
+    assert WRONG or message.startswith(f"rank {LAST}: "), message
+    texts = COMM.allgather(message.removeprefix(f"rank {LAST}: "))
     assert len(set(texts)) == 1, texts
 
 

@@ -20,19 +20,19 @@ const Parameter word{.name = "word", .value = std::string("zero"), .help = "", .
 const Parameter text{.name = "text", .value = std::string("any"), .help = ""};
 const Parameter list{.name = "list", .value = std::vector<double>{1, 2}, .help = "", .most = 100};
 
-/// The text of the UsageError that reading `given` gets; empty when it is read.
-std::string refusal(const Parameter& parameter, const std::string& given) {
-  return error_of([&] { parse_value(parameter, given); });
+/// The text of the UsageError that reading `input` gets; empty when it is read.
+std::string refusal(const Parameter& parameter, const std::string& input) {
+  return error_of([&] { parse_value(parameter, input); });
 }
 
-std::string refusal_of(const Parameter& parameter, const ParameterValue& given) {
-  return error_of([&] { checked_value(parameter, given); });
+std::string refusal_of(const Parameter& parameter, const ParameterValue& value) {
+  return error_of([&] { checked_value(parameter, value); });
 }
 
 void expect_refused(const Parameter& parameter, const std::vector<std::string>& texts, const std::string& wanted) {
-  for (const std::string& given : texts)
-    EXPECT_EQ(refusal(parameter, given),
-              "parameter " + parameter.name + " = '" + given + "' is not possible; give " + wanted);
+  for (const std::string& input : texts)
+    EXPECT_EQ(refusal(parameter, input),
+              "parameter " + parameter.name + " = '" + input + "' is not possible; give " + wanted);
 }
 
 TEST(ParameterText, AFlagIsOnOrOff) {
@@ -78,8 +78,8 @@ TEST(ParameterText, AWordIsOneOfItsWordsAndTheNearestIsNamed) {
 }
 
 TEST(ParameterText, TextWithoutWordsIsAnyText) {
-  for (const char* given : {"", "a b", "1,2", "on"})
-    EXPECT_EQ(parse_value(text, given), ParameterValue(std::string(given)));
+  for (const char* input : {"", "a b", "1,2", "on"})
+    EXPECT_EQ(parse_value(text, input), ParameterValue(std::string(input)));
 }
 
 TEST(ParameterText, SeveralNumbersAreSeparatedByCommasEachInRange) {
@@ -111,10 +111,10 @@ TEST(ParameterValues, OfAnotherTypeAreRefused) {
     for (const Parameter& other : all) {
       const bool fits = p.value.index() == other.value.index() || (&p == &all[2] && &other == &all[1]);
       if (fits) continue;
-      const std::string said = refusal_of(p, other.value);
-      EXPECT_EQ(said.find("parameter " + p.name + " = '" + to_text(other.value) + "' is not possible; give "), 0u)
-          << p.name << " from " << other.name << ": " << said;
-      EXPECT_FALSE(said.ends_with("give ") || said.ends_with("of ")) << said;
+      const std::string message = refusal_of(p, other.value);
+      EXPECT_EQ(message.find("parameter " + p.name + " = '" + to_text(other.value) + "' is not possible; give "), 0u)
+          << p.name << " from " << other.name << ": " << message;
+      EXPECT_FALSE(message.ends_with("give ") || message.ends_with("of ")) << message;
     }
 }
 
@@ -143,8 +143,8 @@ TEST(ParameterSets, HoldWhatIsSetAndDefaultsForTheRest) {
                             {{"whole", std::int64_t{5}}, {"real", 2.0}, {"word", std::string("random")}}, "mine"));
 }
 
-std::string set_refusal(const std::vector<Parameter>& schema, const Parameters::Given& given) {
-  return error_of([&] { Parameters(schema, given, "mine"); });
+std::string set_refusal(const std::vector<Parameter>& schema, const Parameters::Given& values) {
+  return error_of([&] { Parameters(schema, values, "mine"); });
 }
 
 TEST(ParameterSets, RefuseUnknownNamesAndNameTheNearest) {

@@ -342,10 +342,10 @@ TEST(ReductionJson, HasTheWayAndTheTypeBothWays) {
   const auto again = described_step(to_json(step)).stages[0].reductions;
   ASSERT_EQ(again.size(), 3u);
   for (std::size_t r = 0; r < again.size(); ++r) {
-    const Reduction& told = step.stages[0].reductions[r];
+    const Reduction& original = step.stages[0].reductions[r];
     EXPECT_EQ(
         std::tuple(again[r].by, again[r].type, again[r].op, again[r].collectives, again[r].sweep, again[r].calls()),
-        std::tuple(told.by, told.type, told.op, told.collectives, told.sweep, told.calls()));
+        std::tuple(original.by, original.type, original.op, original.collectives, original.sweep, original.calls()));
   }
   EXPECT_EQ(again[0].calls(), 3);
   EXPECT_EQ(again[1].calls(), 2) << "the length first";

@@ -21,17 +21,17 @@ std::vector<Box> blocks_of(const Layout& layout) {
 }
 
 /// Each block belongs to a rank of the new order; ranks are where the layout puts them.
-void expect_same_blocks(const Layout& given, const Layout& found) {
-  ASSERT_EQ(found.ranks(), given.ranks());
+void expect_same_blocks(const Layout& original, const Layout& found) {
+  ASSERT_EQ(found.ranks(), original.ranks());
   std::set<int> owners;
-  for (const Box& block : blocks_of(given)) {
+  for (const Box& block : blocks_of(original)) {
     const int rank = found.owner(block.lo);
     EXPECT_EQ(found.owned(rank), block);
     EXPECT_EQ(found.rank_at(found.coords(rank)), rank);
     owners.insert(rank);
   }
-  EXPECT_EQ(owners.size(), static_cast<std::size_t>(given.size()));
-  for (int d : {0, 1, 2}) EXPECT_EQ(found.smallest_extent(d), given.smallest_extent(d));
+  EXPECT_EQ(owners.size(), static_cast<std::size_t>(original.size()));
+  for (int d : {0, 1, 2}) EXPECT_EQ(found.smallest_extent(d), original.smallest_extent(d));
 }
 
 /// Ranks of each node follow each other, as schedulers place them.

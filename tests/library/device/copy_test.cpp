@@ -112,13 +112,13 @@ TEST(DeviceCopy, NumbersAreAddedAndClearedAsOnTheHostAtAnyAddress) {
     for (const int shift : {0, 1, 4})
       for (const bool negated : {false, true}) {
         const std::int64_t row = 3 * 8 + 16, plane = 5 * row;
-        std::vector<char> given(4096), sums(4096);
-        for (auto* all : {&given, &sums})
+        std::vector<char> values(4096), sums(4096);
+        for (auto* all : {&values, &sums})
           for (std::size_t i = 0; i + 8 <= all->size(); i += 4) {
             const auto number = static_cast<float>(1) / static_cast<float>(1 + rng() % 999);
             std::memcpy(all->data() + i, &number, sizeof number);
           }
-        const Buffer from = test::on_device(device, given), to = test::on_device(device, sums);
+        const Buffer from = test::on_device(device, values), to = test::on_device(device, sums);
         const auto list = [&](const void* source, const void* target) {
           const auto* const a = static_cast<const std::byte*>(source) + shift;
           auto* const b = static_cast<std::byte*>(const_cast<void*>(target)) + 3 * shift;
@@ -133,7 +133,7 @@ TEST(DeviceCopy, NumbersAreAddedAndClearedAsOnTheHostAtAnyAddress) {
           return std::vector<BlockCopy>{add, clear, copy};
         };
         test::run_copies(device, list(from.data(), to.data()), true);
-        CopyList(list(given.data(), sums.data())).run();
+        CopyList(list(values.data(), sums.data())).run();
         EXPECT_EQ(test::from_device<char>(device, to), sums) << static_cast<int>(summand) << " at " << shift;
       }
 }

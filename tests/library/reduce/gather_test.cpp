@@ -192,8 +192,8 @@ TEST(Gathers, KeepIntegersAndCharactersWithinTheirRange) {
     const Reduction r{.name = "all", .op = ReduceOp::max, .numbers = 4, .by = ReduceBy::gather, .type = type};
     Partials partials(1);
     Reducer reducer(r, partials, MPI_COMM_WORLD, true);
-    const double given[] = {-1e300, 1e300, 2.75, -0.5};
-    std::copy_n(given, 4, partials.of(0));
+    const double values[] = {-1e300, 1e300, 2.75, -0.5};
+    std::copy_n(values, 4, partials.of(0));
     reducer.start();
     const bool wide = type == NumberType::integer;
     const std::vector<double> expected{wide ? -2147483648.0 : 0, wide ? 2147483647.0 : 255, 2, 0};

@@ -211,8 +211,8 @@ TEST(Guard, AccumulatedAndReboundHalosAreStaleAndNotPoisoned) {
 TEST(Guard, TheEnvironmentOfRankZeroTurnsItOnAndOff) {
   const auto grid = torus();
   Field<double, 2> u{grid, {.halo = 1}};
-  const auto is_on = [&](bool asked) {
-    auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = asked});
+  const auto is_on = [&](bool guarded) {
+    auto halo = make_exchange(grid, {u}, "ordered/p2p", {.guard = guarded});
     EXPECT_EQ(has_part(halo.report(), "guarded"), error_of([&] { halo.require_fresh(1); }) != "no error");
     return has_part(halo.report(), "guarded");
   };
@@ -246,10 +246,10 @@ TEST(Guard, AStepperFindsASweepThatReadsMoreThanItSays) {
   Field<double, 2> u{grid, {.halo = 6, .slots = 2, .name = "u"}};
   for (int depth : {1, 2}) {
     Choice choice{.schedule = "split", .strategy = "ordered/p2p", .depth = depth};
-    const auto run = [&](int layers, bool corner, int said, bool box) {
+    const auto run = [&](int layers, bool corner, int declared, bool box) {
       for (int slot : {0, 1}) each_cell(grid, 6, [&](auto i, auto j) { u[slot](i, j) = 1; });
       SweepSpec sweep{
-          .name = "smooth", .reads = {{0, said}}, .writes = {0}, .box_stencil = box, .run = star(layers, corner)};
+          .name = "smooth", .reads = {{0, declared}}, .writes = {0}, .box_stencil = box, .run = star(layers, corner)};
       Stepper step(grid, {u}, choice, sweep, {.guard = true});
       return error_of([&] { step.run(5); });
     };

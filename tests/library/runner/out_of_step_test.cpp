@@ -23,7 +23,7 @@ bool holds_only(const Grid<2>& grid, const Field<double, 2>& u, double value) {
 }
 
 /// Receives messages while neighbours finish their work.
-void receive_what_comes() {
+void drain_messages() {
   int there = 0;
   for (int poll = 0; poll < 100; ++poll) {
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
@@ -50,7 +50,7 @@ void refuse_and_free(const Grid<2>& grid, const Field<double, 2>& u, const std::
     EXPECT_PART(error, "differs between rank");
   }
   each_cell(grid, 1, [&](auto i, auto j) { u[0](i, j) = -1; });
-  receive_what_comes();
+  drain_messages();
   EXPECT_TRUE(holds_only(grid, u, -1));
   MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -39,7 +39,7 @@ std::vector<Stage> two_stages() {
   return stages;
 }
 
-struct Asked {
+struct Opening {
   const char* strategy;
   MemoryKind memory = MemoryKind::own;
 };
@@ -57,22 +57,22 @@ void exchange(const Grid<2>& grid, const std::vector<FieldRef>& fields, const ch
 
 /// Opens a grid, fields and `last`. Fields in shared memory stay where an exception of a program ends them, so they end
 /// after it.
-std::string error_of_opening(MPI_Comm comm, const Asked& asked, Last last) {
+std::string error_of_opening(MPI_Comm comm, const Opening& opening, Last last) {
   std::optional<Grid<2>> grid;
   std::optional<Field<double, 2>> u, v;
   return error_of<Error>([&] {
     grid.emplace(test::small_torus(comm));
-    u.emplace(*grid, FieldOptions{.halo = 1, .memory = asked.memory});
-    v.emplace(*grid, FieldOptions{.halo = 1, .memory = asked.memory});
-    last(*grid, {*u, *v}, asked.strategy);
+    u.emplace(*grid, FieldOptions{.halo = 1, .memory = opening.memory});
+    v.emplace(*grid, FieldOptions{.halo = 1, .memory = opening.memory});
+    last(*grid, {*u, *v}, opening.strategy);
   });
 }
 
 /// Opens on a communicator with call `number` that makes something refused; 0: none.
 /// @returns true if there was such a call.
-bool attempt(MPI_Comm users, const Asked& asked, Last last, std::int64_t number) {
+bool attempt(MPI_Comm users, const Opening& opening, Last last, std::int64_t number) {
   test::calls_until_refusal() = number - 1;
-  const std::string error = error_of_opening(users, asked, last);
+  const std::string error = error_of_opening(users, opening, last);
   const bool refused = number > 0 && test::calls_until_refusal() < 0;
   test::calls_until_refusal() = -1;
   EXPECT_TRUE(refused || error == "no error") << error;
@@ -99,27 +99,27 @@ void refuse_each(Open open, std::int64_t kept) {
   EXPECT_GT(number, 2);
 }
 
-void refuse_each(const Asked& asked, Last last) {
+void refuse_each(const Opening& opening, Last last) {
   MPI_Comm users;
   PMPI_Comm_dup(MPI_COMM_WORLD, &users);
-  refuse_each([&](std::int64_t number) { return attempt(users, asked, last, number); }, 0);
+  refuse_each([&](std::int64_t number) { return attempt(users, opening, last, number); }, 0);
   PMPI_Comm_free(&users);
 }
 
 /// Opens on a separate communicator, where the library makes everything it needs. It leaves its communicator, and the
 /// communicators of the machine and the node, where messages of a refused opening may be in flight.
-void refuse_each_on_a_new_communicator(const Asked& asked, Last last) {
+void refuse_each_on_a_new_communicator(const Opening& opening, Last last) {
   const auto open = [&](std::int64_t number) {
     MPI_Comm users;
     PMPI_Comm_dup(MPI_COMM_WORLD, &users);
-    const bool refused = attempt(users, asked, last, number);
+    const bool refused = attempt(users, opening, last, number);
     PMPI_Comm_free(&users);
     return refused;
   };
-  refuse_each(open, std::string(asked.strategy).starts_with("direct/shared") ? 3 : 1);
+  refuse_each(open, std::string(opening.strategy).starts_with("direct/shared") ? 3 : 1);
 }
 
-class RefusedOpening : public testing::TestWithParam<Asked> {
+class RefusedOpening : public testing::TestWithParam<Opening> {
  protected:
   /// Where a window has a part of the ranks, ranks have not made the same calls before the one that is refused: the job
   /// ends.
@@ -144,14 +144,14 @@ TEST_P(RefusedOpening, OfTheFirstStepperOnACommunicatorLeavesTheLibrarysAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, RefusedOpening,
-                         testing::Values(Asked{"ordered/p2p"}, Asked{"ordered/persistent"},
-                                         Asked{"direct/p2p:datatype"}, Asked{"ordered/neighbor"},
-                                         Asked{"direct/neighbor:persistent"}, Asked{"ordered/rma-fence"},
-                                         Asked{"ordered/rma-fence:split"}, Asked{"ordered/rma-pscw"},
-                                         Asked{"ordered/rma-lock"}, Asked{"ordered/rma-lockall:flag"},
-                                         Asked{"reference"}, Asked{"direct/shared:packed"},
-                                         Asked{"direct/shared", MemoryKind::shared}),
-                         [](const auto& asked) { return test::test_name(asked.param.strategy); });
+                         testing::Values(Opening{"ordered/p2p"}, Opening{"ordered/persistent"},
+                                         Opening{"direct/p2p:datatype"}, Opening{"ordered/neighbor"},
+                                         Opening{"direct/neighbor:persistent"}, Opening{"ordered/rma-fence"},
+                                         Opening{"ordered/rma-fence:split"}, Opening{"ordered/rma-pscw"},
+                                         Opening{"ordered/rma-lock"}, Opening{"ordered/rma-lockall:flag"},
+                                         Opening{"reference"}, Opening{"direct/shared:packed"},
+                                         Opening{"direct/shared", MemoryKind::shared}),
+                         [](const auto& opening) { return test::test_name(opening.param.strategy); });
 
 /// More openings than communicators, in the long tests.
 int how_many() { return test::thorough() ? 3000 : 20; }

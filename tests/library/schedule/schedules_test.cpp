@@ -39,7 +39,7 @@ std::vector<Layout> layouts() {
 }
 
 void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std::string& schedule,
-               const ScheduleOptions& given = {}) {
+               const ScheduleOptions& base = {}) {
   ExchangeSpec spec{.pattern = pattern, .merge_peers = merged, .order = order};
   for (const Layout& layout : layouts())
     for (bool box : {false, true})
@@ -54,7 +54,7 @@ void check_all(Pattern pattern, bool merged, std::array<int, 3> order, const std
             const bool may_block = periodic && schedule != "interleaved" && schedule != "comm-thread";
             if (!fits || (substeps == Substeps::blocked && !may_block)) continue;
             if (schedule == "resident" && layout.size() > 1) continue;
-            ScheduleOptions options = given;
+            ScheduleOptions options = base;
             options.depth = depth;
             options.steps = steps;
             options.substeps = substeps;

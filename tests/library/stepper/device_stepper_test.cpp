@@ -364,7 +364,7 @@ TEST(DeviceStepper, SumsAreTheSameInEveryRun) {
 TEST(DeviceStepper, LoopsEndByWhatKernelsGather) {
   const Grid<2> grid(MPI_COMM_WORLD, {.cells = {8 * world_size(), 9}, .periodic = {true, true}});
   const Mixing mixing;
-  std::array<int, 2> asked{};
+  std::array<int, 2> calls{};
   std::array<double, 2> largest{};
   for (const bool launched : {false, true}) {
     TwoArrays fields(grid, 1, launched);
@@ -377,16 +377,16 @@ TEST(DeviceStepper, LoopsEndByWhatKernelsGather) {
                       .least = 1,
                       .most = 40};
     const auto enough = [&](int, std::span<const double> reduced) {
-      ++asked[launched];
+      ++calls[launched];
       return reduced[0] - reduced[1] < 1e-3;
     };
     Stepper step(grid, fields.refs(), choice, std::vector<Stage>{stage}, {.finished = enough});
     step.run(1);
     largest[launched] = step.reduced().front();
   }
-  EXPECT_GT(asked[0], 2);
-  EXPECT_LT(asked[0], 39);
-  EXPECT_EQ(asked[1], asked[0]);
+  EXPECT_GT(calls[0], 2);
+  EXPECT_LT(calls[0], 39);
+  EXPECT_EQ(calls[1], calls[0]);
   EXPECT_EQ(largest[1], largest[0]);
 }
 

@@ -146,17 +146,17 @@ TEST(StepperLoops, SubCyclesOfAKnownNumberAreStepsOfTheirOwn) {
 }
 
 TEST(StepperLoops, ALoopEndsWhenItIsEnough) {
-  int asked = 0;
+  int calls = 0;
   double last = 1;
   const auto enough = [&](int stage, std::span<const double> reduced) {
     EXPECT_EQ(stage, 0);
     EXPECT_EQ(reduced.size(), 1u);
     EXPECT_LE(reduced[0], last);  // averages of averages change less and less
     last = reduced[0];
-    return ++asked == 5;
+    return ++calls == 5;
   };
   EXPECT_EQ(looped(2, 100, 1, {.finished = enough}), looped(1, 1, 6, {}));
-  EXPECT_EQ(asked, 5);
+  EXPECT_EQ(calls, 5);
 }
 
 TEST(StepperLoops, ALoopWithoutAnEndIsRefused) {

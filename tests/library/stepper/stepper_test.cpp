@@ -372,13 +372,13 @@ TEST(Stepper, AFusedSweepComputesSeveralStepsAtOnce) {
 }
 
 TEST(Stepper, ASweepIsToldWhichStepItComputesFrom) {
-  std::vector<std::int64_t> told;
+  std::vector<std::int64_t> steps;
   const auto noted = [&](const SweepArgs& args) {
-    told.push_back(args.step);
+    steps.push_back(args.step);
     average_around(args);
   };
   averaged(deep(3, Substeps::shrink), 7, noted);
-  EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 
 /// Weighted sums of random values after 3 steps: by a Stepper of some depth, or with 0 by a loop around an Exchange.

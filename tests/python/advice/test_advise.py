@@ -171,18 +171,18 @@ def test_equal_predictions_are_one_group(toy):
 
 
 def test_what_is_assumed_of_nodes_is_said_before_the_answer(toy, haloscope, tmp_path):
-    def asked(data):
+    def answer(data):
         (tmp_path / "m.json").write_text(json.dumps(data))
         return haloscope("advise laplace2d --cells 64 --ranks 64 --depth 1 --profile m.json").out
 
-    text = asked(toy.data)
+    text = answer(toy.data)
     assert "Nodes: 64 ranks on 8 nodes of 2 x 4 cores, placed by rule fill. 8 nodes are needed" in text
     assert text.index("Nodes:") < text.index("times the best") and text.index("Nodes:") < text.index("**")
     assert "emulated" not in text
     lab = changed(
         toy, lambda d: d["machine"].update(emulated_network={"latency_s": 5e-5, "bandwidth_bytes_per_s": 1e9})
     )
-    assert "emulated network (latency_s 5e-05, bandwidth_bytes_per_s 1000000000.0), not a real one" in asked(lab.data)
+    assert "emulated network (latency_s 5e-05, bandwidth_bytes_per_s 1000000000.0), not a real one" in answer(lab.data)
 
 
 def test_a_row_lists_who_is_in_it_when_asked(haloscope):

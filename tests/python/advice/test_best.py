@@ -139,9 +139,9 @@ def test_the_depth_fits_the_halo(toy):
     ],
 )
 def test_what_cannot_be_right_is_refused(wrong, message):
-    asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY} | wrong
+    arguments = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY} | wrong
     with pytest.raises(UsageError, match=message):
-        package.best(**asked)
+        package.best(**arguments)
 
 
 WRONG = {
@@ -168,9 +168,9 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_an_argument_that_cannot_be_right_is_named(name):
     for value in WRONG[name]:
-        asked = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY, **FEW} | {name: value}
+        arguments = {"app": "laplace2d", "cells": 64, "ranks": 4, "profile": TOY, **FEW} | {name: value}
         with pytest.raises(UsageError) as caught:
-            package.best(**asked)
+            package.best(**arguments)
         assert re.search(rf"(?<!--)\b{name}\b", str(caught.value)), caught.value
 
 

@@ -37,10 +37,10 @@ def segments_of(machine: profile.Profile) -> list[dict]:
 
 
 def test_a_network_adds_its_latency_to_each_crossing_and_its_bandwidth_to_each_byte():
-    asks_from = MACHINE.data.get("overlap", {}).get("rendezvous_from_bytes", float("inf"))
+    rendezvous_from = MACHINE.data.get("overlap", {}).get("rendezvous_from_bytes", float("inf"))
     moved = segments_of(over_link(MACHINE, Link(2, 1e-3, 1e9)))
     for before, after in zip(SEGMENTS, moved, strict=True):
-        crossings = 3 if before["from_bytes"] >= asks_from else 1
+        crossings = 3 if before["from_bytes"] >= rendezvous_from else 1
         assert after["latency_s"] == pytest.approx(before["latency_s"] + crossings * 1e-3)
         assert after["per_byte_s"] == pytest.approx(before["per_byte_s"] + 1e-9)
     assert segments_of(MACHINE) == SEGMENTS, "the given profile is as it was"
@@ -146,7 +146,7 @@ def test_maps_are_tables_figures_and_json(haloscope, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--blocks", "0"), "--blocks 0"),
         (("--latency", "fast"), "'fast' is not a time"),
@@ -155,10 +155,10 @@ def test_maps_are_tables_figures_and_json(haloscope, tmp_path):
         (("--depth", "0"), "not possible"),
     ],
 )
-def test_what_cannot_be_is_refused(haloscope, words, said):
+def test_what_cannot_be_is_refused(haloscope, words, message):
     done = haloscope("map", "laplace2d", "--profile", TOY, *words)
     assert done.code == 2
-    assert said in done.err
+    assert message in done.err
 
 
 def test_records_without_a_plain_exchange_of_an_emulated_cluster_make_no_map(haloscope, tmp_path):

@@ -40,11 +40,11 @@ class Machine:
 
     def __init__(self, times, noise=0.0, seed=0, failing=(), wrong=()):
         self.times, self.noise, self.random = times, noise, random.Random(seed)
-        self.failing, self.wrong, self.asked = failing, wrong, []
+        self.failing, self.wrong, self.measured = failing, wrong, []
 
     def __call__(self, r: Request, launch_id: str) -> dict:
         place = r.choice.depth - 1
-        self.asked.append((launch_id, r.id))
+        self.measured.append((launch_id, r.id))
         wall = 0.3 + r.seconds * (r.repetitions + 1)
         about = {
             "schema": "haloscope.record",
@@ -209,7 +209,7 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
         measurer = isolated.Isolated(file, resume=resume)
 
         def ended(request, launch_id, timeout_s):
-            if len(machine.asked) == limit:
+            if len(machine.measured) == limit:
                 raise KeyboardInterrupt
             return machine(request, launch_id)
 
@@ -226,11 +226,11 @@ def test_a_tuning_that_is_resumed_measures_nothing_twice(tmp_path_factory, times
             with file.open("a") as cut:
                 cut.write('{"schema": "haloscope.rec')
         found, measurer = tuning(one, resume=True)
-    assert len(one.asked) == len(set(one.asked))
+    assert len(one.measured) == len(set(one.measured))
     assert measurer.complaints == [] or "line" in measurer.complaints[0]
     straight = trials(whole, len(times))
     assert [e.id for e in found.ranking] == [e.id for e in straight.ranking]
-    assert one.asked == whole.asked
+    assert one.measured == whole.measured
 
 
 def test_a_file_is_not_overwritten_without_being_told_to_resume(tmp_path):
@@ -333,7 +333,7 @@ def test_the_default_of_any_choice_is_the_plain_exchange_of_the_same_problem():
 def test_all_candidates_are_measured_once_when_asked():
     machine = Machine([3e-4, 1e-4, 2e-4], failing={2})
     ranking, seconds = model.exhaustively([model.TimedCandidate(r) for r in candidates(3)], machine)
-    assert [r.choice.depth for r in ranking] == [2, 1] and len(machine.asked) == 3
+    assert [r.choice.depth for r in ranking] == [2, 1] and len(machine.measured) == 3
     assert seconds == pytest.approx(3 * (0.3 + model.ROUNDS[-1].total))
 
 

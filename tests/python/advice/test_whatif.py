@@ -32,7 +32,7 @@ def slow_to_talk(toy, path, latency_s: float = 1e-3):
     return path
 
 
-def asked(haloscope, *words) -> dict:
+def answer(haloscope, *words) -> dict:
     done = haloscope("whatif", *words, "--json")
     assert done.code == 0, done.err
     return json.loads(done.out)
@@ -40,7 +40,7 @@ def asked(haloscope, *words) -> dict:
 
 @pytest.mark.ids("DF1", "DF2")
 def test_fewer_cores_of_a_socket_take_more_nodes_and_cost_node_hours(haloscope):
-    document = asked(haloscope, *GRID, "--profile", TOY, "--active", "4,2,1")
+    document = answer(haloscope, *GRID, "--profile", TOY, "--active", "4,2,1")
     found = document["variants"]
     assert [(v["active"], v["nodes"], v["busiest_socket"]) for v in found] == [(4, 2, 4), (2, 4, 2), (1, 8, 1)]
     full = found[0]
@@ -66,24 +66,24 @@ def test_node_hours_of_the_2017_study(active, seconds, ratio):
 
 @pytest.mark.ids("DF5")
 def test_placements_change_pairs_and_time(haloscope):
-    found = asked(haloscope, "laplace2d", "--cells", "256", "-n", "6", "--profile", TOY, "--mapping", "fill,by-socket")[
-        "variants"
-    ]
+    found = answer(
+        haloscope, "laplace2d", "--cells", "256", "-n", "6", "--profile", TOY, "--mapping", "fill,by-socket"
+    )["variants"]
     assert [v["mapping"] for v in found] == ["fill", "by-socket"]
     assert [v["busiest_socket"] for v in found] == [4, 3]
     assert found[0]["time_s"] > found[1]["time_s"]  # fewer ranks share a socket's memory
-    dealt = asked(haloscope, *GRID, "--profile", TOY, "--mapping", "fill,round-robin")["variants"]
+    dealt = answer(haloscope, *GRID, "--profile", TOY, "--mapping", "fill,round-robin")["variants"]
     assert dealt[0]["pairs_across"] < dealt[1]["pairs_across"]
 
 
 @pytest.mark.ids("DF5")
 def test_process_grids_change_pairs_and_time(haloscope):
-    found = asked(haloscope, *GRID, "--profile", TOY, "--process-grid", "all")["variants"]
+    found = answer(haloscope, *GRID, "--profile", TOY, "--process-grid", "all")["variants"]
     by_grid = {v["choice"]["process_grid"]: v for v in found}
     assert set(by_grid) == {"1x16", "2x8", "4x4", "8x2", "16x1"}
     assert by_grid["1x16"]["pairs_across"] == 2  # a ring over two nodes
     assert len({v["time_s"] for v in found}) == 5
-    named = asked(haloscope, *GRID, "--profile", TOY, "--process-grid", "1x16,4x4")["variants"]
+    named = answer(haloscope, *GRID, "--profile", TOY, "--process-grid", "1x16,4x4")["variants"]
     assert [v["time_s"] for v in named] == [by_grid["1x16"]["time_s"], by_grid["4x4"]["time_s"]]
 
 
@@ -102,19 +102,19 @@ def test_process_grids_are_all_ordered_factorisations(ranks, dims, count):
 def test_two_machines_change_places_between_two_rank_counts_or_keep_their_order(haloscope, toy, tmp_path):
     other = slow_to_talk(toy, tmp_path / "other.json")
     grid = ("laplace2d", "--cells", "4096", "-n", "1..256*2", "--profile", TOY, "--against", other)
-    document = asked(haloscope, *grid)
+    document = answer(haloscope, *grid)
     times = {s["ranks"]: s["time_s"] for s in document["steps"]}
     low, high = document["crossing"]
     order = [times[ranks][0] < times[ranks][1] for ranks in times]
     assert high == 2 * low and order.index(True) == list(times).index(high) and not order[0]
-    said = haloscope("whatif", *grid).out
-    assert f"They change places between {low} and {high} ranks: from there on toy is ahead." in said
+    text = haloscope("whatif", *grid).out
+    assert f"They change places between {low} and {high} ranks: from there on toy is ahead." in text
     near = haloscope("whatif", *grid[:4], f"1..{low}*2", *grid[5:]).out
     assert f"They do not change places up to {low} ranks: slow-to-talk is ahead." in near
 
 
 def test_in_weak_scaling_the_grid_grows_with_the_ranks(haloscope):
-    found = asked(haloscope, "laplace2d", "--cells", "64", "--weak", "-n", "1,2,6,7", "--profile", TOY)["variants"]
+    found = answer(haloscope, "laplace2d", "--cells", "64", "--weak", "-n", "1,2,6,7", "--profile", TOY)["variants"]
     for v, ranks in zip(found, (1, 2, 6, 7), strict=True):
         assert v["choice"].get("ranks", 1) == ranks
         grid = [int(n) for n in v["choice"]["process_grid"].split("x")]
@@ -132,7 +132,7 @@ def test_the_table_says_what_differs_and_what_it_is_compared_with(haloscope):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (("--process-grid", "all", "-n", "2,4"), "--process-grid all needs one number of ranks"),
         (("--active", "9"), "9 cores of a socket cannot be in use where it has 4"),
@@ -147,9 +147,9 @@ def test_the_table_says_what_differs_and_what_it_is_compared_with(haloscope):
         (("--weak", "--process-grid", "4x4"), "--weak needs a process grid for any number of ranks"),
     ],
 )
-def test_requests_that_cannot_work_say_what_to_do(haloscope, words, says):
+def test_requests_that_cannot_work_say_what_to_do(haloscope, words, message):
     done = haloscope("whatif", *GRID, "--profile", TOY, *words)
-    assert done.code == 2 and says in done.err
+    assert done.code == 2 and message in done.err
 
 
 # ---- kernels that leave their line -----------------------------------------------------------------------------------

@@ -249,10 +249,10 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("what", CALLS)
-def test_json_nested_deep_is_refused_in_words(what):
+@pytest.mark.parametrize("name", CALLS)
+def test_json_nested_deep_is_refused_in_words(name):
     with pytest.raises(UsageError, match="more than 64"):
-        CALLS[what]()
+        CALLS[name]()
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"nul", b"[1e999]"])

@@ -84,9 +84,9 @@ def test_requests_that_are_none_are_refused_by_every_call(c, request_):
         function = ffi.typeof(getattr(lib, name))
         if not function.args or "hs_profile * *" in [parameter.cname for parameter in function.args]:
             continue
-        given = [values.get(parameter.cname, ffi.NULL) for parameter in function.args]
-        given[0] = request_
-        assert getattr(lib, name)(*given) == lib.HS_USAGE, name
+        arguments = [values.get(parameter.cname, ffi.NULL) for parameter in function.args]
+        arguments[0] = request_
+        assert getattr(lib, name)(*arguments) == lib.HS_USAGE, name
         assert capi.text(lib.hs_last_error()), name
     lib.hs_free_profile(made[0])
 

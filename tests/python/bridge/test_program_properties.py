@@ -19,9 +19,9 @@ def programs_of(choice: bridge.Choice, **options) -> list[bridge.Program]:
     """Return the programs of all ranks and stages; options: replace some of the schedule's."""
     layout, step, found = bridge.make_layout(choice), bridge.step_of(choice), []
     for stage in range(len(step.stages)):
-        given = dataclasses.replace(bridge.schedule_options(choice, stage), **options)
+        scheduled = dataclasses.replace(bridge.schedule_options(choice, stage), **options)
         plans = [bridge.make_plan(layout, rank, bridge.exchange_spec(choice, stage)) for rank in range(layout.size)]
-        found += [bridge.make_program(choice.schedule, step, plan, given, stage) for plan in plans]
+        found += [bridge.make_program(choice.schedule, step, plan, scheduled, stage) for plan in plans]
     return found
 
 
@@ -105,8 +105,8 @@ def test_collective_rounds_give_every_rank_the_same_sends_and_waits(choice, data
     layout, step = bridge.make_layout(choice), bridge.step_of(choice)
     uneven = dataclasses.replace(bridge.exchange_spec(choice), high=(0, 0, 0))  # outer ranks only send, or only receive
     plans = [bridge.make_plan(layout, rank, uneven) for rank in range(layout.size)]
-    given = dataclasses.replace(bridge.schedule_options(choice), **options)
-    programs = [bridge.make_program("bulk", step, plan, given) for plan in plans]
+    scheduled = dataclasses.replace(bridge.schedule_options(choice), **options)
+    programs = [bridge.make_program("bulk", step, plan, scheduled) for plan in plans]
     assert len({len(operations(program, "send")) for program in programs}) == 1
     assert len({len(operations(program, "wait")) for program in programs}) == 1
 

@@ -84,7 +84,7 @@ def choices(draw) -> bridge.Choice:
     return bridge.Choice(app=app.name, cells=cells, **changes, set=draw(parameters(app)))
 
 
-def asked_of(*words, stdin=subprocess.DEVNULL) -> subprocess.CompletedProcess:
+def run_bounded(*words, stdin=subprocess.DEVNULL) -> subprocess.CompletedProcess:
     """Run the program in a bounded address space, so that an endless file cannot fill the machine's memory."""
 
     def bounded():
@@ -137,13 +137,13 @@ def test_a_request_has_the_fields_and_defaults_of_the_rank_program():
     ],
 )
 def test_the_rank_program_refuses_values_that_its_records_could_not_hold(option, value):
-    done = asked_of(option, value, "laplace2d", "--cells", "8x8")
+    done = run_bounded(option, value, "laplace2d", "--cells", "8x8")
     assert done.returncode == 2 and option in done.stderr and not done.stdout
 
 
 def test_a_field_that_nobody_has_is_refused_by_the_rank_program_with_the_nearest_one():
-    asked = {"kind": "measurement", "id": "a", "request": {"app": "laplace2d", "cells": [8, 8], "dept": 2}}
-    done = asked_of("--request", json.dumps(asked))
+    wrong = {"kind": "measurement", "id": "a", "request": {"app": "laplace2d", "cells": [8, 8], "dept": 2}}
+    done = run_bounded("--request", json.dumps(wrong))
     assert done.returncode == 2, done.stdout + done.stderr
     assert "unknown field of a choice 'dept'; did you mean depth" in done.stdout + done.stderr
 
@@ -162,19 +162,19 @@ def test_a_choice_comes_back_from_its_json(choice):
 @settings(deadline=None, max_examples=50)
 @given(choices(), st.integers(1, 9), st.floats(0, 2), st.booleans())
 def test_a_request_comes_back_from_its_json(choice, steps, seconds, timers):
-    asked = Request.of(choice, steps=steps, seconds=seconds, timers=timers, trace="t.json")
-    line = json.loads(json.dumps(asked.line()))
-    assert line["kind"] == "measurement" and line["id"] == asked.id
-    assert Request.from_json(line["request"]) == asked
+    request = Request.of(choice, steps=steps, seconds=seconds, timers=timers, trace="t.json")
+    line = json.loads(json.dumps(request.line()))
+    assert line["kind"] == "measurement" and line["id"] == request.id
+    assert Request.from_json(line["request"]) == request
 
 
 def test_the_line_for_the_ranks_says_everything_that_differs_from_their_defaults():
-    asked = Request.of(
+    request = Request.of(
         bridge.Choice("laplace2d", (64, 32), ranks=4, depth=2, substeps="shrink", barrier=True), steps=10, verify=5
     )
-    assert asked.line() == {
+    assert request.line() == {
         "kind": "measurement",
-        "id": asked.id,
+        "id": request.id,
         "request": {
             "app": "laplace2d",
             "cells": [64, 32],
@@ -195,10 +195,10 @@ def test_the_request_of_a_record_asks_for_the_same_again(haloscope):
     found = records.read("r.jsonl").measurements
     assert len(found) == 4
     for record in found:
-        asked = Request.from_json(record["request"])
-        assert bridge.illegal(asked.choice) == "" and asked.steps == 4
-        assert asked.choice.set == (("seed", 3),)
-        again = bridge.Choice.from_json(asked.request())
+        request = Request.from_json(record["request"])
+        assert bridge.illegal(request.choice) == "" and request.steps == 4
+        assert request.choice.set == (("seed", 3),)
+        again = bridge.Choice.from_json(request.request())
         assert bridge.normal(again) == again
 
 
@@ -237,8 +237,8 @@ def test_the_words_of_a_choice_ask_for_it_on_the_command_line(choice):
     app, *words = words_of(choice)
     parsed = run_command.command.make_context("run", [app, *words]).params
     found = space_of(bridge.find_app(parsed.pop("app")), parsed, {})
-    [asked] = found.requests + [request for request, _ in found.refused]
-    assert asked.choice == choice and asked.id == name_of(choice.to_json())
+    [read_back] = found.requests + [request for request, _ in found.refused]
+    assert read_back.choice == choice and read_back.id == name_of(choice.to_json())
     assert [reason for _, reason in found.refused] == [bridge.illegal(choice)] * (bridge.illegal(choice) != "")
 
 
@@ -248,16 +248,16 @@ def test_values_of_parameters_are_words_as_a_command_line_writes_them(value, tex
 
 
 @pytest.mark.parametrize(
-    ("request_json", "said"),
+    ("request_json", "reason"),
     [
         ({"app": "laplace2d", "cells": [8, 8], "steps": 2, "repetitions": 3}, ""),
         ({"app": "laplace2d", "cells": [8, 8], "schedule": "overlap", "depth": 3}, "overlap"),
         ({"app": "laplace2d", "cells": [8, 8], "stepz": 2}, "unknown field of a choice 'stepz'"),
     ],
 )
-def test_a_program_says_of_a_whole_request_whether_it_can_run(request_json, said):
+def test_a_program_says_of_a_whole_request_whether_it_can_run(request_json, reason):
     answer = json.loads(run(build.rank_program(), "--check", "-", input=json.dumps({"request": request_json})))
-    assert said in answer and (answer == "") == (said == "")
+    assert reason in answer and (answer == "") == (reason == "")
 
 
 @pytest.mark.parametrize("option", ["--requests", "--check"])
@@ -269,14 +269,14 @@ def test_a_program_reads_requests_from_regular_files_within_bounds_only(option, 
     faults = dict.fromkeys((pipe, tmp_path, Path("/dev/zero")), "not a regular file")
     faults |= {large: "more than 67108864 bytes", tmp_path / "none": "No such file"}
     for path, why in faults.items():
-        done = asked_of(option, path)
+        done = run_bounded(option, path)
         assert done.returncode == 2, done.stderr
         assert f"haloscope: cannot read the requests file {path}: " in done.stderr and why in done.stderr
 
 
 def test_a_program_refuses_a_line_without_an_end_on_its_input():
     with Path("/dev/zero").open("rb") as endless:
-        done = asked_of("--check", "-", stdin=endless)
+        done = run_bounded("--check", "-", stdin=endless)
     assert done.returncode == 2
     assert "standard input, line 1: this line has more than 67108864 bytes" in done.stderr
 
@@ -293,6 +293,6 @@ def test_a_faulty_line_of_requests_is_named_with_its_place(line, why, tmp_path):
     good = json.dumps({"request": {"app": "laplace2d", "cells": [8, 8], "steps": 2, "repetitions": 3}})
     file = tmp_path / "requests.jsonl"
     file.write_text(f"{good}\n\n{line}\n")
-    answers = [json.loads(answer) for answer in asked_of("--check", file).stdout.splitlines()]
+    answers = [json.loads(answer) for answer in run_bounded("--check", file).stdout.splitlines()]
     assert answers[0] == ""
     assert answers[1].startswith(f"{file}, line 3: a request") and why in answers[1]

@@ -109,13 +109,13 @@ def answer(words, capsys) -> None:
     with time_limit(), warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         code = cli.main([str(word) for word in words])
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     # A study whose records have a failed check ends with 1. A fault of the command line itself is an exception here.
     assert code in (0, 2, 3) or (code == 1 and words[0] == "study")
-    assert not STEERS.search(said.out + said.err)
+    assert not STEERS.search(captured.out + captured.err)
     if code:
-        assert said.err.splitlines()
-    assert all(line.startswith("haloscope: ") for line in said.err.splitlines()), said.err
+        assert captured.err.splitlines()
+    assert all(line.startswith("haloscope: ") for line in captured.err.splitlines()), captured.err
 
 
 @pytest.fixture(autouse=True)
@@ -159,17 +159,17 @@ def test_the_files_that_are_changed_are_good_before(name, tmp_path, monkeypatch,
     file.write_bytes(make(Random(1)))
     capsys.readouterr()
     code = cli.main([str(word) for word in words(file)])
-    said = capsys.readouterr()
-    assert code == 0 or (name, code) in (("calibrate", 2), ("external", 2)), said.err
+    captured = capsys.readouterr()
+    assert code == 0 or (name, code) in (("calibrate", 2), ("external", 2)), captured.err
 
 
 def of_requests(random: Random) -> bytes:
     return lines_of(
-        random, [{"kind": record["kind"], "id": record["id"], "request": asked(record)} for record in REQUESTED]
+        random, [{"kind": record["kind"], "id": record["id"], "request": request_of(record)} for record in REQUESTED]
     )
 
 
-def asked(record: dict) -> dict:
+def request_of(record: dict) -> dict:
     """Return the request of a record without `grid`, which the ranks note."""
     return {name: value for name, value in record["request"].items() if name != "grid"}
 

@@ -163,11 +163,11 @@ def check(words: list[str], folder: Path, capsys) -> None:
     capsys.readouterr()
     with time_limit():
         code = cli.main(words)
-    said = capsys.readouterr()
+    captured = capsys.readouterr()
     assert code in (0, 1, 2, 3)
-    assert "Traceback" not in said.err + said.out
+    assert "Traceback" not in captured.err + captured.out
     if code:
-        [line] = [text for text in said.err.splitlines() if text.startswith("haloscope: ")][-1:]
+        [line] = [text for text in captured.err.splitlines() if text.startswith("haloscope: ")][-1:]
         assert len(line) < 600
     assert {file: file.read_bytes() for file in mine} == mine, "a file of the user's has changed"
 
@@ -177,8 +177,8 @@ def test_every_command_has_a_line_that_works_as_far_as_it_goes_here(nothing_star
     for name, words in WORKING.items():
         furnish(nothing_starts)
         code = cli.main([name, *map(str, words), *ENDS.get(name, ())])
-        said = capsys.readouterr()
-        assert code == 0 or "it would go on from here" in said.err, said.err
+        captured = capsys.readouterr()
+        assert code == 0 or "it would go on from here" in captured.err, captured.err
 
 
 def test_what_can_only_be_a_folder_is_refused_as_a_file_to_write(nothing_starts, capsys):
@@ -239,7 +239,7 @@ def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("simulate", *GRID, *PRICED, "--ranks", "10000000000"), "--ranks '10000000000' is not possible"),
         (("run", "advection3d", "--cells", "8", "--set", "nu=nan"), "parameter nu = 'nan' is not possible"),
@@ -253,11 +253,11 @@ def test_any_words_get_an_answer_and_touch_nothing(words, name, nothing_starts, 
         (("run", *GRID, "--strategy", "zzz"), "more"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_remedy_before_anything_starts(words, said, nothing_starts, capsys):
+def test_what_cannot_be_is_refused_with_a_remedy_before_anything_starts(words, message, nothing_starts, capsys):
     mine = furnish(nothing_starts)
     code = cli.main(list(map(str, words)))
     text = capsys.readouterr().err
-    assert code == 2 and said in text, text
+    assert code == 2 and message in text, text
     assert {file: file.read_bytes() for file in mine} == mine
 
 

@@ -29,7 +29,7 @@ def has_choice(name: str) -> bool:
     return isinstance(command, Command) and command.choice is not None
 
 
-def asked(*words) -> Request:
+def request_of(*words) -> Request:
     """What `haloscope run WORDS...` asks for."""
     options = run_command.command.make_context("run", list(words)).params
     app = bridge.find_app(options.pop("app"))
@@ -162,7 +162,7 @@ def test_the_help_of_all_commands_imports_nothing_heavy():
     ],
 )
 def test_options_of_a_choice_mean_its_fields(words, expected):
-    choice = asked("laplace2d", "--cells", "64", *words).choice
+    choice = request_of("laplace2d", "--cells", "64", *words).choice
     assert {name: getattr(choice, name) for name in expected} == expected
 
 
@@ -179,7 +179,7 @@ def test_options_of_a_choice_mean_its_fields(words, expected):
     ],
 )
 def test_options_of_measuring_mean_the_fields_of_a_request(words, expected):
-    request = asked("laplace2d", "--cells", "64", *words)
+    request = request_of("laplace2d", "--cells", "64", *words)
     assert {name: getattr(request, name) for name in expected} == expected
 
 

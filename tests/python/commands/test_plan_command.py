@@ -73,7 +73,7 @@ def test_a_rank_alone_copies_and_sends_nothing():
 
 @pytest.mark.ids("V5", "V13")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("laplac2d", "--cells", "64x64"), "did you mean laplace2d"),
         (("laplace2d", "--cells", "64x64x64"), "2"),
@@ -91,10 +91,10 @@ def test_a_rank_alone_copies_and_sends_nothing():
         (("laplace2d", "--cells", "8x8", "--steps", "4", "--depth", "2", "--schedule", "bulk"), "4 steps at depth 2"),
     ],
 )
-def test_bad_input_names_the_fault_and_the_remedy(words, said):
+def test_bad_input_names_the_fault_and_the_remedy(words, message):
     result = run(*words)
     assert isinstance(result.exception, errors.UsageError)
-    assert said in str(result.exception)
+    assert message in str(result.exception)
     assert result.exception.exit_code == 2
 
 

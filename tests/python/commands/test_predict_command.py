@@ -30,7 +30,7 @@ def test_the_command_gives_json_in_seconds(haloscope):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "says"),
+    ("words", "code", "message"),
     [
         (["--cells", "256"], 2, "--profile"),
         (["--cells", "256", "--profile", "nowhere"], 2, "nowhere"),
@@ -42,10 +42,10 @@ def test_the_command_gives_json_in_seconds(haloscope):
         (["--cells", "256", "--profile", TOY, "--real", "f32"], 3, "laplace2d/star/f32"),
     ],
 )
-def test_the_command_refuses_with_what_to_do(haloscope, words, code, says):
+def test_the_command_refuses_with_what_to_do(haloscope, words, code, message):
     done = haloscope("predict", "laplace2d", *words)
     assert done.code == code
-    assert says in done.err
+    assert message in done.err
 
 
 def test_a_step_of_2048_ranks_is_predicted_with_its_interval(haloscope):

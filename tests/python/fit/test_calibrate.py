@@ -63,8 +63,8 @@ class Maker:
 
     def point(self, part: str, name: str, launch: int, point: dict, **request) -> None:
         """Add one calibration record of one point."""
-        asked = {"part": part, "app": "laplace2d", "ranks": 2, "threads": 1, "depth": 1} | request
-        self.add("calibration", name, launch, asked, points=[point])
+        whole = {"part": part, "app": "laplace2d", "ranks": 2, "threads": 1, "depth": 1} | request
+        self.add("calibration", name, launch, whole, points=[point])
 
     def network(self, cost, shared: float = 0.5, duplex: float = 1.25, gap: float | None = None) -> Maker:
         """Messages that cost `cost(bytes)` and occupy their way for that, or for the gap in place of the cost of

@@ -311,7 +311,7 @@ def test_the_first_run_that_ends_well_is_the_base(check):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         ((), 2, "Missing argument"),
         (("--", "./nope"), 2, "cannot find the program './nope'"),
@@ -341,9 +341,9 @@ def test_the_first_run_that_ends_well_is_the_base(check):
         (("--process-grid", "2x3", "--", "echo", "{grid}"), 2, "2x3"),
     ],
 )
-def test_what_cannot_be_checked_is_refused_with_a_remedy(check, words, code, said):
+def test_what_cannot_be_checked_is_refused_with_a_remedy(check, words, code, message):
     result = check(*words)
-    assert result.code == code and said in result.err, result.err
+    assert result.code == code and message in result.err, result.err
     assert "Traceback" not in result.err + result.out
 
 

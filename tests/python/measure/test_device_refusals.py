@@ -12,7 +12,7 @@ QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--ou
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--device", "foo"], "unknown device 'foo'; valid names are none, auto, cuda, hip, host"),
         (["--device", "hots"], "did you mean host"),
@@ -39,10 +39,10 @@ QUICK = ("--steps", 2, "--repetitions", 1, "--warmup", 0, "--launches", 1, "--ou
         (["--device", "host", "--schedule", "streams", "--pack", "last"], "unknown --pack 'last'"),
     ],
 )
-def test_what_can_never_work_is_refused_with_the_remedy(haloscope, words, said):
+def test_what_can_never_work_is_refused_with_the_remedy(haloscope, words, message):
     result = haloscope("run", "laplace2d", "--cells", "64", *words, *QUICK)
     assert result.code == 2
-    assert said in result.err
+    assert message in result.err
 
 
 @pytest.mark.parametrize("name", ["cuda", "hip"])

@@ -220,7 +220,7 @@ def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--walls", 6], "walls of 6 layers leave no block for the device"),
         (["--walls", 0], "walls 0 is not possible"),
@@ -229,11 +229,11 @@ def test_no_work_of_the_device_waits_for_messages_when_all_overlap():
         (["--strategy", "ordered/shared"], "fields in separate memory"),
     ],
 )
-def test_a_box_that_cannot_be_is_refused(haloscope, words, said):
+def test_a_box_that_cannot_be_is_refused(haloscope, words, message):
     result = haloscope(
         "run", "laplace2d", "--cells", 12, "--ranks", 1, "--device", "host", "--schedule", "box", *words, *QUICK
     )
-    assert result.code == 2 and said in result.err
+    assert result.code == 2 and message in result.err
 
 
 # ---- several ranks and several devices -------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def test_a_foreign_mpiexec_is_named_beside_the_library_of_the_ranks(mpiexec):
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("output", "found"),
     [
         ('{"a": 1}\n{"a": 2}\n', [1, 2]),
         ('{"a": 1}{"a": 2}\n\n', [1, 2]),
@@ -90,8 +90,8 @@ def test_a_foreign_mpiexec_is_named_beside_the_library_of_the_ranks(mpiexec):
         ("{brace}\n", []),
     ],
 )
-def test_objects_are_read_from_an_output_also_where_processes_wrote_into_one_line(said, found):
-    assert [entry["a"] for entry in answers.objects_of(said)] == found
+def test_objects_are_read_from_an_output_also_where_processes_wrote_into_one_line(output, found):
+    assert [entry["a"] for entry in answers.objects_of(output)] == found
 
 
 @pytest.mark.skipif(not launcher.has_mpi4py(), reason="mpi4py is not installed")
@@ -102,16 +102,16 @@ def test_under_a_foreign_mpiexec_mpi4py_has_several_worlds_too(mpiexec):
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "text"),
     [("echo beyond repair; exit 7\n", "ended with code 7: beyond repair"), (HANGING, "no answer within 0.3 s")],
 )
-def test_an_mpiexec_that_fails_or_hangs_is_broken_and_what_needs_ranks_is_not_tried(mpiexec, monkeypatch, script, said):
+def test_an_mpiexec_that_fails_or_hangs_is_broken_and_what_needs_ranks_is_not_tried(mpiexec, monkeypatch, script, text):
     monkeypatch.setattr(check, "LIMIT_S", 0.3)
     monkeypatch.setattr(launcher, "mpiexec_version", lambda: "of unknown make")
     monkeypatch.setattr(launcher, "library_name", lambda: "Any MPI")
     mpiexec(script)
     result = launcher.judge_launcher(2, *launcher.ask_launcher(2))
-    assert result.verdict == BROKEN and said in result.found
+    assert result.verdict == BROKEN and text in result.found
     views = node.process_views(node.plain_words(2))
     assert views == []
     for other in (
@@ -126,7 +126,7 @@ def test_an_mpiexec_that_fails_or_hangs_is_broken_and_what_needs_ranks_is_not_tr
 
 
 @pytest.mark.parametrize(
-    ("answer", "verdict", "said"),
+    ("answer", "verdict", "reason"),
     [
         ({"size": 2, "library": "MPICH 5"}, OK, "library's MPI, MPICH 5"),
         ({"size": 2, "library": "Open MPI 4", "problem": "another MPI is running"}, BROKEN, "Open MPI 4: another MPI"),
@@ -134,9 +134,9 @@ def test_an_mpiexec_that_fails_or_hangs_is_broken_and_what_needs_ranks_is_not_tr
         ({"size": 1, "library": "Open MPI 4, built by me"}, BROKEN, "1 world of 1 rank instead of one of 2"),
     ],
 )
-def test_mpi4py_must_run_on_the_mpi_of_the_library(answer, verdict, said):
+def test_mpi4py_must_run_on_the_mpi_of_the_library(answer, verdict, reason):
     result = launcher.judge_mpi4py(2, 0, json.dumps(answer) + "\n", "")
-    assert result.verdict == verdict and said in result.found
+    assert result.verdict == verdict and reason in result.found
 
 
 def test_an_mpi4py_that_cannot_be_imported_is_broken_by_its_last_words():
@@ -153,7 +153,7 @@ def view(cores, host="n1", there=range(4), numa=((0, 1), (2, 3)), **more) -> dic
 
 
 @pytest.mark.parametrize(
-    ("views", "verdict", "said"),
+    ("views", "verdict", "pattern"),
     [
         ([view([0]), view([2])], OK, "2 ranks of n1 with 1 of 4 cores each, on 2 of 2 NUMA nodes"),
         ([view(range(4))], OK, "1 rank of n1 with 4 of 4 cores"),
@@ -167,9 +167,9 @@ def view(cores, host="n1", there=range(4), numa=((0, 1), (2, 3)), **more) -> dic
         ([view(range(4), host) for host in ("n1", "n1", "n2", "n2")], WARNING, "n1 are not pinned.*and 1 node more"),
     ],
 )
-def test_pinning_is_judged_by_the_cores_that_processes_may_use(views, verdict, said):
+def test_pinning_is_judged_by_the_cores_that_processes_may_use(views, verdict, pattern):
     result = node.judge_pinning("pinning", views)
-    assert result.verdict == verdict and re.search(said, result.found), result
+    assert result.verdict == verdict and re.search(pattern, result.found), result
     assert bool(result.remedy) == (verdict != OK)
 
 
@@ -181,16 +181,16 @@ def room(free: int, total: int = 8 << 30) -> list[dict]:
 
 
 @pytest.mark.parametrize(
-    ("views", "verdict", "said"),
+    ("views", "verdict", "reason"),
     [
         (room(8 << 30), OK, "8 GiB of 8 GiB free on n1"),
         (room(60 << 20, 64 << 20), WARNING, "60 MiB of 64 MiB free on n1"),
         (room(0, 0), NOT_HERE, "n1 has none"),
     ],
 )
-def test_room_for_shared_fields_is_judged_by_the_memory_of_the_node(views, verdict, said):
+def test_room_for_shared_fields_is_judged_by_the_memory_of_the_node(views, verdict, reason):
     result = node.judge_room(views)
-    assert result.verdict == verdict and said in result.found
+    assert result.verdict == verdict and reason in result.found
 
 
 def test_only_old_segments_of_mpi_that_nobody_uses_are_left_over(tmp_path):
@@ -297,8 +297,8 @@ def test_without_a_card_the_reason_of_each_back_end_is_said(monkeypatch):
 
 def test_a_run_that_is_not_bit_for_bit_or_does_not_end_is_broken(monkeypatch, mpiexec):
     record = {"kind": "measurement", "verification": {"status": "failed"}}
-    asked = runs.verified_requests(2, "ordered/p2p")
-    result = runs.judge_runs("exchange", runs.Runs(asked, [record, record]))
+    requests = runs.verified_requests(2, "ordered/p2p")
+    result = runs.judge_runs("exchange", runs.Runs(requests, [record, record]))
     assert result.verdict == BROKEN and result.found == "verification failed"
     assert "haloscope run laplace3d --cells 128x128x256" in result.remedy
     monkeypatch.setattr(check, "LIMIT_S", 0.3)
@@ -342,16 +342,16 @@ def test_warnings_alone_end_with_code_0(haloscope, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("--ranks", "0"), 2, "--ranks"),
         (("--device", "cdua"), 2, "did you mean cuda"),
         (("--rank", "2"), 2, "did you mean --ranks"),
     ],
 )
-def test_bad_words_are_refused_before_anything_is_tried(haloscope, words, code, said):
+def test_bad_words_are_refused_before_anything_is_tried(haloscope, words, code, message):
     result = haloscope("doctor", *words)
-    assert result.code == code and said in result.err and result.out == ""
+    assert result.code == code and message in result.err and result.out == ""
 
 
 def test_without_a_build_nothing_can_be_tried(haloscope, monkeypatch, tmp_path):

@@ -30,7 +30,7 @@ ENDLESS = ("--cells", "512", "--steps", "2000", "--repetitions", "1000000", "--l
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "pattern"),
     [
         (["laplace2d", "--cells", "0x8"], "0 cells in x"),
         (["laplace2d", "--cells", "-8x8"], "cells"),
@@ -42,10 +42,10 @@ ENDLESS = ("--cells", "512", "--steps", "2000", "--repetitions", "1000000", "--l
         (["laplace2d", "--cells", "24x24x24"], "LENGTHxHEIGHT"),
     ],
 )
-def test_what_can_never_work_is_refused_with_the_reason_before_anything_starts(haloscope, words, said):
+def test_what_can_never_work_is_refused_with_the_reason_before_anything_starts(haloscope, words, pattern):
     result = haloscope("run", *words)
     assert result.code == 2
-    assert re.search(said, result.err), result.err
+    assert re.search(pattern, result.err), result.err
     assert result.err.count("\n") == 1
     assert not Path("results").exists()
 
@@ -57,10 +57,10 @@ def test_an_unstable_step_is_refused_and_its_record_says_why(haloscope):
     result = haloscope("run", "advection3d", *SMALL, *words, "--output", "r.jsonl")
     assert result.code == 2 and "unstable" in result.err and "--set nu=0.5 or less" in result.err
     assert not Path("r.jsonl").exists()
-    asked = Request.of(bridge.Choice("advection3d", (24, 24, 24), set=tuple(unstable.items())))
-    launch.run(launch.Job([asked], Path("r.jsonl"), "launch-1"))  # the ranks themselves refuse it too
+    request = Request.of(bridge.Choice("advection3d", (24, 24, 24), set=tuple(unstable.items())))
+    launch.run(launch.Job([request], Path("r.jsonl"), "launch-1"))  # the ranks themselves refuse it too
     [record] = records.read("r.jsonl").records
-    assert (record["kind"], record["exit_code"], record["id"]) == ("skipped", 2, asked.id)
+    assert (record["kind"], record["exit_code"], record["id"]) == ("skipped", 2, request.id)
     assert "unstable" in record["reason"]
     assert haloscope("run", "advection3d", *SMALL, "--set", "velocity=2,1,1", "--set", "nu=0.5").code == 0
 
@@ -409,6 +409,6 @@ def test_a_board_that_is_none_has_no_slots(tmp_path, content):
 
 
 def test_the_ranks_are_told_how_many_they_must_be(tmp_path):
-    asked = Request.of(bridge.Choice("laplace2d", (8, 8), ranks=2))
-    words = launch.Job([asked], tmp_path / "r.jsonl", "launch-1").command(tmp_path)
+    request = Request.of(bridge.Choice("laplace2d", (8, 8), ranks=2))
+    words = launch.Job([request], tmp_path / "r.jsonl", "launch-1").command(tmp_path)
     assert words[words.index("--expect-ranks") + 1] == "2"

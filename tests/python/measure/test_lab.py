@@ -66,9 +66,9 @@ def test_a_cluster_has_two_hosts_or_more(count):
 
 
 def test_the_network_says_what_it_is():
-    given = link.Link(2, 50e-6, 125e6, 5e-6)
-    assert given.text == "emulated network of 2 hosts: latency 50 us, 1 Gbit/s, jitter 5 us"
-    assert link.Link(**json.loads(given.to_json())) == given
+    network = link.Link(2, 50e-6, 125e6, 5e-6)
+    assert network.text == "emulated network of 2 hosts: latency 50 us, 1 Gbit/s, jitter 5 us"
+    assert link.Link(**json.loads(network.to_json())) == network
 
 
 def test_options_of_the_cluster_need_one(haloscope):
@@ -166,7 +166,7 @@ def test_more_ranks_than_hosts_come_in_blocks(monkeypatch):
     assert sorted(output.split("\n"))[1:] == ["0 node0", "1 node0", "2 node1", "3 node1", "4 node2"]
 
 
-def round_trip(size: int, given: link.Link) -> float:
+def round_trip(size: int, network: link.Link) -> float:
     """Seconds of a message of `size` bytes to another host and of one byte back."""
     server = (
         "import socket; s = socket.create_server(('node1', 9000)); print('up', flush=True); c, _ = s.accept()\n"
@@ -177,7 +177,7 @@ def round_trip(size: int, given: link.Link) -> float:
         f"c.sendall(bytes({size}))\n"
         "c.recv(1); print(time.time() - t)"
     )
-    with cluster.Cluster(given) as made:
+    with cluster.Cluster(network) as made:
         other = subprocess.Popen(
             made.command([sys.executable, "-c", server], host=1), stdout=subprocess.PIPE, text=True
         )

@@ -222,13 +222,13 @@ def test_without_resume_a_second_run_adds_launches(measure):
 def test_counted_messages_and_bytes_are_the_plans(measure):
     words = ("--ranks", 2, "--depth", 2, "--strategy", "ordered/p2p,direct/p2p", "--launches", 1)
     for record in measure("laplace2d", *SMALL, *words):
-        asked = record["request"]
+        request = record["request"]
         choice = bridge.Choice(
-            app="laplace2d", cells=tuple(asked["cells"]), ranks=2, strategy=asked["strategy"], depth=2
+            app="laplace2d", cells=tuple(request["cells"]), ranks=2, strategy=request["strategy"], depth=2
         )
         totals = bridge.plan_totals(bridge.make_layout(choice), bridge.exchange_spec(choice))
         counts = record["counts"]
-        assert counts["exchanges"] == asked["steps"] / 2
+        assert counts["exchanges"] == request["steps"] / 2
         assert counts["messages"] == totals.messages * counts["exchanges"]
         assert counts["message_bytes"] == totals.bytes * counts["exchanges"]
 
@@ -340,8 +340,8 @@ def test_info_names_mpi_compiler_transports_and_why_others_are_absent(haloscope)
 
 
 def test_the_exit_code_says_whether_anything_could_be_measured():
-    asked = Request.of(bridge.Choice("laplace2d", (8, 8)))
-    lacking, wrong = (records.skipped(asked, "reason", code, "launch-1") for code in (3, 2))
+    request = Request.of(bridge.Choice("laplace2d", (8, 8)))
+    lacking, wrong = (records.skipped(request, "reason", code, "launch-1") for code in (3, 2))
     good, bad = measurement(), measurement()
     bad["verification"]["status"] = "failed"
     assert campaign.exit_code([good, lacking]) == 0

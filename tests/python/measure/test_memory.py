@@ -60,10 +60,10 @@ def test_the_ranks_hold_at_least_that(measure):
 
 @given(st.integers(1000, 10**6), st.integers(1000, 10**6), st.integers(10**8, 10**12), st.booleans())
 def test_what_is_said_to_fit_does(x, y, free, verified):
-    asked = request((x, y), verify=3 * verified)
-    said = memory.refusal(asked, free)
-    assert bool(said) == (memory.needed_bytes(asked) > free)
-    if said and (found := re.search(r"--cells (\d+)x(\d+)", said)):
+    wanted = request((x, y), verify=3 * verified)
+    refusal = memory.refusal(wanted, free)
+    assert bool(refusal) == (memory.needed_bytes(wanted) > free)
+    if refusal and (found := re.search(r"--cells (\d+)x(\d+)", refusal)):
         smaller = request((max(2, int(found[1])), max(2, int(found[2]))), verify=3 * verified)
         assert memory.refusal(smaller, int(free * 1.3)) == ""
 

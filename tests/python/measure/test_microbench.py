@@ -25,17 +25,17 @@ def write(found: list[dict], name: str = "m.jsonl") -> str:
 
 def sample(transport: str, seconds: float, launch: str = "launch-1", **request) -> dict:
     """A complete record, as `haloscope-rank` writes it."""
-    asked = {"transport": transport, "ranks": 2, "pairs": 1, "nodes": 0, "seconds": 0.01, "repetitions": 3} | request
+    whole = {"transport": transport, "ranks": 2, "pairs": 1, "nodes": 0, "seconds": 0.01, "repetitions": 3} | request
     times = {
-        what: [seconds, 1.1 * seconds, 0.9 * seconds] for what in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
+        name: [seconds, 1.1 * seconds, 0.9 * seconds] for name in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
     }
     return {
         "schema": "haloscope.record",
         "schema_version": records.SCHEMA_VERSION,
         "kind": "microbench",
-        "id": f"m,{transport},{asked['ranks']}",
+        "id": f"m,{transport},{whole['ranks']}",
         "launch": {"id": launch},
-        "request": asked,
+        "request": whole,
         "environment": {"oversubscribed": False, "compiler": "GNU", "mpi_library": "MPICH"},
         "sizes": [{"bytes": size, "window": 64} | times for size in (8, 1024)],
         "verification": {"status": "passed"},
@@ -58,8 +58,8 @@ def test_every_transport_is_measured_in_every_way_with_right_bytes(haloscope):
         for size in curve.sizes():
             samples = [
                 s
-                for what in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
-                for launch in curve.samples(size, what).values()
+                for quantity in ("latency_s", "exchange_s", "batch_s", "both_batch_s")
+                for launch in curve.samples(size, quantity).values()
                 for s in launch
             ]
             assert len(samples) == 4 * 2 and all(s > 0 for s in samples), name

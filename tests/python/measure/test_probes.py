@@ -162,13 +162,13 @@ def test_probes_about_the_machine_run_only_when_they_are_named():
 
 
 @pytest.mark.sleeps
-@pytest.mark.parametrize(("bad", "said"), [("test-hang", "no answer within"), ("test-crash", "ended with code")])
-def test_a_probe_that_hangs_or_crashes_fails_alone(cache, monkeypatch, bad, said):
+@pytest.mark.parametrize(("bad", "reason"), [("test-hang", "no answer within"), ("test-crash", "ended with code")])
+def test_a_probe_that_hangs_or_crashes_fails_alone(cache, monkeypatch, bad, reason):
     monkeypatch.setattr(probes, "RANKS", (2,))
     monkeypatch.setattr(probes, "ALL_LIMIT_S", 3.0)
     monkeypatch.setattr(probes, "ONE_LIMIT_S", 3.0)
     found = probes.findings(f"start,{bad},test-fail,rma-memory-model")
-    assert said in found["failed"][bad]
+    assert reason in found["failed"][bad]
     assert found["failed"]["test-fail"].startswith("it fails on request")
     assert set(found["passed"]) >= {"start"}
     assert len(found["passed"]) + len(found["failed"]) == 4

@@ -135,8 +135,8 @@ def test_ranks_dealt_to_nodes_are_predicted_and_simulated_as_if_they_had_been_pl
 
 def test_orders_that_differ_are_tried_and_others_once(toy):
     def tried(choice: bridge.Choice) -> tuple[str, ...]:
-        asked = [advise.Arrangement(order, choice.process_grid) for order in advise.ORDERS]
-        return tuple(one.reorder for one in advise.different(asked, choice, toy, predict.DEFAULTS))
+        arrangements = [advise.Arrangement(order, choice.process_grid) for order in advise.ORDERS]
+        return tuple(one.reorder for one in advise.different(arrangements, choice, toy, predict.DEFAULTS))
 
     assert tried(DEALT) == ("none", "nodes")
     assert tried(dataclasses.replace(DEALT, nodes=1, placement="block", ranks=4, process_grid="2x2")) == ("none",)
@@ -146,9 +146,9 @@ def test_orders_that_differ_are_tried_and_others_once(toy):
 
 def test_advice_says_how_to_use_another_order(haloscope):
     words = ("advise", "laplace2d", "--cells", "4096x64", "-n", 16, "--process-grid", "4x4", "--depth", 1)
-    said = haloscope(*words, "--profile", TOY).out
-    assert re.search(r"\| reorder +\|", said)
-    assert ".reorder = true}};" in said and "--reorder nodes" in said
+    output = haloscope(*words, "--profile", TOY).out
+    assert re.search(r"\| reorder +\|", output)
+    assert ".reorder = true}};" in output and "--reorder nodes" in output
 
 
 def test_pairs_of_another_order_are_counted_where_its_ranks_are(haloscope):

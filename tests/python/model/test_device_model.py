@@ -281,12 +281,12 @@ def test_a_calibration_measures_a_device_and_predictions_use_it(haloscope, calib
     assert device["backend"] == "host" and device["operation_s"] > 0 and device["signal_s"] > 0
     assert set(device["pack"]) == {"1", "2"}
     assert set(device["kernels"]) >= {"laplace2d/star/f32", "laplace2d/star/f64"}
-    asked = ("laplace2d", "--cells", "500", "--device", "auto", "--profile", calibrated_device)
-    found = haloscope("predict", *asked, "--schedule", "bulk,streams", "--json")
+    words = ("laplace2d", "--cells", "500", "--device", "auto", "--profile", calibrated_device)
+    found = haloscope("predict", *words, "--schedule", "bulk,streams", "--json")
     assert found.code == 0, found.err
     predictions = json.loads(found.out)["predictions"]
     assert len(predictions) == 2 and all(p["terms"]["d2h"] >= 0 and p["interval"] for p in predictions)
-    advice = haloscope("advise", *asked, "--depth", "1,2")
+    advice = haloscope("advise", *words, "--depth", "1,2")
     assert advice.code == 0 and "--device host" in advice.out
 
 

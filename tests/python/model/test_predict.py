@@ -267,8 +267,8 @@ def test_classes_that_are_left_out_would_not_change_the_time(toy, schedule, tole
 
     def contend(data):
         data["machine"]["cores_per_socket"] = 18
-        for given_class in data["network"]["classes"].values():
-            given_class["contention"] = {"shared": 0.3, "duplex": 1.2}
+        for near in data["network"]["classes"].values():
+            near["contention"] = {"shared": 0.3, "duplex": 1.2}
 
     machine = changed(toy, contend)
     choice = {"cells": (301, 299, 293), "periodic": (False, True, False), "ranks": 336, "process_grid": "6x7x8"}
@@ -316,8 +316,8 @@ def test_more_latency_or_less_bandwidth_never_makes_a_step_shorter(toy, choice, 
     for key in ("latency_s", "per_byte_s"):
 
         def slower(data, key=key):
-            for given_class in data["network"]["classes"].values():
-                for row in given_class["segments"]:
+            for near in data["network"]["classes"].values():
+                for row in near["segments"]:
                     row[key] *= factor
 
         assert ask(changed(toy, slower), **choice).time_s >= before * (1 - 1e-9)

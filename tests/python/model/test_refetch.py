@@ -17,7 +17,7 @@ NEVER, ALWAYS = 1e18, 1.0  # bytes of a cache that holds all, and of one that ho
 REFETCH = "refetch"
 
 
-def exchange(fields=4, strategy="direct/p2p", cells=(16, 16, 16), **given) -> Measured:
+def exchange(fields=4, strategy="direct/p2p", cells=(16, 16, 16), **changes) -> Measured:
     """An exchange of 8 blocks of one socket."""
     row = {
         "line": 1,
@@ -37,7 +37,7 @@ def exchange(fields=4, strategy="direct/p2p", cells=(16, 16, 16), **given) -> Me
         "machine": "m",
         "median_s": 1.0,
     }
-    return Measured(**{**row, **given})
+    return Measured(**{**row, **changes})
 
 
 def predicted(toy, row: Measured, cache_bytes: float | None = None, transport="p2p", **costs) -> predict.Prediction:

@@ -24,7 +24,7 @@ def spread(value: float) -> dict:
 
 def measurement(name: str = "a", launch: str = "launch-1", seconds=(1.0, 1.1, 0.9), **request) -> dict:
     """A complete record, as `haloscope-rank` writes it."""
-    asked = {
+    usual = {
         "app": "laplace2d",
         "cells": [8, 8],
         "periodic": [True, True],
@@ -43,7 +43,7 @@ def measurement(name: str = "a", launch: str = "launch-1", seconds=(1.0, 1.1, 0.
         "kind": "measurement",
         "id": name,
         "launch": {"id": launch, "order": 0, "time_utc": "2026-01-01T00:00:00Z"},
-        "request": asked | request,
+        "request": usual | request,
         "environment": {"oversubscribed": False, "compiler": "GNU", "mpi_library": "MPICH"},
         "time_s": {"repetitions": list(seconds), "step": {"min": 0.09, "median": 0.1, "mean": 0.1, "max": 0.11}},
         "phases_s": {"pack": spread(1e-3), "send": spread(2e-3), "wait": spread(3e-3), "compute": spread(5e-2)},
@@ -169,16 +169,16 @@ def test_an_output_that_cannot_be_written_is_said_before_measuring(tmp_path):
 
 
 def test_what_is_measured_or_impossible_is_done_and_what_failed_is_not():
-    asked = Request.of(bridge.Choice("laplace2d", (8, 8)))
+    request = Request.of(bridge.Choice("laplace2d", (8, 8)))
     from haloscope.measure.faults import Fault
 
     found = [
         measurement("a", "launch-1"),
-        records.skipped(asked, "no such transport", 3, "launch-1"),
-        records.failed(asked, Fault("rank 0 died"), "launch-2"),
+        records.skipped(request, "no such transport", 3, "launch-1"),
+        records.failed(request, Fault("rank 0 died"), "launch-2"),
     ]
     assert all(records.fault_of(r) == "" for r in found)
-    assert records.done(found) == {("launch-1", "a"), ("launch-1", asked.id)}
+    assert records.done(found) == {("launch-1", "a"), ("launch-1", request.id)}
 
 
 def test_the_tail_hands_out_complete_lines_once(tmp_path):

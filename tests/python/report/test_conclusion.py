@@ -19,10 +19,10 @@ def group(cells, *, launches=LAUNCHES, crowded=(), failed=(), **choices):
     found = []
     for k in range(launches):
         drift = 1 + 0.1 * (k % 3)  # of the machine: common to all choices of a launch
-        for name, (factor, asked) in {"plain": (1.0, {}), **choices}.items():
+        for name, (factor, parts) in {"plain": (1.0, {}), **choices}.items():
             gain = factor[k] if isinstance(factor, tuple) else factor
             record = measurement(
-                name, f"launch-{k}", [10 * drift / gain * e for e in (0.99, 1.0, 1.01)], cells=cells, **asked
+                name, f"launch-{k}", [10 * drift / gain * e for e in (0.99, 1.0, 1.01)], cells=cells, **parts
             )
             record["environment"]["oversubscribed"] = name in crowded
             record["verification"]["status"] = "failed" if name in failed else "passed"
@@ -48,9 +48,9 @@ def test_winners_are_named_with_their_grids_and_what_they_gain():
 
 def test_grids_with_the_same_winner_share_its_name():
     groups = [group([24, 24, 24], a=(2.0, SHARED)), group([128, 128], a=(1.5, SHARED))]
-    said = conclusion.conclude(groups)
-    assert said.count("direct:merged/shared") == 1
-    assert "24x24x24 (2.00 times as fast as ordered/p2p) and small 2D grids like 128x128 (1.50 times as fast)" in said
+    text = conclusion.conclude(groups)
+    assert text.count("direct:merged/shared") == 1
+    assert "24x24x24 (2.00 times as fast as ordered/p2p) and small 2D grids like 128x128 (1.50 times as fast)" in text
 
 
 def test_where_nothing_is_surely_faster_the_simplest_exchange_is_advised():
@@ -60,8 +60,8 @@ def test_where_nothing_is_surely_faster_the_simplest_exchange_is_advised():
     assert conclusion.conclude([slower, noisy]) == (
         "Here, the simplest exchange, ordered/p2p, is as good as any, as far as this can tell."
     )
-    said = conclusion.conclude([slower, group([2048, 2048], a=(1.9, DEEP))])
-    assert said.endswith(
+    text = conclusion.conclude([slower, group([2048, 2048], a=(1.9, DEEP))])
+    assert text.endswith(
         "; for small 3D grids like 24x24x24 the simplest exchange, ordered/p2p, is as good as any, "
         "as far as this can tell."
     )

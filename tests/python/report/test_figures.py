@@ -61,8 +61,8 @@ def free_texts(found: list[dict]) -> list[set[tuple]]:
     together.
     """
     free = {path for path in texts_of(found) if not any(records.fault_of(rewritten(r, {path})) for r in found)}
-    asked = sorted(path for path in free if path[0] == "request")
-    return [free - set(asked), *({path} for path in asked)]
+    of_request = sorted(path for path in free if path[0] == "request")
+    return [free - set(of_request), *({path} for path in of_request)]
 
 
 def check(drawing: str) -> None:

@@ -94,9 +94,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("what", COMMANDS)
-def test_text_of_a_file_reaches_the_terminal_and_markdown_as_text_alone(what, haloscope, tmp_path):
-    result = haloscope(*COMMANDS[what](tmp_path))
+@pytest.mark.parametrize("name", COMMANDS)
+def test_text_of_a_file_reaches_the_terminal_and_markdown_as_text_alone(name, haloscope, tmp_path):
+    result = haloscope(*COMMANDS[name](tmp_path))
     assert result.code in (0, 1, 2, 3)
     assert "fault of haloscope" not in result.err
     assert not STEERS.search(result.out + result.err)

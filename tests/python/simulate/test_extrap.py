@@ -66,8 +66,8 @@ def test_extra_p_reads_every_point_and_which_operation_belongs_to_what(read, toy
     assert (found["parameters"], found["metrics"]) == (["ranks", "depth"], ["simulated_s"])
     assert set(found["values"]) == {line["callpath"] for line in lines}
     for path, values in found["values"].items():
-        given = [[list(line["params"].values()), line["value"]] for line in lines if line["callpath"] == path]
-        assert sorted(values) == sorted(given)
+        written = [[list(line["params"].values()), line["value"]] for line in lines if line["callpath"] == path]
+        assert sorted(values) == sorted(written)
         assert len(values) == 25
     whole = "laplace2d bulk ordered/p2p"
     assert found["parents"] == {path: whole for path in found["values"] if "->" in path}

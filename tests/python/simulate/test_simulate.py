@@ -289,7 +289,7 @@ def test_the_table_says_that_it_is_simulated(toy, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--noise", "loud"], "write seconds"),
         (["--noise", "-1"], "write seconds"),
@@ -300,10 +300,10 @@ def test_the_table_says_that_it_is_simulated(toy, tmp_path, capsys):
         (["--ranks", "100000"], "ranks"),
     ],
 )
-def test_requests_that_cannot_work_say_what_to_do(capsys, tmp_path, monkeypatch, words, said):
+def test_requests_that_cannot_work_say_what_to_do(capsys, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     assert main(["simulate", "laplace2d", "--cells", "64", "--profile", str(TOY), *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_profile_without_the_cost_is_an_error(toy):
