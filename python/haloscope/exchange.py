@@ -139,7 +139,13 @@ class Exchange(Unique):
         return described, options, structs, types, lifetimes.Dropped.on(self.grid.comm)
 
     def start(
-        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+        self,
+        slot: int = 0,
+        stream: Stream | None = None,
+        *,
+        only: Any = None,
+        depth: Halo | None = None,
+        ghost_rows: bool = False,
     ) -> None:
         """Send all messages that are ready. The outermost owned points must not change before finish().
 
@@ -148,6 +154,8 @@ class Exchange(Unique):
         only: the arrays to exchange, or their numbers from 0, in a list or a tuple; or one of them. Default: all.
         depth: layers on every side that the exchange fills, or per axis a number or (low, high), at most the halo.
             Default: the halo.
+        ghost_rows: messages also carry the ghost layers of axes of which the call fills none, as where the caller has
+            computed these layers; as many as the halo has there.
         Raises UsageError while an exchange is in flight, for a slot that does not exist, for a stream with arrays in
         host memory, for arrays that the exchange lacks, and for more layers than the halo. Cost: the messages of the
         chosen arrays and layers. The first call with other arrays or layers is collective, like the opening; later
@@ -155,7 +163,7 @@ class Exchange(Unique):
         """
         if type(slot) is not int or slot >> 31:  # inlined, because it runs in each step
             slot = whole("slot", slot)
-        part = self._parts.find(only, depth)
+        part = self._parts.find(only, depth, ghost_rows)
         if stream is None:
             status = self._start(self._open(), part, slot)
         else:
@@ -186,36 +194,48 @@ class Exchange(Unique):
 
     @overload
     def __call__(
-        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+        self,
+        slot: int = 0,
+        stream: Stream | None = None,
+        *,
+        only: Any = None,
+        depth: Halo | None = None,
+        ghost_rows: bool = False,
     ) -> None: ...
 
     @overload
     def __call__(self, *arrays: Array, slot: int = 0) -> None: ...
 
     def __call__(
-        self, *first: Any, slot: int = 0, stream: Stream | None = None, only: Any = None, depth: Halo | None = None
+        self,
+        *first: Any,
+        slot: int = 0,
+        stream: Stream | None = None,
+        only: Any = None,
+        depth: Halo | None = None,
+        ghost_rows: bool = False,
     ) -> None:
         """Fill the halos of a slot: start() and finish().
 
-        only, depth: some arrays, layers and sides, as in start().
+        only, depth, ghost_rows: some arrays, layers and sides, as in start().
         arrays: other arrays of the same types, shapes and strides, one for each field, which the slot keeps:
             `halo(u2, v2)` is rebind(), where they lie elsewhere than in the last call, then halo(). Cost: microseconds
             for each array; with strategies that rebind() opens again, also a reduction.
         """
         if first and memory.is_array(first[0]):
-            if stream is not None or only is not None or depth is not None:
-                raise UsageError("a call with arrays takes no stream, only or depth; pass the arrays to rebind() first")
+            if stream is not None or only is not None or depth is not None or ghost_rows:
+                raise UsageError("a call with arrays takes no stream and no part; pass the arrays to rebind() first")
             return self._move("hs_exchange_run_at", list(first), slot)
         if len(first) > 2:
             raise UsageError(f"a call got {len(first)} numbers; pass a slot and a stream, or arrays")
         if first:
             slot, stream = first if len(first) == 2 else (first[0], stream)
         if stream is not None:
-            self.start(slot, stream, only=only, depth=depth)
+            self.start(slot, stream, only=only, depth=depth, ghost_rows=ghost_rows)
             return self.finish(stream)
         if type(slot) is not int or slot >> 31:
             slot = whole("slot", slot)
-        status = self._run(self._open(), self._parts.find(only, depth), slot)
+        status = self._run(self._open(), self._parts.find(only, depth, ghost_rows), slot)
         if status:
             capi.check(library(), status)
         return None
@@ -225,7 +245,13 @@ class Exchange(Unique):
         return library()[0].cast("void*", memory.stream_address(stream))
 
     def start_accumulate(
-        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+        self,
+        slot: int = 0,
+        stream: Stream | None = None,
+        *,
+        only: Any = None,
+        depth: Halo | None = None,
+        ghost_rows: bool = False,
     ) -> None:
         """Start to add values in the halos to the owned points that they are copies of: the transpose of an exchange.
 
@@ -234,12 +260,12 @@ class Exchange(Unique):
         with halos of 0 layers, as the assembly of finite elements requires.
 
         stream: for arrays on a device, as in start().
-        only, depth: as in start(); other halos stay as they are.
+        only, depth, ghost_rows: as in start(); other halos stay as they are.
         Raises UsageError as start() does, and for arrays of types other than integers, f4, f8, c8 and c16. Cost: the
         messages of an exchange, and one pass over the arrived data. The first call is collective and opens another
         link.
         """
-        part = self._parts.find(only, depth)
+        part = self._parts.find(only, depth, ghost_rows)
         self._require_addends(part)
         slot, on = self._agreed("ACCUMULATE", slot, stream)
         if on is None:
@@ -250,13 +276,19 @@ class Exchange(Unique):
             capi.check(library(), status)
 
     def accumulate(
-        self, slot: int = 0, stream: Stream | None = None, *, only: Any = None, depth: Halo | None = None
+        self,
+        slot: int = 0,
+        stream: Stream | None = None,
+        *,
+        only: Any = None,
+        depth: Halo | None = None,
+        ghost_rows: bool = False,
     ) -> None:
         """Add the halos of a slot to the owned points and clear them: start_accumulate() and finish()."""
         if stream is not None:
-            self.start_accumulate(slot, stream, only=only, depth=depth)
+            self.start_accumulate(slot, stream, only=only, depth=depth, ghost_rows=ghost_rows)
             return self.finish(stream)
-        part = self._parts.find(only, depth)
+        part = self._parts.find(only, depth, ghost_rows)
         self._require_addends(part)
         slot, _ = self._agreed("ACCUMULATE", slot)
         status = self._accumulate(self._open(), part, slot)

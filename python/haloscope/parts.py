@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from haloscope import memory
-from haloscope.arguments import is_number, is_one, shown, whole
+from haloscope.arguments import flag, is_number, is_one, shown, whole
 from haloscope.errors import UsageError
 from haloscope.fields import Described, Field, can_be_added, several
 from haloscope.grid import Grid, Halo, sides_of
@@ -28,22 +28,25 @@ class Parts:
         """Forget the arrays of earlier calls, after fields have got other arrays."""
         self._cached.clear()
 
-    def find(self, only: Any, depth: Halo | None) -> Any:
+    def find(self, only: Any, depth: Halo | None, ghost_rows: bool) -> Any:
         """Return the struct of a part.
 
         only: arrays, Fields or numbers of fields from 0, in a list or a tuple; anything else is one of them. None: all.
-        depth: as Exchange.start(). Raises UsageError for arrays that the exchange lacks, and depths that are not
-        numbers of layers. Cost: a look-up, after the first call with these objects.
+        depth, ghost_rows: as Exchange.start(). Raises UsageError for arrays that the exchange lacks, and depths that
+        are not numbers of layers. Cost: a look-up, after the first call with these objects.
         """
-        if only is None and depth is None:
+        if only is None and depth is None and ghost_rows is False:
             return self.whole
         objects = several(only)
-        key = (*map(id, objects), depth if type(depth) is int else repr(depth))
+        key = (*map(id, objects), depth if type(depth) is int else repr(depth), ghost_rows is True or repr(ghost_rows))
         if key not in self._cached:
             if len(self._cached) >= _MOST:
                 self._cached.clear()
             numbers = [] if only is None else self._numbers(objects)
-            self._cached[key] = (self._make(numbers, depth), objects)  # identities hold while the objects live
+            self._cached[key] = (
+                self._make(numbers, depth, flag("ghost_rows", ghost_rows)),
+                objects,
+            )  # identities hold while the objects live
         part, *_ = self._cached[key][0]
         return part
 
@@ -53,11 +56,12 @@ class Parts:
         first = next((number for number in self._not_added if number in chosen), None)
         return None if first is None else self._described[first]
 
-    def _make(self, only: list[int], depth: Halo | None) -> tuple:
+    def _make(self, only: list[int], depth: Halo | None, ghost_rows: int) -> tuple:
         """Return the struct, and the memory that it points to. only: numbers of fields; none: all of them."""
         ffi, lib = library()
         part = ffi.new("hs_part*")
         lib.hs_part_init(part)
+        part.ghost_rows = ghost_rows
         numbers = ffi.new("int32_t[]", only)
         if only:
             part.only, part.count = numbers, len(only)

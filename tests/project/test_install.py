@@ -69,14 +69,17 @@ def test_another_project_exchanges_halos_in_every_language(consumer, program, ra
 
 @pytest.mark.parametrize("ranks", or_long([1, 2], [4, 6]))
 @pytest.mark.parametrize("language", ["c", "cxx", "f", "python"])
-def test_a_code_of_many_phases_has_the_same_bits_in_every_language(consumer, language, ranks):
-    """Seven exchanges a step of other fields of 15, and of other depths, by one exchange."""
+@pytest.mark.parametrize("code", ["phases", "pencils"])
+def test_a_code_of_many_exchanges_has_the_same_bits_in_every_language(consumer, code, language, ranks):
+    """phases: seven exchanges a step of other fields of 15, and of other depths, by one exchange; pencils: sides and
+    dimensions by call, with ghost rows that the code has computed.
+    """
     if language == "f" and not shutil.which("gfortran"):
         pytest.skip("no Fortran compiler")
-    program = RANK_PROGRAMS / "phases.py"
+    program = RANK_PROGRAMS / f"{code}.py"
     expected = run(sys.executable, program, "reference")
     in_python = [sys.executable, "-m", "mpi4py", program]
-    command = in_python if language == "python" else [consumer / f"phases_{language}"]
+    command = in_python if language == "python" else [consumer / f"{code}_{language}"]
     for strategy in ("auto", "ordered/p2p", "direct:merged/shared:packed"):
         assert run("mpiexec", "-n", ranks, *command, strategy, timeout=120) == expected
 

@@ -72,6 +72,8 @@ struct ExchangeSpec {
   /// and `high` for all.
   struct Sides {
     Widths low{}, high{};
+    /// Ghost layers that messages of other dimensions carry along, in dimensions without a halo.
+    Widths rows_low{}, rows_high{};
     bool operator==(const Sides&) const = default;
   };
   std::vector<Sides> widths{};
@@ -87,6 +89,8 @@ struct ExchangeSpec {
   /// Returns the ghost layers of quantity q.
   const Widths& low_of(int q) const { return widths.empty() ? low : widths[static_cast<std::size_t>(q)].low; }
   const Widths& high_of(int q) const { return widths.empty() ? high : widths[static_cast<std::size_t>(q)].high; }
+  /// Returns the ghost layers, and those carried along, of quantity q.
+  Sides sides_of(int q) const { return widths.empty() ? Sides{low, high} : widths[static_cast<std::size_t>(q)]; }
   bool operator==(const ExchangeSpec&) const = default;
 };
 

@@ -76,7 +76,7 @@ module haloscope
   type, bind(c) :: hs_part
     integer(c_int64_t) :: struct_size
     type(c_ptr) :: only
-    integer(c_int32_t) :: count, depth, low(3), high(3)
+    integer(c_int32_t) :: count, depth, low(3), high(3), ghost_rows, reserved
   end type
 
   !> A grid split over the ranks of a communicator.
@@ -835,15 +835,17 @@ contains
   !! @param only    numbers of the arrays to exchange, in the order of add(), from 1; default: all.
   !! @param depth   layers on every side that the exchange fills, at most as many as add() names, the default.
   !! @param low     layers on the low side of each dimension; default: depth. @param high  the same on the high side.
+  !! @param ghost_rows  messages also carry the ghost layers of dimensions in which the call fills none, as where the
+  !!                caller has computed them; default .false.
   !! The first call with other arrays, layers or sides is collective, like open(); links are used again later.
-  subroutine exchange_start(this, slot, stat, errmsg, stream, only, depth, low, high)
+  subroutine exchange_start(this, slot, stat, errmsg, stream, only, depth, low, high, ghost_rows)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_start_part, hs_exchange_start_part_on, slot, stat, errmsg, stream, &
-                  only, depth, low, high)
+                  only, depth, low, high, ghost_rows)
   end subroutine
 
   !> Advances messages. True when everything has arrived, and where the call has failed, so that loops end. Does not
@@ -878,15 +880,15 @@ contains
   !> Runs start() and finish().
   !! @param slot    buffer whose halos are filled, from 1; default 1.
   !! @param stream  arrays on a device: see start() and finish().
-  !! @param only, depth, low, high  see start().
-  subroutine exchange_run(this, slot, stat, errmsg, stream, only, depth, low, high)
+  !! @param only, depth, low, high, ghost_rows  see start().
+  subroutine exchange_run(this, slot, stat, errmsg, stream, only, depth, low, high, ghost_rows)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_run_part, hs_exchange_run_part_on, slot, stat, errmsg, stream, &
-                  only, depth, low, high)
+                  only, depth, low, high, ghost_rows)
   end subroutine
 
   !> Binds another address of one array: for codes that swap pointers or allocate anew.
@@ -1026,11 +1028,11 @@ contains
 
   !> Makes a call on a slot and a part of the exchange, or the call `on` on a stream too, where one is passed. Other
   !! arguments: see found_slot() and take_part().
-  subroutine run_part(this, plain, on, slot, stat, errmsg, stream, only, depth, low, high, call)
+  subroutine run_part(this, plain, on, slot, stat, errmsg, stream, only, depth, low, high, ghost_rows, call)
     class(halo_exchange), intent(inout) :: this
     procedure(call_on_part) :: plain
     procedure(call_on_part_and_stream) :: on
-    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
@@ -1042,9 +1044,9 @@ contains
     integer(c_int32_t) :: number, status
     if (.not. found_slot(this, slot, number, stat, errmsg, call)) return
     chosen = c_null_ptr
-    if (present(only) .or. present(depth) .or. present(low) .or. present(high)) then
+    if (present(only) .or. present(depth) .or. present(low) .or. present(high) .or. present(ghost_rows)) then
       problem = ''
-      call take_part(this, part, numbers, problem, status, only, depth, low, high)
+      call take_part(this, part, numbers, problem, status, only, depth, low, high, ghost_rows)
       if (problem /= '') then
         call conclude(status, stat, errmsg, problem)
         return
@@ -1065,13 +1067,13 @@ contains
   !! @param status   out: the kind of a problem.
   !! @param depth    layers on every side that the exchange fills; default: all of its layers.
   !! @param low      layers on the low side of each dimension; default: depth. @param high  the same on the high side.
-  subroutine take_part(this, part, numbers, problem, status, only, depth, low, high)
+  subroutine take_part(this, part, numbers, problem, status, only, depth, low, high, ghost_rows)
     class(halo_exchange), intent(in) :: this
     type(hs_part), intent(out) :: part
     integer(c_int32_t), allocatable, intent(out) :: numbers(:)
     character(*), intent(inout) :: problem
     integer(c_int32_t), intent(out) :: status
-    class(*), intent(in), optional :: only(:), depth, low(:), high(:)
+    class(*), intent(in), optional :: only(:), depth, low(:), high(:), ghost_rows
     integer(c_int32_t) :: layers
     integer :: n, lacking
     status = usage
@@ -1095,6 +1097,7 @@ contains
     if (present(depth)) part%depth = layers
     call take_layers(low, 'low', part%low(:this%bound(1)%dims), problem)
     call take_layers(high, 'high', part%high(:this%bound(1)%dims), problem)
+    call take_flag(ghost_rows, 'ghost_rows', part%ghost_rows, problem)
     if (problem == '' .and. layers < 0) problem = "argument 'depth' is negative; pass 0 or more layers"
   end subroutine
 
@@ -1181,29 +1184,29 @@ contains
   !! and opens another link; cost: the messages of an exchange, and one pass over the arriving values.
   !! @param slot    buffer whose halos are added, from 1; default 1.
   !! @param stream  arrays on a device: see start().
-  !! @param only, depth, low, high  see start(); other halos stay as they are.
-  subroutine exchange_start_accumulate(this, slot, stat, errmsg, stream, only, depth, low, high)
+  !! @param only, depth, low, high, ghost_rows  see start(); other halos stay as they are.
+  subroutine exchange_start_accumulate(this, slot, stat, errmsg, stream, only, depth, low, high, ghost_rows)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_start_accumulate_part, hs_exchange_start_accumulate_part_on, slot, stat, errmsg, stream, &
-                  only, depth, low, high, call_accumulate)
+                  only, depth, low, high, ghost_rows, call_accumulate)
   end subroutine
 
   !> Runs start_accumulate() and finish().
   !! @param slot    buffer whose halos are added, from 1; default 1.
   !! @param stream  arrays on a device: see start() and finish().
-  !! @param only, depth, low, high  see start_accumulate().
-  subroutine exchange_accumulate(this, slot, stat, errmsg, stream, only, depth, low, high)
+  !! @param only, depth, low, high, ghost_rows  see start_accumulate().
+  subroutine exchange_accumulate(this, slot, stat, errmsg, stream, only, depth, low, high, ghost_rows)
     class(halo_exchange), intent(inout) :: this
-    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:)
+    class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_accumulate_part, hs_exchange_accumulate_part_on, slot, stat, errmsg, stream, &
-                  only, depth, low, high, call_accumulate)
+                  only, depth, low, high, ghost_rows, call_accumulate)
   end subroutine
 
   !> Records that the own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.

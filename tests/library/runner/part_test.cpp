@@ -75,6 +75,9 @@ std::vector<ExchangeSpec::Sides> widths_of(const ExchangePart& part, const std::
       const FieldRef& field = fields[static_cast<std::size_t>(q)];
       sides.low[d] = part.low[d] >= 0 ? part.low[d] : part.depth >= 0 ? part.depth : field.low[d];
       sides.high[d] = part.high[d] >= 0 ? part.high[d] : part.depth >= 0 ? part.depth : field.high[d];
+      if (!part.ghost_rows || sides.low[d] > 0 || sides.high[d] > 0) continue;
+      sides.rows_low[d] = field.low[d];
+      sides.rows_high[d] = field.high[d];
     }
   }
   return widths;
@@ -92,6 +95,7 @@ ExchangePart random_part(std::mt19937& random) {
       part.low[d] = pick(random, 0, 1);
       part.high[d] = pick(random, 0, 1);
     }
+  part.ghost_rows = pick(random, 0, 1) != 0;
   return part;
 }
 
@@ -124,6 +128,37 @@ TEST(Part, FillsWhatAnExchangeOfItsFieldsAndLayersAloneFills) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (HasFatalFailure()) return;
       }
+    }
+  }
+}
+
+/// A point of the plane, the same on all ranks; y does not wrap around beyond an edge.
+double number(const Grid<2>& grid, std::int64_t i, std::int64_t j, bool wraps) {
+  const auto& cells = grid.layout().grid().cells;
+  const std::int64_t x = (grid.owned().lo[0] + i + cells[0]) % cells[0], y = grid.owned().lo[1] + j;
+  return static_cast<double>(x + 1000 * (wraps ? (y + cells[1]) % cells[1] : y + 100));
+}
+
+TEST(Part, CarriesGhostRowsThatTheCallerHasComputed) {
+  for (const bool wraps : {true, false}) {
+    const Grid<2> grid(MPI_COMM_WORLD, {.cells = {6 * world_size() + 1, 6 * world_size()}, .periodic = {true, wraps}});
+    for (const std::string& name : strategy_names()) {
+      SCOPED_TRACE(name);
+      const MemoryKind memory = needs_shared_fields(Strategy(name)) ? MemoryKind::shared : MemoryKind::own;
+      const Field<double, 2> u(grid, {.halo = 2, .memory = memory});
+      run_if_available([&] {
+        auto halo = make_exchange(grid, {u}, name);
+        const auto computed = [&](std::int64_t i) { return i >= 0 && i < grid.cells()[0]; };
+        each_cell(grid, 2, [&](auto i, auto j) { u[0](i, j) = computed(i) ? number(grid, i, j, wraps) : -1; });
+        MPI_Barrier(MPI_COMM_WORLD);  // neighbours may write into shared fields from here on
+        halo.exchange({.low = {2, 0, -1}, .high = {1, 0, -1}, .ghost_rows = true});
+        const auto filled = [&](std::int64_t i) { return i <= grid.cells()[0]; };
+        each_cell(grid, 2, [&](auto i, auto j) {
+          ASSERT_EQ(u[0](i, j), filled(i) ? number(grid, i, j, wraps) : -1) << i << "," << j;
+        });
+        MPI_Barrier(MPI_COMM_WORLD);
+      });
+      if (HasFatalFailure()) return;
     }
   }
 }

@@ -78,6 +78,7 @@ const ExchangePart& part_of(hs_exchange& exchange, const hs_part* passed) {
   part.depth = from.depth;
   copy3(from.low, part.low);
   copy3(from.high, part.high);
+  part.ghost_rows = from.ghost_rows != 0;
   return part;
 }
 
@@ -170,7 +171,7 @@ hs_status hs_exchange_accumulate_on(hs_exchange* exchange, int32_t slot, void* s
 }
 
 void hs_part_init(hs_part* part) {
-  if (part) *part = {sizeof *part, nullptr, 0, -1, {-1, -1, -1}, {-1, -1, -1}};
+  if (part) *part = {sizeof *part, nullptr, 0, -1, {-1, -1, -1}, {-1, -1, -1}, 0, 0};
 }
 
 hs_status hs_exchange_start_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {

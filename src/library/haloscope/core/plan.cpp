@@ -167,16 +167,18 @@ void add_edges(Plan& plan, const Layout& layout) {
     for (int d = 0; d < plan.dims; ++d) {
       const Quantity& quantity = spec.quantities[q];
       if (quantity.edges[d] == Edge::fixed || layout.grid().periodic[d]) continue;
-      Copy copy{.quantity = q, .round = plan.rounds, .to = plan.owned(q), .negate = quantity.edges[d] == Edge::odd};
+      const ExchangeSpec::Sides sides = spec.sides_of(q);
+      const Box points = grown(plan.owned(q), sides.rows_low, sides.rows_high);
+      Copy copy{.quantity = q, .round = plan.rounds, .to = points, .negate = quantity.edges[d] == Edge::odd};
       for (int e = 0; e < plan.dims && spec.corners; ++e) {
         const bool filled = e < d && quantity.edges[e] != Edge::fixed;
-        if (e != d && (filled || plan.has_neighbour[e][0])) copy.to.lo[e] -= spec.low_of(q)[e];
-        if (e != d && (filled || plan.has_neighbour[e][1])) copy.to.hi[e] += spec.high_of(q)[e];
+        if (e != d && (filled || plan.has_neighbour[e][0])) copy.to.lo[e] -= sides.low[e];
+        if (e != d && (filled || plan.has_neighbour[e][1])) copy.to.hi[e] += sides.high[e];
       }
       const int on_edge = staggered(quantity.centring, d);
       for (const int side : {0, 1}) {
         if (plan.has_neighbour[d][side]) continue;
-        const int layers = side == 0 ? spec.low_of(q)[d] : spec.high_of(q)[d];
+        const int layers = side == 0 ? sides.low[d] : sides.high[d];
         for (int layer = 1; layer <= layers; ++layer) {
           copy.to.lo[d] = side == 0 ? -layer : plan.owned(q).hi[d] + layer - 1;
           copy.to.hi[d] = copy.to.lo[d] + 1;
@@ -231,8 +233,14 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   for (int d = 0; d < layout.dims(); ++d) {
     int width = 0;
     for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
-      const int low = spec.low_of(q)[d], high = spec.high_of(q)[d];
-      if (std::min(low, high) < 0) throw UsageError("a halo width is negative; use 0 or more layers");
+      const ExchangeSpec::Sides sides = spec.sides_of(q);
+      const int low = sides.low[d], high = sides.high[d];
+      if (std::min({low, high, sides.rows_low[d], sides.rows_high[d]}) < 0)
+        throw UsageError("a halo width is negative; use 0 or more layers");
+      if (std::max(low, high) > 0 && std::max(sides.rows_low[d], sides.rows_high[d]) > 0)
+        throw UsageError("field '" + spec.quantities[static_cast<std::size_t>(q)].name +
+                         "' has a halo and ghost rows in " + std::string(1, "xyz"[d]) +
+                         "; an exchange fills the layers of a dimension or carries them along");
       width = std::max({width, low, high});
     }
     const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 ||
@@ -253,15 +261,15 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
 
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source) {
   const ExchangeSpec& spec = plan.spec;
+  const ExchangeSpec::Sides sides = round.planes ? ExchangeSpec::Sides{} : spec.sides_of(q);
   Box box;
   for (int d = 0; d < 3; ++d) {
-    const std::int64_t n = plan.cells[d];
+    const std::int64_t n = plan.cells[d], low = sides.low[d], high = sides.high[d];
     const int s = d < plan.dims ? staggered(spec.quantities[q].centring, d) : 0;
-    const std::int64_t low = round.planes ? 0 : spec.low_of(q)[d], high = round.planes ? 0 : spec.high_of(q)[d];
     const std::int64_t plane = round.planes ? s : 0;
     if (v[d] == 0) {
-      box.lo[d] = round.with_halo[d] && plan.has_neighbour[d][0] ? -low : 0;
-      box.hi[d] = n + s + (round.with_halo[d] && plan.has_neighbour[d][1] ? high : 0);
+      box.lo[d] = -(round.with_halo[d] && plan.has_neighbour[d][0] ? low : 0) - sides.rows_low[d];
+      box.hi[d] = n + s + (round.with_halo[d] && plan.has_neighbour[d][1] ? high : 0) + sides.rows_high[d];
     } else if (v[d] > 0) {  // fills the receiver's low halo
       box.lo[d] = source ? n - low : -low;
       box.hi[d] = (source ? n : 0) + plane;
@@ -320,7 +328,8 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   for (int d = 0; d < 3; ++d) {
     if (d >= plan.dims) {
       plan.spec.low[d] = plan.spec.high[d] = 0;
-      for (ExchangeSpec::Sides& sides : plan.spec.widths) sides.low[d] = sides.high[d] = 0;
+      for (ExchangeSpec::Sides& sides : plan.spec.widths)
+        sides.low[d] = sides.high[d] = sides.rows_low[d] = sides.rows_high[d] = 0;
       continue;
     }
     Offset v{};

@@ -40,8 +40,7 @@ std::string part_of(const PartRequest& whole, const Movement& movement, const st
   const PartRequest& part = movement.request;
   if (part.fields == whole.fields && part.widths == whole.widths) return "";
   std::vector<std::string> layers;
-  for (const ExchangeSpec::Sides& sides : part.widths)
-    layers.push_back(join_numbers(sides.low, "x") + " and " + join_numbers(sides.high, "x"));
+  for (const ExchangeSpec::Sides& sides : part.widths) layers.push_back(name_of(sides));
   return ahead + movement.exchange->name() + " (layers " + join(layers, ", ") + ")";
 }
 

@@ -106,9 +106,20 @@ PartRequest request_of(const ExchangePart& part, bool reverse, const ExchangeSpe
     for (int d = 0; d < dims; ++d) {
       sides.low[d] = layers_of_part(name, d, part.low[d], part.depth, spec.low_of(q)[d]);
       sides.high[d] = layers_of_part(name, d, part.high[d], part.depth, spec.high_of(q)[d]);
+      if (!part.ghost_rows || sides.low[d] > 0 || sides.high[d] > 0) continue;
+      sides.rows_low[d] = spec.low_of(q)[d];
+      sides.rows_high[d] = spec.high_of(q)[d];
     }
   }
   return request;
+}
+
+std::string name_of(const ExchangeSpec::Sides& sides) {
+  const auto both = [](const Widths& low, const Widths& high) {
+    return join_numbers(low, "x") + " and " + join_numbers(high, "x");
+  };
+  const bool rows = sides.rows_low != Widths{} || sides.rows_high != Widths{};
+  return both(sides.low, sides.high) + (rows ? " with ghost rows " + both(sides.rows_low, sides.rows_high) : "");
 }
 
 Views views_of(const std::vector<FieldRef>& fields) {
@@ -177,8 +188,7 @@ void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const S
   std::vector<std::string> names, widths;
   for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
     names.push_back(spec.quantities[q].name);
-    widths.push_back(join_numbers(spec.low_of(static_cast<int>(q)), "x") + " and " +
-                     join_numbers(spec.high_of(static_cast<int>(q)), "x"));
+    widths.push_back(name_of(spec.sides_of(static_cast<int>(q))));
   }
   std::vector<Aspect> aspects = aspects_of(layout, nodes);
   aspects.insert(aspects.end(), {{"order of the process grid", join_numbers(spec.order, ",")},

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "haloscope/exchange.hpp"
@@ -30,6 +31,8 @@ struct PartRequest {
 /// Returns the request for a part. Local.
 /// @throws UsageError for a field that the exchange lacks or that is named twice, and more layers than it fills.
 PartRequest request_of(const ExchangePart& part, bool reverse, const ExchangeSpec& spec, int dims);
+/// Returns the layers at the low and the high sides as a text.
+std::string name_of(const ExchangeSpec::Sides& sides);
 /// Returns the elements with some numbers.
 template <class Elements>
 auto chosen(const Elements& elements, const std::vector<int>& numbers) {

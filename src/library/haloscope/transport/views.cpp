@@ -91,10 +91,11 @@ void require_memory(const SlotView& view, const std::string& name) {
 Box points_moved(const Plan& plan, int q) {
   if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) return landing_box(plan, q);
   const auto& edges = plan.spec.quantities[static_cast<std::size_t>(q)].edges;
-  Widths low{}, high{};
+  const ExchangeSpec::Sides sides = plan.spec.sides_of(q);
+  Widths low = sides.rows_low, high = sides.rows_high;
   for (int d = 0; d < plan.dims; ++d) {
-    if (plan.has_neighbour[d][0] || edges[d] != Edge::fixed) low[d] = plan.spec.low_of(q)[d];
-    if (plan.has_neighbour[d][1] || edges[d] != Edge::fixed) high[d] = plan.spec.high_of(q)[d];
+    if (plan.has_neighbour[d][0] || edges[d] != Edge::fixed) low[d] += sides.low[d];
+    if (plan.has_neighbour[d][1] || edges[d] != Edge::fixed) high[d] += sides.high[d];
   }
   return grown(plan.owned(q), low, high);
 }
