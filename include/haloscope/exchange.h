@@ -233,6 +233,19 @@ hs_status hs_exchange_start_part_on(hs_exchange* exchange, const hs_part* part, 
 hs_status hs_exchange_run_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
 hs_status hs_exchange_start_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
 hs_status hs_exchange_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
+/* Starts to copy each point that several ranks hold (nodes and faces between blocks) from its owner to the other
+ * holders; both ends of a periodic dimension count. The owner is the rank whose cell begins at the point, in each
+ * dimension; where the grid ends there, or has a hole, the next block around the point, the same for all holders.
+ * Halos keep their contents; hs_exchange_progress() and hs_exchange_finish() continue the call.
+ * part  its fields; NULL: all. Its other members have their defaults.
+ * Fail with HS_USAGE as hs_exchange_start() does, and for a part that names layers. Cost: a message to each rank that
+ * holds points of this rank's; the first call is collective, like the opening of an exchange. */
+hs_status hs_exchange_start_share(hs_exchange* exchange, const hs_part* part, int32_t slot);
+/* Runs hs_exchange_start_share() and hs_exchange_finish(). */
+hs_status hs_exchange_share(hs_exchange* exchange, const hs_part* part, int32_t slot);
+/* The same for arrays in the memory of a device, ordered by a stream. */
+hs_status hs_exchange_start_share_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
+hs_status hs_exchange_share_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream);
 /* The guard tracks stale halos. Without option `guard` these three calls only check that it is off.
  * Declares that owned points of a slot have changed, as after a sweep. Its halos become stale and are poisoned, except
  * the first `fresh` layers, which the sweep has computed too. Reals of 4 and 8 bytes become signalling NaNs that encode
@@ -277,7 +290,7 @@ hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
 hs_status hs_exchange_free(hs_exchange* exchange);
 
 /* Calls on an exchange that may be collective in addition to their messages. */
-enum { HS_CALL_ACCUMULATE, HS_CALL_CHECK_CLEAN, HS_CALL_REBIND };
+enum { HS_CALL_ACCUMULATE, HS_CALL_CHECK_CLEAN, HS_CALL_REBIND, HS_CALL_SHARE };
 /* For a binding that checks arguments itself: replaces a call that this rank cannot make, and fails with `status` and
  * `text`.
  * Where the call is collective, like rebinding with some strategies or the first accumulation, it fails on the other

@@ -133,6 +133,22 @@ class Exchange {
     start_accumulate(part, slot);
     finish();
   }
+  /// Starts to copy each point that several ranks hold (nodes and faces between blocks) from its owner to the other
+  /// holders; both ends of a periodic dimension count. The owner is the rank whose cell begins at the point, in each
+  /// dimension; where the grid ends there, or has a hole, the next block around the point, the same for all holders.
+  /// Halos keep their contents; progress() and finish() continue the call. For codes in which holders may differ by
+  /// rounding, as AMReX's OverrideSync. Cells are not moved.
+  /// @param part  its fields; empty: all. It names no layers.
+  /// @throws UsageError as start() does, and for a part that names layers.
+  /// Cost: a message to each rank that holds points of this rank's. The first call is collective, with the cost of
+  /// opening an exchange; later ones allocate nothing.
+  void start_share(const ExchangePart& part = {}, int slot = 0, std::optional<DeviceStream> after = {});
+  /// start_share() and finish().
+  void share(int slot = 0) { share({}, slot); }
+  void share(const ExchangePart& part, int slot = 0) {
+    start_share(part, slot);
+    finish();
+  }
   /// Advances messages (and, in ordered patterns, later rounds). Returns true once everything has arrived. Does not
   /// wait, with one exception: reference, neighbor:blocking, rma-fence, rma-pscw:get and shared:fence complete
   /// only in a call of MPI that waits. With these, the 1000th call of an exchange makes that MPI call, so that a
@@ -217,7 +233,7 @@ class Exchange {
   /// @throws also UsageError for fields in host memory.
   void check_clean(int slot, DeviceStream after) const;
   /// Calls of an open Exchange that may be collective.
-  enum class Shared : std::uint8_t { accumulate, check_clean, rebind };
+  enum class Shared : std::uint8_t { accumulate, check_clean, rebind, share };
   /// For interfaces that check arguments themselves: fails in place of a call that this rank cannot make. Where the
   /// others' call is collective, it fails on them too, with the number of this rank.
   /// @throws the exception of `exit`, with `text`.

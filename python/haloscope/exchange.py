@@ -296,6 +296,28 @@ class Exchange(Unique):
             capi.check(library(), status)
         return None
 
+    def start_share(self, slot: int = 0, stream: Stream | None = None, *, only: Any = None) -> None:
+        """Start to copy points that several ranks hold (nodes and faces between blocks) from owners to other holders.
+
+        The owner is the rank whose cell begins at the point, along each axis; where the grid ends there, or has a hole,
+        the next block around the point, the same for all holders. Both ends of a periodic axis are one point. Halos
+        keep their contents. finish() ends it; until then these points must not be accessed.
+
+        stream, only: as in start(). Raises UsageError as start() does. Cost: a message to each rank that holds points
+        of this rank's. The first call is collective, like the opening.
+        """
+        part = self._parts.find(only, None, False)
+        slot, on = self._agreed("SHARE", slot, stream)
+        if on is None:
+            call("hs_exchange_start_share", self._open(), part, slot)
+        else:
+            call("hs_exchange_start_share_on", self._open(), part, slot, on)
+
+    def share(self, slot: int = 0, stream: Stream | None = None, *, only: Any = None) -> None:
+        """Give all holders of nodes and faces the owner's values: start_share() and finish()."""
+        self.start_share(slot, stream, only=only)
+        self.finish(stream)
+
     def _require_addends(self, part: Any) -> None:
         if one := self._parts.not_added(part):
             problem = UsageError(

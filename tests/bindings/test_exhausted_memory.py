@@ -69,7 +69,7 @@ def run(words: list[str], **environment: str) -> subprocess.CompletedProcess[str
     program = PROGRAMS / f"openings_without_memory_{language}"
     command = [*launch.launcher_words(launch.mpiexec(), RANKS, 1), str(program), *words]
     variables = {**os.environ, "LD_PRELOAD": str(FAILS_ALLOCATIONS), "HALOSCOPE_PATIENCE": "0.5", **environment}
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600, check=False)
 
 
 def verdict(results: list[tuple[str, str]]) -> str:

@@ -225,7 +225,10 @@ static int wrong_parts(const hs_grid* grid, hs_field field, double* u, size_t co
   if (!refused_with(hs_exchange_start_part_on(halo, &part, 0, NULL), "device") ||
       !refused_with(hs_exchange_run_part_on(halo, &part, 0, NULL), "device") ||
       !refused_with(hs_exchange_start_accumulate_part_on(halo, &part, 0, NULL), "device") ||
-      !refused_with(hs_exchange_accumulate_part_on(halo, &part, 0, NULL), "device"))
+      !refused_with(hs_exchange_accumulate_part_on(halo, &part, 0, NULL), "device") ||
+      !refused_with(hs_exchange_share(halo, &part, 0), "pass fields only") ||
+      !refused_with(hs_exchange_start_share_on(halo, NULL, 0, NULL), "device") ||
+      !refused_with(hs_exchange_share_on(halo, NULL, 0, NULL), "device"))
     return 1;
   part.high[1] = 2;
   if (!refused_with(hs_exchange_run_part(halo, &part, 0), "2 layers")) return 1;

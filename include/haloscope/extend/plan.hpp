@@ -40,6 +40,10 @@ HALOSCOPE_WORDS(Pattern, "pattern", "ordered", "direct");
 /// (serial), or in rounds of which the next starts before the last has ended (pipelined).
 enum class Merge : std::uint8_t { all, type, none, serial, pipelined };
 HALOSCOPE_WORDS(Merge, "fields", "all", "type", "none", "serial", "pipelined");
+/// The points that a plan moves: halos, filled from their owners; halos, added to the points that they are copies of;
+/// points of nodes and faces that several ranks hold, from their owners to the others.
+enum class Motion : std::uint8_t { fill, accumulate, share };
+HALOSCOPE_WORDS(Motion, "motion", "exchange", "accumulation", "share");
 /// Returns true if quantities have separate rounds.
 inline bool apart(Merge merge) { return merge == Merge::serial || merge == Merge::pipelined; }
 
@@ -82,9 +86,10 @@ struct ExchangeSpec {
   bool merge_peers = false;  ///< one message per distinct peer and round instead of one per direction
   Merge merge = Merge::all;  ///< quantities that share a message; a reverse plan has `none` for serial and pipelined
   std::array<int, 3> order{0, 1, 2};  ///< dimension order of an ordered plan's rounds
-  /// The transpose: values of halos are added to the points that an exchange fills the halos from. make_plan()
-  /// appends a quantity for each field and direction, in which contributions arrive before they are added.
-  bool reverse = false;
+  /// To accumulate is the transpose of an exchange: make_plan() appends a quantity for each field and direction, in
+  /// which contributions arrive before they are added. Points are shared without regard to halos.
+  Motion motion = Motion::fill;
+  bool reverse() const { return motion == Motion::accumulate; }
 
   /// Returns the ghost layers of quantity q.
   const Widths& low_of(int q) const { return widths.empty() ? low : widths[static_cast<std::size_t>(q)].low; }

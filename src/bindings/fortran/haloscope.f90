@@ -44,7 +44,7 @@ module haloscope
   integer, parameter :: ok = 0, failed = 1, usage = 2, longest_text = 400, longest_type = 48
   integer(c_int64_t), parameter :: no_integer = -huge(0_c_int64_t) - 1
   integer(c_int32_t), parameter :: no_flag = -1
-  integer(c_int32_t), parameter :: call_accumulate = 0, call_check_clean = 1, call_rebind = 2  ! HS_CALL_
+  integer(c_int32_t), parameter :: call_accumulate = 0, call_check_clean = 1, call_rebind = 2, call_share = 3  ! HS_CALL_
 
   type, bind(c) :: hs_box
     integer(c_int64_t) :: lo(3), hi(3)
@@ -133,6 +133,8 @@ module haloscope
     procedure :: rebind => exchange_rebind
     procedure :: start_accumulate => exchange_start_accumulate
     procedure :: accumulate => exchange_accumulate
+    procedure :: start_share => exchange_start_share
+    procedure :: share => exchange_share
     procedure :: changed => exchange_changed
     procedure :: require_fresh => exchange_require_fresh
     procedure :: check_clean => exchange_check_clean
@@ -186,9 +188,9 @@ module haloscope
   procedure(call_on_stream), bind(c) :: hs_exchange_check_clean_on
   procedure(call_on_addresses), bind(c) :: hs_exchange_rebind, hs_exchange_run_at
   procedure(call_on_part), bind(c) :: hs_exchange_start_part, hs_exchange_run_part, &
-    hs_exchange_start_accumulate_part, hs_exchange_accumulate_part
+    hs_exchange_start_accumulate_part, hs_exchange_accumulate_part, hs_exchange_start_share, hs_exchange_share
   procedure(call_on_part_and_stream), bind(c) :: hs_exchange_start_part_on, hs_exchange_run_part_on, &
-    hs_exchange_start_accumulate_part_on, hs_exchange_accumulate_part_on
+    hs_exchange_start_accumulate_part_on, hs_exchange_accumulate_part_on, hs_exchange_start_share_on, hs_exchange_share_on
 
   interface
     subroutine hs_grid_init(options) bind(c)
@@ -1207,6 +1209,33 @@ contains
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_accumulate_part, hs_exchange_accumulate_part_on, slot, stat, errmsg, stream, &
                   only, depth, low, high, ghost_rows, call_accumulate)
+  end subroutine
+
+  !> Starts to copy each point that several ranks hold (nodes and faces between blocks) from its owner to the other
+  !! holders; both ends of a periodic dimension count. The owner is the rank whose cell begins at the point, in each
+  !! dimension; where the grid ends there, or has a hole, the next block around the point. Halos keep their contents.
+  !! The first call is collective; cost: a message to each rank that holds points of this rank's.
+  !! @param slot    buffer whose points are copied, from 1; default 1.
+  !! @param stream  arrays on a device: see start(). @param only  numbers of the arrays, see start().
+  subroutine exchange_start_share(this, slot, stat, errmsg, stream, only)
+    class(halo_exchange), intent(inout) :: this
+    class(*), intent(in), optional :: slot, only(:)
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr), intent(in), optional :: stream
+    call run_part(this, hs_exchange_start_share, hs_exchange_start_share_on, slot, stat, errmsg, stream, only, &
+                  call=call_share)
+  end subroutine
+
+  !> Runs start_share() and finish().
+  !! @param slot, stream, only  see start_share().
+  subroutine exchange_share(this, slot, stat, errmsg, stream, only)
+    class(halo_exchange), intent(inout) :: this
+    class(*), intent(in), optional :: slot, only(:)
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(c_ptr), intent(in), optional :: stream
+    call run_part(this, hs_exchange_share, hs_exchange_share_on, slot, stat, errmsg, stream, only, call=call_share)
   end subroutine
 
   !> Records that the own points have changed: halos are stale and, in a guarded exchange, poisoned. Local.

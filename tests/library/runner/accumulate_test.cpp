@@ -8,7 +8,7 @@
 
 #include "allocation_counter.hpp"
 #include "haloscope/haloscope.hpp"
-#include "numbers_case.hpp"
+#include "opened_case.hpp"
 #include "tori.hpp"
 
 namespace haloscope {
@@ -16,53 +16,8 @@ namespace {
 
 using namespace test;
 
-/// Arrays for a case and a strategy, and the exchange of them.
-struct Opened {
-  Layout layout;
-  Plan plan;
-  RigFields fields;
-  std::optional<Exchange> halo;
-
-  Opened(const Case& c, const Strategy& strategy)
-      : layout(c.layout()),
-        plan(plan_of(layout, c, strategy)),
-        fields(allocate_fields(plan, c, in_shared_memory(c, strategy))) {
-    fields.set_canaries();
-    halo.emplace(MPI_COMM_WORLD, layout, c.spec, strategy, fields.views(), c.nodes);
-  }
-  /// Every allocated point of every field of a slot.
-  template <class Visit>
-  void visit(int slot, Visit visit) const {
-    visit_at(slot, [&](int f, const Index&, const Quantity& q, std::byte* at) { visit(f, q, at); });
-  }
-  template <class Visit>
-  void visit_at(int slot, Visit visit) const {
-    for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
-      each_point(plan.allocated(q),
-                 [&](const Index& p) { visit(q, p, plan.spec.quantities[q], fields.views()[q][slot].at(p)); });
-    }
-  }
-  std::vector<std::byte> contents(int slot) const {
-    std::vector<std::byte> all;
-    visit(slot, [&](int, const Quantity& q, const std::byte* at) { all.insert(all.end(), at, at + q.element_bytes); });
-    return all;
-  }
-  void set_contents(int slot, const std::vector<std::byte>& all) const {
-    const std::byte* from = all.data();
-    visit(slot, [&](int, const Quantity& q, std::byte* at) {
-      std::memcpy(at, from, static_cast<std::size_t>(q.element_bytes));
-      from += q.element_bytes;
-    });
-  }
-
- private:
-  static bool in_shared_memory(const Case& c, const Strategy& strategy) {
-    return needs_shared_fields(strategy) || (strategy.transport == "auto" && c.strided % 2 == 0);
-  }
-};
-
 /// Integers in all points: any, which wrap around, in fields of integers; small ones in fields of reals.
-std::vector<std::byte> random_integers(const Opened& opened, std::mt19937_64& random) {
+std::vector<std::byte> random_integers(const OpenedCase& opened, std::mt19937_64& random) {
   std::vector<std::byte> all;
   opened.visit(0, [&](int, const Quantity& q, std::byte*) {
     std::byte point[24];
@@ -84,7 +39,7 @@ std::uint64_t as_integer(double number) { return static_cast<std::uint64_t>(stat
 std::uint64_t as_integer(float number) { return as_integer(static_cast<double>(number)); }
 
 /// The inner product of each field over all points of all ranks, modulo the number at which its integers wrap around.
-std::vector<std::uint64_t> products(const Opened& opened, const std::vector<std::byte>& x,
+std::vector<std::uint64_t> products(const OpenedCase& opened, const std::vector<std::byte>& x,
                                     const std::vector<std::byte>& y) {
   std::vector<std::uint64_t> sums(opened.plan.spec.quantities.size());
   std::vector<std::byte> one = x, other = y;
@@ -105,125 +60,14 @@ std::vector<std::uint64_t> products(const Opened& opened, const std::vector<std:
   return sums;
 }
 
-/// The points of the grid, of which several ranks hold some: found from the blocks alone.
-class Held {
- public:
-  explicit Held(const Opened& opened) : opened_(opened) {
-    const std::vector<Quantity>& fields = opened.plan.spec.quantities;
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-      Box all{{0, 0, 0}, opened.layout.grid().cells};
-      for (int d = 0; d < opened.layout.dims(); ++d) all.hi[d] += staggered(fields[f].centring, d);
-      grids_.push_back(all);
-    }
-    std::vector<int> first = values<int>(world_size(), [](int, const std::byte*) { return world_rank(); });
-    MPI_Allreduce(MPI_IN_PLACE, first.data(), static_cast<int>(first.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    first_ = std::move(first);
-  }
-  /// Copies the bytes of a point's first holder to all of its holders.
-  std::vector<std::byte> alike(std::vector<std::byte> all) const {
-    std::vector<std::array<std::uint64_t, 3>> bytes(first_.size());
-    each(all, [&](std::size_t point, bool mine, std::byte* at, int size) {
-      if (mine) std::memcpy(bytes[point].data(), at, static_cast<std::size_t>(size));
-    });
-    MPI_Allreduce(MPI_IN_PLACE, bytes.data(), static_cast<int>(3 * bytes.size()), MPI_UINT64_T, MPI_BOR,
-                  MPI_COMM_WORLD);
-    each(all, [&](std::size_t point, bool, std::byte* at, int size) {
-      std::memcpy(at, bytes[point].data(), static_cast<std::size_t>(size));
-    });
-    return all;
-  }
-  /// Zeroes points that another holder holds too, so that each point of the grid counts once.
-  std::vector<std::byte> once(std::vector<std::byte> all) const {
-    each(all, [&](std::size_t, bool mine, std::byte* at, int size) {
-      if (!mine) std::memset(at, 0, static_cast<std::size_t>(size));
-    });
-    return all;
-  }
-
- private:
-  /// The number of a point among the points of all fields of the grid, periodic ends being one.
-  std::size_t number(int f, const Index& p) const {
-    const GridSpec& grid = opened_.layout.grid();
-    const Index origin = opened_.layout.owned(world_rank()).lo;
-    std::int64_t n = 0;
-    for (int d : {2, 1, 0}) {
-      std::int64_t at = origin[d] + p[d];
-      if (grid.periodic[d]) at %= grid.cells[d];
-      n = n * grids_[f].extent(d) + at;
-    }
-    for (int before = 0; before < f; ++before) n += grids_[before].volume();
-    return static_cast<std::size_t>(n);
-  }
-  std::size_t points() const {
-    std::int64_t sum = 0;
-    for (const Box& grid : grids_) sum += grid.volume();
-    return static_cast<std::size_t>(sum);
-  }
-  template <class T, class Value>
-  std::vector<T> values(T none, Value value) const {
-    std::vector<T> found(points(), none);
-    opened_.visit_at(0, [&](int f, const Index& p, const Quantity&, const std::byte* at) {
-      if (opened_.plan.owned(f).contains(p)) found[number(f, p)] = value(f, at);
-    });
-    return found;
-  }
-  /// Calls visit(point, true for its first holder, the position of its bytes, their number).
-  template <class Visit>
-  void each(std::vector<std::byte>& all, Visit visit) const {
-    std::vector<bool> seen(first_.size());  // a rank that is its own neighbour holds a point several times
-    std::byte* at = all.data();
-    opened_.visit_at(0, [&](int f, const Index& p, const Quantity& q, const std::byte*) {
-      if (opened_.plan.owned(f).contains(p)) {
-        const std::size_t point = number(f, p);
-        visit(point, first_[point] == world_rank() && !seen[point], at, q.element_bytes);
-        seen[point] = true;
-      }
-      at += q.element_bytes;
-    });
-  }
-  const Opened& opened_;
-  std::vector<Box> grids_;
-  std::vector<int> first_;  // rank, by point
-};
-
-/// Every strategy for fields in host memory that may take the case.
-std::vector<Strategy> strategies_for(const Case& c) {
-  const bool holes = !c.boxes.empty() && Layout(c.grid, c.boxes, true).has_holes();
-  const bool no_order = holes && c.spec.corners;
-  std::vector<Strategy> found;
-  std::vector<std::string> names = strategy_names();
-  for (const char* more : {"direct:merged,fields=none/p2p", "ordered:fields=serial/p2p", "direct:fields=pipelined/p2p",
-                           "ordered:merged,fields=type/persistent", "ordered:corners/p2p", "direct/shared:packed+p2p",
-                           "direct:merged/auto:quick"})
-    names.push_back(more);
-  for (const std::string& name : names)
-    if (const Strategy s(name); !(s.pattern == Pattern::ordered && (no_order || (holes && s.corners))))
-      found.push_back(s);
-  return found;
-}
-
-/// Two ranks a node, where the strategy has a transport between nodes.
-Case on_nodes(Case c, const Strategy& strategy) {
-  if (!strategy.between.empty())
-    for (int r = 0; r < world_size(); ++r) c.nodes.push_back(r / 2);
-  return c;
-}
-
-/// Opens it, unless this MPI lacks a feature or (mirrored edges) the strategy does not take such fields.
-std::optional<Opened> open(const Case& c, const Strategy& strategy) {
-  std::optional<Opened> opened;
-  run_if_available([&] { opened.emplace(on_nodes(c, strategy), strategy); });
-  return opened;
-}
-
 /// The number of random cases, fewer where ranks share cores.
 int cases() { return thorough() ? 12 : world_size() <= 2 ? 3 : 1; }
 
 /// Let P copy the values of the grid's points to all their holders. Then accumulate() is P P^T E^T: for values x that
 /// are equal at all holders, x = P x', the product of E x = E P x' and y is the product of x' and P^T E^T y, which is
 /// any holder's result.
-void expect_transpose(const Opened& opened, Exchange& halo, int slot, std::mt19937_64& random) {
-  const Held held(opened);
+void expect_transpose(const OpenedCase& opened, Exchange& halo, int slot, std::mt19937_64& random) {
+  const HeldPoints held(opened);
   const std::vector<std::byte> x = held.alike(random_integers(opened, random)), y = random_integers(opened, random);
   opened.set_contents(slot, x);
   halo.exchange(slot);
@@ -246,7 +90,7 @@ TEST(Accumulate, IsTheTransposeOfTheExchangeByEveryStrategy) {
       if (strategy.corners && !c.spec.corners)
         continue;  // it fills more than is requested, and transposes what is requested
       SCOPED_TRACE(to_string(strategy) + " " + describe(c));
-      std::optional<Opened> opened = open(c, strategy);
+      std::optional<OpenedCase> opened = open(c, strategy);
       if (!opened) continue;
       ++tried;
       for (int turn = 0; turn < 2 * c.slots; ++turn) expect_transpose(*opened, *opened->halo, turn % c.slots, values);
@@ -264,7 +108,7 @@ TEST(Accumulate, GivesTheSameBitsByEveryStrategy) {
     std::vector<std::byte> first;
     for (const Strategy& strategy : strategies_for(c)) {
       SCOPED_TRACE(to_string(strategy) + " " + describe(c));
-      std::optional<Opened> opened = open(c, strategy);
+      std::optional<OpenedCase> opened = open(c, strategy);
       if (!opened) continue;
       std::mt19937_64 values(static_cast<unsigned>(23 + world_rank()));
       opened->visit(0, [&](int, const Quantity& q, std::byte* at) { set_fractions(q, at, values); });
@@ -272,7 +116,7 @@ TEST(Accumulate, GivesTheSameBitsByEveryStrategy) {
       const std::vector<std::byte> found = opened->contents(0);
       if (first.empty()) first = found;
       ASSERT_EQ(std::memcmp(found.data(), first.data(), found.size()), 0);
-      ASSERT_EQ(found, Held(*opened).alike(found));
+      ASSERT_EQ(found, HeldPoints(*opened).alike(found));
     }
   }
 }

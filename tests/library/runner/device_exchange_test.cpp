@@ -105,6 +105,10 @@ class Pair {
     right_.accumulate(slot);
     expect_same_bytes();
   }
+  void expect_same_owners(int slot) {
+    right_.share(slot);
+    expect_same_bytes();
+  }
 
  private:
   template <class Visit>
@@ -239,6 +243,14 @@ bool expect_right_sums_on_device(
     pair->halo().exchange(slot, stream);
     imitated::finish(stream);
     pair->expect_same(slot);
+    pair->fill_with_fractions(values);
+    pair->upload(stream);
+    run_if_available([&] {  // ipc needs messages both ways
+      pair->halo().start_share({}, slot, stream);
+      pair->halo().finish(stream);
+      imitated::finish(stream);
+      pair->expect_same_owners(slot);
+    });
   }
   return true;
 }

@@ -11,7 +11,8 @@
 
 static_assert(HS_CALL_ACCUMULATE == static_cast<int>(haloscope::Exchange::Shared::accumulate) &&
               HS_CALL_CHECK_CLEAN == static_cast<int>(haloscope::Exchange::Shared::check_clean) &&
-              HS_CALL_REBIND == static_cast<int>(haloscope::Exchange::Shared::rebind));
+              HS_CALL_REBIND == static_cast<int>(haloscope::Exchange::Shared::rebind) &&
+              HS_CALL_SHARE == static_cast<int>(haloscope::Exchange::Shared::share));
 
 namespace haloscope::c {
 
@@ -101,6 +102,12 @@ hs_exchange& start_accumulate(hs_exchange* exchange, const hs_part* part, int sl
                               std::optional<DeviceStream> stream) {
   hs_exchange& on = needed(exchange, "exchange");
   on.exchange.start_accumulate(part_of(on, part), slot, stream);
+  return on;
+}
+
+hs_exchange& start_share(hs_exchange* exchange, const hs_part* part, int slot, std::optional<DeviceStream> stream) {
+  hs_exchange& on = needed(exchange, "exchange");
+  on.exchange.start_share(part_of(on, part), slot, stream);
   return on;
 }
 
@@ -205,6 +212,23 @@ hs_status hs_exchange_start_accumulate_part_on(hs_exchange* exchange, const hs_p
 hs_status hs_exchange_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
   return guarded(
       [&] { start_accumulate(exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_start_share(hs_exchange* exchange, const hs_part* part, int32_t slot) {
+  return guarded([&] { start_share(exchange, part, slot, {}); });
+}
+
+hs_status hs_exchange_share(hs_exchange* exchange, const hs_part* part, int32_t slot) {
+  return guarded([&] { start_share(exchange, part, slot, {}).exchange.finish(); });
+}
+
+hs_status hs_exchange_start_share_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
+  return guarded([&] { start_share(exchange, part, slot, DeviceStream{stream}); });
+}
+
+hs_status hs_exchange_share_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
+  return guarded(
+      [&] { start_share(exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream}); });
 }
 
 hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh) {

@@ -15,13 +15,13 @@ std::string outline(const Plan& plan, const Layout& layout, std::size_t slots) {
   three(layout.ranks());
   three(spec.order);
   text << static_cast<int>(spec.pattern) << ' ' << spec.corners << ' ' << spec.merge_peers << ' '
-       << static_cast<int>(spec.merge) << ' ' << spec.reverse << ' ' << slots;
+       << static_cast<int>(spec.merge) << ' ' << static_cast<int>(spec.motion) << ' ' << slots;
   for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
     const Quantity& quantity = spec.quantities[q];
     text << "; " << quantity.element_bytes << ' ' << static_cast<int>(quantity.type) << ' ' << quantity.number_bytes
          << ' ' << static_cast<int>(quantity.centring) << ' ';
-    three(spec.low_of(static_cast<int>(q)));
-    three(spec.high_of(static_cast<int>(q)));
+    const ExchangeSpec::Sides sides = spec.sides_of(static_cast<int>(q));
+    for (const Widths& layers : {sides.low, sides.high, sides.rows_low, sides.rows_high}) three(layers);
   }
   return text.str();
 }

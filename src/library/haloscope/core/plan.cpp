@@ -19,7 +19,7 @@ int direction_number(const Offset& v) { return (v[0] + 1) + 3 * (v[1] + 1) + 9 *
 std::vector<Round> make_ordered_rounds(const Plan& plan) {
   const ExchangeSpec& spec = plan.spec;
   std::array<int, 3> order = spec.order;
-  if (spec.reverse) std::reverse(order.begin(), order.end());
+  if (spec.reverse()) std::reverse(order.begin(), order.end());
   std::vector<Round> rounds;
   std::array<bool, 3> done{};
   for (int d : order) {
@@ -35,7 +35,7 @@ std::vector<Round> make_ordered_rounds(const Plan& plan) {
     rounds.push_back(round);
     done[d] = true;
   }
-  if (spec.reverse) std::reverse(rounds.begin(), rounds.end());
+  if (spec.reverse()) std::reverse(rounds.begin(), rounds.end());
   return rounds;
 }
 
@@ -64,10 +64,11 @@ bool has_common_planes(const Plan& plan) {
 
 std::vector<Round> make_rounds_of_all(const Plan& plan) {
   const ExchangeSpec& spec = plan.spec;
+  if (spec.motion == Motion::share) return {make_direct_round(plan, 3)};
   std::vector<Round> rounds = spec.pattern == Pattern::ordered
                                   ? make_ordered_rounds(plan)
                                   : std::vector{make_direct_round(plan, spec.corners ? 3 : 1)};
-  if (spec.reverse && has_common_planes(plan)) {
+  if (spec.reverse() && has_common_planes(plan)) {
     int ways = 0;
     for (const Round& round : rounds) ways += static_cast<int>(round.directions.size());
     rounds.push_back(make_direct_round(plan, 3));
@@ -112,15 +113,32 @@ std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec, const Rou
   return groups;
 }
 
+/// Returns the points of quantity q that a message moves along v, in the coordinates of this rank.
+std::vector<Box> boxes_moved(const Plan& plan, const Layout& layout, const Round& round, int q, const Offset& v,
+                             const Message& message) {
+  if (plan.spec.motion != Motion::share) return {region_box(plan, round, q, v, message.out != plan.spec.reverse())};
+  const int holder = message.out ? message.peer : plan.rank;
+  std::vector<Box> boxes = shared_boxes(plan, layout, holder, q, opposite(v));
+  for (Box& box : boxes)
+    for (int d = 0; d < 3 && message.out; ++d) {
+      const std::int64_t layers = v[d] < 0 ? -layout.local_cells(holder)[d] : v[d] > 0 ? plan.cells[d] : 0;
+      box.lo[d] += layers;
+      box.hi[d] += layers;
+    }
+  return boxes;
+}
+
 /// Adds the regions of a message. In a reverse plan halos are sent, and arrive in separate quantities.
-void add_regions(Message& message, const Plan& plan, const Round& round, const std::vector<int>& group, int way) {
-  const bool lands = plan.spec.reverse && !message.out;
-  for (int q : group) {
-    const Box box = region_box(plan, round, q, round.directions[way], message.out != plan.spec.reverse);
-    if (box.empty()) continue;
-    message.regions.push_back(lands ? Region{landing_of(plan, round.number + way, q), at_origin(box)} : Region{q, box});
-    message.bytes += box.volume() * plan.spec.quantities[q].element_bytes;
-  }
+void add_regions(Message& message, const Plan& plan, const Layout& layout, const Round& round,
+                 const std::vector<int>& group, int way) {
+  const bool lands = plan.spec.reverse() && !message.out;
+  for (int q : group)
+    for (const Box& box : boxes_moved(plan, layout, round, q, round.directions[way], message)) {
+      if (box.empty()) continue;
+      message.regions.push_back(lands ? Region{landing_of(plan, round.number + way, q), at_origin(box)}
+                                      : Region{q, box});
+      message.bytes += box.volume() * plan.spec.quantities[q].element_bytes;
+    }
 }
 
 /// Adds the messages of one round in one direction of transfer. Regions are listed by direction of travel at both
@@ -131,16 +149,16 @@ void add_messages(Plan& plan, const Layout& layout, const Round& round, int numb
     std::map<int, std::size_t> of_peer;  // merge_peers: peer -> place in plan.messages
     for (int way = 0; way < static_cast<int>(round.directions.size()); ++way) {
       const Offset& v = round.directions[way];
-      const int peer = layout.neighbour(plan.rank, out != plan.spec.reverse ? v : opposite(v));
+      const int peer = layout.neighbour(plan.rank, out != plan.spec.reverse() ? v : opposite(v));
       if (peer < 0 || peer == plan.rank) continue;
       if (plan.spec.merge_peers && of_peer.contains(peer)) {
-        add_regions(plan.messages[of_peer[peer]], plan, round, groups[g], way);
+        add_regions(plan.messages[of_peer[peer]], plan, layout, round, groups[g], way);
         continue;
       }
       Message message{.out = out, .peer = peer, .tag = 0, .round = number, .regions = {}, .bytes = 0};
       message.tag = static_cast<int>(g + (round.planes ? groups.size() : 0)) * 27 +
                     (plan.spec.merge_peers ? 13 : direction_number(v));
-      add_regions(message, plan, round, groups[g], way);
+      add_regions(message, plan, layout, round, groups[g], way);
       of_peer[peer] = plan.messages.size();
       plan.messages.push_back(message);
     }
@@ -153,9 +171,11 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
     for (const Offset& v : round.directions) {
       if (!round.fields.empty() && q != round.fields.front()) continue;
       if (layout.neighbour(plan.rank, opposite(v)) != plan.rank) continue;
-      Copy copy{.quantity = q, .round = number, .to = region_box(plan, round, q, v, false)};
-      for (int d = 0; d < 3; ++d) copy.shift[d] = v[d] * plan.cells[d];
-      if (!copy.to.empty()) plan.copies.push_back(copy);
+      for (const Box& box : boxes_moved(plan, layout, round, q, v, {})) {
+        Copy copy{.quantity = q, .round = number, .to = box};
+        for (int d = 0; d < 3; ++d) copy.shift[d] = v[d] * plan.cells[d];
+        if (!copy.to.empty()) plan.copies.push_back(copy);
+      }
     }
 }
 
@@ -317,8 +337,8 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
   plan.spec = spec;
-  if (spec.reverse) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
-  if (spec.reverse && apart(spec.merge)) plan.spec.merge = Merge::none;
+  if (spec.reverse()) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
+  if (spec.motion != Motion::fill && apart(spec.merge)) plan.spec.merge = Merge::none;
   for (const ExchangeSpec::Sides& sides : spec.widths)
     for (int d = 0; d < 3; ++d) {
       if (&sides == &spec.widths.front()) plan.spec.low[d] = plan.spec.high[d] = 0;
@@ -345,10 +365,10 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   for (int r = 0; r < plan.rounds; ++r) {
     add_messages(plan, layout, rounds[r], r, false);
     add_messages(plan, layout, rounds[r], r, true);
-    if (!spec.reverse) add_copies(plan, layout, rounds[r], r);
+    if (!spec.reverse()) add_copies(plan, layout, rounds[r], r);
   }
-  add_edges(plan, layout);
-  if (spec.reverse) make_reverse(plan, layout, rounds);
+  if (spec.motion != Motion::share) add_edges(plan, layout);
+  if (spec.reverse()) make_reverse(plan, layout, rounds);
   return plan;
 }
 

@@ -38,6 +38,10 @@ inline RoundPlace place_of(const Plan& plan, int round) {
 /// plane of one or of the other that both hold.
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source);
 
+/// Returns the points of quantity q that `holder` holds and that the rank at `owner` from it owns, in the holder's
+/// coordinates. @param owner  zero: the holder itself.
+std::vector<Box> shared_boxes(const Plan& plan, const Layout& layout, int holder, int q, const Offset& owner);
+
 /// Returns the quantity of a reverse plan in which contributions of field q arrive that travel against direction
 /// number `way`.
 inline int landing_of(const Plan& plan, int way, int q) {

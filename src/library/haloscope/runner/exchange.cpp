@@ -44,10 +44,22 @@ std::string part_of(const PartRequest& whole, const Movement& movement, const st
   return ahead + movement.exchange->name() + " (layers " + join(layers, ", ") + ")";
 }
 
+/// Returns the object that ranks open for calls of a kind, for reports of long waits.
+const char* made_by(Motion motion) {
+  return motion == Motion::fill         ? "a part of an exchange"
+         : motion == Motion::accumulate ? "an accumulation"
+                                        : "a share of common points";
+}
+
+/// Returns the activity of a rank that moves points, for texts about ranks that differ.
+std::string verb_of(Motion motion) {
+  return motion == Motion::fill ? "exchanges" : motion == Motion::share ? "shares" : "accumulates";
+}
+
 /// A request of a caller, and the movement that serves it: several requests may be served by one.
 struct ServedPart {
   ExchangePart part;
-  bool reverse = false;
+  Motion motion = Motion::fill;
   Movement* by = nullptr;
 };
 
@@ -59,7 +71,7 @@ struct Exchange::State {
   ExchangeSpec spec;  // as requested, without additions of the strategy
   std::vector<int> nodes;
   std::deque<Movement> movements;  // the first one is the whole exchange; others are opened by their first calls
-  std::vector<ServedPart> served;  // parts and accumulations that were requested
+  std::vector<ServedPart> served;  // parts, accumulations and shares that were requested
   Movement* current = nullptr;     // the one started last
   bool under_way = false;          // ... and not known to have ended
   bool moved = false;              // fields have moved since the last start
@@ -86,10 +98,10 @@ struct Exchange::State {
     for (std::size_t q = 0; q < views.size() && !device; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
     movements.push_back(
-        {request_of({}, false, spec, layout.dims()),
+        {request_of({}, Motion::fill, spec, layout.dims()),
          std::make_unique<PreparedExchange>(parent, layout, plan, views, strategy, nodes, device.get())});
     current = &movements.front();
-    served.push_back({{}, false, current});
+    served.push_back({{}, Motion::fill, current});
     if (!guarded) return;
     guard = std::make_unique<Guard>(layout, whole().plan(), whole().views(), device.get());
     guard_comm = duplicate(whole().comm());
@@ -111,29 +123,29 @@ struct Exchange::State {
     note_kept();
   }
   /// Returns the movement that serves a request; null where none does yet. Allocates nothing.
-  Movement* find(const ExchangePart& part, bool reverse) const {
+  Movement* find(const ExchangePart& part, Motion motion) const {
     for (const ServedPart& one : served)
-      if (one.reverse == reverse && one.part == part) return one.by;
+      if (one.motion == motion && one.part == part) return one.by;
     return nullptr;
   }
-  /// Finds the movement that serves a request, or opens it. Collective the first time. For the reference, which has no
-  /// transpose, accumulations use messages.
+  /// Finds the movement that serves a request, or opens it. Collective the first time. The reference only fills halos;
+  /// for it, accumulations and shares use messages.
   /// @param check  throws if the call must not be made.
   template <class Check>
-  Movement& serve(const ExchangePart& part, bool reverse, const Check& check) {
-    if (Movement* const known = find(part, reverse)) {
+  Movement& serve(const ExchangePart& part, Motion motion, const Check& check) {
+    if (Movement* const known = find(part, motion)) {
       check();
       return *known;
     }
     const MPI_Comm comm = whole().comm();
-    return *collectively(comm, reverse ? "an accumulation" : "a part of an exchange", [&] {
+    return *collectively(comm, made_by(motion), [&] {
       PartRequest request;
       Strategy how;
       Plan plan;
       agree(comm, [&] {
         check();
-        request = request_of(part, reverse, spec, layout.dims());
-        how = reverse && strategy.is_reference() ? Strategy("direct/p2p") : strategy;
+        request = request_of(part, motion, spec, layout.dims());
+        how = motion != Motion::fill && strategy.is_reference() ? Strategy("direct/p2p") : strategy;
         plan = plan_of_part(comm, layout, spec, request, how);
         served.reserve(served.size() + 1);
       });
@@ -141,7 +153,7 @@ struct Exchange::State {
       auto found =
           std::find_if(movements.begin(), movements.end(), [&](const Movement& one) { return one.request == request; });
       if (found == movements.end()) found = open(std::move(request), plan, how);
-      served.push_back({part, reverse, &*found});
+      served.push_back({part, motion, &*found});
       return &*found;
     });
   }
@@ -150,26 +162,24 @@ struct Exchange::State {
     auto exchange = std::make_unique<PreparedExchange>(whole().comm(), layout, plan, fields, how, nodes, device.get());
     movements.push_back({std::move(request), std::move(exchange), static_cast<int>(movements.size())});
     const Movement& opened = movements.back();
-    if (sequence)
-      sequence->add((opened.request.reverse ? "accumulates" : "exchanges") +
-                    part_of(movements.front().request, opened, " "));
+    if (sequence) sequence->add(verb_of(opened.request.motion) + part_of(movements.front().request, opened, " "));
     return movements.end() - 1;
   }
   /// Starts the movement that serves a request.
   /// @param stream  empty: none was passed.
-  void start(const char* call, const ExchangePart& part, bool reverse, int slot, std::optional<DeviceStream> stream) {
+  void start(const char* call, const ExchangePart& part, Motion motion, int slot, std::optional<DeviceStream> stream) {
     const auto check = [&] {
       if (stream) require_device(place, call);
       require_ready(call, slot);
     };
-    start(serve(part, reverse, check), slot, stream.value_or(DeviceStream{}));
+    start(serve(part, motion, check), slot, stream.value_or(DeviceStream{}));
   }
   void start(Movement& movement, int slot, DeviceStream after = {}) {
     if (moved) check_apart(whole().plan(), whole().views());
     moved = false;
     const PartRequest& request = movement.request;
     // Layers beyond a part of the exchange stay as fresh as they are.
-    if (guard && (request.reverse || &movement == &movements.front()))
+    if (guard && (request.motion == Motion::accumulate || &movement == &movements.front()))
       guard->overwritten(slot, request.fields, request.widths);
     if (sequence) sequence->start(slot, movement.number);
     if (sequence && movement.exchange->link().must_be_awaited()) check_sequence();
@@ -191,7 +201,7 @@ struct Exchange::State {
   }
   /// Ends the exchange started last.
   void settle() {
-    if (std::exchange(under_way, false) && guard && !current->request.reverse)
+    if (std::exchange(under_way, false) && guard && current->request.motion == Motion::fill)
       guard->filled(current->exchange->slot(), current->request.fields, current->request.widths);
   }
   void change(int slot, int fresh, DeviceStream stream, bool waits) {
@@ -214,7 +224,8 @@ struct Exchange::State {
   template <class Check>
   void agree_in(Shared call, const Check& check) const {
     const MPI_Comm comm = comm_of(call);
-    const char* const made = call == Shared::accumulate    ? "an accumulation"
+    const char* const made = call == Shared::accumulate    ? made_by(Motion::accumulate)
+                             : call == Shared::share       ? made_by(Motion::share)
                              : call == Shared::check_clean ? "a check of halos"
                                                            : "an exchange of other arrays";
     collectively(comm, made, [&] { agree(comm, check); });
@@ -253,7 +264,8 @@ struct Exchange::State {
   /// Returns the communicator on which the ranks make a collective call.
   MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm.get() : whole().comm(); }
   bool is_collective(Shared call) const {
-    if (call == Shared::accumulate) return find({}, true) == nullptr;
+    if (call == Shared::accumulate) return find({}, Motion::accumulate) == nullptr;
+    if (call == Shared::share) return find({}, Motion::share) == nullptr;
     return call == Shared::check_clean ? guard != nullptr : !follows();
   }
   void require_ready(const char* call, int slot) const {
@@ -264,9 +276,8 @@ struct Exchange::State {
     if (!under_way) return;
     if (sequence) sequence->require_same();
     current->exchange->require_sound();
-    throw UsageError(std::string(call) + "() was called while " +
-                     (current->request.reverse ? "the accumulation" : "the exchange") + " of slot " +
-                     std::to_string(current->exchange->slot()) +
+    throw UsageError(std::string(call) + "() was called while " + "the " + to_word(current->request.motion) +
+                     " of slot " + std::to_string(current->exchange->slot()) +
                      " is still in flight; call finish() first, or use a second Exchange");
   }
   void require_slot(int number) const {
@@ -333,7 +344,7 @@ void Exchange::start(int slot, DeviceStream after) { start({}, slot, after); }
 void Exchange::start(const ExchangePart& part, int slot, std::optional<DeviceStream> after) {
   State& of = state("start");
   const Call call(of.busy, "start");
-  of.start("start", part, false, slot, after);
+  of.start("start", part, Motion::fill, slot, after);
 }
 
 void Exchange::start_accumulate(int slot) { start_accumulate({}, slot); }
@@ -343,7 +354,13 @@ void Exchange::start_accumulate(int slot, DeviceStream after) { start_accumulate
 void Exchange::start_accumulate(const ExchangePart& part, int slot, std::optional<DeviceStream> after) {
   State& of = state("start_accumulate");
   const Call call(of.busy, "start_accumulate");
-  of.start("start_accumulate", part, true, slot, after);
+  of.start("start_accumulate", part, Motion::accumulate, slot, after);
+}
+
+void Exchange::start_share(const ExchangePart& part, int slot, std::optional<DeviceStream> after) {
+  State& of = state("start_share");
+  const Call call(of.busy, "start_share");
+  of.start("start_share", part, Motion::share, slot, after);
 }
 
 void Exchange::rebind(std::span<void* const> first, int slot) {
@@ -456,8 +473,7 @@ std::string Exchange::report() const {
   std::string text = describe_exchange(of.strategy, plan(), of.whole().link()) + (of.guard ? "; guarded" : "");
   for (const Movement& one : of.movements)
     if (const std::string more = one.exchange->link().report(); &one != &of.movements.front() && !more.empty())
-      text += std::string("; ") + (one.request.reverse ? "accumulation" : "exchange") +
-              part_of(of.movements.front().request, one, " of ") + ": " + more;
+      text += "; " + to_word(one.request.motion) + part_of(of.movements.front().request, one, " of ") + ": " + more;
   return text + (of.device ? "; in " + to_string(of.place) + " (" + of.device->info().name + ")" : "");
 }
 

@@ -98,8 +98,14 @@ int layers_of_part(const std::string& field, int d, int of_side, int depth, int 
 
 }  // namespace
 
-PartRequest request_of(const ExchangePart& part, bool reverse, const ExchangeSpec& spec, int dims) {
-  PartRequest request{reverse, fields_of_part(part, static_cast<int>(spec.quantities.size())), {}};
+PartRequest request_of(const ExchangePart& part, Motion motion, const ExchangeSpec& spec, int dims) {
+  PartRequest request{motion, fields_of_part(part, static_cast<int>(spec.quantities.size())), {}};
+  if (motion == Motion::share) {
+    if (part != ExchangePart{.only = part.only})
+      throw UsageError("a share moves points that ranks own, and the request names layers; pass fields only");
+    request.widths.resize(request.fields.size());
+    return request;
+  }
   for (const int q : request.fields) {
     ExchangeSpec::Sides& sides = request.widths.emplace_back();
     const std::string& name = spec.quantities[static_cast<std::size_t>(q)].name;
@@ -137,19 +143,15 @@ Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strat
   return make_plan(layout, rank, spec);
 }
 
-Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy) {
-  Strategy how = strategy;
-  how.corners = false;
-  spec.reverse = true;
-  return plan_of(comm, layout, std::move(spec), how);
-}
-
 Plan plan_of_part(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const PartRequest& request,
                   const Strategy& strategy) {
   ExchangeSpec part = spec;
   part.quantities = chosen(spec.quantities, request.fields);
   part.widths = request.widths;
-  return request.reverse ? reverse_plan_of(comm, layout, part, strategy) : plan_of(comm, layout, part, strategy);
+  part.motion = request.motion;
+  Strategy how = strategy;
+  if (part.reverse()) how.corners = false;
+  return plan_of(comm, layout, std::move(part), how);
 }
 
 std::span<std::byte> memory_of(const SlotView& view, const Box& points) {

@@ -23,14 +23,15 @@ Views views_of(const std::vector<FieldRef>& fields);
 
 /// A request to move some fields of an exchange, some layers deep.
 struct PartRequest {
-  bool reverse = false;                       ///< accumulates
+  Motion motion = Motion::fill;
   std::vector<int> fields{};                  ///< numbers of the fields, ascending
   std::vector<ExchangeSpec::Sides> widths{};  ///< layers of each of them
   bool operator==(const PartRequest&) const = default;
 };
 /// Returns the request for a part. Local.
-/// @throws UsageError for a field that the exchange lacks or that is named twice, and more layers than it fills.
-PartRequest request_of(const ExchangePart& part, bool reverse, const ExchangeSpec& spec, int dims);
+/// @throws UsageError for a field that the exchange lacks or that is named twice, more layers than it fills, and layers
+///         of a share.
+PartRequest request_of(const ExchangePart& part, Motion motion, const ExchangeSpec& spec, int dims);
 /// Returns the layers at the low and the high sides as a text.
 std::string name_of(const ExchangeSpec::Sides& sides);
 /// Returns the elements with some numbers.
@@ -45,12 +46,9 @@ auto chosen(const Elements& elements, const std::vector<int>& numbers) {
 /// ranks.
 Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
 
-/// Makes the plan of the transpose, which accumulates. Corners are those requested, even if the strategy fills more.
+/// Makes the plan of a part of an exchange. An accumulation has the corners requested, even if the strategy fills more.
 /// Local.
-/// @throws also UsageError for fields that are not made of numbers.
-Plan reverse_plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy);
-
-/// Makes the plan of a part of an exchange. Local. @throws as the two above.
+/// @throws as plan_of(), and UsageError for an accumulation of fields that are not made of numbers.
 Plan plan_of_part(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const PartRequest& request,
                   const Strategy& strategy);
 

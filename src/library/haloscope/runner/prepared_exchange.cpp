@@ -78,7 +78,7 @@ PreparedExchange::PreparedExchange(MPI_Comm comm, const Layout& layout, const Pl
   const device::Current current(device_);
   held_->tags.open([&] {
     moved_.resize(plan_.spec.quantities.size());
-    if (plan_.spec.reverse) add_landings(open_landings(nodes));
+    if (plan_.spec.reverse()) add_landings(open_landings(nodes));
     program_ = exchange_program(plan_, options_for(strategy_, device != nullptr));
     if (device != nullptr) lane_ = std::make_unique<DeviceLane>(*device, program_, plan_, views_);
     open();

@@ -185,7 +185,7 @@ Program exchange_program(const Plan& plan, bool barrier, bool collective_rounds)
 Program exchange_program(const Plan& plan, const ScheduleOptions& options) {
   const Stage nothing;
   ProgramBuilder builder(nothing, plan, options);
-  if (plan.spec.reverse)
+  if (plan.spec.reverse())
     builder.reverse_exchange();
   else
     builder.exchange();

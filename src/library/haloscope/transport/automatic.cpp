@@ -138,7 +138,7 @@ std::shared_ptr<SharedRace> race_of(const LinkContext& context, const std::vecto
   TextStream key;
   for (const Trial& candidate : candidates) key << candidate.name << ", ";
   key << plan.messages_out() << " messages of 2^" << std::bit_width(static_cast<std::uint64_t>(plan.bytes_out()))
-      << " bytes in " << plan.rounds << " rounds" << (plan.spec.reverse ? ", reversed" : "")
+      << " bytes in " << plan.rounds << " rounds, " << to_word(plan.spec.motion)
       << (context.mine ? ", between nodes" : "") << (context.device != nullptr ? ", of a device" : "")
       << (in_shared_memory(context.views->front().front().origin) ? ", in shared memory" : "") << "; nodes";
   for (const int node : context.nodes) key << ' ' << node;

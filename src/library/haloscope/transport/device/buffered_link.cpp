@@ -146,7 +146,7 @@ class BufferedLink final : public DeviceLink {
       }
     buffers_ = Buffer(device_, Space::device, at);
     if (host != Space::device) host_ = Buffer(device_, host, at);
-    const bool in_place = context.plan->spec.reverse && host != Space::device;
+    const bool in_place = context.plan->spec.reverse() && host != Space::device;
     for (int slot = 0; slot < context.slots(); ++slot)
       for (int id = 0; id < messages_; ++id) {
         const Message& message = context.plan->messages[id];
