@@ -302,6 +302,22 @@ hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status stat
  * text     out, of `size` characters */
 void hs_exhausted_memory(const char* purpose, int64_t bytes, char* text, int32_t size);
 
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+/* Sums over the points of a grid, each of which counts once: of nodes and faces that several ranks hold, the owner's
+ * value, see hs_exchange_start_share(). Ghost layers do not count. Results have the same bits on any number of ranks,
+ * for any split of the grid and any layout in memory. An infinite or undefined term gives an infinite or undefined sum.
+ * field  its slot 0; points are reals of 4 or 8 bytes, in host memory; of several numbers for products and norms.
+ * Fail with HS_USAGE, on all ranks, for other fields. Collective; cost: two reductions to all of 16 and 24 bytes, and
+ * two passes over the points. */
+hs_status hs_grid_sum(const hs_grid* grid, const hs_field* field, double* result);
+/* The inner product of two fields of one centring: the sum of the products of all their numbers. */
+hs_status hs_grid_dot(const hs_grid* grid, const hs_field* field, const hs_field* other, double* result);
+/* The square root of the inner product of a field with itself. */
+hs_status hs_grid_norm(const hs_grid* grid, const hs_field* field, double* result);
+/* For bindings: fails in place of one of these calls, which this rank cannot make, on all ranks. */
+hs_status hs_grid_refuse_sum(const hs_grid* grid, hs_status status, const char* text);
+
 /* ---- imitated devices -------------------------------------------------------------------------------------------- */
 
 /* Devices that the CPU imitates, to try programs on machines without a GPU: the driver functions that callers of

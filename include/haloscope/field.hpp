@@ -46,6 +46,21 @@ struct FieldRef {
   Index cells{};                ///< cells that the rank owns of the field's grid, which is checked; 0: unknown
 };
 
+// Sums over the points of a grid, each of which counts once: of nodes and faces that several ranks hold, the owner's
+// value (see Exchange::start_share()). Ghost layers do not count. Results have the same bits on any number of ranks, for
+// any split of the grid and any layout in memory: terms are added as exact parts (Demmel and Nguyen 2013). An infinite
+// or undefined term gives an infinite or undefined sum.
+// Collective. @throws UsageError, on all ranks, for slots that do not exist, points that are not made of reals of 4 or 8
+// bytes, fields of a device, and in sum() for points of several numbers. Cost: two reductions to all of 16 and 24 bytes,
+// and two passes over the points.
+
+/// Returns the sum of a field.
+double sum(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot = 0);
+/// Returns the inner product of two fields of one grid and centring: the sum of the products of all their numbers.
+double dot(MPI_Comm comm, const Layout& layout, const FieldRef& u, const FieldRef& v, int slot_u = 0, int slot_v = 0);
+/// Returns the square root of the inner product of a field with itself.
+double norm(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot = 0);
+
 /// Returns true if an address is in memory that the ranks of a node share through a FieldMemory of this process.
 bool in_shared_memory(const void* address);
 

@@ -249,6 +249,20 @@ Exchange make_exchange(const Grid<D>& grid, const std::vector<FieldRef>& fields,
   return Exchange(grid.comm(), grid.layout(), fields, strategy, options, grid.nodes());
 }
 
+/// Returns the sum of a field, an inner product, a norm, with the same bits on any number of ranks: see field.hpp.
+template <int D>
+double sum(const Grid<D>& grid, const FieldRef& u, int slot = 0) {
+  return sum(grid.comm(), grid.layout(), u, slot);
+}
+template <int D>
+double dot(const Grid<D>& grid, const FieldRef& u, const FieldRef& v, int slot_u = 0, int slot_v = 0) {
+  return dot(grid.comm(), grid.layout(), u, v, slot_u, slot_v);
+}
+template <int D>
+double norm(const Grid<D>& grid, const FieldRef& u, int slot = 0) {
+  return norm(grid.comm(), grid.layout(), u, slot);
+}
+
 /// Returns the owned cells at least `width` away from every exchanged halo.
 template <int D>
 Box interior(const Grid<D>& grid, int width) {

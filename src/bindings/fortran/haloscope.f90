@@ -93,6 +93,9 @@ module haloscope
     generic :: shape => shape_in_4_bytes, shape_in_8_bytes
     generic :: first => first_in_4_bytes, first_in_8_bytes
     procedure :: free => grid_free
+    procedure :: sum => grid_sum
+    procedure :: dot => grid_dot
+    procedure :: norm => grid_norm
     procedure, private :: make
   end type
 
@@ -207,6 +210,30 @@ module haloscope
       import :: c_int32_t, c_ptr, hs_box
       type(c_ptr), value :: grid
       type(hs_box), intent(out) :: owned
+    end function
+    integer(c_int32_t) function hs_grid_sum(grid, field, total) bind(c)
+      import :: c_int32_t, c_ptr, c_double, hs_field
+      type(c_ptr), value :: grid
+      type(hs_field), intent(in) :: field
+      real(c_double), intent(out) :: total
+    end function
+    integer(c_int32_t) function hs_grid_norm(grid, field, total) bind(c)
+      import :: c_int32_t, c_ptr, c_double, hs_field
+      type(c_ptr), value :: grid
+      type(hs_field), intent(in) :: field
+      real(c_double), intent(out) :: total
+    end function
+    integer(c_int32_t) function hs_grid_dot(grid, field, other, total) bind(c)
+      import :: c_int32_t, c_ptr, c_double, hs_field
+      type(c_ptr), value :: grid
+      type(hs_field), intent(in) :: field, other
+      real(c_double), intent(out) :: total
+    end function
+    integer(c_int32_t) function hs_grid_refuse_sum(grid, status, text) bind(c)
+      import :: c_int32_t, c_ptr, c_char
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: status
+      character(kind=c_char), intent(in) :: text(*)
     end function
     integer(c_int32_t) function hs_grid_agree(grid, status, text) bind(c)
       import :: c_int32_t, c_ptr, c_char
@@ -515,6 +542,116 @@ contains
     this%dims = 0
   end subroutine
 
+  !> Returns the sum of an array over the points of the grid, each of which counts once, without ghost layers. It has the
+  !! same bits on any number of ranks and for any split of the grid. Of nodes and faces that several ranks hold, the
+  !! value counts that share() gives to all of them.
+  !! @param array     real(4) or real(8), with its ghost layers; its axes are the grid's.
+  !! @param halo      ghost layers that it has on every side; default 0. @param low, high  by dimension, in its place.
+  !! @param centring  halo_cell (default), halo_node, halo_face_1, ...
+  !! Collective; two reductions. Fails on all ranks for other types, and for an array of another size.
+  function grid_sum(this, array, halo, low, high, centring, stat, errmsg) result(total)
+    class(halo_grid), intent(in) :: this
+    type(*), dimension(..), intent(in), target :: array
+    class(*), intent(in), optional :: halo, low(:), high(:), centring
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    real(c_double) :: total
+    type(added), target :: one
+    type(c_ptr), target :: first
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    total = 0
+    problem = ''
+    call describe_points(this, array, one, first, problem, halo, low, high, centring)
+    if (problem == '') then
+      status = hs_grid_sum(this%handle, one%field, total)
+    else
+      status = hs_grid_refuse_sum(this%handle, usage, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end function
+
+  !> Returns the square root of the sum of the squares of an array's numbers, as sum(). Points may have several numbers,
+  !! in the first axes, and be complex.
+  !! @param dims  of the grid; default: the rank of the array. Others: see sum().
+  function grid_norm(this, array, halo, low, high, centring, dims, stat, errmsg) result(total)
+    class(halo_grid), intent(in) :: this
+    type(*), dimension(..), intent(in), target :: array
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    real(c_double) :: total
+    type(added), target :: one
+    type(c_ptr), target :: first
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    total = 0
+    problem = ''
+    call describe_points(this, array, one, first, problem, halo, low, high, centring, dims)
+    if (problem == '') then
+      status = hs_grid_norm(this%handle, one%field, total)
+    else
+      status = hs_grid_refuse_sum(this%handle, usage, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end function
+
+  !> Returns the sum of the products of two arrays' numbers, as sum(). Both have the same ghost layers and centring.
+  !! @param dims  of the grid; default: the rank of the array. Others: see sum().
+  function grid_dot(this, array, other, halo, low, high, centring, dims, stat, errmsg) result(total)
+    class(halo_grid), intent(in) :: this
+    type(*), dimension(..), intent(in), target :: array, other
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    real(c_double) :: total
+    type(added), target :: one, two
+    type(c_ptr), target :: first, second
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    total = 0
+    problem = ''
+    call describe_points(this, array, one, first, problem, halo, low, high, centring, dims)
+    call describe_points(this, other, two, second, problem, halo, low, high, centring, dims)
+    if (problem == '') then
+      status = hs_grid_dot(this%handle, one%field, two%field, total)
+    else
+      status = hs_grid_refuse_sum(this%handle, usage, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end function
+
+  !> Describes an array of a grid for sums. @param first  out: address of the first owned point, which `one` refers to.
+  subroutine describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
+    class(halo_grid), intent(in) :: grid
+    type(*), dimension(..), intent(in), target :: array
+    type(added), intent(inout) :: one
+    type(c_ptr), intent(inout), target :: first
+    character(*), intent(inout) :: problem
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    integer(c_int32_t) :: layers
+    integer :: d
+    one%dims = rank(array)
+    call take(dims, 'dims', one%dims, problem)
+    one%field%centring = halo_cell
+    call take(centring, 'centring', one%field%centring, problem)
+    layers = 0
+    call take(halo, 'halo', layers, problem)
+    one%room_low = layers
+    one%room_high = layers
+    call take(low, 'low', one%room_low(1:counted(one%dims)), problem)
+    call take(high, 'high', one%room_high(1:counted(one%dims)), problem)
+    one%field%low = one%room_low
+    one%field%high = one%room_high
+    call describe(array, one, first, problem)
+    one%field%first = c_loc(first)
+    if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
+      ' dimensions was passed to a sum over a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
+    do d = 1, grid%dims
+      call check_extent(one, grid, d, 'the array', problem)
+    end do
+  end subroutine
+
   !> Adds an array to the exchange, before open(). Local.
   !! @param array     any type and rank, with its halo; its last axes are the grid's, axes before them components of a
   !!                  point, which must be contiguous. It has the attribute TARGET. open() refuses a copy that a compiler
@@ -796,7 +933,7 @@ contains
   subroutine check_arrays(this, grid)
     type(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
-    integer(c_int64_t) :: wanted
+    character(32) :: name
     integer :: n, d
     if (this%problem == '' .and. size(this%arrays) > 0 .and. this%dims /= grid%dims) &
       write (this%problem, '(3(a, i0))') 'arrays of ', this%dims, ' dimensions were added to an exchange on a grid of ', &
@@ -806,15 +943,28 @@ contains
         if (this%problem == '' .and. size(one%first) /= size(this%arrays(1)%first)) &
           write (this%problem, '(4(a, i0), a)') 'array ', n, ' has ', size(one%first), ' slots and array ', 1, ' has ', &
             size(this%arrays(1)%first), '; name as many buffers of each, by add() and add_slot()'
+        write (name, '(a, i0)') 'array ', n
         do d = 1, grid%dims
-          wanted = grid%high(d) - grid%low(d) + between(one%field%centring, d) + one%room_low(d) + one%room_high(d)
-          if (this%problem /= '' .or. one%extent(d) == wanted) cycle
-          write (this%problem, '(6(a, i0), a)') 'array ', n, ' has ', one%extent(d), ' points in dimension ', d, '; ', &
-            wanted, ' are this rank''s ', wanted - one%room_low(d) - one%room_high(d), ' and its halo of ', &
-            one%room_low(d), ' and more; allocate it by grid%shape() and its halo, or pass its layers as room='
+          call check_extent(one, grid, d, trim(name), this%problem)
         end do
       end associate
     end do
+  end subroutine
+
+  !> Finds an array of another size than its rank's points and its halo in a dimension.
+  subroutine check_extent(one, grid, d, name, problem)
+    type(added), intent(in) :: one
+    class(halo_grid), intent(in) :: grid
+    integer, intent(in) :: d
+    character(*), intent(in) :: name
+    character(*), intent(inout) :: problem
+    integer(c_int64_t) :: points, wanted
+    points = grid%high(d) - grid%low(d) + between(one%field%centring, d)
+    wanted = points + one%room_low(d) + one%room_high(d)
+    if (problem /= '' .or. one%extent(d) == wanted) return
+    write (problem, '(2a, 5(i0, a))') name, ' has ', one%extent(d), ' points in dimension ', d, '; ', wanted, &
+      ' are this rank''s ', points, ' and its halo of ', one%room_low(d), &
+      ' and more; allocate it by grid%shape() and its halo, or pass its layers as room='
   end subroutine
 
   !> Dimensions for which arrays of three have an element.

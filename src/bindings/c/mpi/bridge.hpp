@@ -26,6 +26,9 @@ struct hs_exchange {
 
 namespace haloscope::c {
 
+/// Returns a field of C. @param number  from 0, for its name. @throws UsageError for a field without memory.
+FieldRef field_of(const hs_field& from, int number, int slots);
+
 /// MPI's conversion. Before MPI's start and after its end Open MPI reacts to it by ending the job.
 inline MPI_Comm converted(int comm) {
 #ifdef MPI_ABI_VERSION

@@ -19,8 +19,6 @@ namespace haloscope::c {
 static_assert(HS_TYPE_INTEGER == int(ScalarType::integer));
 static_assert(HS_CENTRING_NODE == int(Centring::node) && HS_CENTRING_FACE_Z == int(Centring::face_z));
 
-namespace {
-
 FieldRef field_of(const hs_field& from, int number, int slots) {
   const std::string name = from.name ? from.name : "field " + std::to_string(number + 1);
   FieldRef field;
@@ -42,6 +40,8 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   }
   return field;
 }
+
+namespace {
 
 /// Collective.
 void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* passed,

@@ -118,7 +118,7 @@ std::vector<Box> boxes_moved(const Plan& plan, const Layout& layout, const Round
                              const Message& message) {
   if (plan.spec.motion != Motion::share) return {region_box(plan, round, q, v, message.out != plan.spec.reverse())};
   const int holder = message.out ? message.peer : plan.rank;
-  std::vector<Box> boxes = shared_boxes(plan, layout, holder, q, opposite(v));
+  std::vector<Box> boxes = shared_boxes(layout, holder, plan.spec.quantities[q], opposite(v));
   for (Box& box : boxes)
     for (int d = 0; d < 3 && message.out; ++d) {
       const std::int64_t layers = v[d] < 0 ? -layout.local_cells(holder)[d] : v[d] > 0 ? plan.cells[d] : 0;

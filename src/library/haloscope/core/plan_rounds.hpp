@@ -38,9 +38,11 @@ inline RoundPlace place_of(const Plan& plan, int round) {
 /// plane of one or of the other that both hold.
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source);
 
-/// Returns the points of quantity q that `holder` holds and that the rank at `owner` from it owns, in the holder's
+/// Returns the points of a quantity that `holder` holds and that the rank at `owner` from it owns, in the holder's
 /// coordinates. @param owner  zero: the holder itself.
-std::vector<Box> shared_boxes(const Plan& plan, const Layout& layout, int holder, int q, const Offset& owner);
+std::vector<Box> shared_boxes(const Layout& layout, int holder, const Quantity& quantity, const Offset& owner);
+/// Returns the points of a quantity that a rank owns: each point of the grid belongs to one rank, and is there once.
+std::vector<Box> owned_once(const Layout& layout, int rank, const Quantity& quantity);
 
 /// Returns the quantity of a reverse plan in which contributions of field q arrive that travel against direction
 /// number `way`.

@@ -56,14 +56,21 @@ Offset owner_of(const Layout& layout, int rank, const Levels& levels) {
 
 }  // namespace
 
-std::vector<Box> shared_boxes(const Plan& plan, const Layout& layout, int holder, int q, const Offset& owner) {
-  const Quantity& quantity = plan.spec.quantities[q];
+std::vector<Box> shared_boxes(const Layout& layout, int holder, const Quantity& quantity, const Offset& owner) {
   const Index cells = layout.local_cells(holder);
   std::vector<Box> boxes;
-  for (const Levels& levels : levels_of(quantity, plan.dims))
+  for (const Levels& levels : levels_of(quantity, layout.dims()))
     if (owner_of(layout, holder, levels) == owner)
-      if (const Box box = points_at(levels, quantity, cells, plan.dims); !box.empty()) boxes.push_back(box);
+      if (const Box box = points_at(levels, quantity, cells, layout.dims()); !box.empty()) boxes.push_back(box);
   return boxes;
+}
+
+std::vector<Box> owned_once(const Layout& layout, int rank, const Quantity& quantity) {
+  if (layout.has_holes()) return shared_boxes(layout, rank, quantity, {});
+  Box box{{0, 0, 0}, layout.local_cells(rank)};
+  for (int d = 0; d < layout.dims(); ++d)
+    if (staggered(quantity.centring, d) != 0 && !layout.has_neighbour(rank, d, 1)) ++box.hi[d];
+  return {box};
 }
 
 }  // namespace haloscope

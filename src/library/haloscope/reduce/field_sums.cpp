@@ -1,0 +1,229 @@
+#include "haloscope/reduce/field_sums.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "haloscope/comm/library_comm.hpp"
+#include "haloscope/comm/together.hpp"
+#include "haloscope/core/plan_rounds.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/reproducible_sum.hpp"
+#include "haloscope/extend/topology.hpp"
+#include "haloscope/runner/memory_space.hpp"
+
+namespace haloscope {
+namespace {
+
+constexpr int batch = 256;  // terms at a time
+using Terms = std::array<double, batch>;
+
+/// The numbers of a field, by point.
+struct Numbers {
+  const FieldRef* field;
+  const SlotView* view;
+  Summand type;
+  int of_point;
+};
+
+/// Reads numbers of one type. @param step  bytes from one to the next.
+template <class Number>
+void read_as(const std::byte* at, std::int64_t step, int count, Terms& terms) {
+  for (int n = 0; n < count; ++n) {
+    Number number;
+    std::memcpy(&number, at + n * step, sizeof number);
+    terms[static_cast<std::size_t>(n)] = static_cast<double>(number);
+  }
+}
+
+void read(Summand type, const std::byte* at, std::int64_t step, int count, Terms& terms) {
+  type == Summand::f64 ? read_as<double>(at, step, count, terms) : read_as<float>(at, step, count, terms);
+}
+
+Numbers numbers_of(const FieldRef& field, int slot) {
+  const Quantity& quantity = field.quantity;
+  if (slot < 0 || slot >= static_cast<int>(field.slots.size()))
+    throw UsageError("slot " + std::to_string(slot) + " of field '" + quantity.name + "' does not exist; it has " +
+                     std::to_string(field.slots.size()));
+  const Summand type = summand_of(quantity);
+  if (type != Summand::f32 && type != Summand::f64)
+    throw UsageError("field '" + quantity.name +
+                     "' has points that are not made of reals of 4 or 8 bytes, and sums take no others; pass a field "
+                     "of such reals");
+  if (place_of_fields({quantity}, {field.slots}).open() != nullptr)
+    throw UsageError("field '" + quantity.name +
+                     "' is in the memory of a device; sums take host memory: copy it, or reduce it in a Stepper");
+  return {&field, &field.slots[static_cast<std::size_t>(slot)], type, quantity.element_bytes / bytes_of(type)};
+}
+
+/// The numbers of one field, or the products of those of two.
+class Sum {
+ public:
+  Sum(const Layout& layout, int rank, SumFields fields) : fields_(std::move(fields)) {
+    const FieldRef& u = fields_.u;
+    const FieldRef* const v = fields_.v ? &*fields_.v : nullptr;
+    if (u.cells != Index{} && u.cells != layout.local_cells(rank))
+      throw UsageError("field '" + u.quantity.name + "' was made for another grid; pass a field of the grid itself");
+    factors_.push_back(numbers_of(u, fields_.slot_u));
+    if (v != nullptr) factors_.push_back(numbers_of(*v, fields_.slot_v));
+    if (v == nullptr && factors_[0].of_point != 1)
+      throw UsageError("field '" + u.quantity.name + "' has points of " + std::to_string(factors_[0].of_point) +
+                       " numbers; add up one number of each point: pass a field of it alone");
+    if (v != nullptr && (factors_[1].of_point != factors_[0].of_point || v->quantity.centring != u.quantity.centring))
+      throw UsageError("fields '" + u.quantity.name + "' and '" + v->quantity.name +
+                       "' differ in centring or in the numbers of a point; an inner product takes fields of one kind");
+    boxes_ = owned_once(layout, rank, u.quantity);
+    const SlotView& view = *factors_[0].view;
+    along_ = std::abs(view.stride[0]) <= std::abs(view.stride[1]) || layout.dims() < 2 ? 0 : 1;
+    if (layout.dims() > 2 && std::abs(view.stride[2]) < std::abs(view.stride[along_])) along_ = 2;
+    count_ = factors_[0].of_point;
+    for (int d = 0; d < layout.dims(); ++d) count_ *= static_cast<double>(layout.grid().cells[d] + 1);
+  }
+  /// Returns a number of terms that all ranks together do not exceed; the same for any split of the grid.
+  double count() const { return count_; }
+  /// Calls visit(terms, number of them) for all terms of this rank.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const Box& box : boxes_)
+      for (int component = 0; component < factors_[0].of_point; ++component) {
+        Box rows = box;
+        rows.hi[along_] = rows.lo[along_] + 1;
+        for (std::int64_t z = rows.lo[2]; z < rows.hi[2]; ++z)
+          for (std::int64_t y = rows.lo[1]; y < rows.hi[1]; ++y)
+            for (std::int64_t x = rows.lo[0]; x < rows.hi[0]; ++x)
+              visit_row({x, y, z}, box.extent(along_), component, visit);
+      }
+  }
+
+ private:
+  template <class Visit>
+  void visit_row(Index at, std::int64_t points, int component, Visit& visit) const {
+    Terms terms, others;
+    for (std::int64_t done = 0; done < points; done += batch) {
+      const int count = static_cast<int>(std::min<std::int64_t>(batch, points - done));
+      load(factors_[0], at, component, count, terms);
+      if (factors_.size() > 1) {
+        load(factors_[1], at, component, count, others);
+        for (int n = 0; n < count; ++n) terms[static_cast<std::size_t>(n)] *= others[static_cast<std::size_t>(n)];
+      }
+      visit(terms, count);
+      at[along_] += count;
+    }
+  }
+  void load(const Numbers& from, const Index& at, int component, int count, Terms& terms) const {
+    read(from.type, from.view->at(at) + component * bytes_of(from.type), from.view->stride[along_], count, terms);
+  }
+
+  Sum(const Sum&) = delete;
+  Sum& operator=(const Sum&) = delete;
+
+ private:
+  SumFields fields_;
+  std::vector<Numbers> factors_;  // point into fields_
+  std::vector<Box> boxes_;
+  int along_ = 0;  // the dimension whose points are nearest to each other in memory
+  double count_ = 1;
+};
+
+/// Returns the largest magnitude of the terms; infinity if one is infinite or undefined.
+double largest_term(const Sum& sum) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  double largest = 0;
+  sum.each([&](const Terms& terms, int count) {
+    for (int n = 0; n < count; ++n) {
+      const double size = std::abs(terms[static_cast<std::size_t>(n)]);
+      largest = size <= largest ? largest : size < infinite ? size : infinite;
+    }
+  });
+  return largest;
+}
+
+/// Returns the parts of the sum of this rank's terms. Parts are exact, so that lanes may be added in any order.
+std::array<double, ReproducibleSum::parts> parts_of(const Sum& sum, const ReproducibleSum& split, double scale) {
+  constexpr int lanes = 8;
+  double sums[ReproducibleSum::parts][lanes]{};
+  sum.each([&](Terms& terms, int count) {
+    std::fill(terms.begin() + count, terms.begin() + (count + lanes - 1) / lanes * lanes, 0.0);
+    for (int first = 0; first < count; first += lanes)
+      for (int lane = 0; lane < lanes; ++lane) {
+        double term = terms[static_cast<std::size_t>(first + lane)] * scale;
+        for (int i = 0; i < ReproducibleSum::parts; ++i) {
+          const double part = (term + split.split[i]) - split.split[i];
+          sums[i][lane] += part;
+          term -= part;
+        }
+      }
+  });
+  std::array<double, ReproducibleSum::parts> all{};
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (const double one : sums[i]) all[i] += one;
+  return all;
+}
+
+/// Returns the sum of terms one of which is infinite or undefined, for which no order matters.
+double plain_sum(MPI_Comm comm, const Sum& sum) {
+  std::array<double, 1> all{0};
+  sum.each([&](const Terms& terms, int count) {
+    for (int n = 0; n < count; ++n)
+      if (!std::isfinite(terms[static_cast<std::size_t>(n)])) all[0] += terms[static_cast<std::size_t>(n)];
+  });
+  reduce_together(comm, all, MPI_DOUBLE, MPI_SUM);
+  return all[0];
+}
+
+double sum_of(MPI_Comm comm, const Sum& sum, double largest) {
+  if (largest == 0) return 0;
+  if (std::isinf(largest)) return plain_sum(comm, sum);
+  constexpr int safe = 900;  // powers of two with which neither the terms' parts nor their sums leave the range
+  int power = 0;
+  std::frexp(largest, &power);
+  if (std::abs(power) < safe) power = 0;
+  const double scale = std::ldexp(1.0, -power / 2);  // applied twice: a power alone may be out of range
+  const ReproducibleSum split(largest * scale * scale, sum.count());
+  auto parts = parts_of(sum, split, scale * scale);
+  reduce_together(comm, parts, MPI_DOUBLE, MPI_SUM);
+  return ReproducibleSum::total(parts.data()) / scale / scale;
+}
+
+}  // namespace
+
+double field_sum(MPI_Comm users, const Layout& layout, const std::function<SumFields()>& fields) {
+  require_communicator(users);
+  return collectively(users, "a sum of a field", [&] {
+    const MPI_Comm comm = LibraryComm::on(users)->comm();
+    std::optional<Sum> sum;
+    const auto prepare = [&] {
+      if (layout.size() != ranks_in(comm))
+        throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
+                         std::to_string(ranks_in(comm)) + "; make the layout for the communicator's size");
+      sum.emplace(layout, rank_in(comm), fields());
+    };
+    std::array<double, 2> largest{0, 0};  // and 1 where a rank has refused
+    try {
+      prepare();
+      largest[0] = largest_term(*sum);
+    } catch (const Error&) {
+      largest[1] = 1;
+    }
+    reduce_together(comm, largest, MPI_DOUBLE, MPI_MAX);
+    if (largest[1] != 0) agree(comm, prepare);
+    return sum_of(comm, *sum, largest[0]);
+  });
+}
+
+double sum(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot) {
+  return field_sum(comm, layout, [&] { return SumFields{u, {}, slot}; });
+}
+
+double dot(MPI_Comm comm, const Layout& layout, const FieldRef& u, const FieldRef& v, int slot_u, int slot_v) {
+  return field_sum(comm, layout, [&] { return SumFields{u, v, slot_u, slot_v}; });
+}
+
+double norm(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot) {
+  return std::sqrt(dot(comm, layout, u, u, slot, slot));
+}
+
+}  // namespace haloscope

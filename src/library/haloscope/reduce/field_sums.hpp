@@ -1,0 +1,22 @@
+// The sums of field.hpp for interfaces that take fields in another form.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <optional>
+
+#include "haloscope/field.hpp"
+
+namespace haloscope {
+
+/// A field whose numbers are added up, or two whose products are.
+struct SumFields {
+  FieldRef u;
+  std::optional<FieldRef> v = {};
+  int slot_u = 0, slot_v = 0;
+};
+/// Returns a sum. @param fields  local; an Error that it throws on one rank is thrown on all. Collective.
+double field_sum(MPI_Comm comm, const Layout& layout, const std::function<SumFields()>& fields);
+
+}  // namespace haloscope
