@@ -39,6 +39,7 @@ FIRST = ("docs/use/tutorial.md", "docs/use/install.md", "docs/use/library.md", "
 CPP = ("haloscope.hpp", "exchange.hpp", "stepper.hpp", "best.hpp", "strategy.hpp", "box.hpp", "layout.hpp", "field.hpp")
 PYTHON = {
     "haloscope.exchange": ("Grid", "Field", "Exchange"),
+    "haloscope.sums": ("sum", "dot", "norm"),
     "haloscope.advice.best": ("best", "Best"),
     "haloscope.errors": ("HaloscopeError", "UsageError", "UnavailableError"),
 }

@@ -38,6 +38,11 @@ def test_accumulating_is_the_transpose_of_the_exchange_with_the_same_bits_by_eve
     assert on_ranks(ranks, RANK_PROGRAMS / "random_accumulations.py", 20 + ranks, rounds) == ["right"]
 
 
+@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [5]))
+def test_sums_have_the_bits_of_one_rank(ranks):
+    assert on_ranks(ranks, RANK_PROGRAMS / "random_sums.py", 30 + ranks, 20) == ["right"]
+
+
 @pytest.mark.parametrize("ranks", or_long([1, 2], [3]))
 def test_dropped_exchanges_are_freed_by_all_ranks_together(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "dropped_exchanges.py") == ["right"]

@@ -39,6 +39,8 @@ QUICK = [
 ]
 GUARDED = [("ordered/p2p", "guarded"), ("direct/auto", "guarded"), ("direct/rma-lock", "guarded")]
 GUARDED += [("ordered/p2p", "guarded-stepper"), ("ordered/rma-fence", "guarded-stepper")]
+
+
 def steps(case: tuple[str, str], ranks: str) -> int:
     """Return of how many allocations one fails in the long tests; auto opens transports that have cases of their
     own.

@@ -248,6 +248,26 @@ static int wrong_parts(const hs_grid* grid, hs_field field, double* u, size_t co
   return 0;
 }
 
+/* Sums of an array of ones, and of arguments that one rank lacks. */
+static int wrong_sums(const hs_grid* grid, hs_field field, double* u, size_t count, int rank) {
+  const double cells = 30 * 20;
+  double found[3];
+  size_t i;
+  for (i = 0; i < count; ++i) u[i] = 1;
+  check(hs_grid_sum(grid, &field, &found[0]));
+  check(hs_grid_dot(grid, &field, &field, &found[1]));
+  check(hs_grid_norm(grid, &field, &found[2]));
+  if (found[0] != cells || found[1] != cells || found[2] * found[2] < cells - 1e-9) return 1;
+  if (!refused_with(hs_grid_sum(grid, rank == 0 ? NULL : &field, found), "field")) return 1;
+  if (!refused_with(hs_grid_dot(grid, &field, rank == 0 ? NULL : &field, found), "other")) return 1;
+  if (!refused_with(hs_grid_norm(grid, &field, rank == 0 ? NULL : found), "result")) return 1;
+  if (!refused_with(rank == 0 ? hs_grid_refuse_sum(grid, HS_USAGE, "no such array") : hs_grid_sum(grid, &field, found),
+                    "no such array"))
+    return 1;
+  field.type = HS_TYPE_INTEGER;
+  return !refused_with(hs_grid_sum(grid, &field, found), "reals");
+}
+
 /* Communicators that are not of one group of ranks: ranks that pass one get an error, and the program goes on. */
 static int wrong_communicators(int rank, int size) {
   hs_grid_options split;
@@ -334,6 +354,7 @@ int main(int argc, char** argv) {
     if (wrong_columns(cart, size) || wrong_handles(grid, &field, rank) || wrong_communicators(rank, size)) return 1;
     if (wrong_addresses(grid, field, u, (size_t)((ny + 2) * row) * sizeof *u)) return 1;
     if (wrong_parts(grid, field, u, (size_t)((ny + 2) * row))) return 1;
+    if (wrong_sums(grid, field, u, (size_t)((ny + 2) * row), rank)) return 1;
     how.guard = 1;
     check(hs_exchange_create(grid, &field, 1, &how, &halo));
     check(hs_exchange_run(halo, 0));

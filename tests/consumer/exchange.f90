@@ -48,6 +48,7 @@ program exchange
   call exchange_parts_and_check()
   call exchange_other_arrays_and_check()
   call accumulate_and_check()
+  call sum_and_check()
   call exchange_on_device_and_check()
   call guard_and_check()
   call guard_slots_and_check()
@@ -250,6 +251,33 @@ contains
     call halo%free()
     call columns%create_cartesian(cartesian(), [cells(1), 5, cells(2)], stat=stat, errmsg=text)
     call expect_refusal('no dimension 2')
+  end subroutine
+
+  !> Sums of ones and of twos; what one rank passes wrongly fails on all.
+  subroutine sum_and_check()
+    real(8), allocatable, target :: one(:, :)
+    real(4), allocatable, target :: node(:, :)
+    complex(8), allocatable, target :: wave(:, :, :)
+    integer, allocatable, target :: count(:, :)
+    real(8) :: total
+    integer :: n(2), layers
+    n = grid%shape()
+    allocate (one(0:n(1) + 1, 0:n(2) + 1), source=7d0)
+    allocate (node(n(1) + 1, n(2) + 1), source=2.0)
+    allocate (wave(3, n(1), n(2)), source=(3d0, 4d0))
+    allocate (count(n(1), n(2)), source=1)
+    one(1:n(1), 1:n(2)) = 1
+    call expect(nint(grid%sum(one, halo=1)) == product(cells), 'sum')
+    call expect(nint(grid%sum(node, centring=halo_node)) == 2*product(cells), 'sum of nodes')
+    call expect(nint(grid%dot(one, one, low=[1, 1], high=[1, 1])) == product(cells), 'inner product')
+    call expect(abs(grid%norm(wave, dims=2)**2 - 75*product(cells)) < 1d-6, 'norm')
+    total = grid%sum(count, stat=stat, errmsg=text)
+    call expect_refusal('reals of 4 or 8 bytes')
+    layers = merge(0, 1, own_rank() == 0)
+    total = grid%sum(one, halo=layers, stat=stat, errmsg=text)
+    call expect_refusal('points in dimension 1')
+    total = grid%norm(wave, stat=stat, errmsg=text)
+    call expect_refusal('an array of 3 dimensions')
   end subroutine
 
   !> Accumulates: with 1 everywhere a point gets the number of halos that hold it.

@@ -1,0 +1,91 @@
+"""Random sums through the Python binding: the same bits as on one rank.
+
+Run by ranks: `mpiexec -n N python random_sums.py SEED ROUNDS`. All ranks draw the same numbers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+import haloscope
+from haloscope.errors import UsageError
+
+COMM = MPI.COMM_WORLD
+
+
+def part_of(grid: haloscope.Grid, whole: np.ndarray, halo: int, centring: str) -> np.ndarray:
+    """Return this rank's points of an array of all points of a grid, with a halo of other numbers."""
+    part = grid.zeros(halo, whole.dtype, centring) - 12345
+    points = (np.arange(p.start, p.start + n) for p, n in zip(grid.owned, grid.points(centring), strict=True))
+    part[grid.inner(halo)] = whole[np.ix_(*(at % n for at, n in zip(points, whole.shape, strict=True)))]
+    return part
+
+
+def results(comm: MPI.Comm, arrays: list[np.ndarray], cells: list[int], periodic: list[bool], how: dict) -> list[Any]:
+    grid = haloscope.Grid(comm, cells, periodic=periodic, process_grid="slabs" if how["slabs"] else None)
+    u, v = (part_of(grid, one, how["halo"], how["centring"]) for one in arrays)
+    options = {"halo": how["halo"], "centring": how["centring"]}
+    found = [haloscope.sum(grid, u, **options), haloscope.norm(grid, v, **options)]
+    return found if u.dtype.kind == "c" else [*found, haloscope.dot(grid, u, v, **options)]
+
+
+def check_random(draw: np.random.Generator) -> None:
+    dims = int(draw.integers(1, 4))
+    cells = [int(n) for n in draw.integers(COMM.size, COMM.size + 8, dims)]
+    periodic = [bool(one) for one in draw.integers(0, 2, dims)]
+    centring = draw.choice(["cell", "node", *(f"face-{axis}" for axis in range(dims))])
+    dtype = np.dtype(draw.choice(["f4", "f8", "c8", "c16"]))
+    between = [centring in ("node", f"face-{axis}") for axis in range(dims)]
+    points = [n + (more and not wraps) for n, more, wraps in zip(cells, between, periodic, strict=True)]
+    arrays = []
+    for _ in range(2):
+        numbers = draw.standard_normal((2, *points)) * 2.0 ** draw.integers(-40, 40, (2, *points))
+        arrays.append((numbers[0] + 1j * numbers[1] if dtype.kind == "c" else numbers[0]).astype(dtype))
+    how = {"halo": int(draw.integers(0, 3)), "centring": centring, "slabs": bool(draw.integers(0, 2))}
+    alone = results(MPI.COMM_SELF, arrays, cells, periodic, how)
+    found = results(COMM, arrays, cells, periodic, how)
+    assert np.array(found).tobytes() == np.array(alone).tobytes(), (found, alone, how)
+    wide = np.complex128 if dtype.kind == "c" else np.float64
+    terms = arrays[0].astype(wide)
+    assert abs(alone[0] - terms.sum()) <= 1e-12 * np.abs(terms).sum(), (alone[0], terms.sum())
+
+
+def refusal(work: Callable[[], Any]) -> str:
+    try:
+        work()
+    except UsageError as error:
+        return str(error)
+    return "no error"
+
+
+def check_refusals() -> None:
+    """What one rank passes wrongly is an error on all ranks."""
+    grid = haloscope.Grid(COMM, [COMM.size * 3, 5])
+    right, wrong = grid.zeros(), grid.zeros(halo=2)
+    mine = COMM.rank == COMM.size - 1
+    for bad, text in ((wrong, "shape"), (right.astype(int), "int64"), ("text", "u"), (right.astype(">f8"), ">f8")):
+        for work in (
+            lambda one: haloscope.sum(grid, one),
+            lambda one: haloscope.dot(grid, right, one),
+            lambda one: haloscope.norm(grid, one),
+        ):
+            found = refusal(lambda work=work, bad=bad: work(bad if mine else right))
+            assert text in found, (text, found)
+            assert found.startswith(f"rank {COMM.size - 1}: ") == (not mine), found
+    assert "complex" in refusal(lambda: haloscope.dot(grid, right + 1j, right))
+    assert haloscope.sum(grid, right + 1) == COMM.size * 15
+
+
+if __name__ == "__main__":
+    seed, rounds = map(int, sys.argv[1:])
+    generator = np.random.default_rng(seed)
+    for _ in range(rounds):
+        check_random(generator)
+    check_refusals()
+    if COMM.rank == 0:
+        print("right")
