@@ -53,7 +53,7 @@ def test_a_conforming_mpi_passes_every_probe(cache):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3600)
 def test_open_mpi_5_swaps_the_blocks_of_periodic_dimensions_of_one_or_two_ranks(cache):
     found = findings_on("openmpi5", cache)
     assert found["mpi_library"].startswith("Open MPI v5.")

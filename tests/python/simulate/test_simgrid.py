@@ -106,7 +106,7 @@ def checked(request: Request, steps: int) -> Request:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)  # the first test builds
+@pytest.mark.timeout(3600)  # the first test builds
 @pytest.mark.parametrize("kind", simgrid.KINDS)
 def test_eight_simulated_ranks_send_what_is_planned_and_get_it_right(place, kind):
     platform = simgrid.Platform(kind, 8)
@@ -122,7 +122,7 @@ def test_eight_simulated_ranks_send_what_is_planned_and_get_it_right(place, kind
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
     """Two messages: both sends' overheads, two links of 0.5 us, the bytes of one (the other's go before), one
     receive's.
@@ -137,7 +137,7 @@ def test_a_simulated_time_is_the_network_s_alone_and_always_the_same(place):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     "strategy",
     [
