@@ -290,7 +290,7 @@ hs_status hs_exchange_report(hs_exchange* exchange, const char** text);
 hs_status hs_exchange_free(hs_exchange* exchange);
 
 /* Calls on an exchange that may be collective in addition to their messages. */
-enum { HS_CALL_ACCUMULATE, HS_CALL_CHECK_CLEAN, HS_CALL_REBIND, HS_CALL_SHARE };
+enum { HS_CALL_ACCUMULATE, HS_CALL_CHECK_CLEAN, HS_CALL_REBIND, HS_CALL_SHARE, HS_CALL_RUN_AT };
 /* For a binding that checks arguments itself: replaces a call that this rank cannot make, and fails with `status` and
  * `text`.
  * Where the call is collective, like rebinding with some strategies or the first accumulation, it fails on the other

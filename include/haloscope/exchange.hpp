@@ -233,7 +233,7 @@ class Exchange {
   /// @throws also UsageError for fields in host memory.
   void check_clean(int slot, DeviceStream after) const;
   /// Calls of an open Exchange that may be collective.
-  enum class Shared : std::uint8_t { accumulate, check_clean, rebind, share };
+  enum class Shared : std::uint8_t { accumulate, check_clean, rebind, share, run_at };
   /// For interfaces that check arguments themselves: fails in place of a call that this rank cannot make. Where the
   /// others' call is collective, it fails on them too, with the number of this rank.
   /// @throws the exception of `exit`, with `text`.

@@ -12,11 +12,13 @@
 >>> halo.free()
 
 The axes of a grid are the axes of its arrays. All ranks make the same calls in the same order; only reads of a grid are
-local. Errors are `haloscope.errors.UsageError` and `UnavailableError`, raised on all ranks.
+local. Errors are `haloscope.errors.UsageError` and `UnavailableError`, raised on all ranks; but an argument of start()
+or a call of an exchange that is wrong on one rank raises there alone, and the others wait for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -163,7 +165,7 @@ class Exchange(Unique):
         """
         if type(slot) is not int or slot >> 31:  # inlined, because it runs in each step
             slot = whole("slot", slot)
-        part = self._parts.find(only, depth, ghost_rows)
+        part = self._parts.find(only, depth, ghost_rows, slot)
         if stream is None:
             status = self._start(self._open(), part, slot)
         else:
@@ -224,7 +226,8 @@ class Exchange(Unique):
         """
         if first and memory.is_array(first[0]):
             if stream is not None or only is not None or depth is not None or ghost_rows:
-                raise UsageError("a call with arrays takes no stream and no part; pass the arrays to rebind() first")
+                problem = "a call with arrays takes no stream and no part; pass the arrays to rebind() first"
+                self._refuse("RUN_AT", UsageError(problem))
             return self._move("hs_exchange_run_at", list(first), slot)
         if len(first) > 2:
             raise UsageError(f"a call got {len(first)} numbers; pass a slot and a stream, or arrays")
@@ -235,7 +238,7 @@ class Exchange(Unique):
             return self.finish(stream)
         if type(slot) is not int or slot >> 31:
             slot = whole("slot", slot)
-        status = self._run(self._open(), self._parts.find(only, depth, ghost_rows), slot)
+        status = self._run(self._open(), self._parts.find(only, depth, ghost_rows, slot), slot)
         if status:
             capi.check(library(), status)
         return None
@@ -265,9 +268,9 @@ class Exchange(Unique):
         messages of an exchange, and one pass over the arrived data. The first call is collective and opens another
         link.
         """
-        part = self._parts.find(only, depth, ghost_rows)
-        self._require_addends(part)
         slot, on = self._agreed("ACCUMULATE", slot, stream)
+        part = self._parts.find(only, depth, ghost_rows, slot)
+        self._require_addends(part)
         if on is None:
             status = self._start_accumulate(self._open(), part, slot)
         else:
@@ -288,9 +291,9 @@ class Exchange(Unique):
         if stream is not None:
             self.start_accumulate(slot, stream, only=only, depth=depth, ghost_rows=ghost_rows)
             return self.finish(stream)
-        part = self._parts.find(only, depth, ghost_rows)
-        self._require_addends(part)
         slot, _ = self._agreed("ACCUMULATE", slot)
+        part = self._parts.find(only, depth, ghost_rows, slot)
+        self._require_addends(part)
         status = self._accumulate(self._open(), part, slot)
         if status:
             capi.check(library(), status)
@@ -306,8 +309,8 @@ class Exchange(Unique):
         stream, only: as in start(). Raises UsageError as start() does. Cost: a message to each rank that holds points
         of this rank's. The first call is collective, like the opening.
         """
-        part = self._parts.find(only, None, False)
         slot, on = self._agreed("SHARE", slot, stream)
+        part = self._parts.find(only, None, False, slot)
         if on is None:
             call("hs_exchange_start_share", self._open(), part, slot)
         else:
@@ -389,16 +392,23 @@ class Exchange(Unique):
         self._move("hs_exchange_rebind", arrays, slot)
 
     def _move(self, function: str, arrays: Any, slot: Any) -> None:
-        """Call a function of C that moves a slot to other arrays."""
+        """Call a function of C that moves a slot to other arrays: hs_exchange_rebind or hs_exchange_run_at."""
         try:
             slot, found = whole("slot", slot), self._replacements(slot, arrays)
         except Exception as error:
-            self._refuse("REBIND", as_problem(error, "arrays"))
-        addresses = [one.pointer(array) for one, array in zip(self._described, found, strict=True)]
-        call(function, self._open(), slot, library()[0].new("void*[]", addresses))
-        for one, array in zip(self._described, found, strict=True):
-            one.replace(slot, array)
-        self._parts.forget()
+            self._refuse(function.removeprefix("hs_exchange_").upper(), as_problem(error, "arrays"))
+        passed = [one.pointer(array) for one, array in zip(self._described, found, strict=True)]
+        ffi, _ = library()
+        try:
+            call(function, self._open(), slot, ffi.new("void*[]", passed))
+        finally:  # the library may have moved to the arrays, and then refused to exchange them
+            held = ffi.new("void*[]", len(passed))
+            with contextlib.suppress(HaloscopeError):
+                call("hs_exchange_first", self._open(), slot, held)
+            for one, array, address, now in zip(self._described, found, passed, held, strict=True):
+                if address == now:
+                    one.replace(slot, array)
+            self._parts.forget()
 
     def _replacements(self, slot: int, arrays: Sequence[Array]) -> list[np.ndarray]:
         passed = several(arrays)

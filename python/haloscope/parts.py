@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from haloscope import memory
 from haloscope.arguments import flag, is_number, is_one, shown, whole
 from haloscope.errors import UsageError
@@ -28,21 +30,23 @@ class Parts:
         """Forget the arrays of earlier calls, after fields have got other arrays."""
         self._cached.clear()
 
-    def find(self, only: Any, depth: Halo | None, ghost_rows: bool) -> Any:
+    def find(self, only: Any, depth: Halo | None, ghost_rows: bool, slot: Any) -> Any:
         """Return the struct of a part.
 
-        only: arrays, Fields or numbers of fields from 0, in a list or a tuple; anything else is one of them. None: all.
+        only: arrays of the slot, Fields or numbers of fields from 0, in a list or a tuple; anything else is one of
+            them. None: all.
         depth, ghost_rows: as Exchange.start(). Raises UsageError for arrays that the exchange lacks, and depths that
         are not numbers of layers. Cost: a look-up, after the first call with these objects.
         """
         if only is None and depth is None and ghost_rows is False:
             return self.whole
-        objects = several(only)
-        key = (*map(id, objects), depth if type(depth) is int else repr(depth), ghost_rows is True or repr(ghost_rows))
+        objects = [_plain(one) for one in several(only)]
+        names = (one if type(one) is int else id(one) for one in objects)
+        key = (*names, slot, depth if type(depth) is int else repr(depth), ghost_rows is True or repr(ghost_rows))
         if key not in self._cached:
             if len(self._cached) >= _MOST:
                 self._cached.clear()
-            numbers = [] if only is None else self._numbers(objects)
+            numbers = [] if only is None else self._numbers(objects, slot)
             self._cached[key] = (
                 self._make(numbers, depth, flag("ghost_rows", ghost_rows)),
                 objects,
@@ -73,25 +77,43 @@ class Parts:
                 part.low[d], part.high[d] = low, high
         return part, numbers
 
-    def _numbers(self, chosen: list[Any]) -> list[int]:
+    def _numbers(self, chosen: list[Any], slot: Any) -> list[int]:
         if not chosen:
             raise UsageError("only names no array; pass arrays of the exchange, or leave it out for all of them")
-        return [self._number(one) for one in chosen]
+        return [self._number(one, slot) for one in chosen]
 
-    def _number(self, one: Any) -> int:
+    def _number(self, one: Any, slot: Any) -> int:
         """Return the number of a field, from 0."""
-        if is_number(one):
-            number, count = whole("only", one), len(self._described)
-            if not 0 <= number < count:
-                raise UsageError(f"only names array {number}; the exchange has arrays 0 to {count - 1}")
-            return number
+        if type(one) is int:
+            count = len(self._described)
+            if not 0 <= one < count:
+                raise UsageError(f"only names array {one}; the exchange has arrays 0 to {count - 1}")
+            return one
+        if isinstance(one, bool | np.bool_ | str):
+            raise UsageError(f"only is {shown(one)}; pass arrays of the exchange or their numbers from 0, in a list")
         array = one.arrays if isinstance(one, Field) else one
         array = array[0] if isinstance(array, tuple) else array
         found = memory.described(array, "an array of only")
         for number, field in enumerate(self._described):
-            if any(_is_same(found, known) for known in field.arrays):
+            places = [n for n, known in enumerate(field.arrays) if _is_same(found, known)]
+            if places and not isinstance(one, Field) and slot not in places:
+                raise UsageError(
+                    f"only names the array of slot {places[0]} of {field.name}, and the call is for slot {slot}; pass "
+                    f"slot={places[0]}, or the number of the field: {number}"
+                )
+            if places:
                 return number
-        raise UsageError(f"only names an array of shape {shown(found.shape)} that the exchange lacks; pass its arrays")
+        raise UsageError(
+            f"only names an array of shape {shown(found.shape)} that the exchange lacks; pass its arrays, or their "
+            "numbers from 0 in a list"
+        )
+
+
+def _plain(one: Any) -> Any:
+    """Return the number of a field as a plain int, since other numbers may change; other objects as they are."""
+    if type(one) is int or isinstance(one, bool | np.bool_) or not is_number(one):
+        return one
+    return whole("only", one)
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -240,6 +240,8 @@ static int wrong_parts(const hs_grid* grid, hs_field field, double* u, size_t co
   if (!refused_with(hs_exchange_run_part(halo, &part, 0), "twice")) return 1;
   part.count = 0;
   if (!refused_with(hs_exchange_run_part(halo, &part, 0), "0 fields")) return 1;
+  part.only = NULL, part.count = 5;
+  if (!refused_with(hs_exchange_run_part(halo, &part, 0), "no list 'only'")) return 1;
   part.struct_size = 4;
   if (!refused_with(hs_exchange_run_part(halo, &part, 0), "struct_size")) return 1;
   if (hs_exchange_run_part(NULL, NULL, 0) != HS_USAGE) return 1;

@@ -24,8 +24,9 @@
 !!
 !! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
 !! build cannot serve it) and `errmsg`; without `stat` it ends the program and prints the reason. All of them are called
-!! by all ranks in the same order, and fail on all of them where the request of one rank is impossible. A fault in add()
-!! or add_slot() is a failure of open(). shape() and first() end the program where 4 bytes are too few for their
+!! by all ranks in the same order, and fail on all of them where the request of one rank is impossible; but start() and
+!! run() with an argument that is wrong on one rank fail there alone, and the others wait for it. A fault in add() or
+!! add_slot() is a failure of open(). shape() and first() end the program where 4 bytes are too few for their
 !! results.
 !!
 !! A grid or an exchange that is assigned to another variable is the same one there, until one of the two is freed.
@@ -44,7 +45,8 @@ module haloscope
   integer, parameter :: ok = 0, failed = 1, usage = 2, longest_text = 400, longest_type = 48
   integer(c_int64_t), parameter :: no_integer = -huge(0_c_int64_t) - 1
   integer(c_int32_t), parameter :: no_flag = -1
-  integer(c_int32_t), parameter :: call_accumulate = 0, call_check_clean = 1, call_rebind = 2, call_share = 3  ! HS_CALL_
+  integer(c_int32_t), parameter :: call_accumulate = 0, call_check_clean = 1, call_rebind = 2  ! HS_CALL_
+  integer(c_int32_t), parameter :: call_share = 3, call_run_at = 4
 
   type, bind(c) :: hs_box
     integer(c_int64_t) :: lo(3), hi(3)
@@ -1065,7 +1067,7 @@ contains
     call take(number, 'number', which, problem)
     call get_addresses(this, place, first, problem, status)
     call replace_address(this, int(which), array, first, problem)
-    call move_slot(this, hs_exchange_rebind, place, first, problem, status)
+    call move_slot(this, hs_exchange_rebind, call_rebind, place, first, problem, status)
     call conclude(status, stat, errmsg)
   end subroutine
 
@@ -1083,7 +1085,7 @@ contains
     character(longest_text) :: problem
     type(c_ptr), allocatable :: first(:)
     integer(c_int32_t) :: place, status
-    if (.not. found_slot(this, slot, place, stat, errmsg, call_rebind)) return
+    if (.not. found_slot(this, slot, place, stat, errmsg, call_run_at)) return
     problem = ''
     call get_addresses(this, place, first, problem, status)
     call replace_address(this, 1, array1, first, problem)
@@ -1094,7 +1096,7 @@ contains
     if (present(array6)) call replace_address(this, 6, array6, first, problem)
     if (present(array7)) call replace_address(this, 7, array7, first, problem)
     if (present(array8)) call replace_address(this, 8, array8, first, problem)
-    call move_slot(this, hs_exchange_run_at, place, first, problem, status)
+    call move_slot(this, hs_exchange_run_at, call_run_at, place, first, problem, status)
     call conclude(status, stat, errmsg)
   end subroutine
 
@@ -1134,11 +1136,12 @@ contains
   end subroutine
 
   !> Makes a call that moves a slot to other addresses.
+  !! @param call     that it is, for other ranks that wait in it.
   !! @param problem  the reason why it cannot; '': none. @param status  in: the kind of the problem. out: the outcome.
-  subroutine move_slot(this, move, place, first, problem, status)
+  subroutine move_slot(this, move, call, place, first, problem, status)
     class(halo_exchange), intent(inout) :: this
     procedure(call_on_addresses) :: move
-    integer(c_int32_t), intent(in) :: place
+    integer(c_int32_t), intent(in) :: call, place
     type(c_ptr), intent(in) :: first(:)
     character(*), intent(inout) :: problem
     integer(c_int32_t), intent(inout) :: status
@@ -1146,7 +1149,7 @@ contains
     integer :: n
     if (problem == '') call get_addresses(this, place, before, problem, status)
     if (problem /= '') then
-      status = hs_exchange_refuse(this%handle, call_rebind, status, c_text(problem))
+      status = hs_exchange_refuse(this%handle, call, status, c_text(problem))
       return
     end if
     status = move(this%handle, place, first)
@@ -1240,6 +1243,8 @@ contains
         if (problem == '' .and. (numbers(n) < 1 .or. numbers(n) > size(this%bound))) &
           write (problem, '(2(a, i0))') "argument 'only' names array ", numbers(n), &
           '; arrays are numbered in the order of add(), from 1 to ', size(this%bound)
+        if (problem == '' .and. any(numbers(:n - 1) == numbers(n))) &
+          write (problem, '(a, i0, a)') "argument 'only' names array ", numbers(n), ' twice; name it once'
       end do
       if (problem == '') numbers = numbers - 1
       part%count = size(only)
@@ -1277,7 +1282,7 @@ contains
     character(longest_text) :: problem
     problem = ''
     number = 1
-    if (c_associated(this%handle) .and. call_of(call) /= call_rebind) call find_moved(this, problem)
+    if (c_associated(this%handle) .and. all(call_of(call) /= [call_rebind, call_run_at])) call find_moved(this, problem)
     if (problem /= '') then
       continue
     else if (c_associated(this%handle)) then

@@ -239,6 +239,30 @@ def check_shared_memory(grid: haloscope.Grid) -> None:
         refused("share memory", halo)
         halo.rebind([v, u])
         halo()
+        kept = u.copy()
+        refused("share memory", halo, kept, kept)
+        del kept  # the exchange holds it
+        refused("share memory", halo)
+        halo(u, v)
+
+
+def check_parts(grid: haloscope.Grid) -> None:
+    """A part is named by numbers or arrays; what looks like a number and is none is refused."""
+    slots, other = (grid.zeros(), grid.zeros()), (grid.zeros(), grid.zeros())
+    with haloscope.Exchange(grid, [haloscope.Field(slots), haloscope.Field(other)], guard=True) as halo:
+        number = np.array(0)
+        halo(only=number, depth=1)
+        number[...] = 1
+        for array in (*slots, *other):
+            array[grid.inner()] = 1
+        halo(only=number)  # not the part of the number that it was
+        assert (other[0] == 1).all() and not (slots[0] == 1).all()
+        halo(1, only=slots[1])
+        assert (slots[1] == 1).all()
+        refused("of slot 1 of array 0, and the call is for slot 0", halo, only=slots[1])
+        for wrong in (True, [True, False], np.True_, "array 0"):
+            refused("their numbers from 0", halo, only=wrong)
+        refused("numbers from 0 in a list", halo, only=np.array([0, 1]))
 
 
 def check_communicators() -> None:
@@ -539,6 +563,7 @@ def main() -> None:
     check_fields_of_no_arrays(grid)
     check_types(grid)
     check_shared_memory(grid)
+    check_parts(grid)
     check_communicators()
     check_axes()
     check_no_room_beyond_edges()

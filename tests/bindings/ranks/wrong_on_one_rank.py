@@ -258,6 +258,9 @@ def check_open_exchange(grid: haloscope.Grid, strategy: str) -> None:
                 [object_with(__dlpack__=len)],
             ):
                 fails(lambda bad=bad: halo.rebind(bad if WRONG else [u]))
+            for bad in ([u, u], [u[1:]], [u.astype("f4")]):
+                fails(lambda bad=bad: halo(*(bad if WRONG else [u])))
+            fails(lambda: halo(u, only=0) if WRONG else halo(u), "no part")
             for bad in SLOTS:
                 fails(lambda bad=bad: halo.rebind([u], bad if WRONG else 0), "slot")
         v = grid.zeros()

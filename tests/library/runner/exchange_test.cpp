@@ -546,16 +546,19 @@ TEST_F(UserExchange, WhatOneRankDoesWrongInALaterCollectiveCallFailsOnAll) {
     Exchange& halo = *opened;
     fails([&] { halo.accumulate(first ? 7 : 0); }, "slot 7");
     std::vector<void*> where{first ? nullptr : &u[0](0, 0)};
-    fails([&] { halo.rebind(where); }, "addresses");
+    fails([&] { halo.rebind(where); }, "rebind() got 1 addresses, and number 0 is null");
     fails([&] { halo.check_clean(first ? -1 : 0); }, "slot -1");
-    for (const auto call : {Exchange::Shared::accumulate, Exchange::Shared::check_clean, Exchange::Shared::rebind})
+    fails([&] { halo.exchange_at(where); }, "exchange_at() got 1 addresses, and number 0 is null");
+    for (const auto call : {Exchange::Shared::accumulate, Exchange::Shared::check_clean, Exchange::Shared::share,
+                            Exchange::Shared::rebind, Exchange::Shared::run_at})
       fails(
           [&] {
             if (first) halo.refuse(call, Exit::usage, "no such thing");
             if (call == Exchange::Shared::accumulate) halo.accumulate();
             if (call == Exchange::Shared::check_clean) halo.check_clean();
+            if (call == Exchange::Shared::share) halo.share();
             where[0] = &u[0](0, 0);
-            halo.rebind(where);
+            call == Exchange::Shared::run_at ? halo.exchange_at(where) : halo.rebind(where);
           },
           "no such thing");
     halo.accumulate();

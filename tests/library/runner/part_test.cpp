@@ -252,6 +252,67 @@ TEST(Part, WrongPartsAreRefusedAndTheExchangeGoesOn) {
   halo.exchange();
 }
 
+/// Fields of one kind differ in nothing but their numbers.
+TEST(Part, RanksThatNameOtherFieldsOfOneKindInAFirstCallAreRefused) {
+  if (world_size() == 1) GTEST_SKIP();
+  const auto grid = torus();
+  const Field<double, 2> u(grid, {.halo = 1, .name = "u"}), v(grid, {.halo = 1, .name = "v"});
+  auto halo = make_exchange(grid, {u, v}, "direct/p2p");
+  const ExchangePart mine{.only = {grid.rank() == 0 ? 0 : 1}};
+  EXPECT_PART(error_of([&] { halo.exchange(mine); }), "numbers of the fields: 0 on rank 0, 1 on rank 1");
+  EXPECT_PART(error_of([&] { halo.accumulate(mine); }), "numbers of the fields");
+  EXPECT_PART(error_of([&] { halo.share(mine); }), "numbers of the fields");
+  halo.exchange({.only = {1}});
+}
+
+TEST(Part, RanksThatMakeAFirstCallOfOtherExchangesAreRefused) {
+  if (world_size() == 1) GTEST_SKIP();
+  const auto grid = torus();
+  const Field<double, 2> u(grid, {.halo = 2, .name = "u"}), v(grid, {.halo = 2, .name = "v"});
+  auto one = make_exchange(grid, {u}, "direct/p2p"), other = make_exchange(grid, {v}, "direct/p2p");
+  auto& mine = grid.rank() == 0 ? one : other;
+  EXPECT_PART(error_of([&] { mine.exchange({.depth = 1}); }), "exchange: of u, message tags from");
+  EXPECT_PART(error_of([&] { mine.accumulate(); }), "exchange: of u, message tags from");
+  one.exchange({.depth = 1});
+  other.exchange({.depth = 1});
+}
+
+/// Each rank names the same part in its own way, after a first call in one way.
+TEST(Part, AnotherNameOfAPartIsNoFirstCall) {
+  const auto grid = torus();
+  const Field<double, 2> u(grid, {.halo = 2, .name = "u"}), v(grid, {.halo = 2, .name = "v"});
+  auto halo = make_exchange(grid, {u, v}, "ordered/p2p");
+  const ExchangePart names[]{{.only = {0, 1}, .depth = 1},
+                             {.only = {1, 0}, .low = {1, 1, -1}, .high = {1, 1, -1}},
+                             {.depth = 1},
+                             {.depth = 2, .low = {1, 1, 1}, .high = {1, 1, 1}}};
+  halo.exchange(names[0]);
+  halo.accumulate(names[0]);
+  for (std::size_t turn = 0; turn < std::size(names); ++turn) {
+    const ExchangePart& mine = names[(turn + static_cast<std::size_t>(grid.rank())) % std::size(names)];
+    each_cell(grid, 2, [&](auto i, auto j) { u[0](i, j) = is_own(grid, i, j) ? 1 : 0; });
+    halo.exchange(mine);
+    each_cell(grid, 2, [&](auto i, auto j) {
+      const bool near = i >= -1 && j >= -1 && i <= grid.cells()[0] && j <= grid.cells()[1];
+      ASSERT_EQ(u[0](i, j), near ? 1 : 0) << i << "," << j;
+    });
+    halo.accumulate(mine);
+  }
+  const ExchangePart whole[]{{}, {.only = {1, 0}}, {.depth = 2}, {.low = {2, 2, -1}}};
+  for (std::size_t turn = 0; turn < std::size(whole); ++turn)
+    halo.exchange(whole[(turn + static_cast<std::size_t>(grid.rank())) % std::size(whole)]);
+}
+
+TEST(Part, AnAccumulationMakesAllHalosOfItsFieldsStale) {
+  const auto grid = torus();
+  const Three fields(grid);
+  auto halo = make_exchange(grid, fields.refs(), "ordered/p2p", {.guard = true});
+  halo.exchange();
+  halo.accumulate({.only = {0}, .depth = 0, .low = {1, -1, -1}});
+  halo.exchange({.only = {0}, .depth = 0, .low = {3, -1, -1}, .high = {3, -1, -1}});
+  EXPECT_PART(error_of([&] { halo.require_fresh(1); }), "'cells' in slot 0 is stale on the low side in y");
+}
+
 /// Ranks that start different parts: found by the guard, and named by fields.
 TEST(Part, AGuardNamesThePartsInWhichRanksDiffer) {
   if (world_size() != 2) GTEST_SKIP();
@@ -264,6 +325,17 @@ TEST(Part, AGuardNamesThePartsInWhichRanksDiffer) {
   const std::string error = error_of([&] { halo.exchange(grid.rank() == 0 ? one : other); });
   EXPECT_PART(error, "exchanges cells (layers 3x3x0 and 3x3x0)");
   EXPECT_PART(error, "exchanges faces (layers 2x2x0 and 2x2x0)");
+}
+
+TEST(Part, AGuardNamesTheWholeExchangeWhereOneRankMakesAPart) {
+  if (world_size() != 2) GTEST_SKIP();
+  const auto grid = torus();
+  const Three fields(grid);
+  auto halo = make_exchange(grid, fields.refs(), "ordered/p2p", {.guard = true});
+  const ExchangePart one{.only = {0}};
+  halo.exchange(one);
+  EXPECT_PART(error_of([&] { grid.rank() == 0 ? halo.exchange(one) : halo.exchange(); }),
+              "rank 1 exchanges all fields");
 }
 
 }  // namespace

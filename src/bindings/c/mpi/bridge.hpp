@@ -21,7 +21,6 @@ struct hs_exchange {
   using Handle = void;
   haloscope::Exchange exchange;
   std::string report;
-  haloscope::ExchangePart part;  // of the latest call; its memory is used again
 };
 
 namespace haloscope::c {

@@ -12,7 +12,8 @@
 static_assert(HS_CALL_ACCUMULATE == static_cast<int>(haloscope::Exchange::Shared::accumulate) &&
               HS_CALL_CHECK_CLEAN == static_cast<int>(haloscope::Exchange::Shared::check_clean) &&
               HS_CALL_REBIND == static_cast<int>(haloscope::Exchange::Shared::rebind) &&
-              HS_CALL_SHARE == static_cast<int>(haloscope::Exchange::Shared::share));
+              HS_CALL_SHARE == static_cast<int>(haloscope::Exchange::Shared::share) &&
+              HS_CALL_RUN_AT == static_cast<int>(haloscope::Exchange::Shared::run_at));
 
 namespace haloscope::c {
 
@@ -63,18 +64,21 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   ExchangeOptions how;
   how.corners = options.corners != 0;
   how.guard = options.guard != 0;
-  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}, {}});
+  *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}});
 }
 
-/// Returns the part of an exchange that a call requests; NULL: all of it. Allocates nothing the second time.
-const ExchangePart& part_of(hs_exchange& exchange, const hs_part* passed) {
+/// Returns the part that a call requests, of this thread's latest one; NULL: all of the exchange. Allocates nothing the
+/// second time.
+const ExchangePart& part_of(const hs_part* passed) {
+  static thread_local ExchangePart part;
   hs_part from;
   hs_part_init(&from);
   if (passed != nullptr) from = versioned(passed, from, "part");
-  if (from.only == nullptr) from.count = 0;
+  if (from.only == nullptr && from.count != 0)
+    throw UsageError("'part' has a count of " + std::to_string(from.count) +
+                     " fields and no list 'only'; pass both, or neither for all fields");
   if (from.only != nullptr && from.count < 1)
     throw UsageError("'part' has " + std::to_string(from.count) + " fields; name at least one, or pass NULL for all");
-  ExchangePart& part = exchange.part;
   part.only.assign(from.only, from.only + from.count);
   part.depth = from.depth;
   copy3(from.low, part.low);
@@ -84,9 +88,9 @@ const ExchangePart& part_of(hs_exchange& exchange, const hs_part* passed) {
 }
 
 /// Returns addresses of all fields. @throws UsageError for NULL, on all ranks if the call is collective.
-std::span<void* const> addresses(const Exchange& exchange, void* const* first) {
-  if (first == nullptr)
-    exchange.refuse(Exchange::Shared::rebind, Exit::usage, "argument 'first' is NULL; pass addresses");
+/// @param call  that takes them.
+std::span<void* const> addresses(const Exchange& exchange, Exchange::Shared call, void* const* first) {
+  if (first == nullptr) exchange.refuse(call, Exit::usage, "argument 'first' is NULL; pass addresses");
   return {first, exchange.plan().spec.quantities.size()};
 }
 
@@ -94,20 +98,20 @@ std::span<void* const> addresses(const Exchange& exchange, void* const* first) {
 /// @param stream  empty: none was passed.
 hs_exchange& start(hs_exchange* exchange, const hs_part* part, int slot, std::optional<DeviceStream> stream) {
   hs_exchange& on = needed(exchange, "exchange");
-  on.exchange.start(part_of(on, part), slot, stream);
+  on.exchange.start(part_of(part), slot, stream);
   return on;
 }
 
 hs_exchange& start_accumulate(hs_exchange* exchange, const hs_part* part, int slot,
                               std::optional<DeviceStream> stream) {
   hs_exchange& on = needed(exchange, "exchange");
-  on.exchange.start_accumulate(part_of(on, part), slot, stream);
+  on.exchange.start_accumulate(part_of(part), slot, stream);
   return on;
 }
 
 hs_exchange& start_share(hs_exchange* exchange, const hs_part* part, int slot, std::optional<DeviceStream> stream) {
   hs_exchange& on = needed(exchange, "exchange");
-  on.exchange.start_share(part_of(on, part), slot, stream);
+  on.exchange.start_share(part_of(part), slot, stream);
   return on;
 }
 
@@ -254,14 +258,14 @@ hs_status hs_exchange_check_clean_on(hs_exchange* exchange, int32_t slot, void* 
 hs_status hs_exchange_rebind(hs_exchange* exchange, int32_t slot, void* const* first) {
   return guarded([&] {
     Exchange& bound = needed(exchange, "exchange").exchange;
-    bound.rebind(addresses(bound, first), slot);
+    bound.rebind(addresses(bound, Exchange::Shared::rebind, first), slot);
   });
 }
 
 hs_status hs_exchange_run_at(hs_exchange* exchange, int32_t slot, void* const* first) {
   return guarded([&] {
     Exchange& bound = needed(exchange, "exchange").exchange;
-    bound.exchange_at(addresses(bound, first), slot);
+    bound.exchange_at(addresses(bound, Exchange::Shared::run_at, first), slot);
   });
 }
 

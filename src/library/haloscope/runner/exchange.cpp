@@ -44,6 +44,8 @@ std::string part_of(const PartRequest& whole, const Movement& movement, const st
   return ahead + movement.exchange->name() + " (layers " + join(layers, ", ") + ")";
 }
 
+constexpr const char* made_again = "an exchange of other arrays";
+
 /// Returns the object that ranks open for calls of a kind, for reports of long waits.
 const char* made_by(Motion motion) {
   return motion == Motion::fill         ? "a part of an exchange"
@@ -128,12 +130,14 @@ struct Exchange::State {
       if (one.motion == motion && one.part == part) return one.by;
     return nullptr;
   }
-  /// Finds the movement that serves a request, or opens it. Collective the first time. The reference only fills halos;
-  /// for it, accumulations and shares use messages.
+  /// Finds the movement that serves a request, or opens it. Collective the first time. Requests that the reference does
+  /// not serve use messages.
   /// @param check  throws if the call must not be made.
   template <class Check>
   Movement& serve(const ExchangePart& part, Motion motion, const Check& check) {
-    if (Movement* const known = find(part, motion)) {
+    Movement* known = find(part, motion);
+    if (known == nullptr) known = find_same(part, motion);
+    if (known != nullptr) {
       check();
       return *known;
     }
@@ -145,25 +149,46 @@ struct Exchange::State {
       agree(comm, [&] {
         check();
         request = request_of(part, motion, spec, layout.dims());
-        how = motion != Motion::fill && strategy.is_reference() ? Strategy("direct/p2p") : strategy;
+        how = strategy.is_reference() && !is_gathered(request) ? Strategy("direct/p2p") : strategy;
         plan = plan_of_part(comm, layout, spec, request, how);
         served.reserve(served.size() + 1);
       });
-      require_same(comm, plan, layout, how, static_cast<std::size_t>(slots()), nodes, guard != nullptr);
-      auto found =
-          std::find_if(movements.begin(), movements.end(), [&](const Movement& one) { return one.request == request; });
-      if (found == movements.end()) found = open(std::move(request), plan, how);
-      served.push_back({part, motion, &*found});
-      return &*found;
+      require_same(comm, plan, layout, how, static_cast<std::size_t>(slots()), nodes, guard != nullptr,
+                   {{"exchange", "of " + whole().name() + ", message tags from " + std::to_string(whole().first_tag())},
+                    {"numbers of the fields", join_numbers(request.fields, ", ")}});
+      Movement& opened = open(std::move(request), plan, how);
+      served.push_back({part, motion, &opened});
+      return &opened;
     });
   }
-  std::deque<Movement>::iterator open(PartRequest request, const Plan& plan, const Strategy& how) {
+  /// Returns the movement of a part that is named in another way than in earlier calls; null where there is none, also
+  /// for a part that the exchange lacks. Local.
+  Movement* find_same(const ExchangePart& part, Motion motion) {
+    try {
+      const PartRequest request = request_of(part, motion, spec, layout.dims());
+      const auto found =
+          std::find_if(movements.begin(), movements.end(), [&](const Movement& one) { return one.request == request; });
+      if (found == movements.end()) return nullptr;
+      served.push_back({part, motion, &*found});
+      return &*found;
+    } catch (const UsageError&) {
+      return nullptr;
+    }
+  }
+  /// Returns true if the strategy `reference` serves a request: it fills halos from owned points alone.
+  static bool is_gathered(const PartRequest& request) {
+    return request.motion == Motion::fill &&
+           std::all_of(request.widths.begin(), request.widths.end(), [](const ExchangeSpec::Sides& sides) {
+             return sides.rows_low == Widths{} && sides.rows_high == Widths{};
+           });
+  }
+  Movement& open(PartRequest request, const Plan& plan, const Strategy& how) {
     const Views fields = chosen(whole().views(), request.fields);
     auto exchange = std::make_unique<PreparedExchange>(whole().comm(), layout, plan, fields, how, nodes, device.get());
     movements.push_back({std::move(request), std::move(exchange), static_cast<int>(movements.size())});
-    const Movement& opened = movements.back();
+    Movement& opened = movements.back();
     if (sequence) sequence->add(verb_of(opened.request.motion) + part_of(movements.front().request, opened, " "));
-    return movements.end() - 1;
+    return opened;
   }
   /// Starts the movement that serves a request.
   /// @param stream  empty: none was passed.
@@ -178,14 +203,21 @@ struct Exchange::State {
     if (moved) check_apart(whole().plan(), whole().views());
     moved = false;
     const PartRequest& request = movement.request;
-    // Layers beyond a part of the exchange stay as fresh as they are.
-    if (guard && (request.motion == Motion::accumulate || &movement == &movements.front()))
-      guard->overwritten(slot, request.fields, request.widths);
+    // Layers beyond a part of the exchange stay as fresh as they are; accumulations change the points behind all.
+    if (guard && request.motion == Motion::accumulate)
+      guard->overwritten(slot, request.fields, widths_of(request.fields));
+    if (guard && &movement == &movements.front()) guard->overwritten(slot, request.fields, request.widths);
     if (sequence) sequence->start(slot, movement.number);
     if (sequence && movement.exchange->link().must_be_awaited()) check_sequence();
     current = &movement;
     movement.exchange->start(slot, after);
     under_way = true;
+  }
+  /// Returns the layers that the whole exchange fills of some fields.
+  std::vector<ExchangeSpec::Sides> widths_of(const std::vector<int>& fields) const {
+    std::vector<ExchangeSpec::Sides> widths;
+    for (const int q : fields) widths.push_back(spec.sides_of(q));
+    return widths;
   }
   /// Returns true if neighbours make the same exchange, and all their notes have arrived.
   bool is_in_step() {
@@ -227,7 +259,7 @@ struct Exchange::State {
     const char* const made = call == Shared::accumulate    ? made_by(Motion::accumulate)
                              : call == Shared::share       ? made_by(Motion::share)
                              : call == Shared::check_clean ? "a check of halos"
-                                                           : "an exchange of other arrays";
+                                                           : made_again;
     collectively(comm, made, [&] { agree(comm, check); });
   }
   /// Returns true if neighbours need not get the addresses of fields.
@@ -245,6 +277,24 @@ struct Exchange::State {
     for (const Movement& one : movements) one.exchange->follow(slot, anew);
     broken = false;
   }
+  /// Returns true if fields move, or where strategies open again, if those of any rank do. Collective then.
+  bool moves_anywhere(bool moves) const {
+    if (follows()) return moves;
+    const MPI_Comm comm = whole().comm();
+    return collectively(comm, made_again, [&] { return anywhere(moves, comm); });
+  }
+  /// @param call  that moves the fields.
+  void rebind_as(const char* call, std::span<void* const> first, int slot) {
+    const auto check = [&] {
+      check_rebind(call, first, slot);
+      for (const Movement& one : movements) one.exchange->rest();
+    };
+    collectively(whole().comm(), made_again, [&] {
+      const FailureWatch watch(device != nullptr);  // agree() ends if a device fails on another rank
+      follows() ? check() : agree(whole().comm(), check);
+      rebind(first, slot);
+    });
+  }
   /// Returns true if the fields of a slot are at some addresses, and an exchange of them may start.
   bool is_at(std::span<void* const> first, int slot) const {
     const Views& views = whole().views();
@@ -252,13 +302,15 @@ struct Exchange::State {
     return std::equal(first.begin(), first.end(), views.begin(),
                       [&](const void* at, const auto& slots_of) { return slots_of[slot].origin == at; });
   }
-  void check_rebind(std::span<void* const> first, int slot) const {
-    require_ready("rebind", slot);
+  void check_rebind(const char* call, std::span<void* const> first, int slot) const {
+    require_ready(call, slot);
     const std::size_t fields = whole().views().size();
-    if (first.size() != fields || std::find(first.begin(), first.end(), nullptr) != first.end())
-      throw UsageError("rebind() got " + std::to_string(first.size()) +
-                       " addresses; pass that of the first owned point of each of " + std::to_string(fields) +
-                       " fields");
+    const auto null = std::find(first.begin(), first.end(), nullptr);
+    if (first.size() != fields || null != first.end())
+      throw UsageError(
+          std::string(call) + "() got " + std::to_string(first.size()) + " addresses" +
+          (null != first.end() ? ", and number " + std::to_string(null - first.begin()) + " is null" : "") +
+          "; pass that of the first owned point of each of " + std::to_string(fields) + " fields");
     require_same_place(place, spec.quantities, first);
   }
   /// Returns the communicator on which the ranks make a collective call.
@@ -321,11 +373,12 @@ Exchange& Exchange::operator=(Exchange&& other) noexcept {
 }
 
 /// Calls that an exchange allows after a refused rebind().
-constexpr std::array<std::string_view, 3> when_broken{"rebind", "first_points", "plan"};
+constexpr std::array<std::string_view, 4> when_broken{"rebind", "exchange_at", "first_points", "plan"};
 
 Exchange::State& Exchange::state(const char* call) const {
   if (!state_)
-    throw UsageError(std::string(call) + "() was called on an Exchange that was moved to another one; call that one's");
+    throw UsageError(std::string(call) +
+                     "() was called on an Exchange that was freed, or moved to another one; call that one's");
   if (state_->broken && std::find(when_broken.begin(), when_broken.end(), call) == when_broken.end())
     throw UsageError(std::string(call) +
                      "() was called on an exchange whose last rebind() failed; rebind it again, or free it");
@@ -366,27 +419,15 @@ void Exchange::start_share(const ExchangePart& part, int slot, std::optional<Dev
 void Exchange::rebind(std::span<void* const> first, int slot) {
   State& of = state("rebind");
   const Call call(of.busy, "rebind");
-  const auto check = [&] {
-    of.check_rebind(first, slot);
-    for (const Movement& one : of.movements) one.exchange->rest();
-  };
-  collectively(of.whole().comm(), "an exchange of other arrays", [&] {
-    const FailureWatch watch(of.device != nullptr);  // agree() ends if a device fails on another rank
-    of.follows() ? check() : agree(of.whole().comm(), check);
-    of.rebind(first, slot);
-  });
+  of.rebind_as("rebind", first, slot);
 }
 
 void Exchange::exchange_at(std::span<void* const> first, int slot) {
-  State& of = state("rebind");
-  const MPI_Comm comm = of.whole().comm();
-  bool moves = false;
+  State& of = state("exchange_at");
   {
     const Call call(of.busy, "exchange_at");
-    moves = !of.is_at(first, slot);
-    if (!of.follows()) moves = collectively(comm, "an exchange of other arrays", [&] { return anywhere(moves, comm); });
+    if (of.moves_anywhere(!of.is_at(first, slot))) of.rebind_as("exchange_at", first, slot);
   }
-  if (moves) rebind(first, slot);
   exchange(slot);
 }
 
@@ -452,8 +493,9 @@ void Exchange::check_clean(int slot, DeviceStream after) const {
 }
 
 void Exchange::refuse(Shared call, Exit exit, const std::string& text) const {
-  State& of = state(call == Shared::rebind ? "rebind" : "refuse");
+  State& of = state(call == Shared::rebind || call == Shared::run_at ? "rebind" : "refuse");
   const Call here(of.busy, "refuse");
+  if (call == Shared::run_at) of.moves_anywhere(true);
   if (of.is_collective(call)) of.agree_in(call, [&] { fail(exit, text); });
   fail(exit, text);
 }

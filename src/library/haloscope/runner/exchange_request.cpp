@@ -5,6 +5,7 @@
 
 #include "haloscope/comm/same_request.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/core/plan_rounds.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/field/memory.hpp"
@@ -109,12 +110,13 @@ PartRequest request_of(const ExchangePart& part, Motion motion, const ExchangeSp
   for (const int q : request.fields) {
     ExchangeSpec::Sides& sides = request.widths.emplace_back();
     const std::string& name = spec.quantities[static_cast<std::size_t>(q)].name;
+    const ExchangeSpec::Sides opened = spec.sides_of(q);
     for (int d = 0; d < dims; ++d) {
-      sides.low[d] = layers_of_part(name, d, part.low[d], part.depth, spec.low_of(q)[d]);
-      sides.high[d] = layers_of_part(name, d, part.high[d], part.depth, spec.high_of(q)[d]);
-      if (!part.ghost_rows || sides.low[d] > 0 || sides.high[d] > 0) continue;
-      sides.rows_low[d] = spec.low_of(q)[d];
-      sides.rows_high[d] = spec.high_of(q)[d];
+      sides.low[d] = layers_of_part(name, d, part.low[d], part.depth, opened.low[d]);
+      sides.high[d] = layers_of_part(name, d, part.high[d], part.depth, opened.high[d]);
+      if (sides.low[d] > 0 || sides.high[d] > 0) continue;
+      sides.rows_low[d] = opened.rows_low[d] + (part.ghost_rows ? opened.low[d] : 0);
+      sides.rows_high[d] = opened.rows_high[d] + (part.ghost_rows ? opened.high[d] : 0);
     }
   }
   return request;
@@ -185,14 +187,15 @@ void improve_memory(const SlotView& view, const Box& points) {
 }
 
 void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots,
-                  const std::vector<int>& nodes, bool guarded) {
-  const ExchangeSpec& spec = plan.spec;
+                  const std::vector<int>& nodes, bool guarded, std::vector<Aspect> more) {
+  const ExchangeSpec spec = without_landings(plan.spec);
   std::vector<std::string> names, widths;
   for (std::size_t q = 0; q < spec.quantities.size(); ++q) {
     names.push_back(spec.quantities[q].name);
     widths.push_back(name_of(spec.sides_of(static_cast<int>(q))));
   }
-  std::vector<Aspect> aspects = aspects_of(layout, nodes);
+  std::vector<Aspect> aspects = std::move(more);
+  for (Aspect& one : aspects_of(layout, nodes)) aspects.push_back(std::move(one));
   aspects.insert(aspects.end(), {{"order of the process grid", join_numbers(spec.order, ",")},
                                  {"strategy", to_string(strategy)},
                                  {"corners", spec.corners ? "filled" : "not filled"},

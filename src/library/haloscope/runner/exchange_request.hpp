@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "haloscope/comm/same_request.hpp"
 #include "haloscope/exchange.hpp"
 
 namespace haloscope {
@@ -60,8 +61,9 @@ void improve_memory(const SlotView& view, const Box& points);
 
 /// Compares the requests of all ranks. @throws UsageError, on all ranks, where they request different exchanges,
 ///         naming the differences and the ranks.
+/// @param more  further properties that must be equal, of a part of an exchange.
 /// Collective; cost: one reduction to all, a second one for several fields.
 void require_same(MPI_Comm comm, const Plan& plan, const Layout& layout, const Strategy& strategy, std::size_t slots,
-                  const std::vector<int>& nodes, bool guarded);
+                  const std::vector<int>& nodes, bool guarded, std::vector<Aspect> more = {});
 
 }  // namespace haloscope

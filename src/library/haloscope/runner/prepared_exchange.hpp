@@ -34,6 +34,8 @@ class PreparedExchange {
                    const std::vector<int>& nodes, device::Device* device = nullptr);
   /// Finishes an exchange in flight; where that fails, or has failed, on this rank or a peer, leaves it as it is.
   ~PreparedExchange();
+  /// Returns the first message tag, which no other exchange in use on the communicator has; equal on all ranks.
+  int first_tag() const { return context_.tags.first; }
   PreparedExchange(const PreparedExchange&) = delete;
   PreparedExchange& operator=(const PreparedExchange&) = delete;
 

@@ -60,7 +60,7 @@ class Sequence {
   MPI_Comm comm_;
   int rank_;
   std::string name_;
-  std::vector<std::string> movements_{"exchanges"};
+  std::vector<std::string> movements_{"exchanges all fields"};
   std::vector<int> peers_;
   std::vector<bool> changed_;  // by slot, since its last exchange
   std::unique_ptr<Notes> notes_;
