@@ -278,7 +278,7 @@ hs_status hs_exchange_first(const hs_exchange* exchange, int32_t slot, void** fi
 
 hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status status, const char* reason) {
   return guarded([&] {
-    const auto which = enumerator<Exchange::Shared>(call, 3, "call");
+    const auto which = enumerator<Exchange::Shared>(call, HS_CALL_RUN_AT + 1, "call");
     const int why = enumerator<int>(status - 1, 3, "status, less 1,") + 1;
     needed(exchange, "exchange").exchange.refuse(which, static_cast<Exit>(why), text(reason));
   });

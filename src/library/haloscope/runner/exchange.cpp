@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <deque>
 #include <exception>
 #include <optional>
 #include <string_view>
@@ -20,50 +19,14 @@
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/guard.hpp"
 #include "haloscope/runner/memory_space.hpp"
+#include "haloscope/runner/movements.hpp"
 #include "haloscope/runner/overrides.hpp"
-#include "haloscope/runner/prepared_exchange.hpp"
 #include "haloscope/runner/sequence.hpp"
 #include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 
-/// A plan of the exchange, or of a part of it, opened on its fields.
-struct Movement {
-  PartRequest request;
-  std::unique_ptr<PreparedExchange> exchange;
-  int number = 0;  // in the order of opening, equal on all ranks
-};
-
-/// Returns the fields and layers of a part of an exchange; "" for the whole one.
-/// @param ahead  a word before them.
-std::string part_of(const PartRequest& whole, const Movement& movement, const std::string& ahead) {
-  const PartRequest& part = movement.request;
-  if (part.fields == whole.fields && part.widths == whole.widths) return "";
-  std::vector<std::string> layers;
-  for (const ExchangeSpec::Sides& sides : part.widths) layers.push_back(name_of(sides));
-  return ahead + movement.exchange->name() + " (layers " + join(layers, ", ") + ")";
-}
-
 constexpr const char* made_again = "an exchange of other arrays";
-
-/// Returns the object that ranks open for calls of a kind, for reports of long waits.
-const char* made_by(Motion motion) {
-  return motion == Motion::fill         ? "a part of an exchange"
-         : motion == Motion::accumulate ? "an accumulation"
-                                        : "a share of common points";
-}
-
-/// Returns the activity of a rank that moves points, for texts about ranks that differ.
-std::string verb_of(Motion motion) {
-  return motion == Motion::fill ? "exchanges" : motion == Motion::share ? "shares" : "accumulates";
-}
-
-/// A request of a caller, and the movement that serves it: several requests may be served by one.
-struct ServedPart {
-  ExchangePart part;
-  Motion motion = Motion::fill;
-  Movement* by = nullptr;
-};
 
 struct Exchange::State {
   MemorySpace place;                       // of the fields
@@ -72,12 +35,11 @@ struct Exchange::State {
   Layout layout;
   ExchangeSpec spec;  // as requested, without additions of the strategy
   std::vector<int> nodes;
-  std::deque<Movement> movements;  // the first one is the whole exchange; others are opened by their first calls
-  std::vector<ServedPart> served;  // parts, accumulations and shares that were requested
-  Movement* current = nullptr;     // the one started last
-  bool under_way = false;          // ... and not known to have ended
-  bool moved = false;              // fields have moved since the last start
-  bool broken = false;             // the last rebind() was refused: links may still move the old arrays
+  std::unique_ptr<Movements> movements;
+  Movement* current = nullptr;  // the one started last
+  bool under_way = false;       // ... and not known to have ended
+  bool moved = false;           // fields have moved since the last start
+  bool broken = false;          // the last rebind() was refused: links may still move the old arrays
   std::unique_ptr<Guard> guard;
   OwnedComm guard_comm;              // check_clean() is collective, and threads may check exchanges concurrently
   std::optional<Sequence> sequence;  // of a guarded exchange
@@ -99,11 +61,10 @@ struct Exchange::State {
     require_same(parent, plan, layout, strategy, views.front().size(), nodes, guarded);
     for (std::size_t q = 0; q < views.size() && !device; ++q)
       for (const SlotView& view : views[q]) improve_memory(view, points_moved(plan, static_cast<int>(q)));
-    movements.push_back(
-        {request_of({}, Motion::fill, spec, layout.dims()),
-         std::make_unique<PreparedExchange>(parent, layout, plan, views, strategy, nodes, device.get())});
-    current = &movements.front();
-    served.push_back({{}, Motion::fill, current});
+    movements = std::make_unique<Movements>(
+        Movements::Of{&layout, &spec, &strategy, &nodes, device.get(), guarded},
+        std::make_unique<PreparedExchange>(parent, layout, plan, views, strategy, nodes, device.get()));
+    current = &movements->first();
     if (!guarded) return;
     guard = std::make_unique<Guard>(layout, whole().plan(), whole().views(), device.get());
     guard_comm = duplicate(whole().comm());
@@ -112,83 +73,17 @@ struct Exchange::State {
   /// Does not wait for messages after neighbours have made another exchange, or during stack unwinding.
   ~State() {
     if ((sequence && sequence->differs()) || std::uncaught_exceptions() > exceptions) leave();
-    while (!movements.empty()) movements.pop_back();
+    movements.reset();
   }
-  PreparedExchange& whole() { return *movements.front().exchange; }
-  const PreparedExchange& whole() const { return *movements.front().exchange; }
+  PreparedExchange& whole() { return movements->whole(); }
+  const PreparedExchange& whole() const { return movements->whole(); }
   int slots() const { return static_cast<int>(whole().views().front().size()); }
   /// Leaves the targets of messages that neighbours may still send: MPI may refuse to free a communicator with
   /// messages.
   void leave() {
-    for (Movement& one : movements) one.exchange->leave();
+    for (Movement& one : *movements) one.exchange->leave();
     guard_comm.release();
     note_kept();
-  }
-  /// Returns the movement that serves a request; null where none does yet. Allocates nothing.
-  Movement* find(const ExchangePart& part, Motion motion) const {
-    for (const ServedPart& one : served)
-      if (one.motion == motion && one.part == part) return one.by;
-    return nullptr;
-  }
-  /// Finds the movement that serves a request, or opens it. Collective the first time. Requests that the reference does
-  /// not serve use messages.
-  /// @param check  throws if the call must not be made.
-  template <class Check>
-  Movement& serve(const ExchangePart& part, Motion motion, const Check& check) {
-    Movement* known = find(part, motion);
-    if (known == nullptr) known = find_same(part, motion);
-    if (known != nullptr) {
-      check();
-      return *known;
-    }
-    const MPI_Comm comm = whole().comm();
-    return *collectively(comm, made_by(motion), [&] {
-      PartRequest request;
-      Strategy how;
-      Plan plan;
-      agree(comm, [&] {
-        check();
-        request = request_of(part, motion, spec, layout.dims());
-        how = strategy.is_reference() && !is_gathered(request) ? Strategy("direct/p2p") : strategy;
-        plan = plan_of_part(comm, layout, spec, request, how);
-        served.reserve(served.size() + 1);
-      });
-      require_same(comm, plan, layout, how, static_cast<std::size_t>(slots()), nodes, guard != nullptr,
-                   {{"exchange", "of " + whole().name() + ", message tags from " + std::to_string(whole().first_tag())},
-                    {"numbers of the fields", join_numbers(request.fields, ", ")}});
-      Movement& opened = open(std::move(request), plan, how);
-      served.push_back({part, motion, &opened});
-      return &opened;
-    });
-  }
-  /// Returns the movement of a part that is named in another way than in earlier calls; null where there is none, also
-  /// for a part that the exchange lacks. Local.
-  Movement* find_same(const ExchangePart& part, Motion motion) {
-    try {
-      const PartRequest request = request_of(part, motion, spec, layout.dims());
-      const auto found =
-          std::find_if(movements.begin(), movements.end(), [&](const Movement& one) { return one.request == request; });
-      if (found == movements.end()) return nullptr;
-      served.push_back({part, motion, &*found});
-      return &*found;
-    } catch (const UsageError&) {
-      return nullptr;
-    }
-  }
-  /// Returns true if the strategy `reference` serves a request: it fills halos from owned points alone.
-  static bool is_gathered(const PartRequest& request) {
-    return request.motion == Motion::fill &&
-           std::all_of(request.widths.begin(), request.widths.end(), [](const ExchangeSpec::Sides& sides) {
-             return sides.rows_low == Widths{} && sides.rows_high == Widths{};
-           });
-  }
-  Movement& open(PartRequest request, const Plan& plan, const Strategy& how) {
-    const Views fields = chosen(whole().views(), request.fields);
-    auto exchange = std::make_unique<PreparedExchange>(whole().comm(), layout, plan, fields, how, nodes, device.get());
-    movements.push_back({std::move(request), std::move(exchange), static_cast<int>(movements.size())});
-    Movement& opened = movements.back();
-    if (sequence) sequence->add(verb_of(opened.request.motion) + part_of(movements.front().request, opened, " "));
-    return opened;
   }
   /// Starts the movement that serves a request.
   /// @param stream  empty: none was passed.
@@ -197,7 +92,10 @@ struct Exchange::State {
       if (stream) require_device(place, call);
       require_ready(call, slot);
     };
-    start(serve(part, motion, check), slot, stream.value_or(DeviceStream{}));
+    const auto opened = [&](const Movement& one) {
+      if (sequence) sequence->add(verb_of(one.request.motion) + movements->part_of(one, " "));
+    };
+    start(movements->serve(part, motion, check, opened), slot, stream.value_or(DeviceStream{}));
   }
   void start(Movement& movement, int slot, DeviceStream after = {}) {
     if (moved) check_apart(whole().plan(), whole().views());
@@ -206,7 +104,7 @@ struct Exchange::State {
     // Layers beyond a part of the exchange stay as fresh as they are; accumulations change the points behind all.
     if (guard && request.motion == Motion::accumulate)
       guard->overwritten(slot, request.fields, widths_of(request.fields));
-    if (guard && &movement == &movements.front()) guard->overwritten(slot, request.fields, request.widths);
+    if (guard && &movement == &movements->first()) guard->overwritten(slot, request.fields, request.widths);
     if (sequence) sequence->start(slot, movement.number);
     if (sequence && movement.exchange->link().must_be_awaited()) check_sequence();
     current = &movement;
@@ -264,17 +162,18 @@ struct Exchange::State {
   }
   /// Returns true if neighbours need not get the addresses of fields.
   bool follows() const {
-    return !broken && !device &&
-           std::all_of(movements.begin(), movements.end(), [](const Movement& one) { return one.exchange->follows(); });
+    return !broken && !device && std::all_of(movements->begin(), movements->end(), [](const Movement& one) {
+      return one.exchange->follows();
+    });
   }
   /// Sets the addresses of every movement before any follows. Until all have followed, the exchange is broken: the
   /// next call opens all of them again.
   void rebind(std::span<void* const> first, int slot) {
     const bool anew = std::exchange(broken, true);
     moved = true;
-    for (const Movement& one : movements) one.exchange->set_origins(chosen(first, one.request.fields), slot);
+    for (const Movement& one : *movements) one.exchange->set_origins(chosen(first, one.request.fields), slot);
     if (guard) guard->moved(slot);
-    for (const Movement& one : movements) one.exchange->follow(slot, anew);
+    for (const Movement& one : *movements) one.exchange->follow(slot, anew);
     broken = false;
   }
   /// Returns true if fields move, or where strategies open again, if those of any rank do. Collective then.
@@ -287,7 +186,7 @@ struct Exchange::State {
   void rebind_as(const char* call, std::span<void* const> first, int slot) {
     const auto check = [&] {
       check_rebind(call, first, slot);
-      for (const Movement& one : movements) one.exchange->rest();
+      for (const Movement& one : *movements) one.exchange->rest();
     };
     collectively(whole().comm(), made_again, [&] {
       const FailureWatch watch(device != nullptr);  // agree() ends if a device fails on another rank
@@ -316,8 +215,8 @@ struct Exchange::State {
   /// Returns the communicator on which the ranks make a collective call.
   MPI_Comm comm_of(Shared call) const { return call == Shared::check_clean ? guard_comm.get() : whole().comm(); }
   bool is_collective(Shared call) const {
-    if (call == Shared::accumulate) return find({}, Motion::accumulate) == nullptr;
-    if (call == Shared::share) return find({}, Motion::share) == nullptr;
+    if (call == Shared::accumulate) return movements->find({}, Motion::accumulate) == nullptr;
+    if (call == Shared::share) return movements->find({}, Motion::share) == nullptr;
     return call == Shared::check_clean ? guard != nullptr : !follows();
   }
   void require_ready(const char* call, int slot) const {
@@ -389,7 +288,7 @@ void Exchange::start(int slot) {
   State& of = state("start");
   const Call call(of.busy, "start");
   of.require_ready("start", slot);
-  of.start(of.movements.front(), slot);
+  of.start(of.movements->first(), slot);
 }
 
 void Exchange::start(int slot, DeviceStream after) { start({}, slot, after); }
@@ -513,9 +412,9 @@ std::string Exchange::report() const {
   const State& of = state("report");
   const device::Current current(of.device.get());
   std::string text = describe_exchange(of.strategy, plan(), of.whole().link()) + (of.guard ? "; guarded" : "");
-  for (const Movement& one : of.movements)
-    if (const std::string more = one.exchange->link().report(); &one != &of.movements.front() && !more.empty())
-      text += "; " + to_word(one.request.motion) + part_of(of.movements.front().request, one, " of ") + ": " + more;
+  for (const Movement& one : *of.movements)
+    if (const std::string more = one.exchange->link().report(); &one != &of.movements->first() && !more.empty())
+      text += "; " + to_word(one.request.motion) + of.movements->part_of(one, " of ") + ": " + more;
   return text + (of.device ? "; in " + to_string(of.place) + " (" + of.device->info().name + ")" : "");
 }
 
