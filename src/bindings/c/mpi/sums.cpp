@@ -3,7 +3,7 @@
 
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/extend/agree.hpp"
-#include "haloscope/reduce/field_sums.hpp"
+#include "haloscope/runner/field_sums.hpp"
 
 namespace haloscope::c {
 namespace {

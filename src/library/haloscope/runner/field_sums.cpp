@@ -1,4 +1,4 @@
-#include "haloscope/reduce/field_sums.hpp"
+#include "haloscope/runner/field_sums.hpp"
 
 #include <algorithm>
 #include <array>
