@@ -29,6 +29,7 @@ program default_kinds
   cart = cartesian()
   call exchange_on_every_grid()
   call accumulate_and_check()
+  call share_and_sum()
   call guard_and_check()
   call pass_absent_arguments_on()
   call mix_kinds()
@@ -163,12 +164,12 @@ contains
     call expect(all(nint(moved) == nint(u(:, :, 2))), name//' memory that moved')
     moved(0, :) = -1
     moved(n(1) + 1, :) = -1
-    call halo%run(2, stat=status, only=[1, 4], depth=layers, low=[1, 0], high=[0, 0])
+    call halo%run(2, stat=status, only=[1, 4], depth=layers, low=[1, 0], high=[0, 0], ghost_rows=.false.)
     call expect(status == 0 .and. all(nint(moved(0, 1:n(2))) == nint(u(0, 1:n(2), 2))), name//' part')
     call expect(all(nint(moved(n(1) + 1, :)) == -1), name//' other side')
     call halo%run_at(moved, slot=2, stat=status)
     call expect(status == 0, name//' array of a call')
-    call halo%start(slot=2, stat=status, only=[1], depth=layers, low=[0, 0], high=[1, 1])
+    call halo%start(slot=2, stat=status, only=[1], depth=layers, low=[0, 0], high=[1, 1], ghost_rows=.false.)
     call halo%finish()
     call expect(status == 0 .and. nint(moved(n(1) + 1, 1)) == nint(u(n(1) + 1, 1, 2)), name//' started part')
     call halo%free(stat=status)
@@ -190,12 +191,41 @@ contains
     call expect(status == 0, 'accumulate')
     call expect(sum(count) == product(n + 2), 'accumulated')
     count = 1
-    call halo%accumulate(slot=slot, stat=status, only=[1], depth=slot, low=[1, 0], high=[0, 0])
+    call halo%accumulate(slot=slot, stat=status, only=[1], depth=slot, low=[1, 0], high=[0, 0], ghost_rows=.false.)
     call expect(status == 0 .and. count(n(1), 1) == 2 .and. count(1, 1) == 1, 'accumulated side')
-    call halo%start_accumulate(slot=slot, stat=status, only=[1], depth=slot, low=[0, 1], high=[0, 0])
+    call halo%start_accumulate(slot=slot, stat=status, only=[1], depth=slot, low=[0, 1], high=[0, 0], ghost_rows=.false.)
     call halo%finish()
     call expect(status == 0 .and. count(1, n(2)) == 2, 'another accumulated side')
     call halo%free()
+  end subroutine
+
+  !> One node of each rank's block is its own; the others are those of the next blocks.
+  subroutine share_and_sum()
+    real, allocatable, target :: node(:, :)
+    double precision :: total
+    integer :: n(2), status, slot, layers, dims, where
+    n = grid%shape()
+    slot = 1
+    layers = 0
+    dims = 2
+    where = halo_node
+    allocate (node(n(1) + 1, n(2) + 1), source=2.)
+    node(:n(1), :n(2)) = 1
+    call halo%add(node, halo=layers, centring=where)
+    call halo%open(grid, 'ordered/p2p')
+    call halo%start_share(slot=slot, stat=status, only=[1])
+    call expect(status == 0, 'start_share')
+    call halo%finish()
+    call expect(all(node == 1), 'shared')
+    call halo%share(slot=slot, stat=status, only=[1])
+    call expect(status == 0, 'share')
+    call halo%free()
+    total = grid%sum(node, halo=layers, low=[0, 0], high=[0, 0], centring=where, stat=status)
+    call expect(status == 0 .and. nint(total) == product(cells), 'sum')
+    total = grid%dot(node, node, halo=layers, low=[0, 0], high=[0, 0], centring=where, dims=dims, stat=status)
+    call expect(status == 0 .and. nint(total) == product(cells), 'dot')
+    total = grid%norm(node, halo=layers, low=[0, 0], high=[0, 0], centring=where, dims=dims, stat=status)
+    call expect(status == 0 .and. nint(total**2) == product(cells), 'norm')
   end subroutine
 
   subroutine guard_and_check()
