@@ -1230,25 +1230,10 @@ contains
     integer(c_int32_t), intent(out) :: status
     class(*), intent(in), optional :: only(:), depth, low(:), high(:), ghost_rows
     integer(c_int32_t) :: layers
-    integer :: n, lacking
     status = usage
     call hs_part_init(part)
-    if (present(only)) then
-      allocate (numbers(size(only)), stat=lacking)
-      if (lacking /= 0) call note_exhausted('numbers of arrays', size(only)*4_c_int64_t, problem, status)
-      if (problem == '' .and. size(only) == 0) &
-        problem = "argument 'only' names no array; pass numbers of arrays, or omit it for all arrays"
-      if (problem == '') call take(only, 'only', numbers, problem)
-      do n = 1, size(only)
-        if (problem == '' .and. (numbers(n) < 1 .or. numbers(n) > size(this%bound))) &
-          write (problem, '(2(a, i0))') "argument 'only' names array ", numbers(n), &
-          '; arrays are numbered in the order of add(), from 1 to ', size(this%bound)
-        if (problem == '' .and. any(numbers(:n - 1) == numbers(n))) &
-          write (problem, '(a, i0, a)') "argument 'only' names array ", numbers(n), ' twice; name it once'
-      end do
-      if (problem == '') numbers = numbers - 1
-      part%count = size(only)
-    end if
+    if (present(only)) call take_only(this, only, numbers, problem, status)
+    if (present(only)) part%count = size(only)
     layers = 0
     call take(depth, 'depth', layers, problem)
     if (present(depth)) part%depth = layers
@@ -1256,6 +1241,29 @@ contains
     call take_layers(high, 'high', part%high(:this%bound(1)%dims), problem)
     call take_flag(ghost_rows, 'ghost_rows', part%ghost_rows, problem)
     if (problem == '' .and. layers < 0) problem = "argument 'depth' is negative; pass 0 or more layers"
+  end subroutine
+
+  !> Takes the numbers of some arrays, and converts them to those of C, from 0. @param status  set with a problem.
+  subroutine take_only(this, only, numbers, problem, status)
+    class(halo_exchange), intent(in) :: this
+    class(*), intent(in) :: only(:)
+    integer(c_int32_t), allocatable, intent(out) :: numbers(:)
+    character(*), intent(inout) :: problem
+    integer(c_int32_t), intent(inout) :: status
+    integer :: n, lacking
+    allocate (numbers(size(only)), stat=lacking)
+    if (lacking /= 0) call note_exhausted('numbers of arrays', size(only)*4_c_int64_t, problem, status)
+    if (problem == '' .and. size(only) == 0) &
+      problem = "argument 'only' names no array; pass numbers of arrays, or omit it for all arrays"
+    if (problem == '') call take(only, 'only', numbers, problem)
+    do n = 1, size(only)
+      if (problem == '' .and. (numbers(n) < 1 .or. numbers(n) > size(this%bound))) &
+        write (problem, '(2(a, i0))') "argument 'only' names array ", numbers(n), &
+        '; arrays are numbered in the order of add(), from 1 to ', size(this%bound)
+      if (problem == '' .and. any(numbers(:n - 1) == numbers(n))) &
+        write (problem, '(a, i0, a)') "argument 'only' names array ", numbers(n), ' twice; name it once'
+    end do
+    if (problem == '') numbers = numbers - 1
   end subroutine
 
   !> Takes layers by dimension.
