@@ -305,7 +305,7 @@ class Session:
             ]
             ended = run(words, 60, {}, self.target, until=self.deadline)
             if not self.deadline.has_cut(ended):
-                journal.append({"case": f"profile {name}", "code": ended.code, "said": ended.output})
+                journal.append({"case": f"profile {name}", "code": ended.code, "output": ended.output})
 
     # ---- the end -----------------------------------------------------------------------------------------------------
 

@@ -42,8 +42,9 @@ GUARDED += [("ordered/p2p", "guarded-stepper"), ("ordered/rma-fence", "guarded-s
 
 
 def steps(case: tuple[str, str], ranks: str) -> int:
-    """Return of how many allocations one fails in the long tests; auto opens transports that have cases of their
-    own.
+    """Return the step between the allocations that fail in the long tests.
+
+    It is longer for auto, since the transports that it opens have their own cases.
     """
     if ranks != "all":
         return 23

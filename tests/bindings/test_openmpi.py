@@ -9,7 +9,7 @@ import pytest
 import other_mpi
 from haloscope.measure import launch
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]  # the first test builds, beside others
+pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]  # the first test builds, while others run
 SMALL = ("--cells", "24", "--launches", "1", "--steps", "4", "--repetitions", "2", "--output", "r.jsonl")
 ON_BOTH = ("test_cpp.py", "test_cpp_ranks.py", "test_launch.py", "test_faults.py")
 SIDE_BY_SIDE = ("test_mpi_faults.py", "test_exhausted_memory.py")  # start several jobs at once

@@ -199,7 +199,7 @@ contains
     call halo%free()
   end subroutine
 
-  !> One node of each rank's block is its own; the others are those of the next blocks.
+  !> Nodes at the ends of a rank's block belong to the next blocks.
   subroutine share_and_sum()
     real, allocatable, target :: node(:, :)
     double precision :: total

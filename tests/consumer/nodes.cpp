@@ -1,4 +1,4 @@
-// A code of finite elements: cells add forces to their nodes, accumulate() adds up those of all ranks, and each rank
+// A code of finite elements: cells add forces to their nodes, accumulate() adds up forces of all ranks, and each rank
 // moves the nodes at which its cells begin, which share() gives to the other holders. Arrays have no ghost layers.
 // Prints a checksum that does not depend on the number of ranks.
 #include <mpi.h>

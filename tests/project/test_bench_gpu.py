@@ -316,7 +316,7 @@ def share_device(kernels: str | Path, folder: Path) -> gpu_ranks.SharedDevice:
 
 
 def test_ranks_share_a_card_by_a_daemon_that_ends_with_the_run(tools, tmp_path):
-    commands = tmp_path / "said"
+    commands = tmp_path / "commands"
     tools("nvidia-cuda-mps-control", f'if [ "$1" = -d ]; then echo started; else cat; fi >> {commands}')
     shared = share_device("/bin/true", tmp_path)
     folder = Path(shared.environment["CUDA_MPS_PIPE_DIRECTORY"])

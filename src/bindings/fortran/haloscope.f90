@@ -1243,7 +1243,7 @@ contains
     if (problem == '' .and. layers < 0) problem = "argument 'depth' is negative; pass 0 or more layers"
   end subroutine
 
-  !> Takes the numbers of some arrays, and converts them to those of C, from 0. @param status  set with a problem.
+  !> Takes the numbers of some arrays, and converts them to numbers of C, from 0. @param status  set with a problem.
   subroutine take_only(this, only, numbers, problem, status)
     class(halo_exchange), intent(in) :: this
     class(*), intent(in) :: only(:)

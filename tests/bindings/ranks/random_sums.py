@@ -64,7 +64,7 @@ def refusal(work: Callable[[], Any]) -> str:
 
 
 def check_refusals() -> None:
-    """What one rank passes wrongly is an error on all ranks."""
+    """Arguments that are wrong on one rank are an error on all ranks."""
     grid = haloscope.Grid(COMM, [COMM.size * 3, 5])
     right, wrong = grid.zeros(), grid.zeros(halo=2)
     mine = COMM.rank == COMM.size - 1

@@ -252,7 +252,7 @@ TEST(Part, WrongPartsAreRefusedAndTheExchangeGoesOn) {
   halo.exchange();
 }
 
-/// Fields of one kind differ in nothing but their numbers.
+/// Fields of one kind differ only in their numbers.
 TEST(Part, RanksThatNameOtherFieldsOfOneKindInAFirstCallAreRefused) {
   if (world_size() == 1) GTEST_SKIP();
   const auto grid = torus();

@@ -339,7 +339,7 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   plan.spec = spec;
   if (spec.reverse()) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
   if (spec.motion != Motion::fill && apart(spec.merge)) plan.spec.merge = Merge::none;
-  if (spec.motion == Motion::share) plan.spec.pattern = Pattern::direct;  // there is no order to keep
+  if (spec.motion == Motion::share) plan.spec.pattern = Pattern::direct;  // directions need no order
   for (const ExchangeSpec::Sides& sides : spec.widths)
     for (int d = 0; d < 3; ++d) {
       if (&sides == &spec.widths.front()) plan.spec.low[d] = plan.spec.high[d] = 0;

@@ -176,7 +176,7 @@ struct Exchange::State {
     for (const Movement& one : *movements) one.exchange->follow(slot, anew);
     broken = false;
   }
-  /// Returns true if fields move, or where strategies open again, if those of any rank do. Collective then.
+  /// Returns true if fields move, or where strategies open again, if fields of any rank do. Collective then.
   bool moves_anywhere(bool moves) const {
     if (follows()) return moves;
     const MPI_Comm comm = whole().comm();

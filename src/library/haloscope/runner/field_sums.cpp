@@ -59,7 +59,7 @@ Numbers numbers_of(const FieldRef& field, int slot) {
   return {&field, &field.slots[static_cast<std::size_t>(slot)], type, quantity.element_bytes / bytes_of(type)};
 }
 
-/// The numbers of one field, or the products of those of two.
+/// The numbers of one field, or the products of the numbers of two fields.
 class Sum {
  public:
   Sum(const Layout& layout, int rank, SumFields fields) : fields_(std::move(fields)) {
