@@ -47,12 +47,12 @@ struct FieldRef {
 };
 
 // Sums over the points of a grid, each of which counts once: of nodes and faces that several ranks hold, the owner's
-// value (see Exchange::start_share()). Ghost layers do not count. Results have the same bits on any number of ranks, for
-// any split of the grid and any layout in memory: terms are added as exact parts (Demmel and Nguyen 2013). An infinite
-// or undefined term gives an infinite or undefined sum.
-// Collective. @throws UsageError, on all ranks, for slots that do not exist, points that are not made of reals of 4 or 8
-// bytes, fields of a device, and in sum() for points of several numbers. Cost: two reductions to all of 16 and 24 bytes,
-// and two passes over the points.
+// value (see Exchange::start_share()). Ghost layers do not count. Results have the same bits on any number of ranks,
+// for any split of the grid and any layout in memory: terms are added as exact parts (Demmel and Nguyen 2013). An
+// infinite or undefined term gives an infinite or undefined sum.
+// Collective. @throws UsageError, on all ranks, for slots that do not exist, points that are not made of reals of 4 or
+// 8 bytes, fields of a device, and in sum() for points of several numbers. Cost: two reductions to all of 16 and 24
+// bytes, and two passes over the points.
 
 /// Returns the sum of a field.
 double sum(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot = 0);

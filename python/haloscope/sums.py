@@ -59,7 +59,7 @@ def _reduced(function: str, grid: Grid, arrays: list[Array], halo: Halo, centrin
         for field, struct in zip(fields, structs, strict=True):
             field.fill(grid, struct)
         if len(arrays) > 1 and "c" in {field.arrays[0].dtype.kind for field in fields}:
-            raise UsageError("an inner product of complex numbers; take inner products of their real and imaginary parts")
+            raise UsageError("an inner product of complex numbers; take products of their real and imaginary parts")
     except Exception as error:
         _refuse(grid, error)
     result = ffi.new("double*", math.nan)

@@ -216,7 +216,7 @@ contains
     call halo%start_share(slot=slot, stat=status, only=[1])
     call expect(status == 0, 'start_share')
     call halo%finish()
-    call expect(all(node == 1), 'shared')
+    call expect(all(nint(node) == 1), 'shared')
     call halo%share(slot=slot, stat=status, only=[1])
     call expect(status == 0, 'share')
     call halo%free()

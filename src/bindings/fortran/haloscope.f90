@@ -650,7 +650,7 @@ contains
     if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
       ' dimensions was passed to a sum over a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
     do d = 1, grid%dims
-      call check_extent(one, grid, d, 'the array', problem)
+      call check_extent(one, grid, d, 1, problem)
     end do
   end subroutine
 
@@ -935,7 +935,6 @@ contains
   subroutine check_arrays(this, grid)
     type(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid
-    character(32) :: name
     integer :: n, d
     if (this%problem == '' .and. size(this%arrays) > 0 .and. this%dims /= grid%dims) &
       write (this%problem, '(3(a, i0))') 'arrays of ', this%dims, ' dimensions were added to an exchange on a grid of ', &
@@ -945,27 +944,25 @@ contains
         if (this%problem == '' .and. size(one%first) /= size(this%arrays(1)%first)) &
           write (this%problem, '(4(a, i0), a)') 'array ', n, ' has ', size(one%first), ' slots and array ', 1, ' has ', &
             size(this%arrays(1)%first), '; name as many buffers of each, by add() and add_slot()'
-        write (name, '(a, i0)') 'array ', n
         do d = 1, grid%dims
-          call check_extent(one, grid, d, trim(name), this%problem)
+          call check_extent(one, grid, d, n, this%problem)
         end do
       end associate
     end do
   end subroutine
 
-  !> Finds an array of another size than its rank's points and its halo in a dimension.
-  subroutine check_extent(one, grid, d, name, problem)
+  !> Finds an array of another size than its rank's points and its halo in a dimension. @param number  of the array.
+  subroutine check_extent(one, grid, d, number, problem)
     type(added), intent(in) :: one
     class(halo_grid), intent(in) :: grid
-    integer, intent(in) :: d
-    character(*), intent(in) :: name
+    integer, intent(in) :: d, number
     character(*), intent(inout) :: problem
     integer(c_int64_t) :: points, wanted
     points = grid%high(d) - grid%low(d) + between(one%field%centring, d)
     wanted = points + one%room_low(d) + one%room_high(d)
     if (problem /= '' .or. one%extent(d) == wanted) return
-    write (problem, '(2a, 5(i0, a))') name, ' has ', one%extent(d), ' points in dimension ', d, '; ', wanted, &
-      ' are this rank''s ', points, ' and its halo of ', one%room_low(d), &
+    write (problem, '(6(a, i0), a)') 'array ', number, ' has ', one%extent(d), ' points in dimension ', d, '; ', &
+      wanted, ' are this rank''s ', points, ' and its halo of ', one%room_low(d), &
       ' and more; allocate it by grid%shape() and its halo, or pass its layers as room='
   end subroutine
 

@@ -1,6 +1,6 @@
 // Points of nodes and faces that several ranks hold, where blocks meet, and their owners: the rank whose cell begins at
-// the point, in each dimension; where the grid ends there, or has a hole, the next of the blocks around the point, in an
-// order that is the same for all of them.
+// the point, in each dimension; where the grid ends there, or has a hole, the next of the blocks around the point, in
+// an order that is the same for all of them.
 #include <utility>
 
 #include "haloscope/core/plan_rounds.hpp"

@@ -48,8 +48,8 @@ std::string Movements::part_of(const Movement& movement, const std::string& ahea
   return ahead + movement.exchange->name() + " (layers " + join(layers, ", ") + ")";
 }
 
-/// Returns the movement of a part that is named in another way than in earlier calls; null where there is none, also for
-/// a part that the exchange lacks. Local.
+/// Returns the movement of a part that is named in another way than in earlier calls; null where there is none, also
+/// for a part that the exchange lacks. Local.
 Movement* Movements::find_same(const ExchangePart& part, Motion motion) {
   Movement* found = nullptr;
   try {
