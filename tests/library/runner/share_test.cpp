@@ -79,6 +79,16 @@ TEST(Share, MayBeStartedAndProgressedAndAllocatesNothingLater) {
   }
 }
 
+TEST(Share, IsNamedInTheReportOfAuto) {
+  const auto grid = torus();
+  Field<double, 2> u(grid, {.halo = 1, .name = "u", .centring = Centring::node}), v(grid, {.halo = 1, .name = "v"});
+  auto halo = make_exchange(grid, {u, v});
+  halo.share({.only = {1}});
+  EXPECT_PART(halo.report(), "; share of v: auto");
+  halo.share();
+  EXPECT_PART(halo.report(), "; share: auto");
+}
+
 TEST(Share, OfLayersIsRefusedOnAllRanks) {
   const auto grid = torus();
   Field<double, 2> u(grid, {.halo = 1, .centring = Centring::node});

@@ -42,7 +42,9 @@ Movements::~Movements() {
 
 std::string Movements::part_of(const Movement& movement, const std::string& ahead) const {
   const PartRequest &part = movement.request, &whole = movements_.front().request;
-  if (part.fields == whole.fields && part.widths == whole.widths) return "";
+  const bool share = part.motion == Motion::share;
+  if (part.fields == whole.fields && (share || part.widths == whole.widths)) return "";
+  if (share) return ahead + movement.exchange->name();
   std::vector<std::string> layers;
   for (const ExchangeSpec::Sides& sides : part.widths) layers.push_back(name_of(sides));
   return ahead + movement.exchange->name() + " (layers " + join(layers, ", ") + ")";

@@ -65,7 +65,7 @@ class Movements {
     check();
     return *known;
   }
-  /// Returns the fields and layers of a part of the exchange; "" for the whole one.
+  /// Returns the fields and layers of a part of the exchange, of a share the fields; "" for the whole one.
   /// @param ahead  a word before them.
   std::string part_of(const Movement& movement, const std::string& ahead) const;
 
