@@ -15,7 +15,7 @@ import numpy as np
 from haloscope import memory
 from haloscope.arguments import as_problem
 from haloscope.errors import HaloscopeError, UsageError
-from haloscope.fields import Array, Described, Field
+from haloscope.fields import Array, Described, Field, can_be_added
 from haloscope.grid import Centring, Grid, Halo
 from haloscope.ranks import call, library
 
@@ -71,7 +71,7 @@ def _described(grid: Grid, field: Field, number: int) -> Described:
     """Return the description of an array. Raises UsageError for types that are not added."""
     found = Described(grid, field, number, (1, None), 1)
     dtype: np.dtype = found.arrays[0].dtype
-    if dtype.kind not in "fc" or not dtype.isnative or dtype.itemsize // (2 if dtype.kind == "c" else 1) not in (4, 8):
+    if dtype.kind not in "fc" or not can_be_added(dtype):
         raise UsageError(
             f"{found.name} has elements of type {dtype}; sums take reals and complex numbers of single or double "
             "precision: convert it, as by astype(float)"

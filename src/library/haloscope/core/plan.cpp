@@ -119,12 +119,10 @@ std::vector<Box> boxes_moved(const Plan& plan, const Layout& layout, const Round
   if (plan.spec.motion != Motion::share) return {region_box(plan, round, q, v, message.out != plan.spec.reverse())};
   const int holder = message.out ? message.peer : plan.rank;
   std::vector<Box> boxes = shared_boxes(layout, holder, plan.spec.quantities[q], opposite(v));
-  for (Box& box : boxes)
-    for (int d = 0; d < 3 && message.out; ++d) {
-      const std::int64_t layers = v[d] < 0 ? -layout.local_cells(holder)[d] : v[d] > 0 ? plan.cells[d] : 0;
-      box.lo[d] += layers;
-      box.hi[d] += layers;
-    }
+  Index shift{0, 0, 0};  // from the holder's coordinates
+  for (int d = 0; d < 3 && message.out; ++d)
+    shift[d] = v[d] < 0 ? -layout.local_cells(holder)[d] : v[d] > 0 ? plan.cells[d] : 0;
+  for (Box& box : boxes) box = shifted(box, shift);
   return boxes;
 }
 

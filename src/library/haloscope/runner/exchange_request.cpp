@@ -39,6 +39,13 @@ void check_room(const FieldRef& field, int dims, const ExchangeSpec::Sides& side
 
 }  // namespace
 
+void check_size(MPI_Comm comm, const Layout& layout) {
+  const int size = ranks_in(comm);
+  if (size != layout.size())
+    throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
+                     std::to_string(size) + "; make the layout for the communicator's size");
+}
+
 void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int rank) {
   if (rank >= layout.size()) return;  // refused elsewhere
   const Index cells = layout.local_cells(rank);
@@ -137,12 +144,9 @@ Views views_of(const std::vector<FieldRef>& fields) {
 }
 
 Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strategy& strategy) {
-  const int size = ranks_in(comm), rank = rank_in(comm);
-  if (size != layout.size())
-    throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
-                     std::to_string(size) + "; make the layout for the communicator's size");
+  check_size(comm, layout);
   apply(strategy, layout, spec);
-  return make_plan(layout, rank, spec);
+  return make_plan(layout, rank_in(comm), spec);
 }
 
 Plan plan_of_part(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const PartRequest& request,

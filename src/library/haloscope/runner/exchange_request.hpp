@@ -13,6 +13,9 @@
 
 namespace haloscope {
 
+/// Checks the number of ranks of a layout. @throws UsageError where the communicator has another one. Local.
+void check_size(MPI_Comm comm, const Layout& layout);
+
 /// Checks the cells of fields. @throws UsageError for a field that was made for a grid of which the rank owns another
 /// number of cells. Local.
 void check_cells(const std::vector<FieldRef>& fields, const Layout& layout, int rank);

@@ -13,6 +13,7 @@
 #include "haloscope/extend/agree.hpp"
 #include "haloscope/extend/reproducible_sum.hpp"
 #include "haloscope/extend/topology.hpp"
+#include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/memory_space.hpp"
 
 namespace haloscope {
@@ -53,7 +54,7 @@ Numbers numbers_of(const FieldRef& field, int slot) {
     throw UsageError("field '" + quantity.name +
                      "' has points that are not made of reals of 4 or 8 bytes, and sums take no others; pass a field "
                      "of such reals");
-  if (place_of_fields({quantity}, {field.slots}).open() != nullptr)
+  if (!place_of_fields({quantity}, {field.slots}).backend.empty())
     throw UsageError("field '" + quantity.name +
                      "' is in the memory of a device; sums take host memory: copy it, or reduce it in a Stepper");
   return {&field, &field.slots[static_cast<std::size_t>(slot)], type, quantity.element_bytes / bytes_of(type)};
@@ -65,8 +66,7 @@ class Sum {
   Sum(const Layout& layout, int rank, SumFields fields) : fields_(std::move(fields)) {
     const FieldRef& u = fields_.u;
     const FieldRef* const v = fields_.v ? &*fields_.v : nullptr;
-    if (u.cells != Index{} && u.cells != layout.local_cells(rank))
-      throw UsageError("field '" + u.quantity.name + "' was made for another grid; pass a field of the grid itself");
+    check_cells(v != nullptr ? std::vector{u, *v} : std::vector{u}, layout, rank);
     factors_.push_back(numbers_of(u, fields_.slot_u));
     if (v != nullptr) factors_.push_back(numbers_of(*v, fields_.slot_v));
     if (v == nullptr && factors_[0].of_point != 1)
@@ -196,9 +196,7 @@ double field_sum(MPI_Comm users, const Layout& layout, const std::function<SumFi
     const MPI_Comm comm = LibraryComm::on(users)->comm();
     std::optional<Sum> sum;
     const auto prepare = [&] {
-      if (layout.size() != ranks_in(comm))
-        throw UsageError("the layout has " + std::to_string(layout.size()) + " ranks but the communicator " +
-                         std::to_string(ranks_in(comm)) + "; make the layout for the communicator's size");
+      check_size(comm, layout);
       sum.emplace(layout, rank_in(comm), fields());
     };
     std::array<double, 2> largest{0, 0};  // and 1 where a rank has refused
