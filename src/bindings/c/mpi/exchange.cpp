@@ -94,24 +94,14 @@ std::span<void* const> addresses(const Exchange& exchange, Exchange::Shared call
   return {first, exchange.plan().spec.quantities.size()};
 }
 
-/// Starts a part of an exchange.
+/// A call that starts a part of an exchange.
+using Start = void (Exchange::*)(const ExchangePart&, int, std::optional<DeviceStream>);
+
 /// @param stream  empty: none was passed.
-hs_exchange& start(hs_exchange* exchange, const hs_part* part, int slot, std::optional<DeviceStream> stream) {
+hs_exchange& start(Start call, hs_exchange* exchange, const hs_part* part, int slot,
+                   std::optional<DeviceStream> stream) {
   hs_exchange& on = needed(exchange, "exchange");
-  on.exchange.start(part_of(part), slot, stream);
-  return on;
-}
-
-hs_exchange& start_accumulate(hs_exchange* exchange, const hs_part* part, int slot,
-                              std::optional<DeviceStream> stream) {
-  hs_exchange& on = needed(exchange, "exchange");
-  on.exchange.start_accumulate(part_of(part), slot, stream);
-  return on;
-}
-
-hs_exchange& start_share(hs_exchange* exchange, const hs_part* part, int slot, std::optional<DeviceStream> stream) {
-  hs_exchange& on = needed(exchange, "exchange");
-  on.exchange.start_share(part_of(part), slot, stream);
+  (on.exchange.*call)(part_of(part), slot, stream);
   return on;
 }
 
@@ -186,53 +176,58 @@ void hs_part_init(hs_part* part) {
 }
 
 hs_status hs_exchange_start_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
-  return guarded([&] { start(exchange, part, slot, {}); });
+  return guarded([&] { start(&Exchange::start, exchange, part, slot, {}); });
 }
 
 hs_status hs_exchange_run_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
-  return guarded([&] { start(exchange, part, slot, {}).exchange.finish(); });
+  return guarded([&] { start(&Exchange::start, exchange, part, slot, {}).exchange.finish(); });
 }
 
 hs_status hs_exchange_start_accumulate_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
-  return guarded([&] { start_accumulate(exchange, part, slot, {}); });
+  return guarded([&] { start(&Exchange::start_accumulate, exchange, part, slot, {}); });
 }
 
 hs_status hs_exchange_accumulate_part(hs_exchange* exchange, const hs_part* part, int32_t slot) {
-  return guarded([&] { start_accumulate(exchange, part, slot, {}).exchange.finish(); });
+  return guarded([&] { start(&Exchange::start_accumulate, exchange, part, slot, {}).exchange.finish(); });
 }
 
 hs_status hs_exchange_start_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
-  return guarded([&] { start(exchange, part, slot, DeviceStream{stream}); });
+  return guarded([&] { start(&Exchange::start, exchange, part, slot, DeviceStream{stream}); });
 }
 
 hs_status hs_exchange_run_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
-  return guarded([&] { start(exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream}); });
+  return guarded([&] {
+    start(&Exchange::start, exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream});
+  });
 }
 
 hs_status hs_exchange_start_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
-  return guarded([&] { start_accumulate(exchange, part, slot, DeviceStream{stream}); });
+  return guarded([&] { start(&Exchange::start_accumulate, exchange, part, slot, DeviceStream{stream}); });
 }
 
 hs_status hs_exchange_accumulate_part_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
-  return guarded(
-      [&] { start_accumulate(exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream}); });
+  return guarded([&] {
+    start(&Exchange::start_accumulate, exchange, part, slot, DeviceStream{stream})
+        .exchange.finish(DeviceStream{stream});
+  });
 }
 
 hs_status hs_exchange_start_share(hs_exchange* exchange, const hs_part* part, int32_t slot) {
-  return guarded([&] { start_share(exchange, part, slot, {}); });
+  return guarded([&] { start(&Exchange::start_share, exchange, part, slot, {}); });
 }
 
 hs_status hs_exchange_share(hs_exchange* exchange, const hs_part* part, int32_t slot) {
-  return guarded([&] { start_share(exchange, part, slot, {}).exchange.finish(); });
+  return guarded([&] { start(&Exchange::start_share, exchange, part, slot, {}).exchange.finish(); });
 }
 
 hs_status hs_exchange_start_share_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
-  return guarded([&] { start_share(exchange, part, slot, DeviceStream{stream}); });
+  return guarded([&] { start(&Exchange::start_share, exchange, part, slot, DeviceStream{stream}); });
 }
 
 hs_status hs_exchange_share_on(hs_exchange* exchange, const hs_part* part, int32_t slot, void* stream) {
-  return guarded(
-      [&] { start_share(exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream}); });
+  return guarded([&] {
+    start(&Exchange::start_share, exchange, part, slot, DeviceStream{stream}).exchange.finish(DeviceStream{stream});
+  });
 }
 
 hs_status hs_exchange_changed(hs_exchange* exchange, int32_t slot, int32_t fresh) {
