@@ -170,6 +170,12 @@ module haloscope
       type(c_ptr), value :: exchange, stream
       integer(c_int32_t), value :: slot
     end function
+    integer(c_int32_t) function call_on_field(grid, field, total) bind(c)
+      import :: c_int32_t, c_ptr, c_double, hs_field
+      type(c_ptr), value :: grid
+      type(hs_field), intent(in) :: field
+      real(c_double), intent(out) :: total
+    end function
     integer(c_int32_t) function call_on_addresses(exchange, slot, first) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
@@ -192,6 +198,7 @@ module haloscope
   procedure(call_on_slot), bind(c) :: hs_exchange_check_clean
   procedure(call_on_stream), bind(c) :: hs_exchange_check_clean_on
   procedure(call_on_addresses), bind(c) :: hs_exchange_rebind, hs_exchange_run_at
+  procedure(call_on_field), bind(c) :: hs_grid_sum, hs_grid_norm
   procedure(call_on_part), bind(c) :: hs_exchange_start_part, hs_exchange_run_part, &
     hs_exchange_start_accumulate_part, hs_exchange_accumulate_part, hs_exchange_start_share, hs_exchange_share
   procedure(call_on_part_and_stream), bind(c) :: hs_exchange_start_part_on, hs_exchange_run_part_on, &
@@ -212,18 +219,6 @@ module haloscope
       import :: c_int32_t, c_ptr, hs_box
       type(c_ptr), value :: grid
       type(hs_box), intent(out) :: owned
-    end function
-    integer(c_int32_t) function hs_grid_sum(grid, field, total) bind(c)
-      import :: c_int32_t, c_ptr, c_double, hs_field
-      type(c_ptr), value :: grid
-      type(hs_field), intent(in) :: field
-      real(c_double), intent(out) :: total
-    end function
-    integer(c_int32_t) function hs_grid_norm(grid, field, total) bind(c)
-      import :: c_int32_t, c_ptr, c_double, hs_field
-      type(c_ptr), value :: grid
-      type(hs_field), intent(in) :: field
-      real(c_double), intent(out) :: total
     end function
     integer(c_int32_t) function hs_grid_dot(grid, field, other, total) bind(c)
       import :: c_int32_t, c_ptr, c_double, hs_field
@@ -558,19 +553,7 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     real(c_double) :: total
-    type(added), target :: one
-    type(c_ptr), target :: first
-    character(longest_text) :: problem
-    integer(c_int32_t) :: status
-    total = 0
-    problem = ''
-    call describe_points(this, array, one, first, problem, halo, low, high, centring)
-    if (problem == '') then
-      status = hs_grid_sum(this%handle, one%field, total)
-    else
-      status = hs_grid_refuse_sum(this%handle, usage, c_text(problem))
-    end if
-    call conclude(status, stat, errmsg)
+    call reduce(this, hs_grid_sum, array, total, halo, low, high, centring, stat=stat, errmsg=errmsg)
   end function
 
   !> Returns the square root of the sum of the squares of an array's numbers, as sum(). Points may have several numbers,
@@ -583,19 +566,7 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     real(c_double) :: total
-    type(added), target :: one
-    type(c_ptr), target :: first
-    character(longest_text) :: problem
-    integer(c_int32_t) :: status
-    total = 0
-    problem = ''
-    call describe_points(this, array, one, first, problem, halo, low, high, centring, dims)
-    if (problem == '') then
-      status = hs_grid_norm(this%handle, one%field, total)
-    else
-      status = hs_grid_refuse_sum(this%handle, usage, c_text(problem))
-    end if
-    call conclude(status, stat, errmsg)
+    call reduce(this, hs_grid_norm, array, total, halo, low, high, centring, dims, stat, errmsg)
   end function
 
   !> Returns the sum of the products of two arrays' numbers, as sum(). Both have the same ghost layers and centring.
@@ -622,6 +593,30 @@ contains
     end if
     call conclude(status, stat, errmsg)
   end function
+
+  !> Makes a call that reduces an array to a number. @param total  out: the number. Others: see grid_sum().
+  subroutine reduce(grid, call_on, array, total, halo, low, high, centring, dims, stat, errmsg)
+    class(halo_grid), intent(in) :: grid
+    procedure(call_on_field) :: call_on
+    type(*), dimension(..), intent(in), target :: array
+    real(c_double), intent(out) :: total
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(added), target :: one
+    type(c_ptr), target :: first
+    character(longest_text) :: problem
+    integer(c_int32_t) :: status
+    total = 0
+    problem = ''
+    call describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
+    if (problem == '') then
+      status = call_on(grid%handle, one%field, total)
+    else
+      status = hs_grid_refuse_sum(grid%handle, usage, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end subroutine
 
   !> Describes an array of a grid for sums. @param first  out: address of the first owned point, which `one` refers to.
   subroutine describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
