@@ -211,8 +211,8 @@ typedef struct hs_part {
   int32_t count;           /* numbers in `only` */
   int32_t depth;           /* layers on every side that the exchange fills; -1 (default): all of its layers */
   int32_t low[3], high[3]; /* layers per dimension and side; -1 (default): `depth` */
-  /* 1: messages also carry the ghost layers of dimensions in which the part fills none, as many as the exchange fills
-   * there; default 0 */
+  /* 1: messages also carry the ghost layers that the exchange fills in dimensions where the part fills none; default
+   * 0 */
   int32_t ghost_rows;
   int32_t reserved;
 } hs_part;

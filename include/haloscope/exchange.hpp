@@ -35,8 +35,8 @@ struct ExchangePart {
   std::vector<int> only{};                   ///< numbers of the fields, from 0, in any order; empty: all
   int depth = -1;                            ///< layers on every side that the exchange fills; -1: all of its layers
   Widths low{-1, -1, -1}, high{-1, -1, -1};  ///< layers per dimension and side; override `depth` where >= 0
-  /// Messages also carry the ghost layers of dimensions in which the part fills none, as where the caller has computed
-  /// these layers; as many as the exchange fills there.
+  /// Messages also carry the ghost layers that the exchange fills in dimensions where the part fills none: for callers
+  /// that have computed these layers.
   bool ghost_rows = false;
   bool operator==(const ExchangePart&) const = default;
 };

@@ -156,8 +156,8 @@ class Exchange(Unique):
         only: the arrays to exchange, or their numbers from 0, in a list or a tuple; or one of them. Default: all.
         depth: layers on every side that the exchange fills, or per axis a number or (low, high), at most the halo.
             Default: the halo.
-        ghost_rows: messages also carry the ghost layers of axes of which the call fills none, as where the caller has
-            computed these layers; as many as the halo has there.
+        ghost_rows: messages also carry the ghost layers of axes where the call fills none, for callers that have
+            computed these layers.
         Raises UsageError while an exchange is in flight, for a slot that does not exist, for a stream with arrays in
         host memory, for arrays that the exchange lacks, and for more layers than the halo. Cost: the messages of the
         chosen arrays and layers. The first call with other arrays or layers is collective, like the opening; later
