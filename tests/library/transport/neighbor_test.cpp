@@ -7,7 +7,7 @@
 namespace haloscope::test {
 namespace {
 
-#ifdef HALOSCOPE_HAVE_NEIGHBOR_INIT
+#if HALOSCOPE_HAVE_NEIGHBOR_INIT
 constexpr bool has_persistent = true;
 #else
 constexpr bool has_persistent = false;

@@ -6,7 +6,7 @@
 namespace haloscope::test {
 namespace {
 
-#ifdef HALOSCOPE_HAVE_PARTITIONED
+#if HALOSCOPE_HAVE_PARTITIONED
 
 std::vector<Case> partitioned_variants() {
   std::vector<Case> list;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "haloscope/comm/mpi_call.hpp"
+#include "haloscope/comm/mpi_traits.hpp"
 #include "haloscope/rank/probe/probe.hpp"
 
 namespace haloscope::probing {
@@ -152,7 +153,7 @@ std::string on_graph(MPI_Comm comm, Form form, const std::vector<int>& steps) {
   return complaint;
 }
 
-constexpr bool lacks(Form form) { return !HALOSCOPE_HAVE_NEIGHBOR_INIT && form == Form::persistent; }
+constexpr bool lacks(Form form) { return !mpi_traits.neighbor_init && form == Form::persistent; }
 
 const Finding lacking{false, "this MPI has no persistent neighbourhood collectives"};
 
