@@ -114,7 +114,13 @@ std::string exchange_on(const Setting& with) {
       right = right && array.is_right();
     }
     in_step([&] { halo->accumulate(); });
-    return right;
+    if (with.memory != "own") return right;
+    array.fill();
+    counted([&] { halo->exchange(haloscope::ExchangePart{.only = {0}, .depth = margin}); });
+    counted([&] { halo->share(); });
+    double total = 0;
+    counted([&] { total = haloscope::sum(grid, fields.front()); });
+    return right && array.is_right() && total > 0;
   });
   counted([&] { halo.reset(); });
   counted([&] { field.reset(); });

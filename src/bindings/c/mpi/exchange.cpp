@@ -44,6 +44,12 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
 
 namespace {
 
+/// Returns the place for the part that a call of this thread requests.
+ExchangePart& latest_part() {
+  static thread_local ExchangePart part;
+  return part;
+}
+
 /// Collective.
 void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* passed,
           hs_exchange** exchange) {
@@ -60,6 +66,7 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
     needed(fields, "fields");
     for (int f = 0; f < count; ++f) list.push_back(field_of(fields[f], f, options.slots));
     strategy = Strategy(options.strategy ? options.strategy : "auto");
+    latest_part().only.reserve(static_cast<std::size_t>(count));
   });
   ExchangeOptions how;
   how.corners = options.corners != 0;
@@ -67,10 +74,10 @@ void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_e
   *exchange = keep(new hs_exchange{Exchange(grid.comm, grid.layout, list, strategy, how, grid.nodes), {}});
 }
 
-/// Returns the part that a call requests, of this thread's latest one; NULL: all of the exchange. Allocates nothing the
-/// second time.
+/// Returns the part that a call requests; NULL: all of the exchange. Allocates nothing on a thread that has opened an
+/// exchange of as many fields.
 const ExchangePart& part_of(const hs_part* passed) {
-  static thread_local ExchangePart part;
+  ExchangePart& part = latest_part();
   hs_part from;
   hs_part_init(&from);
   if (passed != nullptr) from = versioned(passed, from, "part");

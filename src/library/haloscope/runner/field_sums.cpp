@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <optional>
 
@@ -190,24 +191,26 @@ double sum_of(MPI_Comm comm, const Sum& sum, double largest) {
 
 }  // namespace
 
-double field_sum(MPI_Comm users, const Layout& layout, const std::function<SumFields()>& fields) {
+double sum_of_fields(MPI_Comm users, const Layout& layout, const std::function<SumFields()>& fields) {
   require_communicator(users);
   return collectively(users, "a sum of a field", [&] {
     const MPI_Comm comm = LibraryComm::on(users)->comm();
     std::optional<Sum> sum;
-    const auto prepare = [&] {
-      check_size(comm, layout);
-      sum.emplace(layout, rank_in(comm), fields());
-    };
+    std::exception_ptr refused;
     std::array<double, 2> largest{0, 0};  // and 1 where a rank has refused
     try {
-      prepare();
+      check_size(comm, layout);
+      sum.emplace(layout, rank_in(comm), fields());
       largest[0] = largest_term(*sum);
-    } catch (const Error&) {
+    } catch (...) {
+      refused = std::current_exception();
       largest[1] = 1;
     }
     reduce_together(comm, largest, MPI_DOUBLE, MPI_MAX);
-    if (largest[1] != 0) agree(comm, prepare);
+    if (largest[1] != 0)
+      agree(comm, [&] {
+        if (refused) std::rethrow_exception(refused);
+      });
     return sum_of(comm, *sum, largest[0]);
   });
 }

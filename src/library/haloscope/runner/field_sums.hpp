@@ -16,7 +16,11 @@ struct SumFields {
   std::optional<FieldRef> v = {};
   int slot_u = 0, slot_v = 0;
 };
-/// Returns a sum. @param fields  local; an Error that it throws on one rank is thrown on all. Collective.
-double field_sum(MPI_Comm comm, const Layout& layout, const std::function<SumFields()>& fields);
+double sum_of_fields(MPI_Comm comm, const Layout& layout, const std::function<SumFields()>& fields);
+/// Returns a sum. @param fields  local; an error that it throws on one rank is thrown on all. Collective.
+template <class Fields>
+double field_sum(MPI_Comm comm, const Layout& layout, const Fields& fields) {
+  return sum_of_fields(comm, layout, std::cref(fields));  // allocates nothing, which could fail on one rank
+}
 
 }  // namespace haloscope

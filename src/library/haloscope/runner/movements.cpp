@@ -1,11 +1,11 @@
 #include "haloscope/runner/movements.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
+#include "haloscope/error.hpp"
 #include "haloscope/extend/agree.hpp"
 
 namespace haloscope {
@@ -59,9 +59,19 @@ Movement* Movements::find_same(const ExchangePart& part, Motion motion) {
     for (Movement& one : movements_)
       if (one.request == request) found = &one;
     if (found != nullptr) served_.push_back({part, motion, found});
-  } catch (const std::exception&) {  // all ranks refuse it together, or it is found again next time
+  } catch (const UsageError&) {  // all ranks refuse it together
   }
   return found;
+}
+
+/// Serves a request that is named so for the first time. A rank that fails alone, such as where its memory is exhausted,
+/// ends the job: others may wait for it.
+Movement& Movements::serve_first(const ExchangePart& part, Motion motion, const std::function<void()>& check,
+                                 const std::function<void(const Movement&)>& opened) {
+  Movement* const known = collectively(whole().comm(), made_by(motion), [&] { return find_same(part, motion); });
+  if (known == nullptr) return open(part, motion, check, opened);
+  check();
+  return *known;
 }
 
 /// Opens a movement. Requests that the reference does not serve use messages.

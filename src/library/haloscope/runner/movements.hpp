@@ -59,9 +59,8 @@ class Movements {
   /// @param opened  called with a movement that was opened.
   template <class Check, class Opened>
   Movement& serve(const ExchangePart& part, Motion motion, const Check& check, const Opened& opened) {
-    Movement* known = find(part, motion);
-    if (known == nullptr) known = find_same(part, motion);
-    if (known == nullptr) return open(part, motion, check, opened);
+    Movement* const known = find(part, motion);
+    if (known == nullptr) return serve_first(part, motion, std::cref(check), std::cref(opened));  // allocates nothing
     check();
     return *known;
   }
@@ -76,6 +75,8 @@ class Movements {
     Motion motion = Motion::fill;
     Movement* by = nullptr;
   };
+  Movement& serve_first(const ExchangePart& part, Motion motion, const std::function<void()>& check,
+                        const std::function<void(const Movement&)>& opened);
   Movement* find_same(const ExchangePart& part, Motion motion);
   Movement& open(const ExchangePart& part, Motion motion, const std::function<void()>& check,
                  const std::function<void(const Movement&)>& opened);
