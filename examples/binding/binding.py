@@ -35,7 +35,7 @@ class GridOptions(ctypes.Structure):
         ("node_count", c_int32),
         ("problem", c_char_p),
         ("problem_status", c_int32),
-        ("reserved", c_int32),
+        ("active_ranks", c_int32),
     ]
 
 

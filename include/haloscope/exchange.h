@@ -51,7 +51,7 @@ typedef struct hs_grid_options {
    * the grid's */
   int32_t axes[3];
   int32_t holes; /* BOXES: 1: cells may belong to no rank; default 0 */
-  hs_box owned;  /* BOXES: this rank's cells, global */
+  hs_box owned;  /* BOXES: this rank's cells, global; an empty box: none */
   /* EVEN: ranks per dimension, "2x3x1", or a rule: "cubic", "square", "prime-factors", "slabs"; NULL (default):
    * "square" in 2D, else "cubic" */
   const char* process_grid;
@@ -64,7 +64,8 @@ typedef struct hs_grid_options {
   /* an error that a binding has found on this rank: the grid is refused with it on all ranks; NULL (default): none */
   const char* problem;
   int32_t problem_status; /* status of `problem`; default HS_USAGE */
-  int32_t reserved;
+  /* EVEN: ranks that own cells, the first ones, for coarse grids and gathered fields; 0 (default): all */
+  int32_t active_ranks;
 } hs_grid_options;
 
 typedef struct hs_grid hs_grid;

@@ -64,6 +64,8 @@ struct GridOptions {
   /// Reorders ranks in the grid so that neighbours share nodes and sockets, see reordered(). `comm` stays as it is;
   /// owned() returns the cells of each rank.
   bool reorder = false;
+  /// Ranks that own cells, the first ones, for coarse grids and gathered fields; 0: all. The others move nothing.
+  int active_ranks = 0;
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };
 
@@ -92,8 +94,8 @@ class Grid {
   /// Returns a grid in which each rank of `comm` specifies its cells: uneven blocks, any order of ranks, and holes
   /// (over land, for example).
   /// Collective over `comm`; 48 bytes from each rank to all.
-  /// @param own    this rank's cells in global coordinates, without halos; dimensions that the grid lacks are
-  ///               ignored.
+  /// @param own    this rank's cells in global coordinates, without halos; an empty box: none. Dimensions that the
+  ///               grid lacks are ignored.
   /// @param holes  true: cells may belong to no rank. Halos towards a hole are not filled, like halos beyond the
   ///               grid's edge; exchanges that fill corners then must be direct.
   /// @throws UsageError on all ranks, as Layout of boxes does.
@@ -129,10 +131,11 @@ class Grid {
     return spec;
   }
   static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
-    const int size = require_communicator(comm).size;
+    const int size = require_communicator(comm).size, active = haloscope::active_ranks(options.active_ranks, size);
     const GridSpec spec = spec_of(options.cells, options.periodic);
-    const Layout layout(spec, haloscope::process_grid(options.process_grid, size, spec), whole(options.rank_order));
-    return options.reorder ? reordered(layout, sites_of(comm, options.nodes)) : layout;
+    const Layout layout(spec, haloscope::process_grid(options.process_grid, active, spec), whole(options.rank_order));
+    if (!options.reorder) return layout.with_idle_ranks(size);
+    return reordered(layout, first_ranks(sites_of(comm, options.nodes), active, size)).with_idle_ranks(size);
   }
   /// Returns a value for each of the three dimensions.
   static std::array<int, 3> whole(const PerDimension<int, D>& some) {

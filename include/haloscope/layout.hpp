@@ -36,10 +36,15 @@ const std::vector<std::string>& process_grid_rules();
 /// Local; O(divisors of ranks squared).
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid);
 
+/// Returns the number of ranks that own cells. @param requested  0: all of them.
+/// @throws UsageError for a negative number, and for more than `ranks`.
+int active_ranks(int requested, int ranks);
+
 /// The dimensions of a process grid, starting with the one along which rank numbers run fastest.
 using RankOrder = std::array<int, 3>;
 
-/// A grid split over a process grid: each position holds the block of one rank, or a hole (land, for example).
+/// A grid split over a process grid: each position holds the block of one rank, or a hole (land, for example). Some
+/// ranks may own no cells: they take part in collective calls, and move nothing.
 class Layout {
  public:
   /// Makes blocks as even as possible, without holes. Remainder rule: with r = cells mod ranks in a dimension, the
@@ -49,36 +54,44 @@ class Layout {
   /// @throws UsageError for cells < 1, ranks < 1, more ranks than cells in a dimension, dims outside 1..3, an order
   ///         that does not name 0, 1 and 2 once each.
   Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order = {0, 1, 2});
-  /// Rank r owns the cells `owned[r]`, in global coordinates. Blocks may be uneven but must line up: no plane that ends
-  /// one of them cuts another.
+  /// Rank r owns the cells `owned[r]`, in global coordinates; an empty box: none. Blocks may be uneven but must line up:
+  /// no plane that ends one of them cuts another.
   /// @param holes  true: cells may belong to no rank.
   /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts
-  ///         a block; the rank that owns no cell. Cost: O(ranks log ranks), local.
+  ///         a block; where no rank owns cells. Cost: O(ranks log ranks), local.
   Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes = false);
   /// Returns the same blocks, with rank r owning the block of rank `from[r]` here.
   /// @throws UsageError unless `from` names each rank once. Cost: O(ranks log ranks), local.
   Layout renumbered(const std::vector<int>& from) const;
+  /// Returns the same blocks in a communicator of `ranks` ranks, of which the last ones own no cells.
+  /// @throws UsageError for fewer ranks than this layout has. Local.
+  Layout with_idle_ranks(int ranks) const;
 
   const GridSpec& grid() const { return grid_; }
   const ProcessGrid& ranks() const { return ranks_; }
   int dims() const { return grid_.dims; }
+  /// Returns the number of ranks, those without cells included.
   int size() const { return size_; }
-  bool has_holes() const { return size_ != places(); }
+  /// Returns the number of ranks that own cells.
+  int blocks() const { return blocks_; }
+  bool owns_cells(int rank) const { return place_of_.empty() ? rank < blocks_ : place_of_[index(rank)] >= 0; }
+  bool has_holes() const { return blocks_ != places(); }
   /// Checks a rank. @throws UsageError unless `rank` is one of 0..size()-1.
   void require_rank(int rank) const;
+  /// Returns the position of a rank; -1 in each dimension for one without cells.
   std::array<int, 3> coords(int rank) const;
   /// Returns the rank at a position; -1: a hole.
   int rank_at(const std::array<int, 3>& coords) const;
-  /// Returns the cells owned by `rank`, in global coordinates.
+  /// Returns the cells owned by `rank`, in global coordinates; an empty box for a rank without cells.
   Box owned(int rank) const;
   /// Returns the number of cells owned by `rank`, per dimension.
   Index local_cells(int rank) const;
   /// Returns the first cell of each position of the process grid in dimension d, and the end.
   const std::vector<std::int64_t>& cuts(int d) const { return cuts_[static_cast<std::size_t>(d)]; }
-  /// Returns the smallest local extent of any rank in dimension d.
+  /// Returns the smallest local extent of any rank with cells in dimension d.
   std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
-  /// Returns the rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge and in a hole. May be
-  /// `rank` itself.
+  /// Returns the rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge, in a hole, and for a rank
+  /// without cells. May be `rank` itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
   /// Returns true if a rank borders on `rank` on this side (0 low, 1 high) of dimension d, even if only at an edge or
   /// corner, next to a hole. May be `rank` itself.
@@ -88,6 +101,7 @@ class Layout {
   bool operator==(const Layout&) const = default;
 
  private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
   std::int64_t places() const { return std::int64_t{1} * ranks_[0] * ranks_[1] * ranks_[2]; }
   std::int64_t place_at(const std::array<int, 3>& coords) const;
   std::array<int, 3> coords_of(std::int64_t place) const;
@@ -98,11 +112,11 @@ class Layout {
 
   GridSpec grid_;
   ProcessGrid ranks_{1, 1, 1};
-  int size_ = 1;
+  int size_ = 1, blocks_ = 1;
   std::array<std::vector<std::int64_t>, 3> cuts_;  // per dimension: the first cell of each position, and the end
   std::array<int, 3> apart_{};                     // numbers of ranks that are neighbours in a dimension
   // For layouts with arbitrary rank numbers, such as layouts of boxes; positions are numbered x fastest:
-  std::vector<std::int64_t> place_of_;                 // by rank
+  std::vector<std::int64_t> place_of_;                 // by rank; -1: no cells
   std::vector<std::pair<std::int64_t, int>> rank_of_;  // position and rank, by position
   Index smallest_{};
 };

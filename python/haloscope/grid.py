@@ -86,6 +86,7 @@ class Grid(Unique):
         reorder: bool = False,
         nodes: Sequence[int] | None = None,
         axes: Sequence[int | None] | None = None,
+        active_ranks: int | None = None,
     ):
         """Split `cells` (global, per axis, 1 to 3 axes) over `comm`. Collective.
 
@@ -100,7 +101,7 @@ class Grid(Unique):
             blocks as close to cubes or squares as possible. Numbers in a text, as in "2x1", are refused, because C and
             C++ count from x.
         owned: this rank's cells, a slice of global indices per axis, counted from 0, not from the end. Blocks may be
-            uneven but must line up. Topologies are ignored.
+            uneven but must line up; an empty slice: no cells. Topologies are ignored.
         holes: whether cells may belong to no rank; with `owned`.
         order: the contiguous axis of arrays in memory, the last ("C") or the first ("F"), equal on all ranks. Arrays in
             another order work too, but slower.
@@ -111,6 +112,9 @@ class Grid(Unique):
         axes: for a communicator with a Cartesian topology, the axis that each of its dimensions splits, such as (1, 2)
             for arrays [z, y, x] in columns. The other axes are not split, and periodic by `periodic`. None in the
             list is a dimension of 1 rank that splits no axis.
+        active_ranks: ranks that own cells, the first ones, for coarse grids and gathered fields. The others have arrays
+            without cells and take part in collective calls. Not allowed with a Cartesian topology, nor with `owned`.
+            Default: all.
 
         Raises UsageError on all ranks for ranks and cells that do not fit each other, boxes that overlap or leave a gap
         (naming the cell), a topology with other positions or periods, a graph, and an order that differs between ranks;
@@ -122,7 +126,9 @@ class Grid(Unique):
         options = agree(
             comm,
             "a grid",
-            lambda: self._options(cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes),
+            lambda: self._options(
+                cells, periodic, process_grid, owned, holes, order, reorder, nodes, axes, active_ranks
+            ),
             lambda: self.order,
         )
         ffi, lib = library()
@@ -142,6 +148,7 @@ class Grid(Unique):
         reorder: bool,
         nodes: Sequence[int] | None,
         axes: Any,
+        active_ranks: int | None,
     ) -> Any:
         ffi, lib = library()
         counts = [count("cells", c) for c in each("cells", cells, "a number for each axis, as (512, 512)")]
@@ -154,6 +161,8 @@ class Grid(Unique):
         options = ffi.new("hs_grid_options*")
         lib.hs_grid_init(options)
         options.dims, options.holes, options.reorder = len(counts), flag("holes", holes), flag("reorder", reorder)
+        if active_ranks is not None:
+            options.active_ranks = whole("active_ranks", active_ranks)
         if nodes is not None:
             numbers = each("nodes", nodes, "the number of a node for each rank")
             self._nodes = ffi.new("int32_t[]", [whole("nodes", node) for node in numbers])
@@ -194,9 +203,11 @@ class Grid(Unique):
         elif process_grid is not None:
             self._rule = ffi.new("char[]", self._rule_of(process_grid))
             options.process_grid = self._rule
-        if options.reorder and options.split != lib.HS_SPLIT_EVEN:
+        if (options.reorder or options.active_ranks) and options.split != lib.HS_SPLIT_EVEN:
+            excluded = "reorder" if options.reorder else "active_ranks"
             raise UsageError(
-                "owned and the Cartesian topology of a communicator define the cells of each rank; leave reorder out"
+                f"owned and the Cartesian topology of a communicator define the cells of each rank; leave {excluded} "
+                "out"
             )
 
     def _set_axes(self, options: Any, split: Sequence[int], process_grid: Any, axes: Any) -> None:

@@ -61,14 +61,17 @@ inline std::vector<Box> random_boxes(std::mt19937& random, GridSpec& grid, int r
   return boxes;
 }
 
-/// Another split of the grid than the default one: another order of ranks, uneven blocks, holes.
+/// Another split of the grid than the default one: another order of ranks, uneven blocks, holes, a rank without cells.
 inline void split_otherwise(std::mt19937& random, Case& c) {
   std::shuffle(c.order.begin(), c.order.end(), random);
   const bool uneven = pick(random, 0, 1), holes = pick(random, 0, 1);
   if (!uneven) return;
   Widths least;
   for (int d = 0; d < 3; ++d) least[d] = std::max(c.spec.low[d], c.spec.high[d]);
-  c.boxes = random_boxes(random, c.grid, world_size(), least, holes);
+  const bool idle = world_size() > 1 && pick(random, 0, 2) == 0;
+  c.boxes = random_boxes(random, c.grid, world_size() - idle, least, holes);
+  if (idle) c.boxes.emplace_back();
+  if (idle) std::shuffle(c.boxes.begin(), c.boxes.end(), random);
   if (holes && c.spec.pattern == Pattern::ordered) c.spec.corners = false;
 }
 

@@ -29,6 +29,10 @@ struct Crossings {
 /// local.
 Crossings crossings(const Layout& layout, const Sites& sites);
 
+/// Returns the sites of the first `some` of `all` ranks. @throws UsageError for sites of another number than all.
+/// Local.
+Sites first_ranks(Sites sites, int some, int all);
+
 /// Returns the same blocks with the ranks in an order that leaves as few crossings as possible between nodes, then
 /// between the sockets of a node: blocks of a node form a box wherever its ranks, and the process grid, can be
 /// divided so. Ranks of one socket keep their order. The result never has more crossings than the layout's order,

@@ -59,7 +59,7 @@ module haloscope
     type(c_ptr) :: process_grid, nodes
     integer(c_int32_t) :: reorder, node_count
     type(c_ptr) :: problem
-    integer(c_int32_t) :: problem_status, reserved
+    integer(c_int32_t) :: problem_status, active_ranks
   end type
 
   type, bind(c) :: hs_field
@@ -348,15 +348,16 @@ contains
   !! @param reorder       ranks may be mapped to other blocks, so that neighbours share nodes and sockets; default
   !!                      false. first() returns this rank's cells.
   !! @param nodes         node of each rank, equal on all ranks, to emulate nodes on one machine; default: machines.
+  !! @param active_ranks  ranks that own cells, the first ones, for coarse grids and gathered fields; default: all.
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
-  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes)
+  subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes, active_ranks)
     class(halo_grid), intent(inout) :: this
     class(*), intent(in) :: comm, cells(:)
     class(*), intent(in), optional :: periodic(:)
     character(*), intent(in), optional :: process_grid
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    class(*), intent(in), optional :: reorder, nodes(:)
+    class(*), intent(in), optional :: reorder, nodes(:), active_ranks
     character(kind=c_char), target :: rule(longest_text + 1)
     integer(c_int32_t), allocatable, target :: node_of(:)
     type(hs_grid_options) :: options
@@ -368,6 +369,7 @@ contains
       options%process_grid = c_loc(rule)
     end if
     call take_flag(reorder, 'reorder', options%reorder, problem)
+    call take(active_ranks, 'active_ranks', options%active_ranks, problem)
     if (present(nodes)) then
       allocate (node_of(max(1, size(nodes))), source=0_c_int32_t, stat=lacking)
       if (lacking /= 0) then
@@ -403,7 +405,8 @@ contains
   end subroutine
 
   !> Splits a grid by the cells that each rank specifies: uneven blocks, any order of ranks. Collective.
-  !! @param first  global number, from 1, of this rank's first cell by dimension. @param last  of its last one.
+  !! @param first  global number, from 1, of this rank's first cell by dimension. @param last  of its last one; below
+  !!               first: this rank owns no cells.
   !! @param holes  true: cells may belong to no rank; default false.
   !! Fails for blocks that overlap, leave a gap or do not line up, and names the cell, counted from 0.
   subroutine grid_create_of_boxes(this, comm, cells, first, last, periodic, holes, stat, errmsg)

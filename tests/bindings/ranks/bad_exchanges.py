@@ -434,7 +434,7 @@ def check_owned() -> None:
             holes=holes,
         )
         for empty in (slice(8, 0), slice(8, None), slice(100, None)):
-            refused("owns no cells", haloscope.Grid, COMM, cells, owned=(empty, part), holes=holes)
+            refused("no rank owns cells", haloscope.Grid, COMM, cells, owned=(empty, part), holes=holes)
     for whole in (slice(None), slice(None, 8), slice(0, None, 1), slice(np.int64(0), np.uint8(8))):
         assert haloscope.Grid(COMM, cells, owned=(whole, part)).owned == (slice(0, 8), part)
 

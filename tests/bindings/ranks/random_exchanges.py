@@ -174,18 +174,20 @@ def blocks_of(draw: random.Random, split: list[int]) -> tuple[list[int], list[tu
 
 def random_grid(draw: random.Random) -> haloscope.Grid:
     dims = draw.randint(1, 3)
-    split, periodic, order = (
-        split_of(draw, COMM.size, dims),
-        [draw.random() < 0.5 for _ in range(dims)],
-        draw.choice("CF"),
-    )
+    periodic, order = [draw.random() < 0.5 for _ in range(dims)], draw.choice("CF")
+    kind = draw.choice(("even", "active", "cartesian", "boxes", "idle"))
+    active = {"active": draw.randint(1, COMM.size), "idle": max(1, COMM.size - 1)}.get(kind)
+    split = split_of(draw, active or COMM.size, dims)
     cells = [2 * n + draw.randint(0, 4) for n in split]
-    kind = draw.choice(("even", "cartesian", "boxes"))
-    if kind == "even":
-        return haloscope.Grid(COMM, cells, periodic=periodic, process_grid=split, order=order)
+    if kind in ("even", "active"):
+        return haloscope.Grid(
+            COMM, cells, periodic=periodic, process_grid=split, order=order, active_ranks=active
+        )
     if kind == "cartesian":
         return haloscope.Grid(COMM.Create_cart(split, periods=periodic), cells, order=order)
     cells, blocks = blocks_of(draw, split)
+    while len(blocks) < COMM.size:
+        blocks.insert(draw.randrange(COMM.size), (slice(0, 0),) * dims)
     return haloscope.Grid(COMM, cells, periodic=periodic, owned=blocks[COMM.rank], order=order)
 
 

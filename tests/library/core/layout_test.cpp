@@ -215,6 +215,42 @@ TEST(Neighbours, ARankAloneInAPeriodicDimensionIsItsOwn) {
   EXPECT_EQ(layout.neighbour(0, {-1, 0, 0}), 0);
 }
 
+/// Expects that a rank owns no cells.
+void expect_idle(const Layout& layout, int rank) {
+  EXPECT_FALSE(layout.owns_cells(rank));
+  EXPECT_TRUE(layout.owned(rank).empty());
+  EXPECT_EQ(layout.local_cells(rank), (Index{0, 0, 0}));
+  EXPECT_EQ(layout.coords(rank), (std::array{-1, -1, -1}));
+  EXPECT_EQ(layout.neighbour(rank, {0, 0, 0}), -1);
+  EXPECT_FALSE(layout.has_neighbour(rank, 0, 1));
+}
+
+TEST(IdleRanks, OwnNoCellsAndHaveNoNeighbours) {
+  const GridSpec grid{2, {8, 6, 1}, {true, false, false}};
+  const Box left{{0, 0, 0}, {4, 6, 1}}, right{{4, 0, 0}, {8, 6, 1}};
+  const Layout boxes(grid, {right, {}, left}), even = Layout(grid, {2, 1, 1}).with_idle_ranks(5);
+  EXPECT_EQ(boxes.size(), 3);
+  EXPECT_EQ(even.size(), 5);
+  EXPECT_EQ(boxes.blocks(), 2);
+  EXPECT_EQ(even.blocks(), 2);
+  EXPECT_FALSE(boxes.has_holes() || even.has_holes());
+  expect_idle(boxes, 1);
+  for (const int rank : {2, 3, 4}) expect_idle(even, rank);
+  EXPECT_EQ(boxes.neighbour(0, {1, 0, 0}), 2);
+  EXPECT_EQ(even.neighbour(0, {-1, 0, 0}), 1);
+  EXPECT_EQ(boxes.smallest_extent(0), 4);
+  expect_idle(boxes.renumbered({1, 2, 0}), 0);
+  EXPECT_EQ(boxes.renumbered({1, 2, 0}).owned(1), left);
+  expect_idle(boxes.with_idle_ranks(4), 3);
+}
+
+TEST(IdleRanks, AreNotMoreThanTheRanksOfTheCommunicator) {
+  EXPECT_PART(error_of([] { Layout(plane(8, 6), {2, 1, 1}).with_idle_ranks(1); }), "2 ranks does not fit");
+  EXPECT_EQ(active_ranks(0, 4), 4);
+  EXPECT_EQ(active_ranks(3, 4), 3);
+  for (const int ranks : {-1, 5}) EXPECT_PART(error_of([&] { active_ranks(ranks, 4); }), "active_ranks is");
+}
+
 TEST(BadInput, ImpossibleGridsAreRefusedWithTheReason) {
   EXPECT_PART(error_of([] { Layout(plane(0, 4), {1, 1, 1}); }), "0 cells in x");
   EXPECT_PART(error_of([] { Layout(plane(4, -2), {1, 1, 1}); }), "-2 cells in y");
@@ -239,7 +275,8 @@ TEST(BadInput, BoxesThatAreNoSplitOfTheGridAreRefusedWithTheCell) {
   constexpr std::int64_t far = std::int64_t{1} << 32;  // the number of its cells fits no integer
   EXPECT_PART(refusal({left, {{4, 0, 0}, {4 + far, far, 1}}}), "rank 1 owns cell (8, 0)");
   EXPECT_PART(refusal({{{-1, 0, 0}, {4, 6, 1}}, right}), "rank 0 owns cell (-1, 0)");
-  EXPECT_PART(refusal({left, right, {{8, 0, 0}, {8, 6, 1}}}), "rank 2 owns no cells");
+  EXPECT_PART(refusal({left, {{4, 0, 0}, {4, 6, 1}}}), "no rank owns cell (4, 0)");
+  EXPECT_PART(refusal({{}, {}}), "no rank owns cells of the grid");
   EXPECT_PART(refusal({}), "at least 1");
   EXPECT_PART(refusal({left, {{4, 0, 0}, {8, 3, 1}}, {{4, 3, 0}, {8, 6, 1}}}),
               "the block of rank 0, from cell (0, 0), does not line up with that of rank 1, which ends or begins "

@@ -48,6 +48,7 @@ void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int wi
   Widths layers{};
   for (int d = 0; d < D; ++d) layers[d] = width;
   const auto visit = [&](auto see) {
+    if (own.empty()) return;
     each_point(grown(own, layers, layers), [&](const Index& p) {
       std::int64_t number = 0;
       Index global;
@@ -338,6 +339,39 @@ TEST(Reordering, ACartesianCommunicatorThatSaysOtherwiseIsRefused) {
   const Sites sites{options.nodes, {}};
   const bool moved = crossings(reordered(plain, sites), sites) < crossings(plain, sites);
   EXPECT_EQ(error_of([&] { Grid<2>(cart, options); }) != "no error", moved);
+}
+
+TEST(IdleRanks, HaveNoArraysAndTakePartInEveryCall) {
+  const int active = std::max(1, world_size() - 1);
+  const Grid<2> grid{
+      MPI_COMM_WORLD,
+      {.cells = {6, 5 * active}, .periodic = {true, true}, .process_grid = "slabs", .active_ranks = active}};
+  const bool idle = grid.rank() >= active;
+  EXPECT_EQ(grid.owned().empty(), idle);
+  std::vector<double> array(static_cast<std::size_t>(8 * (grid.cells()[1] + 2)), 1.0), other = array;
+  const auto first = [&](std::vector<double>& of) { return idle ? nullptr : of.data() + 9; };
+  for (const char* strategy : {"ordered/p2p", "direct/neighbor", "direct:merged/shared:packed", "auto", "reference",
+                               "direct/rma-fence", "ordered/persistent"}) {
+    const FieldRef u = view(grid, std::vector{first(array)}, 8, 0, 1);
+    Exchange halo = make_exchange(grid, {u}, strategy, {.guard = true});
+    halo.exchange();
+    halo.accumulate();
+    halo.share();
+    std::vector<void*> moved{first(other)};
+    halo.exchange_at(moved);
+    halo.changed();
+    halo.exchange();
+    halo.check_clean();
+    EXPECT_EQ(sum(grid, u) > 0, true) << strategy;
+  }
+}
+
+TEST(IdleRanks, MayBeReordered) {
+  GridOptions<2> options{.cells = {24, 18}, .periodic = {true, false}, .reorder = true, .nodes = dealt(2)};
+  options.active_ranks = std::max(1, world_size() - 1);
+  const Grid<2> grid{MPI_COMM_WORLD, options};
+  EXPECT_EQ(grid.layout().blocks(), options.active_ranks);
+  expect_right_halos(grid, "direct/p2p", 2);
 }
 
 }  // namespace

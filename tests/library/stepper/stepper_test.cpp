@@ -447,6 +447,13 @@ TEST(Stepper, NumbersOfReductionsAreThoseOfTheLastStep) {
   EXPECT_PART(error_of([&] { stepper.reduced(1); }), "reduction 1 of stage 0 does not exist");
 }
 
+TEST(Stepper, AGridWithRanksWithoutCellsIsRefusedOnAllRanks) {
+  if (world_size() == 1) return;
+  const Grid<2> grid{MPI_COMM_WORLD, {.cells = {8, 8}, .active_ranks = 1}};
+  const Field<double, 2> u{grid, {.slots = 2}};
+  EXPECT_PART(error_of([&] { Stepper(grid, {u}, Choice{}, average_around); }), "needs cells on every rank");
+}
+
 TEST(Stepper, NothingIsAllocatedOnceEachLengthOfRoundHasRun) {
   const auto grid = torus();
   const Field<double, 2> u{grid, {.halo = 3, .slots = 2}};

@@ -33,9 +33,6 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   copy3(from.high, field.high);
   needed(from.first, "first");
   for (int s = 0; s < slots; ++s) {
-    if (from.first[s] == nullptr)
-      throw UsageError("field '" + name + "' has no memory in slot " + std::to_string(s) +
-                       "; pass the address of its first owned point");
     field.slots.push_back({static_cast<std::byte*>(from.first[s]), {}, from.element_bytes});
     copy3(from.stride, field.slots.back().stride);
   }

@@ -34,8 +34,10 @@ std::vector<int> nodes_of(MPI_Comm comm, const hs_grid_options& options) {
 Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::optional<Sites>& sites) {
   const GridSpec spec = spec_of(options);
   const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
-  Layout layout(spec, process_grid(rule, ranks_in(comm), spec), three_of(options.rank_order));
-  if (sites) layout = reordered(layout, *sites);
+  const int active = active_ranks(options.active_ranks, ranks_in(comm));
+  Layout layout(spec, process_grid(rule, active, spec), three_of(options.rank_order));
+  if (sites) layout = reordered(layout, first_ranks(*sites, active, ranks_in(comm)));
+  layout = layout.with_idle_ranks(ranks_in(comm));
   refuse_other_topology(comm, layout, rule, three_of(options.axes));
   return layout;
 }
@@ -67,6 +69,8 @@ void make_grid(MPI_Comm comm, const hs_grid_options* passed, hs_grid** grid) {
     split = enumerator<Split>(options.split, 3, "split of a grid");
     if (options.reorder != 0 && split != Split::even)
       throw UsageError("the grid's split specifies the cells of each rank; reorder is for HS_SPLIT_EVEN");
+    if (options.active_ranks != 0 && split != Split::even)
+      throw UsageError("the grid's split specifies the cells of each rank; active_ranks is for HS_SPLIT_EVEN");
   });
   if (!same_everywhere(comm, 2 * static_cast<std::uint64_t>(split) + (options.reorder != 0)))
     throw UsageError(

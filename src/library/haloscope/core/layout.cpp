@@ -142,6 +142,13 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
   throw UsageError(unknown_name("process grid rule", rule, process_grid_rules()));
 }
 
+int active_ranks(int requested, int ranks) {
+  if (requested < 0 || requested > ranks)
+    throw UsageError("active_ranks is " + std::to_string(requested) + ", and the communicator has " +
+                     std::to_string(ranks) + " ranks; pass the number of ranks that own cells, or 0 for all");
+  return requested == 0 ? ranks : requested;
+}
+
 // ---- layouts --------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -169,9 +176,7 @@ std::string cell_text(const Index& cell, int dims) {
 }
 
 void check_inside(const GridSpec& grid, const Box& box, int rank) {
-  if (box.empty())
-    throw UsageError("rank " + std::to_string(rank) +
-                     " owns no cells; give it some, or leave it out of the communicator");
+  if (box.empty()) return;
   for (int d = 0; d < 3; ++d) {
     if (box.lo[d] >= 0 && box.hi[d] <= grid.cells[d]) continue;
     Index cell = box.lo;
@@ -195,7 +200,7 @@ void refuse_cut(const GridSpec& grid, const std::vector<Box>& owned, int rank, i
     if (const Box both = intersect(box, owned[other]); other != rank && !both.empty())
       refuse_shared(rank, other, both.lo, grid.dims);
   int cutting = 0;
-  while (owned[cutting].lo[d] != cut && owned[cutting].hi[d] != cut) ++cutting;
+  while (owned[cutting].empty() || (owned[cutting].lo[d] != cut && owned[cutting].hi[d] != cut)) ++cutting;
   throw UsageError("the block of rank " + std::to_string(rank) + ", from cell " + cell_text(box.lo, grid.dims) +
                    ", does not line up with that of rank " + std::to_string(cutting) + ", which ends or begins at " +
                    name_of(d) + " = " + std::to_string(cut) + "; let blocks share whole sides");
@@ -205,6 +210,7 @@ void refuse_cut(const GridSpec& grid, const std::vector<Box>& owned, int rank, i
 std::vector<std::int64_t> cuts_of(const std::vector<Box>& owned, int d, std::int64_t cells) {
   std::vector<std::int64_t> cuts{0, cells};
   for (const Box& box : owned) {
+    if (box.empty()) continue;
     cuts.push_back(box.lo[d]);
     cuts.push_back(box.hi[d]);
   }
@@ -226,6 +232,7 @@ Layout::Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& 
     apart_[d] = size_;
     size_ *= ranks[d];
   }
+  blocks_ = size_;
   find_smallest();
 }
 
@@ -233,6 +240,8 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
     : grid_(grid), size_(static_cast<int>(owned.size())) {
   check_grid(grid);
   if (owned.empty()) throw UsageError("a grid cannot be split over 0 ranks; use at least 1");
+  if (std::all_of(owned.begin(), owned.end(), [](const Box& box) { return box.empty(); }))
+    throw UsageError("no rank owns cells of the grid; give each cell to a rank");
   for (int rank = 0; rank < size_; ++rank) check_inside(grid, owned[rank], rank);
   for (int d = 0; d < 3; ++d) {
     cuts_[d] = cuts_of(owned, d, grid.cells[d]);
@@ -241,7 +250,7 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
   settle(owned);
   if (has_holes() && !holes) {
     std::int64_t hole = 0;
-    while (hole < size_ && rank_of_[hole].first == hole) ++hole;
+    while (hole < blocks_ && rank_of_[hole].first == hole) ++hole;
     throw UsageError("no rank owns cell " + cell_text(box_at(coords_of(hole)).lo, grid.dims) +
                      "; assign it to a rank, or declare that the grid has holes");
   }
@@ -251,13 +260,16 @@ Layout::Layout(const GridSpec& grid, const std::vector<Box>& owned, bool holes)
 /// Puts each rank into its place.
 void Layout::settle(const std::vector<Box>& owned) {
   for (int rank = 0; rank < size_; ++rank) {
+    place_of_.push_back(-1);
+    if (owned[rank].empty()) continue;
     const auto at = coords_at(owned[rank].lo);
     const Box whole = box_at(at);
     for (int d = 0; d < 3; ++d)
       if (whole.hi[d] != owned[rank].hi[d]) refuse_cut(grid_, owned, rank, d, whole.hi[d]);
-    place_of_.push_back(place_at(at));
+    place_of_.back() = place_at(at);
     rank_of_.emplace_back(place_of_.back(), rank);
   }
+  blocks_ = static_cast<int>(rank_of_.size());
   std::sort(rank_of_.begin(), rank_of_.end());
   for (std::size_t i = 1; i < rank_of_.size(); ++i)
     if (const int rank = rank_of_[i].second; rank_of_[i - 1].first == rank_of_[i].first)
@@ -274,10 +286,20 @@ Layout Layout::renumbered(const std::vector<int>& from) const {
   result.place_of_.clear();
   result.rank_of_.clear();
   for (int rank = 0; rank < size_; ++rank) {
-    result.place_of_.push_back(place_at(coords(from[rank])));
-    result.rank_of_.emplace_back(result.place_of_.back(), rank);
+    result.place_of_.push_back(owns_cells(from[rank]) ? place_at(coords(from[rank])) : -1);
+    if (owns_cells(from[rank])) result.rank_of_.emplace_back(result.place_of_.back(), rank);
   }
   std::sort(result.rank_of_.begin(), result.rank_of_.end());
+  return result;
+}
+
+Layout Layout::with_idle_ranks(int ranks) const {
+  if (ranks < size_)
+    throw UsageError("a grid split over " + std::to_string(size_) + " ranks does not fit a communicator of " +
+                     std::to_string(ranks) + "; use at most its ranks");
+  Layout result = *this;
+  result.size_ = ranks;
+  if (!place_of_.empty()) result.place_of_.resize(static_cast<std::size_t>(ranks), -1);
   return result;
 }
 
@@ -287,7 +309,7 @@ void Layout::find_smallest() {
     for (int d = 0; d < 3; ++d) smallest_[d] /= ranks_[d];
     return;
   }
-  for (int rank = 0; rank < size_; ++rank)
+  for (const auto& [place, rank] : rank_of_)
     for (int d = 0; d < 3; ++d) smallest_[d] = std::min(smallest_[d], local_cells(rank)[d]);
 }
 
@@ -323,6 +345,7 @@ void Layout::require_rank(int rank) const {
 }
 
 std::array<int, 3> Layout::coords(int rank) const {
+  if (!owns_cells(rank)) return {-1, -1, -1};
   if (!place_of_.empty()) return coords_of(place_of_[rank]);
   return {rank / apart_[0] % ranks_[0], rank / apart_[1] % ranks_[1], rank / apart_[2] % ranks_[2]};
 }
@@ -335,7 +358,7 @@ int Layout::rank_at(const std::array<int, 3>& c) const {
   return found != rank_of_.end() && found->first == first.first ? found->second : -1;
 }
 
-Box Layout::owned(int rank) const { return box_at(coords(rank)); }
+Box Layout::owned(int rank) const { return owns_cells(rank) ? box_at(coords(rank)) : Box{}; }
 
 Index Layout::local_cells(int rank) const {
   const Box box = owned(rank);
@@ -343,6 +366,7 @@ Index Layout::local_cells(int rank) const {
 }
 
 int Layout::neighbour(int rank, const std::array<int, 3>& offset) const {
+  if (!owns_cells(rank)) return -1;
   auto c = coords(rank);
   for (int d = 0; d < 3; ++d) {
     c[d] += offset[d];

@@ -181,6 +181,7 @@ void add_copies(Plan& plan, const Layout& layout, const Round& round, int number
 /// so that layers beyond an edge of two or three dimensions mirror ghost points.
 void add_edges(Plan& plan, const Layout& layout) {
   const ExchangeSpec& spec = plan.spec;
+  if (plan.own_cells().empty()) return;
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
     for (int d = 0; d < plan.dims; ++d) {
       const Quantity& quantity = spec.quantities[q];
@@ -301,6 +302,7 @@ Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, boo
 
 Box Plan::owned(int q) const {
   Box box;
+  if (cells == Index{}) return box;
   for (int d = 0; d < 3; ++d) {
     box.lo[d] = 0;
     box.hi[d] = cells[d] + (d < dims ? staggered(spec.quantities[q].centring, d) : 0);

@@ -169,7 +169,7 @@ class Additions {
     Copy copy{.quantity = q, .round = plan_.rounds, .to = plan_.owned(q)};
     copy.to.lo[d] = copy.to.hi[d] - 1;
     copy.shift[d] = -copy.to.lo[d];
-    plan_.copies.push_back(copy);
+    if (!copy.to.empty()) plan_.copies.push_back(copy);
   }
 
   Plan& plan_;

@@ -66,6 +66,7 @@ std::vector<Box> shared_boxes(const Layout& layout, int holder, const Quantity& 
 }
 
 std::vector<Box> owned_once(const Layout& layout, int rank, const Quantity& quantity) {
+  if (!layout.owns_cells(rank)) return {};
   if (layout.has_holes()) return shared_boxes(layout, rank, quantity, {});
   Box box{{0, 0, 0}, layout.local_cells(rank)};
   for (int d = 0; d < layout.dims(); ++d)

@@ -270,6 +270,13 @@ std::vector<int> arranged(const Layout& layout, const std::vector<Place>& places
 
 }  // namespace
 
+Sites first_ranks(Sites sites, int some, int all) {
+  static_cast<void>(groups_of(sites, all));  // refuses other numbers
+  for (std::vector<int>* numbers : {&sites.node, &sites.socket})
+    if (!numbers->empty()) numbers->resize(static_cast<std::size_t>(some));
+  return sites;
+}
+
 Crossings crossings(const Layout& layout, const Sites& sites) {
   return count_crossings(places_of(layout), groups_of(sites, layout.size()), counted_to(layout.size()));
 }

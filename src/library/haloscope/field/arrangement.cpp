@@ -63,7 +63,8 @@ Arrangement::Arrangement(const Plan& plan, const std::vector<int>& slots, bool o
   for (int n : slots)
     if (n < 1) throw UsageError("fields with " + std::to_string(n) + " slots; use at least 1");
   for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q) {
-    const Box box = plan.allocated(q);
+    const Box points = plan.allocated(q);
+    const Box box = points.empty() ? Box{{0, 0, 0}, {1, 1, 1}} : points;  // of a rank without cells: one address
     const int element_bytes = plan.spec.quantities[q].element_bytes;
     const Index extent{box.extent(0), box.extent(1), box.extent(2)};
     const auto stride = (on_device ? device_strides : field_strides)(extent, element_bytes);

@@ -204,7 +204,8 @@ struct Exchange::State {
   void check_rebind(const char* call, std::span<void* const> first, int slot) const {
     require_ready(call, slot);
     const std::size_t fields = whole().views().size();
-    const auto null = std::find(first.begin(), first.end(), nullptr);
+    const bool reads = !whole().plan().own_cells().empty();
+    const auto null = reads ? std::find(first.begin(), first.end(), nullptr) : first.end();
     if (first.size() != fields || null != first.end())
       throw UsageError(
           std::string(call) + "() got " + std::to_string(first.size()) + " addresses" +

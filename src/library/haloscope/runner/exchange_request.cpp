@@ -185,6 +185,7 @@ std::int64_t bytes_in_use(const SlotView& view, const Box& points) {
 }  // namespace
 
 void improve_memory(const SlotView& view, const Box& points) {
+  if (points.empty()) return;
   const std::span<std::byte> memory = memory_of(view, points);
   const bool sparse = 2 * bytes_in_use(view, points) < static_cast<std::int64_t>(memory.size());
   if (!sparse && !in_shared_memory(view.origin)) move_to_huge_pages(memory);

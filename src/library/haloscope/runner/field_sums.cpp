@@ -16,6 +16,7 @@
 #include "haloscope/extend/topology.hpp"
 #include "haloscope/runner/exchange_request.hpp"
 #include "haloscope/runner/memory_space.hpp"
+#include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 namespace {
@@ -45,7 +46,8 @@ void read(Summand type, const std::byte* at, std::int64_t step, int count, Terms
   type == Summand::f64 ? read_as<double>(at, step, count, terms) : read_as<float>(at, step, count, terms);
 }
 
-Numbers numbers_of(const FieldRef& field, int slot) {
+/// @param reads  the rank has points of the field.
+Numbers numbers_of(const FieldRef& field, int slot, bool reads) {
   const Quantity& quantity = field.quantity;
   if (slot < 0 || slot >= static_cast<int>(field.slots.size()))
     throw UsageError("slot " + std::to_string(slot) + " of field '" + quantity.name + "' does not exist; it has " +
@@ -58,6 +60,7 @@ Numbers numbers_of(const FieldRef& field, int slot) {
   if (!place_of_fields({quantity}, {field.slots}).backend.empty())
     throw UsageError("field '" + quantity.name +
                      "' is in the memory of a device; sums take host memory: copy it, or reduce it in a Stepper");
+  if (reads) require_memory(field.slots[static_cast<std::size_t>(slot)], quantity.name);
   return {&field, &field.slots[static_cast<std::size_t>(slot)], type, quantity.element_bytes / bytes_of(type)};
 }
 
@@ -68,8 +71,9 @@ class Sum {
     const FieldRef& u = fields_.u;
     const FieldRef* const v = fields_.v ? &*fields_.v : nullptr;
     check_cells(v != nullptr ? std::vector{u, *v} : std::vector{u}, layout, rank);
-    factors_.push_back(numbers_of(u, fields_.slot_u));
-    if (v != nullptr) factors_.push_back(numbers_of(*v, fields_.slot_v));
+    const bool reads = layout.owns_cells(rank);
+    factors_.push_back(numbers_of(u, fields_.slot_u, reads));
+    if (v != nullptr) factors_.push_back(numbers_of(*v, fields_.slot_v, reads));
     if (v == nullptr && factors_[0].of_point != 1)
       throw UsageError("field '" + u.quantity.name + "' has points of " + std::to_string(factors_[0].of_point) +
                        " numbers; add up one number of each point: pass a field of it alone");

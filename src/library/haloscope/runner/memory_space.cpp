@@ -1,5 +1,9 @@
 #include "haloscope/runner/memory_space.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "haloscope/core/names.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/transport_traits.hpp"
@@ -32,15 +36,19 @@ std::string to_string(const MemorySpace& place) {
 }
 
 MemorySpace place_of_fields(const std::vector<Quantity>& fields, const Views& views) {
-  if (views.empty() || views.front().empty()) return {};  // refused later, with the fault
-  const MemorySpace one = place_of(views.front().front().origin);
+  if (views.empty() || views.front().empty()) return {};     // refused later, with the fault
+  std::optional<std::pair<MemorySpace, std::size_t>> first;  // and its field; null addresses are in no memory
   for (std::size_t q = 0; q < std::min(fields.size(), views.size()); ++q)
-    for (std::size_t s = 0; s < views[q].size(); ++s)
-      if (const MemorySpace other = place_of(views[q][s].origin); other != one)
-        throw UsageError("field '" + fields[q].name + "' is in " + to_string(other) + " (slot " + std::to_string(s) +
-                         "), and field '" + fields.front().name + "' in " + to_string(one) +
+    for (std::size_t s = 0; s < views[q].size(); ++s) {
+      if (views[q][s].origin == nullptr) continue;
+      const MemorySpace one = place_of(views[q][s].origin);
+      if (!first) first.emplace(one, q);
+      if (one != first->first)
+        throw UsageError("field '" + fields[q].name + "' is in " + to_string(one) + " (slot " + std::to_string(s) +
+                         "), and field '" + fields[first->second].name + "' in " + to_string(first->first) +
                          "; exchange fields of different memories by an Exchange each");
-  return one;
+    }
+  return first ? first->first : MemorySpace{};
 }
 
 void require_same_place(const MemorySpace& place, const std::vector<Quantity>& fields, std::span<void* const> first) {

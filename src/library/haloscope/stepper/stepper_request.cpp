@@ -62,6 +62,10 @@ std::string text_of(const GridSpec& grid) {
 
 /// Checks grid and ranks, which a choice of best() has; a user's choice may leave them at their defaults.
 void check_grid(const Choice& choice, const Layout& layout) {
+  if (layout.blocks() != layout.size())
+    throw UsageError("a Stepper needs cells on every rank, and " + std::to_string(layout.size() - layout.blocks()) +
+                     " of the grid's " + std::to_string(layout.size()) +
+                     " ranks own none; split the grid over all ranks of a communicator");
   const GridSpec &wanted = choice.grid, &grid = layout.grid(), any;
   const std::string remedy = "; call best() for this grid, or leave this field of the choice at its default";
   const bool open = wanted.cells == any.cells && wanted.periodic == any.periodic;

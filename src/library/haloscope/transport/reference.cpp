@@ -85,6 +85,7 @@ template <class Visit>
 void for_each_ghost(const Layout& layout, const Plan& plan, Visit visit) {
   for (std::size_t q = 0; q < plan.spec.quantities.size(); ++q) {
     const Box owned = plan.owned(static_cast<int>(q)), all = plan.allocated(static_cast<int>(q));
+    if (owned.empty()) continue;
     Index p;
     for (p[2] = all.lo[2]; p[2] < all.hi[2]; ++p[2])
       for (p[1] = all.lo[1]; p[1] < all.hi[1]; ++p[1])

@@ -49,6 +49,7 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
                      " bytes, its memory points of " + std::to_string(view.element_bytes()) +
                      "; where points are not contiguous in x, set their size in the view");
   const Box points = points_moved(plan, q);
+  if (points.empty()) return;
   const bool addressable = is_addressable({view, points});
   if (!addressable || !points_are_apart(view, points))
     throw UsageError("field '" + quantity.name + "' has strides of " + std::to_string(view.stride[0]) + ", " +
@@ -67,7 +68,7 @@ void check_view(const SlotView& view, const Plan& plan, int q, bool on_device) {
 std::vector<FieldPoints> points_moved(const Plan& plan, const Views& views) {
   std::vector<FieldPoints> all;
   for (int q = 0; q < static_cast<int>(views.size()); ++q) {
-    if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) continue;
+    if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0 || points_moved(plan, q).empty()) continue;
     const auto& slots = views[static_cast<std::size_t>(q)];
     for (int s = 0; s < static_cast<int>(slots.size()); ++s)
       all.push_back({q, s, {slots[static_cast<std::size_t>(s)], points_moved(plan, q)}});
@@ -90,6 +91,7 @@ void require_memory(const SlotView& view, const std::string& name) {
 
 Box points_moved(const Plan& plan, int q) {
   if (plan.spec.quantities[static_cast<std::size_t>(q)].lands >= 0) return landing_box(plan, q);
+  if (plan.owned(q).empty()) return {};
   const auto& edges = plan.spec.quantities[static_cast<std::size_t>(q)].edges;
   const ExchangeSpec::Sides sides = plan.spec.sides_of(q);
   Widths low = sides.rows_low, high = sides.rows_high;
