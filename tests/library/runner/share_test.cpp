@@ -79,6 +79,21 @@ TEST(Share, MayBeStartedAndProgressedAndAllocatesNothingLater) {
   }
 }
 
+TEST(Share, OfNodesWithoutHalosIsRightOnceAutoHasChosen) {
+  const auto grid = torus();
+  Field<int, 2> u(grid, {.halo = 0, .centring = Centring::node});
+  auto halo = make_exchange(grid, {u}, "direct/auto:quick");
+  for (int turn = 0; turn < 500; ++turn) {
+    u[0](0, 0) = 1000 * turn + grid.rank();
+    turn % 2 == 0 ? halo.share() : halo.accumulate();
+    ASSERT_TRUE(turn % 2 != 0 || u[0](grid.cells()[0], 0) % 1000 == grid.layout().neighbour(grid.rank(), {1, 0, 0}));
+  }
+  if (world_size() > 1) {
+    EXPECT_PART(halo.report(), "share: auto: chose");
+    EXPECT_PART(halo.report(), "accumulation: auto: chose");
+  }
+}
+
 TEST(Share, IsNamedInTheReportOfAuto) {
   const auto grid = torus();
   Field<double, 2> u(grid, {.halo = 1, .name = "u", .centring = Centring::node}), v(grid, {.halo = 1, .name = "v"});

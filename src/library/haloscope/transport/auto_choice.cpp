@@ -14,8 +14,15 @@
 namespace haloscope {
 namespace {
 
-/// Returns true if an exchange moves data along dimension d, between ranks.
-bool connected(const Plan& plan, int d) { return d < plan.dims && plan.spec.low[d] + plan.spec.high[d] > 0; }
+/// Returns true if an exchange moves data along dimension d, between ranks: halos, or planes that several ranks hold.
+bool connected(const Plan& plan, int d) {
+  const ExchangeSpec& spec = plan.spec;
+  if (d >= plan.dims) return false;
+  const bool planes =
+      spec.motion != Motion::fill && std::any_of(spec.quantities.begin(), spec.quantities.end(),
+                                                 [&](const Quantity& q) { return staggered(q.centring, d) != 0; });
+  return planes || spec.low[d] + spec.high[d] > 0;
+}
 
 /// Returns the ranks that choose and that a chain of messages may connect to this one. Collective.
 /// @param chooses  true: this rank has a choice.
