@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "haloscope/device_stream.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/extend/plan.hpp"
 #include "haloscope/field.hpp"

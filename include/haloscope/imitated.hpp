@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "haloscope/device_stream.hpp"
+#include "haloscope/view.hpp"
 
 namespace haloscope::imitated {
 

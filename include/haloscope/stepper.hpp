@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "haloscope/choice.hpp"
-#include "haloscope/device_stream.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/sweep.hpp"
+#include "haloscope/view.hpp"
 #include "haloscope/which_mpi.hpp"
 
 namespace haloscope {

@@ -5,7 +5,6 @@
 
 #include <array>
 
-#include "haloscope/device_stream.hpp"
 #include "haloscope/extend/both_sides.hpp"
 #include "haloscope/extend/parameters.hpp"
 #include "haloscope/extend/plan.hpp"

@@ -1,4 +1,5 @@
-// Views: the addresses of the points of a quantity, in the library's fields or in a caller's arrays.
+// Views: the addresses of the points of a quantity, in the library's fields or in a caller's arrays; streams of devices
+// that these may be used on.
 #pragma once
 
 #include "haloscope/extend/cxx20.hpp"
@@ -28,5 +29,12 @@ struct SlotView {
 
 /// Quantity -> slot -> view. All slots of one quantity have the same strides.
 using Views = std::vector<std::vector<SlotView>>;
+
+/// A caller's stream on a device, as the handle of the device's driver: a cudaStream_t or hipStream_t, or one of
+/// imitated.hpp. Null: the driver's default stream, whose work comes after all work enqueued before it on streams made
+/// without cudaStreamNonBlocking (or its equivalent), and before all work enqueued there later.
+struct DeviceStream {
+  void* native = nullptr;
+};
 
 }  // namespace haloscope

@@ -13,8 +13,8 @@
 
 #include "haloscope/device/kernels.hpp"
 #include "haloscope/device/stay.hpp"
-#include "haloscope/device_stream.hpp"
 #include "haloscope/error.hpp"
+#include "haloscope/view.hpp"
 
 namespace haloscope::device {
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "haloscope/device_stream.hpp"
 #include "haloscope/extend/plan.hpp"
 #include "haloscope/field/poison.hpp"
 #include "haloscope/layout.hpp"
