@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
-from haloscope import lifetimes, memory
+from haloscope import memory
 from haloscope.arguments import as_problem, flag, text, whole
 from haloscope.array_grid import grid_of_arrays
 from haloscope.bridge import capi
 from haloscope.errors import HaloscopeError, UsageError
 from haloscope.fields import Array, Described, Field, fields_of, name_of, several, slots_of
-from haloscope.grid import Grid, Halo, Unique
+from haloscope.grid import Grid, Halo
+from haloscope.lifetimes import Dropped, Opened
 from haloscope.parts import Parts
 from haloscope.ranks import agree, call, gather, library, mark, member, refuse_unlike_types
 
@@ -42,7 +43,7 @@ __all__ = ["Exchange", "Field", "Grid"]
 Stream = Any  # a stream of CuPy or PyTorch, or its address
 
 
-class Exchange(Unique):
+class Exchange(Opened):
     """A halo exchange of arrays, opened once and run in each step: call it, or use start() and finish()."""
 
     def __init__(
@@ -98,11 +99,10 @@ class Exchange(Unique):
         refuse_unlike_types(comm, [f"{one.name}: {one.type}" for one in described], found[:, 1])
         ffi, _ = library()
         handle = ffi.new("hs_exchange**")
-        dropped.free(comm, waiting, found[:, 0], lambda other: call("hs_exchange_free", other))
+        dropped.free(comm, waiting, found[:, 0])
         call("hs_exchange_create", self.grid._handle, structs, len(described), options, handle)
-        self._handle, self._described = handle[0], described
-        self._forget = dropped.watch(self, self._handle, described)
-        lifetimes.end_job_where_a_rank_fails(self)
+        self._described = described
+        self._begin(handle[0], dropped, self.grid._size, described)
         _, lib = library()
         self._start, self._start_on = lib.hs_exchange_start_part, lib.hs_exchange_start_part_on
         self._start_accumulate = lib.hs_exchange_start_accumulate_part
@@ -138,7 +138,7 @@ class Exchange(Unique):
             self._strategy = ffi.new("char[]", text("strategy", strategy))
             options.strategy = self._strategy
         types = mark([one.type for one in described])
-        return described, options, structs, types, lifetimes.Dropped.on(self.grid.comm)
+        return described, options, structs, types, Dropped.on(self.grid.comm)
 
     def start(
         self,
@@ -422,36 +422,3 @@ class Exchange(Unique):
         message = ffi.new("char[]", str(problem).encode("utf-8", "backslashreplace"))
         lib.hs_exchange_refuse(self._open(), getattr(lib, f"HS_CALL_{call}"), problem.exit_code, message)
         raise problem
-
-    def report(self) -> str:
-        """Return one line: the strategy that moves the halos, the messages of this rank, and the choice of `auto`."""
-        ffi, _ = library()
-        result = ffi.new("const char**")
-        call("hs_exchange_report", self._open(), result)
-        return str(ffi.string(result[0]).decode())
-
-    def free(self) -> None:
-        """Release the exchange. Collective: ranks may wait for each other, and free exchanges in the same order.
-
-        An exchange that is dropped without free() is freed when the next one on its communicator is opened. Where the
-        call is refused, as on a thread that may not call MPI, the exchange stays open and can be freed later.
-        """
-        if self._handle is not None:
-            call("hs_exchange_free", self._handle)
-            self._handle = None
-            self._forget()
-            lifetimes.is_closed(self)
-
-    def __enter__(self) -> Exchange:
-        """Return the exchange, which is freed at the end of the block."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Free the exchange. After an exception, other ranks may not free it, so it stays open like a dropped one."""
-        if kind is None:
-            self.free()
-
-    def _open(self) -> Any:
-        if self._handle is None:
-            raise UsageError("the exchange was freed; open another one")
-        return self._handle

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from haloscope.arguments import count, each, flag, for_axes, is_one, named, shown, text, whole
 from haloscope.errors import UsageError
+from haloscope.lifetimes import Unique
 from haloscope.ranks import agree, call, checked, handle_of, library, member
 
 if TYPE_CHECKING:
@@ -52,18 +53,6 @@ def split_axes(axes: Any, split: Sequence[int]) -> list[int | None]:
                 "each of its dimensions the axis of arrays that it splits, from 0, each once, as axes=(1, 2)"
             )
     return found
-
-
-class Unique:
-    """An object of one process and communicator; copies would share its handles."""
-
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        """Refuse copies: copy.copy(), copy.deepcopy() and pickle call this."""
-        name = type(self).__name__
-        raise UsageError(
-            f"{name} can be neither copied nor pickled, since it belongs to the ranks of a communicator; pass it on "
-            "as it is, or make another one on all ranks"
-        )
 
 
 class Grid(Unique):
