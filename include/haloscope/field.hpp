@@ -21,6 +21,7 @@ class FieldMemory {
     int halo = 1;   ///< ghost layers on every side, >= 0
     int slots = 1;  ///< buffers, >= 1
     MemoryKind memory = MemoryKind::own;
+    bool all_shared = false;  ///< in shared memory: other ranks access every point, not only the layers at neighbours
   };
   /// Local; in shared memory collective over `comm`, as is the destructor.
   /// @param nodes  node of each rank, to emulate nodes on one machine; empty: the real machines.

@@ -156,6 +156,9 @@ struct FieldOptions {
   Centring centring = Centring::cell;
   /// MemoryKind::shared: all ranks of the node can access it, as strategies `shared` and `shared:pull` require.
   MemoryKind memory = MemoryKind::own;
+  /// In shared memory: other ranks access every point, as redistributions by strategy `shared` do, not only the layers
+  /// at neighbours. Costs huge pages, which shared memory lacks.
+  bool all_shared = false;
 };
 
 /// A field on a grid: memory for all owned points and halos of every slot, laid out for fast sweeps.
@@ -170,7 +173,7 @@ class Field {
   ///         memory is exhausted, in shared memory on all ranks.
   Field(const Grid<D>& grid, const FieldOptions& options)
       : memory_(grid.comm(), grid.layout(), grid.rank(), grid.nodes(),
-                {quantity(options), options.halo, options.slots, options.memory}) {
+                {quantity(options), options.halo, options.slots, options.memory, options.all_shared}) {
     ref_.quantity = quantity(options);
     ref_.cells = grid.cells();
     for (std::size_t d = 0; d < D; ++d) ref_.low[d] = ref_.high[d] = options.halo;

@@ -21,7 +21,7 @@ struct OpenedCase {
   OpenedCase(const Case& c, const Strategy& strategy)
       : layout(c.layout()),
         plan(plan_of(layout, c, strategy)),
-        fields(allocate_fields(plan, c, in_shared_memory(c, strategy))) {
+        fields(allocate_fields(memory_plan(layout, plan), c, in_shared_memory(c, strategy))) {
     fields.set_canaries();
     halo.emplace(MPI_COMM_WORLD, layout, c.spec, strategy, fields.views(), c.nodes);
   }
@@ -51,6 +51,14 @@ struct OpenedCase {
   }
 
  private:
+  /// Fields have memory for corners: ranks that meet there alone, next to a hole, share points.
+  static Plan memory_plan(const Layout& layout, const Plan& plan) {
+    ExchangeSpec spec = plan.spec;
+    spec.corners = true;
+    spec.pattern = Pattern::direct;
+    for (Quantity& q : spec.quantities) q.edges = {};
+    return make_plan(layout, plan.rank, spec);
+  }
   static bool in_shared_memory(const Case& c, const Strategy& strategy) {
     return needs_shared_fields(strategy) || (strategy.transport == "auto" && c.strided % 2 == 0);
   }

@@ -31,7 +31,10 @@ Storage allocate(MPI_Comm comm, const Layout& layout, int rank, const std::vecto
   Plan plan;
   agree(comm, [&] { plan = plan_of(layout, rank, options); });
   require_same(comm, "fields in shared memory", aspects_of(layout, nodes), {}, "give all of them the same grid");
-  return Storage(plan, options.slots, {}, shared_by(node_of(comm, nodes)));
+  const Node& node = node_of(comm, nodes);
+  if (!options.all_shared) return Storage(plan, options.slots, {}, shared_by(node));
+  return Storage(plan, options.slots, {},
+                 [&](std::size_t bytes, const std::vector<ByteRange>&) { return allocate_shared(node, bytes); });
 }
 
 }  // namespace

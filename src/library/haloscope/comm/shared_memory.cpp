@@ -38,6 +38,7 @@ struct Window {
   std::size_t shared = 0;                       // of the window
   std::vector<std::byte*> begins;               // by rank of the window's group
   std::vector<Memory> places;                   // mappings of memory that is only partly in the window
+  PageRanges pages;                             // of the rank's memory, in the window
   int exceptions = std::uncaught_exceptions();  // in flight when it was made
 
   ~Window();
@@ -272,9 +273,11 @@ Memory allocate_shared(const Node& node, std::size_t bytes, const std::vector<By
   if (anywhere(!show_pages(node, *window, pages), node.everyone_)) {
     window.reset();
     check_room(node.everyone_, node.machine_.get(), total(all));
+    pages = all;
     window = open_window(node, node.comm_, bytes, all);
     show_pages(node, *window, all);
   }
+  window->pages = pages;
   CHECK_MPI(MPI_Barrier(node.comm()));
   {
     const std::lock_guard lock(windows().mutex);
@@ -289,6 +292,16 @@ SharedPlace shared_place(const void* address) {
     if (address >= w->begin && address < w->begin + w->bytes)
       return {w->number, static_cast<const std::byte*>(address) - w->begin};
   return {};
+}
+
+bool is_reached(const std::byte* first, const std::byte* end) {
+  const std::lock_guard lock(windows().mutex);
+  for (const Window* w : windows().list)
+    if (first >= w->begin && end <= w->begin + w->bytes)
+      return std::any_of(w->pages.begin(), w->pages.end(), [&](const ByteRange& range) {
+        return first >= w->begin + range.begin && end <= w->begin + range.end;
+      });
+  return false;
 }
 
 std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place) {

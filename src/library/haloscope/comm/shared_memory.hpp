@@ -73,6 +73,8 @@ struct SharedPlace {
 
 /// Returns the place of an address in this rank's part of a shared window.
 SharedPlace shared_place(const void* address);
+/// Returns true if other ranks of the node may access all bytes from an address to another one.
+bool is_reached(const std::byte* first, const std::byte* end);
 /// Returns the address, in this process, of a place that rank `owner` of `comm` has named; nullptr if this process
 /// does not share that window with it. It is valid as long as the memory lives.
 std::byte* shared_address(MPI_Comm comm, int owner, const SharedPlace& place);

@@ -160,12 +160,6 @@ Plan plan_of_part(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec,
   return plan_of(comm, layout, std::move(part), how);
 }
 
-std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
-  Index first = points.lo, last = points.lo;
-  for (int d = 0; d < 3; ++d) (view.stride[d] < 0 ? first : last)[d] = points.hi[d] - 1;
-  return {view.at(first), view.at(last) + view.element_bytes()};
-}
-
 namespace {
 
 /// Returns the memory of some points and of the gaps that share pages with them, at most.

@@ -56,8 +56,6 @@ Plan plan_of(MPI_Comm comm, const Layout& layout, ExchangeSpec spec, const Strat
 Plan plan_of_part(MPI_Comm comm, const Layout& layout, const ExchangeSpec& spec, const PartRequest& request,
                   const Strategy& strategy);
 
-/// Returns the memory from the first to the last of some points.
-std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 /// Moves a large array of the caller's to huge pages, where fields of the library are from the beginning. Arrays in
 /// memory that ranks share, and arrays most of whose pages hold no point, are not moved. Contents stay. Local.
 void improve_memory(const SlotView& view, const Box& points);

@@ -19,6 +19,12 @@ std::array<int, 3> dims_by_stride(const SlotView& view) {
   return dims;
 }
 
+std::span<std::byte> memory_of(const SlotView& view, const Box& points) {
+  Index first = points.lo, last = points.lo;
+  for (int d = 0; d < 3; ++d) (view.stride[d] < 0 ? first : last)[d] = points.hi[d] - 1;
+  return {view.at(first), view.at(last) + view.element_bytes()};
+}
+
 namespace {
 
 /// Returns the box in which contributions of one direction arrive, in separate coordinates; one point where none

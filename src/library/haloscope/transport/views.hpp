@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,9 @@ Box points_moved(const Plan& plan, int q);
 
 /// Returns the dimensions of a view, starting with the one whose points lie closest to each other.
 std::array<int, 3> dims_by_stride(const SlotView& view);
+
+/// Returns the memory from the first to the last of some points.
+std::span<std::byte> memory_of(const SlotView& view, const Box& points);
 
 /// Checks an address. @throws UsageError for a null pointer. @param name of the field.
 void require_memory(const SlotView& view, const std::string& name);

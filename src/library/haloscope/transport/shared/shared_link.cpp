@@ -9,6 +9,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/error.hpp"
 #include "haloscope/pack/region_copy.hpp"
+#include "haloscope/transport/views.hpp"
 
 namespace haloscope {
 
@@ -28,6 +29,30 @@ std::vector<Published> published(const Views& views) {
       list.push_back({place.window, place.offset, view.stride});
     }
   return list;
+}
+
+/// Returns true if peers may access the points of all messages between this rank and them.
+bool are_reached(const Views& views, const Plan& plan, const Node& node) {
+  for (const Message& message : plan.messages)
+    for (const Region& region : message.regions)
+      for (const SlotView& view : views[region.quantity]) {
+        const std::span<std::byte> memory = memory_of(view, region.box);
+        if (node.local(message.peer) >= 0 && !is_reached(memory.data(), memory.data() + memory.size())) return false;
+      }
+  return true;
+}
+
+/// Checks that peers may access the fields. Collective.
+/// @param in_windows  all fields of this rank and its peers are in windows. @throws UsageError, on all ranks.
+void require_reach(const LinkContext& context, const Node& node, bool in_windows) {
+  if (anywhere(!in_windows, context.comm))
+    throw UsageError(
+        "transport shared reaches into its neighbours' fields, but these are not in memory that a node's "
+        "ranks share; allocate the fields with memory = MemoryKind::shared, or use shared:packed");
+  if (anywhere(!are_reached(*context.views, *context.plan, node), context.comm))
+    throw UsageError(
+        "transport shared reaches into other ranks' fields, but of these only the layers at neighbours are in memory "
+        "that ranks share; allocate the fields with all_shared = true, or use shared:packed");
 }
 
 /// Returns the other end of a message: between the same two ranks, with the same tag.
@@ -147,10 +172,7 @@ SharedLink::SharedLink(const LinkContext& context, SharedMode mode)
   control_ = std::move(control.memory);
   closes_alone_ = control.ends_alone;
   const Peers peers(context, node, shared_place(control_.data()));
-  if (mode != SharedMode::packed && anywhere(!peers.reachable(), context.comm))
-    throw UsageError(
-        "transport shared reaches into its neighbours' fields, but these are not in memory that a node's "
-        "ranks share; allocate the fields with memory = MemoryKind::shared, or use shared:packed");
+  if (mode != SharedMode::packed) require_reach(context, node, peers.reachable());
   if (mode == SharedMode::fence) windows_ = peers.windows();
   connect(context, node, map, peers);
 }
