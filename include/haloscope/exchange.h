@@ -303,6 +303,44 @@ hs_status hs_exchange_refuse(hs_exchange* exchange, int32_t call, hs_status stat
  * text     out, of `size` characters */
 void hs_exhausted_memory(const char* purpose, int64_t bytes, char* text, int32_t size);
 
+/* ---- redistributions --------------------------------------------------------------------------------------------- */
+
+/* Fields move between two splits of one grid, such as splits over other numbers of ranks, pencils along another
+ * dimension, all cells on one rank: the points that ranks own in the first one, to the ranks that hold them in the
+ * second one. Nodes and faces that several ranks hold get their owner's value, see hs_exchange_start_share(), on all of
+ * their holders. Ghost layers neither move nor change; points in a hole of the first split stay as they are in the
+ * second one. */
+typedef struct hs_redistribution hs_redistribution;
+
+/* Opens a redistribution of `count` >= 1 fields. Collective.
+ * from, to  grids of the same cells and periodic dimensions on one communicator.
+ * sources   the fields in the first split; targets: the same ones in the second, in separate memory. Their low and high
+ *           ghost layers do not matter. Where a rank owns no cells, addresses may be null.
+ * options   strategy, NULL: "direct/p2p", and slots; NULL: the defaults. Each rank sends each other one a message at
+ *           most, or as many as `fields` of the strategy requests. Buffers are as large as the fields, and "auto" has
+ *           those of several transports.
+ * Fails with HS_USAGE, on all ranks, for grids that differ, fields that do not fit each other, and where ranks request
+ * different redistributions. */
+hs_status hs_redistribution_create(const hs_grid* from, const hs_grid* to, const hs_field* sources,
+                                   const hs_field* targets, int32_t count, const hs_exchange_options* options,
+                                   hs_redistribution** redistribution);
+/* Sends all messages. Owned points of the slot must not change in the sources, and not be read in the targets, before
+ * hs_redistribution_finish(). Fails with HS_USAGE while another one is in flight, and for a slot that does not exist. */
+hs_status hs_redistribution_start(hs_redistribution* redistribution, int32_t slot);
+/* The same for fields in the memory of a device, after the work already enqueued on a stream of the caller's. */
+hs_status hs_redistribution_start_on(hs_redistribution* redistribution, int32_t slot, void* stream);
+/* Advances messages, as hs_exchange_progress() does. done  out, may be NULL: 1 when everything has arrived. */
+hs_status hs_redistribution_progress(hs_redistribution* redistribution, int32_t* done);
+/* Waits until all points have arrived and sent ones may change. */
+hs_status hs_redistribution_finish(hs_redistribution* redistribution);
+/* hs_redistribution_start() and hs_redistribution_finish(). */
+hs_status hs_redistribution_run(hs_redistribution* redistribution, int32_t slot);
+/* Returns one line with the strategy, and the messages and bytes that this rank sends. The text lives until the next
+ * call. */
+hs_status hs_redistribution_report(hs_redistribution* redistribution, const char** text);
+/* Finishes the one in flight, and frees it. Collective, as hs_exchange_free(). */
+hs_status hs_redistribution_free(hs_redistribution* redistribution);
+
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
 /* Sums over the points of a grid, each of which counts once: of nodes and faces that several ranks hold, the owner's

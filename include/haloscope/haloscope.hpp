@@ -1,5 +1,5 @@
-// The interface for users: four nouns (Grid, Field, Exchange, Stepper), five verbs (start, progress, finish,
-// exchange, run).
+// The interface for users: five nouns (Grid, Field, Exchange, Redistribution, Stepper), five verbs (start, progress,
+// finish, exchange, run).
 #pragma once
 
 #include "haloscope/best.hpp"
@@ -8,5 +8,6 @@
 #include "haloscope/exchange.hpp"
 #include "haloscope/field.hpp"
 #include "haloscope/grid.hpp"
+#include "haloscope/redistribution.hpp"
 #include "haloscope/stepper.hpp"
 #include "haloscope/sweep.hpp"

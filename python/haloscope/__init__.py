@@ -1,10 +1,10 @@
 """Halo exchange for structured grids: run, measured, predicted, and provided to programs.
 
 `haloscope.best(app, cells, ranks, profile)` returns the fastest choice. `haloscope.Grid`, `haloscope.Field` and
-`haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`). `haloscope.sum`, `haloscope.dot`
-and `haloscope.norm` have the same bits on any number of ranks (module `haloscope.sums`). Every error is a
-`HaloscopeError`: `UsageError` for a request that cannot work, `UnavailableError` for one that this machine, build or
-MPI cannot serve.
+`haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`). `haloscope.redistribute` moves
+arrays to another split of their grid (module `haloscope.redistribution`). `haloscope.sum`, `haloscope.dot` and
+`haloscope.norm` have the same bits on any number of ranks (module `haloscope.sums`). Every error is a `HaloscopeError`:
+`UsageError` for a request that cannot work, `UnavailableError` for one that this machine, build or MPI cannot serve.
 """
 
 from typing import Any
@@ -14,6 +14,8 @@ _PUBLIC = {
     "Grid": "haloscope.exchange",
     "Field": "haloscope.exchange",
     "Exchange": "haloscope.exchange",
+    "Redistribution": "haloscope.redistribution",
+    "redistribute": "haloscope.redistribution",
     "sum": "haloscope.sums",
     "dot": "haloscope.sums",
     "norm": "haloscope.sums",

@@ -147,10 +147,11 @@ def mark(texts: Sequence[str]) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def refuse_unlike_types(comm: MPI.Comm, types: Sequence[str], marks: np.ndarray) -> None:
+def refuse_unlike_types(comm: MPI.Comm, types: Sequence[str], marks: np.ndarray, objects: str = "exchanges") -> None:
     """Raise UsageError on all ranks where two of them have fields of different types; C compares only bytes.
 
-    types: of this rank's fields. marks: mark() of the types on each rank. Collective where they differ, else local.
+    types: of this rank's fields. marks: mark() of the types on each rank. objects: that the ranks make. Collective
+    where types differ, else local.
     """
     if (marks == marks[0]).all():
         return
@@ -161,7 +162,7 @@ def refuse_unlike_types(comm: MPI.Comm, types: Sequence[str], marks: np.ndarray)
     other = int(np.argmax(marks != marks[0]))
     first, unlike = (texts[rank].tobytes()[: lengths[rank]].decode("utf-8", "replace") for rank in (0, other))
     raise UsageError(
-        f"the ranks request different exchanges: types of the fields: {first} on rank 0, {unlike} on rank {other}; "
+        f"the ranks request different {objects}: types of the fields: {first} on rank 0, {unlike} on rank {other}; "
         "give all of them fields of the same types and components, in the same order"
     )
 

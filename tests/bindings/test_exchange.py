@@ -32,6 +32,16 @@ def test_random_arrays_get_right_halos_and_nothing_else_changes(ranks):
     assert on_ranks(ranks, RANK_PROGRAMS / "random_exchanges.py", 10 + ranks, ROUNDS) == ["right"]
 
 
+@pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 6]))
+def test_random_arrays_move_to_another_split_and_nothing_else_changes(ranks):
+    assert on_ranks(ranks, RANK_PROGRAMS / "random_redistributions.py", 40 + ranks, ROUNDS) == ["right"]
+
+
+@pytest.mark.parametrize("ranks", or_long([1, 2], [3]))
+def test_impossible_redistributions_are_refused_on_all_ranks(ranks):
+    assert on_ranks(ranks, RANK_PROGRAMS / "bad_redistributions.py") == ["right"]
+
+
 @pytest.mark.parametrize("ranks", or_long([1, 2, 3], [4, 5, 6]))
 def test_accumulating_is_the_transpose_of_the_exchange_with_the_same_bits_by_every_strategy(ranks):
     rounds = {1: 20, 2: 12}.get(ranks, 5)

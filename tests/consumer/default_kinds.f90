@@ -30,6 +30,7 @@ program default_kinds
   call exchange_on_every_grid()
   call accumulate_and_check()
   call share_and_sum()
+  call gather_on_one_rank()
   call guard_and_check()
   call pass_absent_arguments_on()
   call mix_kinds()
@@ -226,6 +227,58 @@ contains
     call expect(status == 0 .and. nint(total) == product(cells), 'dot')
     total = grid%norm(node, halo=layers, low=[0, 0], high=[0, 0], centring=where, dims=dims, stat=status)
     call expect(status == 0 .and. nint(total**2) == product(cells), 'norm')
+  end subroutine
+
+  subroutine gather_on_one_rank()
+    type(halo_grid) :: one
+    type(halo_redistribution) :: move
+    integer, allocatable, target :: count(:, :), all_of_them(:, :)
+    integer :: n(2), status, layers, no_layers, dims, where, active, i, j
+    logical :: done
+    n = grid%shape()
+    layers = 1
+    no_layers = 0
+    dims = 2
+    where = halo_cell
+    active = 1
+    call one%create(comm, cells, periodic=[.true., .true.], stat=status, active_ranks=active)
+    call expect(status == 0, 'create on one rank')
+    allocate (count(0:n(1) + 1, 0:n(2) + 1), source=-1)
+    do j = 1, n(2)
+      do i = 1, n(1)
+        count(i, j) = number(i, j)
+      end do
+    end do
+    n = one%shape()
+    allocate (all_of_them(n(1), n(2)), source=-1)
+    call move%add(count, all_of_them, halo=layers, target_halo=no_layers, centring=where, dims=dims)
+    call move%open(grid, one, strategy='direct/p2p', stat=status, errmsg=text)
+    call expect(status == 0, 'open of a redistribution')
+    call move%start(stat=status, errmsg=text)
+    call expect(status == 0, 'start of a redistribution')
+    done = .false.
+    do while (.not. done)
+      done = move%progress(stat=status, errmsg=text)
+    end do
+    call move%finish(stat=status, errmsg=text)
+    call expect(status == 0, 'finish of a redistribution')
+    do j = 1, n(2)
+      do i = 1, n(1)
+        call expect(all_of_them(i, j) == i - 1 + 100*(j - 1) + 1, 'gathered')
+      end do
+    end do
+    all_of_them = -1
+    call move%run(stat=status, errmsg=text)
+    call expect(status == 0 .and. all(all_of_them > 0), 'gathered again')
+    call expect(index(move%report(stat=status, errmsg=text), 'direct/p2p') == 1, 'report of a redistribution')
+    call move%free(stat=status, errmsg=text)
+    call expect(status == 0, 'free of a redistribution')
+    call move%run(stat=status)
+    call expect(status == 2, 'run of a freed redistribution')
+    call move%add(count, all_of_them)
+    call move%open(grid, one, stat=refused, errmsg=text)
+    call expect(refused == 2 .and. index(text, 'halo of 1') > 0, trim(text))
+    call one%free()
   end subroutine
 
   subroutine guard_and_check()

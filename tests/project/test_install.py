@@ -69,10 +69,11 @@ def test_another_project_exchanges_halos_in_every_language(consumer, program, ra
 
 @pytest.mark.parametrize("ranks", or_long([1, 2], [4, 6]))
 @pytest.mark.parametrize("language", ["c", "cxx", "f", "python"])
-@pytest.mark.parametrize("code", ["phases", "pencils", "nodes"])
+@pytest.mark.parametrize("code", ["phases", "pencils", "nodes", "transposes"])
 def test_a_code_of_many_exchanges_has_the_same_bits_in_every_language(consumer, code, language, ranks):
     """phases: seven exchanges a step of other fields of 15, and of other depths, by one exchange; pencils: sides and
-    dimensions by call, with ghost rows that the code has computed; nodes: sums and shares without ghost layers.
+    dimensions by call, with ghost rows that the code has computed; nodes: sums and shares without ghost layers;
+    transposes: rows, columns, and all cells on one rank.
     """
     if language == "f" and not shutil.which("gfortran"):
         pytest.skip("no Fortran compiler")

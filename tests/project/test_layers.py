@@ -27,7 +27,7 @@ PYTHON = (
     {"report"},
     {"memory", "ranks", "lifetimes"},
     {"grid", "fields", "array_grid", "parts"},
-    {"exchange", "sums"},
+    {"exchange", "redistribution", "sums"},
     {"veros", "__init__"},
     {"options"},
     {"studies"},

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,10 @@ HALOSCOPE_WORDS(Pattern, "pattern", "ordered", "direct");
 enum class Merge : std::uint8_t { all, type, none, serial, pipelined };
 HALOSCOPE_WORDS(Merge, "fields", "all", "type", "none", "serial", "pipelined");
 /// The points that a plan moves: halos, filled from their owners; halos, added to the points that they are copies of;
-/// points of nodes and faces that several ranks hold, from their owners to the others.
-enum class Motion : std::uint8_t { fill, accumulate, share };
-HALOSCOPE_WORDS(Motion, "motion", "exchange", "accumulation", "share");
+/// points of nodes and faces that several ranks hold, from their owners to the others; all points, to another split of
+/// the grid.
+enum class Motion : std::uint8_t { fill, accumulate, share, redistribute };
+HALOSCOPE_WORDS(Motion, "motion", "exchange", "accumulation", "share", "redistribution");
 /// Returns true if quantities have separate rounds.
 inline bool apart(Merge merge) { return merge == Merge::serial || merge == Merge::pipelined; }
 
@@ -89,6 +91,9 @@ struct ExchangeSpec {
   /// To accumulate is the transpose of an exchange: make_plan() appends a quantity for each field and direction, in
   /// which contributions arrive before they are added. Points are shared without regard to halos.
   Motion motion = Motion::fill;
+  /// The split that a redistribution moves points to. The second half of the quantities, equal to the first half, is
+  /// there.
+  std::optional<Layout> onto{};
   bool reverse() const { return motion == Motion::accumulate; }
 
   /// Returns the ghost layers of quantity q.
@@ -140,7 +145,8 @@ struct Plan {
   int rank = 0;
   int dims = 3;
   int rounds = 1;
-  Index cells{1, 1, 1};  ///< owned cells per dimension
+  Index cells{1, 1, 1};         ///< owned cells per dimension
+  Index target_cells{1, 1, 1};  ///< in the split that a redistribution moves points to
   /// [dimension][low, high]: an exchange fills halos on that side. Own-neighbours count.
   std::array<std::array<bool, 2>, 3> has_neighbour{};
   std::array<bool, 3> own_neighbour{};  ///< the neighbour in this dimension is the rank itself
@@ -160,6 +166,13 @@ struct Plan {
   std::int64_t bytes_between(const std::vector<int>& group) const;
   int messages_out() const;
 };
+
+/// Returns the first of the quantities in the split that a redistribution moves points to; of other plans, the number
+/// of quantities.
+inline int first_target(const ExchangeSpec& spec) {
+  const int count = static_cast<int>(spec.quantities.size());
+  return spec.motion == Motion::redistribute ? count / 2 : count;
+}
 
 /// Returns the type of the numbers that the points of a quantity are made of.
 Summand summand_of(const Quantity& quantity);

@@ -35,7 +35,7 @@ module haloscope
   use, intrinsic :: iso_fortran_env, only: error_unit
   implicit none
   private
-  public :: halo_grid, halo_exchange, halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
+  public :: halo_grid, halo_exchange, halo_redistribution, halo_cell, halo_node, halo_face_1, halo_face_2, halo_face_3
 
   !> Location of the points of a quantity: in cells, on nodes, on faces normal to a dimension.
   enum, bind(c)
@@ -147,6 +147,23 @@ module haloscope
     procedure :: free => exchange_free
   end type
 
+  !> A redistribution of arrays to another split of their grid: add() pairs of them, open() it between two grids, then
+  !! run() it, or start() and finish(), as often as needed.
+  type :: halo_redistribution
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    type(halo_exchange) :: sources, targets  ! the arrays, for the next open()
+  contains
+    procedure :: add => redistribution_add
+    procedure :: open => redistribution_open
+    procedure :: start => redistribution_start
+    procedure :: progress => redistribution_progress
+    procedure :: finish => redistribution_finish
+    procedure :: run => redistribution_run
+    procedure :: report => redistribution_report
+    procedure :: free => redistribution_free
+  end type
+
   interface take
     procedure :: take_number, take_numbers, take_long_numbers
   end interface
@@ -159,6 +176,16 @@ module haloscope
     integer(c_int32_t) function call_on_handle(handle) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: handle
+    end function
+    integer(c_int32_t) function call_for_text(handle, text) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int32_t) function call_on_progress(handle, done) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: handle
+      integer(c_int32_t), intent(out) :: done
     end function
     integer(c_int32_t) function call_on_slot(exchange, slot) bind(c)
       import :: c_int32_t, c_ptr
@@ -194,8 +221,11 @@ module haloscope
     end function
   end interface
 
-  procedure(call_on_handle), bind(c) :: hs_grid_free, hs_exchange_finish, hs_exchange_free
-  procedure(call_on_slot), bind(c) :: hs_exchange_check_clean
+  procedure(call_on_handle), bind(c) :: hs_grid_free, hs_exchange_finish, hs_exchange_free, hs_redistribution_finish, &
+    hs_redistribution_free
+  procedure(call_for_text), bind(c) :: hs_exchange_report, hs_redistribution_report
+  procedure(call_on_progress), bind(c) :: hs_exchange_progress, hs_redistribution_progress
+  procedure(call_on_slot), bind(c) :: hs_exchange_check_clean, hs_redistribution_start, hs_redistribution_run
   procedure(call_on_stream), bind(c) :: hs_exchange_check_clean_on
   procedure(call_on_addresses), bind(c) :: hs_exchange_rebind, hs_exchange_run_at
   procedure(call_on_field), bind(c) :: hs_grid_sum, hs_grid_norm
@@ -281,10 +311,13 @@ module haloscope
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange, stream
     end function
-    integer(c_int32_t) function hs_exchange_progress(exchange, done) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      integer(c_int32_t), intent(out) :: done
+    integer(c_int32_t) function hs_redistribution_create(from, to, sources, targets, count, options, redistribution) bind(c)
+      import :: c_int32_t, c_ptr, hs_field, hs_exchange_options
+      type(c_ptr), value :: from, to
+      type(hs_field), intent(in) :: sources(*), targets(*)
+      integer(c_int32_t), value :: count
+      type(hs_exchange_options), intent(in) :: options
+      type(c_ptr), intent(out) :: redistribution
     end function
     subroutine hs_part_init(part) bind(c)
       import :: hs_part
@@ -310,11 +343,6 @@ module haloscope
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange, stream
       integer(c_int32_t), value :: slot, fresh
-    end function
-    integer(c_int32_t) function hs_exchange_report(exchange, text) bind(c)
-      import :: c_int32_t, c_ptr
-      type(c_ptr), value :: exchange
-      type(c_ptr), intent(out) :: text
     end function
     integer(c_int32_t) function hs_exchange_refuse(exchange, call, status, text) bind(c)
       import :: c_int32_t, c_ptr, c_char
@@ -857,10 +885,7 @@ contains
     if (status == ok) &
       status = hs_exchange_create(grid%handle, fields, size(fields, kind=c_int32_t), options, this%handle)
     if (status == ok) call bind_arrays(this, options%slots)
-    if (allocated(this%arrays)) deallocate (this%arrays)
-    this%problem = ''
-    this%problem_status = usage
-    this%dims = 0
+    call forget_added(this)
     call conclude(status, stat, errmsg)
   end subroutine
 
@@ -1004,8 +1029,16 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    done = is_done(hs_exchange_progress, this%handle, stat, errmsg)
+  end function
+
+  logical function is_done(progress, handle, stat, errmsg) result(done)
+    procedure(call_on_progress) :: progress
+    type(c_ptr), intent(in) :: handle
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
     integer(c_int32_t) :: status, all
-    status = hs_exchange_progress(this%handle, all)
+    status = progress(handle, all)
     done = .true.
     if (status == ok) done = all /= 0
     call conclude(status, stat, errmsg)
@@ -1462,11 +1495,21 @@ contains
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     character(:), allocatable :: text
+    call take_report(hs_exchange_report, this%handle, text, stat, errmsg)
+  end function
+
+  !> Takes over a report. @param text  out: '' where the call has failed.
+  subroutine take_report(report, handle, text, stat, errmsg)
+    procedure(call_for_text) :: report
+    type(c_ptr), intent(in) :: handle
+    character(:), allocatable, intent(out) :: text
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
     type(c_ptr) :: found
     integer(c_int32_t) :: status
     integer :: lacking
-    status = hs_exchange_report(this%handle, found)
+    status = report(handle, found)
     problem = ''
     if (status /= ok) then
       call copy_text(hs_last_error(), problem)
@@ -1477,7 +1520,7 @@ contains
     end if
     if (status /= ok) allocate (character(0) :: text, stat=lacking)
     call conclude(status, stat, errmsg, problem)
-  end function
+  end subroutine
 
   !> Frees the resources of the exchange. Collective: ranks may wait for each other, and free exchanges in the same
   !! order.
@@ -1490,10 +1533,7 @@ contains
     integer(c_int32_t) :: status
     call let_go(this, status, problem)
     if (status == ok) then  ! arrays that were added and not opened are forgotten, too
-      if (allocated(this%arrays)) deallocate (this%arrays)
-      this%problem = ''
-      this%problem_status = usage
-      this%dims = 0
+      call forget_added(this)
     end if
     call conclude(status, stat, errmsg, problem)
   end subroutine
@@ -1512,6 +1552,148 @@ contains
     end if
     this%handle = c_null_ptr
     if (allocated(this%bound)) deallocate (this%bound)
+  end subroutine
+
+  !> Adds an array and the array that it moves to, before open(). Local.
+  !! @param source       an array of the first grid, as for add() of an exchange. @param target  the same of the second.
+  !! @param halo         ghost layers that the arrays have on every side; default 1. @param target_halo  of the target,
+  !!                     where it has others.
+  !! @param centring     halo_cell (default), halo_node, halo_face_1, ... @param dims  of the grid; default: the rank of
+  !!                     the array.
+  subroutine redistribution_add(this, source, target, halo, target_halo, centring, dims)
+    class(halo_redistribution), intent(inout) :: this
+    type(*), dimension(..), intent(inout), target :: source, target
+    class(*), intent(in), optional :: halo, target_halo, centring, dims
+    call this%sources%add(source, halo=halo, centring=centring, dims=dims)
+    if (present(target_halo)) then
+      call this%targets%add(target, halo=target_halo, centring=centring, dims=dims)
+    else
+      call this%targets%add(target, halo=halo, centring=centring, dims=dims)
+    end if
+  end subroutine
+
+  !> Opens the redistribution of the arrays that were added, in place of one that is open. Collective.
+  !! @param from, to  grids of the same cells and periodic dimensions on one communicator.
+  !! @param strategy  as for open() of an exchange; default "direct/p2p". Buffers are as large as the arrays, and "auto"
+  !!                  has those of several transports.
+  !! Fails for grids that differ, and for arrays that do not fit their grid or each other.
+  subroutine redistribution_open(this, from, to, strategy, stat, errmsg)
+    class(halo_redistribution), intent(inout) :: this
+    class(halo_grid), intent(in) :: from, to
+    character(*), intent(in), optional :: strategy
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(kind=c_char), target :: name(longest_text + 1)
+    type(hs_exchange_options) :: options
+    type(hs_field), allocatable :: sources(:), targets(:)
+    type(c_ptr), allocatable, target :: first(:, :), second(:, :)
+    integer(c_int32_t) :: status
+    call let_redistribution_go(this, status)
+    if (status /= ok .and. this%sources%problem == '') call copy_text(hs_last_error(), this%sources%problem)
+    call hs_exchange_init(options)
+    if (present(strategy)) then
+      call take_text(strategy, 'strategy', name, this%sources%problem)
+      options%strategy = c_loc(name)
+    end if
+    call list_added(this%sources, from, options%slots, sources, first)
+    call list_added(this%targets, to, options%slots, targets, second)
+    if (this%sources%problem == '') then
+      this%sources%problem = this%targets%problem
+      this%sources%problem_status = this%targets%problem_status
+    end if
+    status = ok
+    if (this%sources%problem /= '') status = this%sources%problem_status
+    status = hs_grid_agree(from%handle, status, c_text(this%sources%problem))
+    if (status == ok) status = hs_redistribution_create(from%handle, to%handle, sources, targets, &
+                                                        size(sources, kind=c_int32_t), options, this%handle)
+    call forget_added(this%sources)
+    call forget_added(this%targets)
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Checks the arrays that were added for a grid, and lists them for the library. Local.
+  subroutine list_added(this, grid, slots, fields, first)
+    type(halo_exchange), intent(inout) :: this
+    class(halo_grid), intent(in) :: grid
+    integer(c_int32_t), intent(inout) :: slots
+    type(hs_field), allocatable, intent(out) :: fields(:)
+    type(c_ptr), allocatable, target, intent(out) :: first(:, :)
+    if (allocated(this%arrays)) then
+      call find_freed(this)
+      call check_arrays(this, grid)
+    end if
+    call list_fields(this, slots, fields, first)
+  end subroutine
+
+  !> Forgets the arrays that were added. Local.
+  subroutine forget_added(this)
+    class(halo_exchange), intent(inout) :: this
+    if (allocated(this%arrays)) deallocate (this%arrays)
+    this%problem = ''
+    this%problem_status = usage
+    this%dims = 0
+  end subroutine
+
+  !> Sends everything. Owned points of the sources must not change, and targets must not be read, before
+  !! finish().
+  subroutine redistribution_start(this, stat, errmsg)
+    class(halo_redistribution), intent(inout) :: this
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_redistribution_start(this%handle, 0_c_int32_t), stat, errmsg)
+  end subroutine
+
+  !> Advances messages, as progress() of an exchange.
+  logical function redistribution_progress(this, stat, errmsg) result(done)
+    class(halo_redistribution), intent(inout) :: this
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    done = is_done(hs_redistribution_progress, this%handle, stat, errmsg)
+  end function
+
+  !> Waits until all points have arrived.
+  subroutine redistribution_finish(this, stat, errmsg)
+    class(halo_redistribution), intent(inout) :: this
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_redistribution_finish(this%handle), stat, errmsg)
+  end subroutine
+
+  !> Runs start() and finish().
+  subroutine redistribution_run(this, stat, errmsg)
+    class(halo_redistribution), intent(inout) :: this
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call conclude(hs_redistribution_run(this%handle, 0_c_int32_t), stat, errmsg)
+  end subroutine
+
+  !> One line with the strategy that moves the points and the messages of this rank; '' where the call has failed.
+  function redistribution_report(this, stat, errmsg) result(text)
+    class(halo_redistribution), intent(in) :: this
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    character(:), allocatable :: text
+    call take_report(hs_redistribution_report, this%handle, text, stat, errmsg)
+  end function
+
+  !> Frees the redistribution, and forgets arrays that were added. Collective, as free() of an exchange.
+  subroutine redistribution_free(this, stat, errmsg)
+    class(halo_redistribution), intent(inout) :: this
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int32_t) :: status
+    call let_redistribution_go(this, status)
+    call forget_added(this%sources)
+    call forget_added(this%targets)
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Frees the library's object. Collective.
+  subroutine let_redistribution_go(this, status)
+    class(halo_redistribution), intent(inout) :: this
+    integer(c_int32_t), intent(out) :: status
+    status = hs_redistribution_free(this%handle)
+    this%handle = c_null_ptr
   end subroutine
 
   !> True if the exchange was not freed by a copy of this variable. Every exchange has a first slot. Where memory is

@@ -43,16 +43,21 @@ def all_of(lines: tuple) -> np.ndarray:
 class Arrays:
     """One field: arrays of any strides, a slot each, inside larger blocks of canaries."""
 
-    def __init__(self, draw: random.Random, grid: haloscope.Grid, slots: int, roomy: bool = False):
+    def __init__(
+        self, draw: random.Random, grid: haloscope.Grid, slots: int, roomy: bool = False, drawn: tuple | None = None
+    ):
         dims = len(grid.cells)
         self.grid = grid
-        self.centring = draw.choice(("cell", "cell", "node", *(f"face-{axis}" for axis in range(dims))))
+        centrings = ("cell", "cell", "node", *(f"face-{axis}" for axis in range(dims)))
+        self.centring, self.dtype, self.components = drawn or (
+            draw.choice(centrings),
+            np.dtype(draw.choice(TYPES)),
+            draw.choice(((), (), (3,))),
+        )
         self.sides = [(draw.randint(0, 2), draw.randint(0, 2)) for _ in range(dims)]
         self.room = self.sides
         if roomy and draw.random() < 0.5:
             self.room = [(low + 1, high + draw.randint(0, 2)) for low, high in self.sides]
-        self.dtype = np.dtype(draw.choice(TYPES))
-        self.components = draw.choice(((), (), (3,)))
         self.shape = tuple(n + sum(side) for n, side in zip(grid.points(self.centring), self.room, strict=True))
         gaps = [draw.choice((1, 1, 2)) for _ in self.shape]
         margins = [draw.choice((0, 1)) for _ in self.shape]
@@ -180,9 +185,7 @@ def random_grid(draw: random.Random) -> haloscope.Grid:
     split = split_of(draw, active or COMM.size, dims)
     cells = [2 * n + draw.randint(0, 4) for n in split]
     if kind in ("even", "active"):
-        return haloscope.Grid(
-            COMM, cells, periodic=periodic, process_grid=split, order=order, active_ranks=active
-        )
+        return haloscope.Grid(COMM, cells, periodic=periodic, process_grid=split, order=order, active_ranks=active)
     if kind == "cartesian":
         return haloscope.Grid(COMM.Create_cart(split, periods=periodic), cells, order=order)
     cells, blocks = blocks_of(draw, split)

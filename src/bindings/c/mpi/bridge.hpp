@@ -8,6 +8,7 @@
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/exchange.h"
 #include "haloscope/exchange.hpp"
+#include "haloscope/redistribution.hpp"
 
 struct hs_grid {
   using Handle = void;
@@ -23,10 +24,20 @@ struct hs_exchange {
   std::string report;
 };
 
+struct hs_redistribution {
+  using Handle = void;
+  haloscope::Redistribution redistribution;
+  std::string report;
+};
+
 namespace haloscope::c {
 
-/// Returns a field of C. @param number  from 0, for its name. @throws UsageError for a field without memory.
+/// Returns a field of C. @param number  from 0, for its name.
 FieldRef field_of(const hs_field& from, int number, int slots);
+/// The same for `count` fields. @param name  of the argument. @throws UsageError for none.
+std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, const char* name);
+/// Returns the options of an exchange or a redistribution. @throws UsageError for less than one slot.
+hs_exchange_options options_of(const hs_exchange_options* passed);
 
 /// MPI's conversion. Before MPI's start and after its end Open MPI reacts to it by ending the job.
 inline MPI_Comm converted(int comm) {

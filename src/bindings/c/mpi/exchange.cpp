@@ -39,6 +39,22 @@ FieldRef field_of(const hs_field& from, int number, int slots) {
   return field;
 }
 
+std::vector<FieldRef> fields_of(const hs_field* fields, int count, int slots, const char* name) {
+  std::vector<FieldRef> list;
+  needed(fields, name);
+  for (int f = 0; f < count; ++f) list.push_back(field_of(fields[f], f, slots));
+  return list;
+}
+
+hs_exchange_options options_of(const hs_exchange_options* passed) {
+  hs_exchange_options options;
+  hs_exchange_init(&options);
+  if (passed != nullptr) options = versioned(passed, options, "options");
+  if (options.slots < 1)
+    throw UsageError("fields of " + std::to_string(options.slots) + " slots; they need at least one");
+  return options;
+}
+
 namespace {
 
 /// Returns the place for the part that a call of this thread requests.
@@ -51,17 +67,13 @@ ExchangePart& latest_part() {
 void make(const hs_grid& grid, const hs_field* fields, int32_t count, const hs_exchange_options* passed,
           hs_exchange** exchange) {
   hs_exchange_options options;
-  hs_exchange_init(&options);
   std::vector<FieldRef> list;
   Strategy strategy;
   agree(grid.comm, [&] {
     needed(exchange, "exchange") = nullptr;
-    if (passed) options = versioned(passed, options, "options");
+    options = options_of(passed);
     if (count < 1) throw UsageError("an exchange of " + std::to_string(count) + " fields; it needs at least one");
-    if (options.slots < 1)
-      throw UsageError("fields of " + std::to_string(options.slots) + " slots; they need at least one");
-    needed(fields, "fields");
-    for (int f = 0; f < count; ++f) list.push_back(field_of(fields[f], f, options.slots));
+    list = fields_of(fields, count, options.slots, "fields");
     strategy = Strategy(options.strategy ? options.strategy : "auto");
     latest_part().only.reserve(static_cast<std::size_t>(count));
   });

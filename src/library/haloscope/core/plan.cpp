@@ -94,22 +94,10 @@ std::vector<Round> make_rounds(const Plan& plan) {
 
 /// Returns quantities that share a message of a round, as groups of quantity numbers; empty groups are not sent in
 /// it.
-std::vector<std::vector<int>> message_groups(const ExchangeSpec& spec, const Round& round) {
-  std::vector<std::vector<int>> groups;
-  if (!round.fields.empty()) {
-    groups.resize(spec.quantities.size());
-    for (const int q : round.fields) groups[q] = {q};
-    return groups;
-  }
-  std::map<int, std::size_t> place;
-  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
-    const int key = spec.merge == Merge::all    ? 0
-                    : spec.merge == Merge::none ? q
-                                                : static_cast<int>(spec.quantities[q].type);
-    const auto [it, fresh] = place.try_emplace(key, groups.size());
-    if (fresh) groups.emplace_back();
-    groups[it->second].push_back(q);
-  }
+std::vector<std::vector<int>> groups_of_round(const ExchangeSpec& spec, const Round& round) {
+  if (round.fields.empty()) return message_groups(spec.quantities, spec.merge);
+  std::vector<std::vector<int>> groups(spec.quantities.size());
+  for (const int q : round.fields) groups[q] = {q};
   return groups;
 }
 
@@ -142,7 +130,7 @@ void add_regions(Message& message, const Plan& plan, const Layout& layout, const
 /// Adds the messages of one round in one direction of transfer. Regions are listed by direction of travel at both
 /// ends.
 void add_messages(Plan& plan, const Layout& layout, const Round& round, int number, bool out) {
-  const auto groups = message_groups(plan.spec, round);
+  const auto groups = groups_of_round(plan.spec, round);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::map<int, std::size_t> of_peer;  // merge_peers: peer -> place in plan.messages
     for (int way = 0; way < static_cast<int>(round.directions.size()); ++way) {
@@ -278,6 +266,18 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
 
 }  // namespace
 
+std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quantities, Merge merge) {
+  std::vector<std::vector<int>> groups;
+  std::map<int, std::size_t> place;
+  for (int q = 0; q < static_cast<int>(quantities.size()); ++q) {
+    const int key = merge == Merge::all ? 0 : merge == Merge::none ? q : static_cast<int>(quantities[q].type);
+    const auto [it, fresh] = place.try_emplace(key, groups.size());
+    if (fresh) groups.emplace_back();
+    groups[it->second].push_back(q);
+  }
+  return groups;
+}
+
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source) {
   const ExchangeSpec& spec = plan.spec;
   const ExchangeSpec::Sides sides = round.planes ? ExchangeSpec::Sides{} : spec.sides_of(q);
@@ -302,10 +302,11 @@ Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, boo
 
 Box Plan::owned(int q) const {
   Box box;
-  if (cells == Index{}) return box;
+  const Index& n = q < first_target(spec) ? cells : target_cells;
+  if (n == Index{}) return box;
   for (int d = 0; d < 3; ++d) {
     box.lo[d] = 0;
-    box.hi[d] = cells[d] + (d < dims ? staggered(spec.quantities[q].centring, d) : 0);
+    box.hi[d] = n[d] + (d < dims ? staggered(spec.quantities[q].centring, d) : 0);
   }
   return box;
 }
@@ -332,6 +333,7 @@ int Plan::messages_out() const {
 Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   const ExchangeSpec spec = without_landings(request);
   check_spec(layout, spec);
+  if (spec.motion == Motion::redistribute) return make_redistribution(layout, rank, spec);
   Plan plan;
   plan.rank = rank;
   plan.dims = layout.dims();

@@ -51,6 +51,12 @@ inline int landing_of(const Plan& plan, int way, int q) {
 }
 inline Box at_origin(const Box& box) { return {{0, 0, 0}, {box.extent(0), box.extent(1), box.extent(2)}}; }
 
+/// Returns the quantities that share a message, as groups of numbers of quantities.
+std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quantities, Merge merge);
+
+/// Makes the plan of a redistribution: one round, in which each rank sends each other one a message.
+Plan make_redistribution(const Layout& layout, int rank, const ExchangeSpec& spec);
+
 /// Turns the copies of a plan into the additions of its transpose, and appends the quantities that it receives in.
 /// The round of planes is the last one.
 /// @throws UsageError for a field that is not made of numbers.

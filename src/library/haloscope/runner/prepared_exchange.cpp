@@ -196,7 +196,8 @@ void PreparedExchange::open() {
 
 std::string PreparedExchange::name() const {
   std::vector<std::string> names;
-  for (std::size_t q = 0; q < fields_; ++q) names.push_back(plan_.spec.quantities[q].name);
+  const auto named = std::min<std::size_t>(fields_, first_target(plan_.spec));
+  for (std::size_t q = 0; q < named; ++q) names.push_back(plan_.spec.quantities[q].name);
   return join(names, ", ");
 }
 

@@ -24,6 +24,9 @@ bool connected(const Plan& plan, int d) {
   return planes || spec.low[d] + spec.high[d] > 0;
 }
 
+/// Returns true if ranks send to others than their neighbours.
+bool reaches_any(const LinkContext& context) { return context.plan->spec.motion == Motion::redistribute; }
+
 /// Returns the ranks that choose and that a chain of messages may connect to this one. Collective.
 /// @param chooses  true: this rank has a choice.
 std::vector<int> component(const LinkContext& context, bool chooses) {
@@ -35,7 +38,8 @@ std::vector<int> component(const LinkContext& context, bool chooses) {
   for (int rank = 0; rank < context.layout->size(); ++rank) {
     const auto other = context.layout->coords(rank);
     bool joined = all[static_cast<std::size_t>(rank)] != 0;
-    for (int d = 0; d < 3; ++d) joined = joined && (connected(*context.plan, d) || other[d] == own[d]);
+    for (int d = 0; d < 3 && !reaches_any(context); ++d)
+      joined = joined && (connected(*context.plan, d) || other[d] == own[d]);
     if (joined) ranks.push_back(rank);
   }
   return ranks;
@@ -43,7 +47,7 @@ std::vector<int> component(const LinkContext& context, bool chooses) {
 
 /// Returns the maximum number of hops between the ranks of a component.
 int diameter(const LinkContext& context) {
-  if (context.layout->has_holes()) return context.layout->size() - 1;  // around them
+  if (context.layout->has_holes() || reaches_any(context)) return context.layout->size() - 1;  // around holes
   int hops = 0;
   for (int d = 0; d < 3; ++d)
     if (connected(*context.plan, d)) hops += context.layout->ranks()[d] - 1;

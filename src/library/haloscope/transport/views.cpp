@@ -124,9 +124,11 @@ void check_views(const Plan& plan, const Views& views, bool on_device) {
 
 void check_apart(const Plan& plan, const Views& views) {
   if (const auto both = find_sharing(points_moved(plan, views), is_same_array_in_turn))
-    throw UsageError(name_sharing(plan.spec.quantities, *both) +
-                     " share memory, so that halos of the one are points of the other; give each array to an exchange "
-                     "once, and use separate memory for other fields");
+    throw UsageError(
+        name_sharing(plan.spec.quantities, *both) + " share memory, so that " +
+        (plan.spec.motion == Motion::redistribute ? "points of the one would replace" : "halos of the one are") +
+        " points of the other; give each array to an exchange once, and use separate memory for other "
+        "fields");
 }
 
 std::string name_sharing(const std::vector<Quantity>& quantities, const std::pair<FieldPoints, FieldPoints>& both) {

@@ -1,0 +1,88 @@
+// Redistributions of the C interface.
+#include "bindings/c/mpi/bridge.hpp"
+#include "haloscope/comm/running.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/extend/topology.hpp"
+
+namespace haloscope::c {
+namespace {
+
+/// Collective over the first grid's communicator.
+void make(const hs_grid& from, const hs_grid* passed_to, const hs_field* sources, const hs_field* targets,
+          int32_t count, const hs_exchange_options* passed, hs_redistribution** redistribution) {
+  std::vector<FieldRef> first, second;
+  const hs_grid* to = nullptr;
+  Strategy strategy;
+  agree(from.comm, [&] {
+    needed(redistribution, "redistribution") = nullptr;
+    const hs_exchange_options options = options_of(passed);
+    to = &needed(passed_to, "to");
+    require_same_ranks(from.comm, to->comm);
+    if (count < 1) throw UsageError("a redistribution of " + std::to_string(count) + " fields; it needs at least one");
+    first = fields_of(sources, count, options.slots, "sources");
+    second = fields_of(targets, count, options.slots, "targets");
+    strategy = Strategy(options.strategy ? options.strategy : "direct/p2p");
+  });
+  *redistribution = keep(new hs_redistribution{
+      Redistribution(from.comm, from.layout, to->layout, first, second, strategy, from.nodes), {}});
+}
+
+Redistribution& moved_by(hs_redistribution* redistribution) {
+  return needed(redistribution, "redistribution").redistribution;
+}
+
+}  // namespace
+}  // namespace haloscope::c
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+hs_status hs_redistribution_create(const hs_grid* from, const hs_grid* to, const hs_field* sources,
+                                   const hs_field* targets, int32_t count, const hs_exchange_options* options,
+                                   hs_redistribution** redistribution) {
+  return guarded([&] {
+    const hs_grid& on = needed(from, "from");
+    require_communicator(on.comm);
+    collectively(on.comm, "a redistribution", [&] { make(on, to, sources, targets, count, options, redistribution); });
+  });
+}
+
+hs_status hs_redistribution_start(hs_redistribution* redistribution, int32_t slot) {
+  return guarded([&] { moved_by(redistribution).start(slot); });
+}
+
+hs_status hs_redistribution_start_on(hs_redistribution* redistribution, int32_t slot, void* stream) {
+  return guarded([&] { moved_by(redistribution).start(slot, DeviceStream{stream}); });
+}
+
+hs_status hs_redistribution_progress(hs_redistribution* redistribution, int32_t* done) {
+  return guarded([&] {
+    const bool all = moved_by(redistribution).progress();
+    if (done) *done = all;
+  });
+}
+
+hs_status hs_redistribution_finish(hs_redistribution* redistribution) {
+  return guarded([&] { moved_by(redistribution).finish(); });
+}
+
+hs_status hs_redistribution_run(hs_redistribution* redistribution, int32_t slot) {
+  return guarded([&] { moved_by(redistribution).run(slot); });
+}
+
+hs_status hs_redistribution_report(hs_redistribution* redistribution, const char** text) {
+  return guarded([&] {
+    hs_redistribution& from = needed(redistribution, "redistribution");
+    from.report = from.redistribution.report();
+    needed(text, "text") = from.report.c_str();
+  });
+}
+
+hs_status hs_redistribution_free(hs_redistribution* redistribution) {
+  return guarded([&] {
+    if (redistribution == nullptr) return;
+    Redistribution& ended = moved_by(redistribution);
+    if (!mpi_has_ended()) ended.free();
+    release(redistribution, "redistribution");
+  });
+}

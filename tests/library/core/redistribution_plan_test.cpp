@@ -1,0 +1,125 @@
+// Plans of redistributions for many ranks, without MPI: messages match at both ends, and every point that a rank holds
+// arrives once, from its owner.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+#include <random>
+#include <tuple>
+
+#include "each_point.hpp"
+#include "haloscope/extend/plan.hpp"
+
+namespace haloscope {
+namespace {
+
+using namespace test;
+
+int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); }
+
+/// A split of a grid by random cuts, over ranks in random order, some without cells.
+Layout random_split(std::mt19937& random, const GridSpec& grid, int ranks) {
+  std::vector<Box> boxes{{{0, 0, 0}, grid.cells}};
+  std::array<std::vector<std::int64_t>, 3> cuts;
+  int blocks = 1;
+  for (int d = 0; d < 3; ++d) {
+    cuts[d] = {0, grid.cells[d]};
+    for (int n = pick(random, 0, 3); n > 0 && d < grid.dims; --n) {
+      const std::int64_t cut = pick(random, 1, static_cast<int>(grid.cells[d]) - 1);
+      const int parts = static_cast<int>(cuts[d].size()) - 1;
+      if (std::find(cuts[d].begin(), cuts[d].end(), cut) != cuts[d].end() || blocks / parts * (parts + 1) > ranks)
+        continue;
+      blocks = blocks / parts * (parts + 1);
+      cuts[d].insert(std::upper_bound(cuts[d].begin(), cuts[d].end(), cut), cut);
+    }
+  }
+  boxes.clear();
+  for (std::size_t z = 1; z < cuts[2].size(); ++z)
+    for (std::size_t y = 1; y < cuts[1].size(); ++y)
+      for (std::size_t x = 1; x < cuts[0].size(); ++x)
+        boxes.push_back({{cuts[0][x - 1], cuts[1][y - 1], cuts[2][z - 1]}, {cuts[0][x], cuts[1][y], cuts[2][z]}});
+  boxes.resize(static_cast<std::size_t>(ranks));
+  std::shuffle(boxes.begin(), boxes.end(), random);
+  return {grid, boxes};
+}
+
+/// The number of a rank's point in the grid, equal for the same point at both ends of a periodic dimension.
+std::int64_t number_of(const Layout& layout, int rank, const Index& p) {
+  std::int64_t number = 0;
+  for (int d = 0; d < 3; ++d) {
+    std::int64_t at = layout.owned(rank).lo[d] + p[d];
+    if (layout.grid().periodic[d]) at %= layout.grid().cells[d];
+    number = number * 100 + at;
+  }
+  return number;
+}
+
+using Numbers = std::vector<std::int64_t>;
+
+/// The numbers of the points of a message's regions, in their order.
+Numbers numbers_in(const Layout& layout, int rank, const Message& message) {
+  Numbers all;
+  for (const Region& region : message.regions)
+    each_point(region.box, [&](const Index& p) { all.push_back(number_of(layout, rank, p)); });
+  return all;
+}
+
+void check_plans(const Layout& from, const Layout& to, const ExchangeSpec& spec) {
+  std::map<std::tuple<int, int, int>, Numbers> sent, received;  // by sender, receiver, tag
+  for (int rank = 0; rank < from.size(); ++rank) {
+    const Plan plan = make_plan(from, rank, spec);
+    const int fields = first_target(plan.spec);
+    std::vector<std::map<Index, int>> arrivals(static_cast<std::size_t>(fields));
+    for (const Message& message : plan.messages) {
+      const auto ends =
+          message.out ? std::tuple{rank, message.peer, message.tag} : std::tuple{message.peer, rank, message.tag};
+      (message.out ? sent : received)[ends] = numbers_in(message.out ? from : to, rank, message);
+      for (const Region& region : message.regions) {
+        EXPECT_EQ(region.quantity < fields, message.out);
+        EXPECT_TRUE(plan.owned(region.quantity).contains(region.box));
+        if (!message.out) each_point(region.box, [&](const Index& p) { ++arrivals[region.quantity - fields][p]; });
+      }
+    }
+    for (const Copy& copy : plan.copies)
+      each_point(copy.to, [&](const Index& p) {
+        ++arrivals[copy.quantity - fields][p];
+        const Index source{p[0] + copy.shift[0], p[1] + copy.shift[1], p[2] + copy.shift[2]};
+        EXPECT_TRUE(plan.owned(copy.source).contains(source));
+        EXPECT_EQ(number_of(from, rank, source), number_of(to, rank, p));
+      });
+    for (int q = 0; q < fields; ++q) {
+      EXPECT_EQ(static_cast<std::int64_t>(arrivals[q].size()), plan.owned(fields + q).volume());
+      for (const auto& [point, count] : arrivals[q]) EXPECT_EQ(count, 1);
+    }
+  }
+  EXPECT_EQ(sent, received);
+}
+
+TEST(RedistributionPlan, EveryHeldPointArrivesOnceAndMessagesMatchAtBothEnds) {
+  std::mt19937 random(41);
+  for (int n = 0; n < 150; ++n) {
+    GridSpec grid;
+    grid.dims = pick(random, 1, 3);
+    for (int d = 0; d < grid.dims; ++d) {
+      grid.cells[d] = pick(random, 2, 9);
+      grid.periodic[d] = pick(random, 0, 1) != 0;
+    }
+    const int ranks = pick(random, 1, 24);
+    const Layout from = random_split(random, grid, ranks);
+    ExchangeSpec spec;
+    spec.quantities = {{"u", 8}, {"v", 4, ScalarType::integer}, {"w", 8}};
+    for (Quantity& q : spec.quantities) q.centring = static_cast<Centring>(pick(random, 0, 1 + grid.dims));
+    const std::vector<Quantity> fields = spec.quantities;
+    spec.quantities.insert(spec.quantities.end(), fields.begin(), fields.end());
+    spec.low = spec.high = {0, 0, 0};
+    spec.pattern = Pattern::direct;
+    spec.merge = static_cast<Merge>(pick(random, 0, 4));
+    spec.motion = Motion::redistribute;
+    spec.onto = random_split(random, grid, ranks);
+    check_plans(from, *spec.onto, spec);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace haloscope
