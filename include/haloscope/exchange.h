@@ -357,6 +357,29 @@ hs_status hs_grid_norm(const hs_grid* grid, const hs_field* field, double* resul
 /* For bindings: fails in place of one of these calls, which this rank cannot make, on all ranks. */
 hs_status hs_grid_refuse_sum(const hs_grid* grid, hs_status status, const char* text);
 
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+/* Fields in files of NumPy's format .npy, which any number of ranks writes and reads: the points of the grid, each once,
+ * x fastest, in the file's last axis before the numbers of a point. A node or a face that several ranks hold is written
+ * by its owner and read by all holders; where a staggered dimension is periodic, the file has both of its ends. Ghost
+ * layers are neither written nor read. A file takes its name when it is complete; until then it is PATH.part.
+ * field  its slot 0, in host memory.
+ * type   of the numbers in the file, as NumPy names it: "<f8", "|u1", "<c16", "|b1"; NULL: by the field's type.
+ * order  "C" or NULL: the file's shape begins with the slowest axis, and numpy.load() returns arrays [z, y, x]; "F": with
+ *        the fastest one, [x, y, z]. The bytes are the same, and both are read.
+ * Fail, on all ranks, with HS_USAGE for other fields, ranks that pass different paths or fields, and files of another
+ * format, type or shape, or that were cut off; with HS_FAILED where the file system fails. Collective; cost: a
+ * redistribution to whole planes, and the file's bytes divided by the ranks. */
+
+/* Writes a field. Points in holes of the grid are 0. */
+hs_status hs_grid_write(const hs_grid* grid, const hs_field* field, const char* type, const char* order,
+                        const char* path);
+/* Reads a field. */
+hs_status hs_grid_read(const hs_grid* grid, const hs_field* field, const char* type, const char* order,
+                       const char* path);
+/* For bindings: fails in place of one of these calls, which this rank cannot make, on all ranks. */
+hs_status hs_grid_refuse_file(const hs_grid* grid, hs_status status, const char* text);
+
 /* ---- imitated devices -------------------------------------------------------------------------------------------- */
 
 /* Devices that the CPU imitates, to try programs on machines without a GPU: the driver functions that callers of

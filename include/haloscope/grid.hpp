@@ -269,6 +269,16 @@ double norm(const Grid<D>& grid, const FieldRef& u, int slot = 0) {
   return norm(grid.comm(), grid.layout(), u, slot);
 }
 
+/// Writes a field to a file, or reads it, on any number of ranks: see field.hpp.
+template <int D>
+void write_field(const Grid<D>& grid, const FieldRef& u, const std::string& path, int slot = 0) {
+  write_field(grid.comm(), grid.layout(), u, path, slot);
+}
+template <int D>
+void read_field(const Grid<D>& grid, const FieldRef& u, const std::string& path, int slot = 0) {
+  read_field(grid.comm(), grid.layout(), u, path, slot);
+}
+
 /// Returns the owned cells at least `width` away from every exchanged halo.
 template <int D>
 Box interior(const Grid<D>& grid, int width) {

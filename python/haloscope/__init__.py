@@ -2,9 +2,10 @@
 
 `haloscope.best(app, cells, ranks, profile)` returns the fastest choice. `haloscope.Grid`, `haloscope.Field` and
 `haloscope.Exchange` fill the halos of your own arrays (module `haloscope.exchange`). `haloscope.redistribute` moves
-arrays to another split of their grid (module `haloscope.redistribution`). `haloscope.sum`, `haloscope.dot` and
-`haloscope.norm` have the same bits on any number of ranks (module `haloscope.sums`). Every error is a `HaloscopeError`:
-`UsageError` for a request that cannot work, `UnavailableError` for one that this machine, build or MPI cannot serve.
+arrays to another split of their grid (module `haloscope.redistribution`), `haloscope.write` and `haloscope.read` to and
+from files (module `haloscope.field_files`). `haloscope.sum`, `haloscope.dot` and `haloscope.norm` have the same bits on
+any number of ranks (module `haloscope.sums`). Every error is a `HaloscopeError`: `UsageError` for a request that cannot
+work, `UnavailableError` for one that this machine, build or MPI cannot serve.
 """
 
 from typing import Any
@@ -16,6 +17,8 @@ _PUBLIC = {
     "Exchange": "haloscope.exchange",
     "Redistribution": "haloscope.redistribution",
     "redistribute": "haloscope.redistribution",
+    "write": "haloscope.field_files",
+    "read": "haloscope.field_files",
     "sum": "haloscope.sums",
     "dot": "haloscope.sums",
     "norm": "haloscope.sums",

@@ -6,9 +6,10 @@ through mpi4py. Local calls of mpi4py are `checked`, in work that ranks agree on
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -63,6 +64,14 @@ def call(function: str, *arguments: object) -> None:
     """Call a function of the library that returns a status; raise the error that it reports."""
     opened = library()
     capi.check(opened, getattr(opened[1], function)(*arguments))
+
+
+def refuse(function: str, handle: object, error: Exception) -> NoReturn:
+    """Raise an error of this rank on all of them, by a function of the library that fails in place of another one."""
+    problem = as_problem(error)
+    with contextlib.suppress(HaloscopeError):
+        call(function, handle, problem.exit_code, str(problem).encode("utf-8", "backslashreplace"))
+    raise problem from (None if problem is error else error)
 
 
 def handle_of(comm: MPI.Comm) -> int:

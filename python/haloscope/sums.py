@@ -6,18 +6,15 @@ to all of them. Ghost layers do not count. An infinite or undefined term gives a
 
 from __future__ import annotations
 
-import contextlib
 import math
-from typing import NoReturn
 
 import numpy as np
 
 from haloscope import memory
-from haloscope.arguments import as_problem
-from haloscope.errors import HaloscopeError, UsageError
+from haloscope.errors import UsageError
 from haloscope.fields import Array, Described, Field, can_be_added
 from haloscope.grid import Centring, Grid, Halo
-from haloscope.ranks import call, library
+from haloscope.ranks import call, library, refuse
 
 
 def sum(grid: Grid, u: Array, halo: Halo = 1, centring: Centring | None = None) -> float | complex:
@@ -33,7 +30,7 @@ def sum(grid: Grid, u: Array, halo: Halo = 1, centring: Centring | None = None) 
         array = memory.described(u, "u")
         parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
     except Exception as error:
-        _refuse(grid, error)
+        refuse("hs_grid_refuse_sum", grid._handle, error)
     found = [_reduced("hs_grid_sum", grid, [part], halo, centring) for part in parts]
     return found[0] if len(found) == 1 else complex(*found)
 
@@ -61,7 +58,7 @@ def _reduced(function: str, grid: Grid, arrays: list[Array], halo: Halo, centrin
         if len(arrays) > 1 and "c" in {field.arrays[0].dtype.kind for field in fields}:
             raise UsageError("an inner product of complex numbers; take products of their real and imaginary parts")
     except Exception as error:
-        _refuse(grid, error)
+        refuse("hs_grid_refuse_sum", grid._handle, error)
     result = ffi.new("double*", math.nan)
     call(function, grid._handle, *(ffi.addressof(structs, n) for n in range(len(fields))), result)
     return float(result[0])
@@ -77,11 +74,3 @@ def _described(grid: Grid, field: Field, number: int) -> Described:
             "precision: convert it, as by astype(float)"
         )
     return found
-
-
-def _refuse(grid: Grid, error: Exception) -> NoReturn:
-    """Raise an error of this rank on all of them."""
-    problem = as_problem(error)
-    with contextlib.suppress(HaloscopeError):
-        call("hs_grid_refuse_sum", grid._handle, problem.exit_code, str(problem).encode("utf-8", "backslashreplace"))
-    raise problem from (None if problem is error else error)

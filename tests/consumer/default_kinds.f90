@@ -233,8 +233,9 @@ contains
     type(halo_grid) :: one
     type(halo_redistribution) :: move
     integer, allocatable, target :: count(:, :), all_of_them(:, :)
-    integer :: n(2), status, layers, no_layers, dims, where, active, i, j
+    integer :: n(2), status, layers, no_layers, dims, where, active, i, j, unit
     logical :: done
+    character(40) :: path
     n = grid%shape()
     layers = 1
     no_layers = 0
@@ -275,6 +276,17 @@ contains
     call expect(status == 0, 'free of a redistribution')
     call move%run(stat=status)
     call expect(status == 2, 'run of a freed redistribution')
+    count = -1
+    write (path, '(2(a, i0), a)') 'default_kinds_', kind(1), '_', kind(1.), '.npy'
+    call one%write(all_of_them, path, halo=no_layers, low=[0, 0], high=[0, 0], centring=where, dims=dims, stat=status)
+    call expect(status == 0, 'write')
+    call grid%read(count, path, halo=layers, low=[1, 1], high=[1, 1], centring=where, dims=dims, stat=status)
+    call expect(status == 0 .and. count(1, 1) == number(1, 1) .and. count(0, 1) == -1, 'read')
+    call meet()
+    if (own_rank() == 0) then
+      open (newunit=unit, file=path)
+      close (unit, status='delete')
+    end if
     call move%add(count, all_of_them)
     call move%open(grid, one, stat=refused, errmsg=text)
     call expect(refused == 2 .and. index(text, 'halo of 1') > 0, trim(text))

@@ -27,7 +27,7 @@ PYTHON = (
     {"report"},
     {"memory", "ranks", "lifetimes"},
     {"grid", "fields", "array_grid", "parts"},
-    {"exchange", "redistribution", "sums"},
+    {"exchange", "field_files", "redistribution", "sums"},
     {"veros", "__init__"},
     {"options"},
     {"studies"},

@@ -98,6 +98,8 @@ module haloscope
     procedure :: sum => grid_sum
     procedure :: dot => grid_dot
     procedure :: norm => grid_norm
+    procedure :: write => grid_write
+    procedure :: read => grid_read
     procedure, private :: make
   end type
 
@@ -203,6 +205,12 @@ module haloscope
       type(hs_field), intent(in) :: field
       real(c_double), intent(out) :: total
     end function
+    integer(c_int32_t) function call_on_file(grid, field, type, order, path) bind(c)
+      import :: c_int32_t, c_ptr, c_char, hs_field
+      type(c_ptr), value :: grid, type
+      type(hs_field), intent(in) :: field
+      character(kind=c_char), intent(in) :: order(*), path(*)
+    end function
     integer(c_int32_t) function call_on_addresses(exchange, slot, first) bind(c)
       import :: c_int32_t, c_ptr
       type(c_ptr), value :: exchange
@@ -229,6 +237,7 @@ module haloscope
   procedure(call_on_stream), bind(c) :: hs_exchange_check_clean_on
   procedure(call_on_addresses), bind(c) :: hs_exchange_rebind, hs_exchange_run_at
   procedure(call_on_field), bind(c) :: hs_grid_sum, hs_grid_norm
+  procedure(call_on_file), bind(c) :: hs_grid_write, hs_grid_read
   procedure(call_on_part), bind(c) :: hs_exchange_start_part, hs_exchange_run_part, &
     hs_exchange_start_accumulate_part, hs_exchange_accumulate_part, hs_exchange_start_share, hs_exchange_share
   procedure(call_on_part_and_stream), bind(c) :: hs_exchange_start_part_on, hs_exchange_run_part_on, &
@@ -257,6 +266,12 @@ module haloscope
       real(c_double), intent(out) :: total
     end function
     integer(c_int32_t) function hs_grid_refuse_sum(grid, status, text) bind(c)
+      import :: c_int32_t, c_ptr, c_char
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: status
+      character(kind=c_char), intent(in) :: text(*)
+    end function
+    integer(c_int32_t) function hs_grid_refuse_file(grid, status, text) bind(c)
       import :: c_int32_t, c_ptr, c_char
       type(c_ptr), value :: grid
       integer(c_int32_t), value :: status
@@ -649,7 +664,59 @@ contains
     call conclude(status, stat, errmsg)
   end subroutine
 
-  !> Describes an array of a grid for sums. @param first  out: address of the first owned point, which `one` refers to.
+  !> Writes the points of an array that this rank owns to a file in NumPy's format .npy, which any number of ranks reads.
+  !! Collective. Ghost layers are not written; a point that several ranks hold is written by its owner.
+  !! @param path  of the file; until it is complete, it is PATH.part. numpy.load() returns an array of the same axes.
+  !! @param halo, low, high, centring, dims  see sum(); the array may have any type and axes before the grid's.
+  !! Fails, on all ranks, for an array that does not fit the grid, and where the file system fails.
+  subroutine grid_write(this, array, path, halo, low, high, centring, dims, stat, errmsg)
+    class(halo_grid), intent(in) :: this
+    type(*), dimension(..), intent(in), target :: array
+    character(*), intent(in) :: path
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call move_file(this, hs_grid_write, array, path, halo, low, high, centring, dims, stat, errmsg)
+  end subroutine
+
+  !> Reads the points of an array that this rank holds from such a file, written on any number of ranks. Collective.
+  !! @param path, halo, low, high, centring, dims  see write().
+  !! Fails, on all ranks, also for a file of another format, type or shape.
+  subroutine grid_read(this, array, path, halo, low, high, centring, dims, stat, errmsg)
+    class(halo_grid), intent(in) :: this
+    type(*), dimension(..), intent(inout), target :: array
+    character(*), intent(in) :: path
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call move_file(this, hs_grid_read, array, path, halo, low, high, centring, dims, stat, errmsg)
+  end subroutine
+
+  subroutine move_file(grid, call_on, array, path, halo, low, high, centring, dims, stat, errmsg)
+    class(halo_grid), intent(in) :: grid
+    procedure(call_on_file) :: call_on
+    type(*), dimension(..), intent(in), target :: array
+    character(*), intent(in) :: path
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    type(added) :: one
+    type(c_ptr), target :: first
+    character(longest_text) :: problem
+    character(kind=c_char) :: name(longest_text + 1)
+    integer(c_int32_t) :: status
+    problem = ''
+    call describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
+    call take_text(path, 'path', name, problem)
+    if (problem == '') then
+      status = call_on(grid%handle, one%field, c_null_ptr, c_text('F'), name)
+    else
+      status = hs_grid_refuse_file(grid%handle, usage, c_text(problem))
+    end if
+    call conclude(status, stat, errmsg)
+  end subroutine
+
+  !> Describes an array of a grid for sums and files. @param first  out: address of the first owned point, which `one` refers to.
   subroutine describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
     class(halo_grid), intent(in) :: grid
     type(*), dimension(..), intent(in), target :: array
@@ -674,7 +741,7 @@ contains
     call describe(array, one, first, problem)
     one%field%first = c_loc(first)
     if (problem == '' .and. one%dims /= grid%dims) write (problem, '(2(a, i0), a)') 'an array of ', one%dims, &
-      ' dimensions was passed to a sum over a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
+      ' dimensions was passed to a call on a grid of ', grid%dims, '; pass the number of the grid''s axes as dims='
     do d = 1, grid%dims
       call check_extent(one, grid, d, 1, problem)
     end do

@@ -1,0 +1,53 @@
+"""Arrays in files of NumPy's format .npy, which any number of ranks writes and reads.
+
+A file has the points of the grid, each once, in the shape of the grid; `numpy.load()` reads it too. A node or a face
+that several ranks hold is written by its owner and read by all holders; where a staggered axis is periodic, the file
+has both of its ends. Ghost layers are neither written nor read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from haloscope.arguments import named, text
+from haloscope.fields import Array, Described, Field
+from haloscope.grid import Centring, Grid, Halo
+from haloscope.ranks import call, library, refuse
+
+Path = str | os.PathLike[str]
+
+
+def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | None = None) -> None:
+    """Write the points of an array to a file.
+
+    u: of any type without Python objects, in host memory. Axes beyond the grid's are one axis in the file.
+    path: of the file; until it is complete, it is PATH.part, and an earlier file stays.
+    halo: the ghost layers that the array has, on every side, or per axis a number or (low, high).
+    centring: as Field.centring; None: by the shape of the array.
+    Points in holes of the grid are 0. Raises UsageError, on all ranks, for arrays that do not fit the grid and for
+    different paths; HaloscopeError where the file system fails. Collective; cost: a redistribution to whole planes,
+    and the file's bytes divided by the ranks.
+    """
+    _move("hs_grid_write", grid, u, path, halo, centring)
+
+
+def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | None = None) -> None:
+    """Read the points of an array from a file, written by write() on any number of ranks or by numpy.save().
+
+    Raises UsageError, on all ranks, also for a file of another format, type or shape. Others: see write().
+    """
+    _move("hs_grid_read", grid, u, path, halo, centring)
+
+
+def _move(function: str, grid: Grid, u: Array, path: Path, halo: Halo, centring: Centring | None) -> None:
+    ffi, _ = library()
+    try:
+        field = Described(grid, Field(u, halo, centring), 0, (1, None), 1)
+        struct = ffi.new("hs_field*")
+        field.fill(grid, struct)
+        with named("path", path):
+            name = ffi.new("char[]", text("path", os.fspath(path)))
+        kind = ffi.new("char[]", field.arrays[0].dtype.str.encode())
+    except Exception as error:
+        refuse("hs_grid_refuse_file", grid._handle, error)
+    call(function, grid._handle, struct, kind, grid.order.encode(), name)

@@ -1,0 +1,41 @@
+// Files of fields of the C interface.
+#include "bindings/c/mpi/bridge.hpp"
+#include "haloscope/extend/agree.hpp"
+#include "haloscope/runner/field_files.hpp"
+
+namespace haloscope::c {
+namespace {
+
+void move_field(Transfer transfer, const hs_grid* grid, const hs_field* field, const char* type, const char* order,
+                const char* path) {
+  const hs_grid& on = needed(grid, "grid");
+  transfer_field(on.comm, on.layout, transfer, [&] {
+    if (!text(order).empty() && text(order) != "C" && text(order) != "F")
+      throw UsageError("order '" + text(order) + "' is unknown; pass C or F");
+    return FieldFile{field_of(needed(field, "field"), 0, 1), &needed(path, "path"), text(type), text(order) == "F"};
+  });
+}
+
+}  // namespace
+}  // namespace haloscope::c
+
+using namespace haloscope;
+using namespace haloscope::c;
+
+hs_status hs_grid_write(const hs_grid* grid, const hs_field* field, const char* type, const char* order,
+                        const char* path) {
+  return guarded([&] { move_field(Transfer::write, grid, field, type, order, path); });
+}
+
+hs_status hs_grid_read(const hs_grid* grid, const hs_field* field, const char* type, const char* order,
+                       const char* path) {
+  return guarded([&] { move_field(Transfer::read, grid, field, type, order, path); });
+}
+
+hs_status hs_grid_refuse_file(const hs_grid* grid, hs_status status, const char* reason) {
+  return guarded([&] {
+    const hs_grid& on = needed(grid, "grid");
+    transfer_field(on.comm, on.layout, Transfer::read,
+                   [&]() -> FieldFile { fail(enumerator<Exit>(status, 4, "status"), text(reason)); });
+  });
+}

@@ -1,0 +1,29 @@
+// Files of fields for bindings, which find some errors in arguments themselves.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "haloscope/field.hpp"
+
+namespace haloscope {
+
+/// A field and the file that holds it.
+struct FieldFile {
+  FieldRef field;
+  std::string path;
+  std::string type{};               ///< of its numbers there; "": by the field's quantity
+  bool first_axis_fastest = false;  ///< the file lists its axes, equal in bytes, from x on
+};
+
+enum class Transfer : std::uint8_t { read, write };
+
+void transfer(MPI_Comm comm, const Layout& layout, Transfer kind, const std::function<FieldFile()>& make);
+/// Reads or writes a field. Collective.
+/// @param make  returns the file of this rank, or throws, on all ranks then.
+template <class Make>
+void transfer_field(MPI_Comm comm, const Layout& layout, Transfer kind, const Make& make) {
+  transfer(comm, layout, kind, std::cref(make));  // allocates nothing, which could fail on one rank
+}
+
+}  // namespace haloscope
