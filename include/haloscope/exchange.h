@@ -64,7 +64,8 @@ typedef struct hs_grid_options {
   /* an error that a binding has found on this rank: the grid is refused with it on all ranks; NULL (default): none */
   const char* problem;
   int32_t problem_status; /* status of `problem`; default HS_USAGE */
-  /* EVEN: ranks that own cells, the first ones, for coarse grids and gathered fields; 0 (default): all */
+  /* EVEN: ranks that own cells, the first ones, for coarse grids and gathered fields; 0 (default): all, or as many as a
+   * rule can place on the cells */
   int32_t active_ranks;
 } hs_grid_options;
 
@@ -161,9 +162,11 @@ void hs_exchange_init(hs_exchange_options* options);
 /* Opens an exchange of `count` >= 1 arrays, of any mixture of types. Their memory must stay in place.
  * options  NULL: the defaults. HALOSCOPE_STRATEGY in the environment of rank 0 overrides the strategy, which
  *          rank 0 reports.
- * Fails with HS_USAGE for a halo wider than the blocks it is filled from, an unknown strategy, arrays whose points
- * share memory, within one or between two (naming both; the same array may be in several slots), ranks that request
- * different exchanges; HS_UNAVAILABLE for a strategy that this MPI does not support.
+ * Halos may be wider than blocks: their points then come from ranks beyond the neighbours, and around a periodic
+ * dimension as often as necessary.
+ * Fails with HS_USAGE for an unknown strategy, arrays whose points share memory, within one or between two (naming
+ * both; the same array may be in several slots), ranks that request different exchanges; HS_UNAVAILABLE for a strategy
+ * that this MPI does not support.
  * Cost: some reductions and the opening of the transport; plans are made once, here. Large arrays are moved to huge
  * pages where the system provides huge pages on request and points lie on half of the pages or more; addresses and
  * contents stay. */
@@ -325,7 +328,8 @@ hs_status hs_redistribution_create(const hs_grid* from, const hs_grid* to, const
                                    const hs_field* targets, int32_t count, const hs_exchange_options* options,
                                    hs_redistribution** redistribution);
 /* Sends all messages. Owned points of the slot must not change in the sources, and not be read in the targets, before
- * hs_redistribution_finish(). Fails with HS_USAGE while another one is in flight, and for a slot that does not exist. */
+ * hs_redistribution_finish(). Fails with HS_USAGE while another one is in flight, and for a slot that does not
+ * exist. */
 hs_status hs_redistribution_start(hs_redistribution* redistribution, int32_t slot);
 /* The same for fields in the memory of a device, after the work already enqueued on a stream of the caller's. */
 hs_status hs_redistribution_start_on(hs_redistribution* redistribution, int32_t slot, void* stream);
@@ -359,14 +363,14 @@ hs_status hs_grid_refuse_sum(const hs_grid* grid, hs_status status, const char* 
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* Fields in files of NumPy's format .npy, which any number of ranks writes and reads: the points of the grid, each once,
- * x fastest, in the file's last axis before the numbers of a point. A node or a face that several ranks hold is written
- * by its owner and read by all holders; where a staggered dimension is periodic, the file has both of its ends. Ghost
- * layers are neither written nor read. A file takes its name when it is complete; until then it is PATH.part.
+/* Fields in files of NumPy's format .npy, which any number of ranks writes and reads: the points of the grid, each
+ * once, x fastest, in the file's last axis before the numbers of a point. A node or a face that several ranks hold is
+ * written by its owner and read by all holders; where a staggered dimension is periodic, the file has both of its ends.
+ * Ghost layers are neither written nor read. A file takes its name when it is complete; until then it is PATH.part.
  * field  its slot 0, in host memory.
  * type   of the numbers in the file, as NumPy names it: "<f8", "|u1", "<c16", "|b1"; NULL: by the field's type.
- * order  "C" or NULL: the file's shape begins with the slowest axis, and numpy.load() returns arrays [z, y, x]; "F": with
- *        the fastest one, [x, y, z]. The bytes are the same, and both are read.
+ * order  "C" or NULL: the file's shape begins with the slowest axis, and numpy.load() returns arrays [z, y, x]; "F":
+ *        with the fastest one, [x, y, z]. The bytes are the same, and both are read.
  * Fail, on all ranks, with HS_USAGE for other fields, ranks that pass different paths or fields, and files of another
  * format, type or shape, or that were cut off; with HS_FAILED where the file system fails. Collective; cost: a
  * redistribution to whole planes, and the file's bytes divided by the ranks. */

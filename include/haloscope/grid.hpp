@@ -64,7 +64,8 @@ struct GridOptions {
   /// Reorders ranks in the grid so that neighbours share nodes and sockets, see reordered(). `comm` stays as it is;
   /// owned() returns the cells of each rank.
   bool reorder = false;
-  /// Ranks that own cells, the first ones, for coarse grids and gathered fields; 0: all. The others move nothing.
+  /// Ranks that own cells, the first ones, for coarse grids and gathered fields. 0: all, or as many as a rule can place
+  /// on the cells. The others move nothing.
   int active_ranks = 0;
   std::vector<int> nodes{};  ///< node of each rank, to emulate nodes on one machine; empty: the real machines
 };
@@ -131,8 +132,9 @@ class Grid {
     return spec;
   }
   static Layout make(MPI_Comm comm, const GridOptions<D>& options) {
-    const int size = require_communicator(comm).size, active = haloscope::active_ranks(options.active_ranks, size);
+    const int size = require_communicator(comm).size;
     const GridSpec spec = spec_of(options.cells, options.periodic);
+    const int active = haloscope::active_ranks(options.active_ranks, size, options.process_grid, spec);
     const Layout layout(spec, haloscope::process_grid(options.process_grid, active, spec), whole(options.rank_order));
     if (!options.reorder) return layout.with_idle_ranks(size);
     return reordered(layout, first_ranks(sites_of(comm, options.nodes), active, size)).with_idle_ranks(size);

@@ -36,9 +36,10 @@ const std::vector<std::string>& process_grid_rules();
 /// Local; O(divisors of ranks squared).
 ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& grid);
 
-/// Returns the number of ranks that own cells. @param requested  0: all of them.
-/// @throws UsageError for a negative number, and for more than `ranks`.
-int active_ranks(int requested, int ranks);
+/// Returns the number of ranks that own cells.
+/// @param requested  0: as many as the rule can place on the cells; all where the rule is an explicit process grid.
+/// @throws UsageError for a negative number, for more than `ranks`, and as process_grid() does.
+int active_ranks(int requested, int ranks, const std::string& rule, const GridSpec& grid);
 
 /// The dimensions of a process grid, starting with the one along which rank numbers run fastest.
 using RankOrder = std::array<int, 3>;
@@ -54,8 +55,8 @@ class Layout {
   /// @throws UsageError for cells < 1, ranks < 1, more ranks than cells in a dimension, dims outside 1..3, an order
   ///         that does not name 0, 1 and 2 once each.
   Layout(const GridSpec& grid, const ProcessGrid& ranks, const RankOrder& order = {0, 1, 2});
-  /// Rank r owns the cells `owned[r]`, in global coordinates; an empty box: none. Blocks may be uneven but must line up:
-  /// no plane that ends one of them cuts another.
+  /// Rank r owns the cells `owned[r]`, in global coordinates; an empty box: none. Blocks may be uneven but must line
+  /// up: no plane that ends one of them cuts another.
   /// @param holes  true: cells may belong to no rank.
   /// @throws UsageError naming the cell that belongs to two ranks, to none, or is outside the grid; the plane that cuts
   ///         a block; where no rank owns cells. Cost: O(ranks log ranks), local.
@@ -90,8 +91,8 @@ class Layout {
   const std::vector<std::int64_t>& cuts(int d) const { return cuts_[static_cast<std::size_t>(d)]; }
   /// Returns the smallest local extent of any rank with cells in dimension d.
   std::int64_t smallest_extent(int d) const { return smallest_[static_cast<std::size_t>(d)]; }
-  /// Returns the rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge, in a hole, and for a rank
-  /// without cells. May be `rank` itself.
+  /// Returns the rank at `offset` (each -1, 0, +1) from `rank`; -1 beyond a non-periodic edge, in a hole, and for a
+  /// rank without cells. May be `rank` itself.
   int neighbour(int rank, const std::array<int, 3>& offset) const;
   /// Returns true if a rank borders on `rank` on this side (0 low, 1 high) of dimension d, even if only at an edge or
   /// corner, next to a hole. May be `rank` itself.

@@ -64,7 +64,7 @@ class Exchange(Opened):
         arrays: arrays with their halos, in a list or a tuple; anything else is one array. A Field describes an array in
             more detail. Either all arrays or none are in device memory (CuPy, PyTorch), if the library was built for
             the device. There, `auto` is "direct:merged/auto-device".
-        halo: ghost layers on every side, or per axis a number or (low, high).
+        halo: ghost layers on every side, or per axis a number or (low, high); they may be wider than a rank's block.
         room: ghost layers that the arrays have, where they have more than the exchange fills. None: `halo`.
         strategy: a strategy such as "ordered/p2p"; `haloscope advise` recommends one. None: "auto", which tries several
             while it runs. HALOSCOPE_STRATEGY in the environment of rank 0 overrides it.

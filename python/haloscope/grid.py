@@ -103,7 +103,7 @@ class Grid(Unique):
             list is a dimension of 1 rank that splits no axis.
         active_ranks: ranks that own cells, the first ones, for coarse grids and gathered fields. The others have arrays
             without cells and take part in collective calls. Not allowed with a Cartesian topology, nor with `owned`.
-            Default: all.
+            Default: all, or as many as a rule can place on the cells.
 
         Raises UsageError on all ranks for ranks and cells that do not fit each other, boxes that overlap or leave a gap
         (naming the cell), a topology with other positions or periods, a graph, and an order that differs between ranks;
@@ -192,12 +192,12 @@ class Grid(Unique):
         elif process_grid is not None:
             self._rule = ffi.new("char[]", self._rule_of(process_grid))
             options.process_grid = self._rule
-        if (options.reorder or options.active_ranks) and options.split != lib.HS_SPLIT_EVEN:
-            excluded = "reorder" if options.reorder else "active_ranks"
-            raise UsageError(
-                f"owned and the Cartesian topology of a communicator define the cells of each rank; leave {excluded} "
-                "out"
-            )
+        for name in ("reorder", "active_ranks"):
+            if getattr(options, name) and options.split != lib.HS_SPLIT_EVEN:
+                raise UsageError(
+                    f"owned and the Cartesian topology of a communicator define the cells of each rank; leave {name} "
+                    "out"
+                )
 
     def _set_axes(self, options: Any, split: Sequence[int], process_grid: Any, axes: Any) -> None:
         """Split the grid like a communicator, which has `split` processes by dimension."""

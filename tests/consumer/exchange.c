@@ -376,7 +376,7 @@ int main(int argc, char** argv) {
     hs_exchange_free(halo);
     field.number_bytes = 0;
 
-    field.low[0] = 31; /* wider than any block */
+    field.low[0] = -1; /* no number of layers */
     if (hs_exchange_create(grid, &field, 1, &how, &halo) != HS_USAGE || halo != NULL) return 1;
     field.low[0] = 1;
     how.strategy = "ordered/p2q";

@@ -451,8 +451,11 @@ contains
     call check_refused_slots(u)
     call halo%run(stat=stat, errmsg=text)
     call expect_refusal('not open')
-    call other%create(world(), [1, 1], stat=stat, errmsg=text)
-    call expect(stat == 2 .or. own_rank() == 0, trim(text))
+    call other%create(world(), [1, 1], stat=stat, errmsg=text, active_ranks=99)
+    call expect_refusal('active_ranks is 99')
+    call other%create(world(), [1, 1])
+    call expect(all(other%shape() == merge(1, 0, own_rank() == 0)), 'one cell')
+    call other%free()
   end subroutine
 
   subroutine check_refused_slots(u)

@@ -94,6 +94,9 @@ struct ExchangeSpec {
   /// The split that a redistribution moves points to. The second half of the quantities, equal to the first half, is
   /// there.
   std::optional<Layout> onto{};
+  /// Halos may be wider than the blocks they are filled from: their points then come from ranks beyond the neighbours,
+  /// in one round, around a periodic dimension as often as necessary.
+  bool beyond = false;
   bool reverse() const { return motion == Motion::accumulate; }
 
   /// Returns the ghost layers of quantity q.
@@ -178,9 +181,10 @@ inline int first_target(const ExchangeSpec& spec) {
 Summand summand_of(const Quantity& quantity);
 
 /// Makes the plan of one rank.
-/// @throws UsageError when a halo is wider than the smallest block it is filled from, a width is negative, the list
-///         of quantities is empty, or an element size is not positive; of a reverse plan, for points that are not
-///         numbers. Pure and local; cost O(messages), independent of cells and of the number of ranks.
+/// @throws UsageError when a halo is wider than the smallest block it is filled from, unless `beyond` allows it, a
+///         width is negative, the list of quantities is empty, or an element size is not positive; of a reverse plan,
+///         for points that are not numbers.
+/// Pure and local; cost O(messages), independent of cells and of the number of ranks.
 /// Source: ordered with corner forwarding: White & Dongarra 2011 IV-B, Davis 2017 eq. 5.33-5.41; direct: Valen
 /// 2023 3.4.
 Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& spec);

@@ -391,7 +391,8 @@ contains
   !! @param reorder       ranks may be mapped to other blocks, so that neighbours share nodes and sockets; default
   !!                      false. first() returns this rank's cells.
   !! @param nodes         node of each rank, equal on all ranks, to emulate nodes on one machine; default: machines.
-  !! @param active_ranks  ranks that own cells, the first ones, for coarse grids and gathered fields; default: all.
+  !! @param active_ranks  ranks that own cells, the first ones, for coarse grids and gathered fields; default: all, or as
+  !!                      many as a rule can place on the cells.
   !! Fails for cells or ranks that do not fit each other, and a Cartesian communicator that is split in another way.
   subroutine grid_create(this, comm, cells, periodic, process_grid, stat, errmsg, reorder, nodes, active_ranks)
     class(halo_grid), intent(inout) :: this
@@ -920,8 +921,7 @@ contains
   !! @param strategy  as "ordered/p2p"; default "auto", which tries them while it runs.
   !! @param corners   also fill edges and corners; default true.
   !! @param guard     track and poison stale halos, see changed(); default false. HALOSCOPE_GUARD=1 or 0 overrides it.
-  !! Fails for arrays that do not fit the grid, a halo wider than the blocks that it is filled from, an unknown
-  !! strategy.
+  !! Halos may be wider than blocks. Fails for arrays that do not fit the grid, and for an unknown strategy.
   subroutine exchange_open(this, grid, strategy, corners, stat, errmsg, guard)
     class(halo_exchange), intent(inout) :: this
     class(halo_grid), intent(in) :: grid

@@ -543,7 +543,6 @@ def main() -> None:
     refused("not contiguous", exchange, grid, [np.zeros((*u.shape, 6))[..., ::2]])
     refused("share memory", exchange, grid, [np.lib.stride_tricks.as_strided(u, u.shape, (0, 8), writeable=True)])
     refused("did you mean ordered/p2p", exchange, grid, [u], strategy="orderd/p2p")
-    refused("halo", exchange, grid, [grid.zeros(13)], 13)
     if COMM.size > 1:
         refused("" if FIRST else "rank 0: array 0 has shape", exchange, grid, [u[1:] if FIRST else u])
         refused(

@@ -99,10 +99,10 @@ class Arrays:
         found = []
         for axis, (low, _) in enumerate(self.room):
             owned, cells = self.grid.owned[axis], self.grid.cells[axis]
-            mine = self.grid.points(self.centring)[axis]
+            mine = 0 if 0 in self.grid.shape else self.grid.points(self.centring)[axis]
             local = np.arange(self.shape[axis]) - low
             at = local + owned.start
-            last = cells - 1 + (mine - self.grid.shape[axis])
+            last = cells - 1 + (self.grid.points(self.centring)[axis] - self.grid.shape[axis])
             inside = np.full(at.shape, True) if self.grid.periodic[axis] else (at >= 0) & (at <= last)
             found.append(
                 (at % cells if self.grid.periodic[axis] else at, inside, np.where(local < 0, -1, local >= mine))
@@ -116,7 +116,7 @@ class Arrays:
         for line in spread(index):
             number = (number ^ line.astype(np.uint64)) * np.uint64(0xD6E8FEB86659FD93)
         wide = number[..., None] + np.arange((self.point + 7) // 8, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return np.ascontiguousarray(wide).view(np.uint8).reshape(*self.shape, -1)[..., : self.point]
+        return np.ascontiguousarray(wide).view(np.uint8)[..., : self.point]
 
     def within(self, layers: list[tuple[int, int]]) -> np.ndarray:
         """Return which local points are owned or within these layers per axis."""
@@ -177,13 +177,14 @@ def blocks_of(draw: random.Random, split: list[int]) -> tuple[list[int], list[tu
     return [line[-1] for line in cuts], blocks
 
 
-def random_grid(draw: random.Random) -> haloscope.Grid:
+def random_grid(draw: random.Random, least: int = 2) -> haloscope.Grid:
+    """Return a grid of any kind of split. least: cells of a rank's block along an axis, where they are even."""
     dims = draw.randint(1, 3)
     periodic, order = [draw.random() < 0.5 for _ in range(dims)], draw.choice("CF")
     kind = draw.choice(("even", "active", "cartesian", "boxes", "idle"))
     active = {"active": draw.randint(1, COMM.size), "idle": max(1, COMM.size - 1)}.get(kind)
     split = split_of(draw, active or COMM.size, dims)
-    cells = [2 * n + draw.randint(0, 4) for n in split]
+    cells = [least * n + draw.randint(0, 4) for n in split]
     if kind in ("even", "active"):
         return haloscope.Grid(COMM, cells, periodic=periodic, process_grid=split, order=order, active_ranks=active)
     if kind == "cartesian":
@@ -211,7 +212,7 @@ def random_part(draw: random.Random, fields: list[Arrays]) -> tuple:
 
 
 def check_one(draw: random.Random) -> None:
-    grid, slots, corners = random_grid(draw), draw.randint(1, 2), draw.random() < 0.7
+    grid, slots, corners = random_grid(draw, draw.randint(1, 2)), draw.randint(1, 2), draw.random() < 0.7
     fields = [Arrays(draw, grid, slots, roomy=True) for _ in range(draw.randint(1, 3))]
     with haloscope.Exchange(
         grid, [f.field() for f in fields], strategy=draw.choice(STRATEGIES), corners=corners

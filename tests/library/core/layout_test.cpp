@@ -246,9 +246,18 @@ TEST(IdleRanks, OwnNoCellsAndHaveNoNeighbours) {
 
 TEST(IdleRanks, AreNotMoreThanTheRanksOfTheCommunicator) {
   EXPECT_PART(error_of([] { Layout(plane(8, 6), {2, 1, 1}).with_idle_ranks(1); }), "2 ranks does not fit");
-  EXPECT_EQ(active_ranks(0, 4), 4);
-  EXPECT_EQ(active_ranks(3, 4), 3);
-  for (const int ranks : {-1, 5}) EXPECT_PART(error_of([&] { active_ranks(ranks, 4); }), "active_ranks is");
+  EXPECT_EQ(active_ranks(0, 4, "cubic", plane(8, 6)), 4);
+  EXPECT_EQ(active_ranks(3, 4, "cubic", plane(8, 6)), 3);
+  for (const int ranks : {-1, 5})
+    EXPECT_PART(error_of([&] { active_ranks(ranks, 4, "cubic", plane(8, 6)); }), "active_ranks is");
+}
+
+TEST(IdleRanks, AreThoseThatARuleCannotPlaceOnTheCells) {
+  EXPECT_EQ(active_ranks(0, 4, "cubic", {1, {3, 1, 1}}), 3);
+  EXPECT_EQ(active_ranks(0, 7, "cubic", plane(3, 3)), 6);
+  EXPECT_EQ(active_ranks(0, 5, "slabs", plane(100, 2)), 2);
+  EXPECT_EQ(active_ranks(0, 1000000, "cubic", plane(2, 2)), 4);
+  EXPECT_EQ(active_ranks(0, 5, "5x1", plane(3, 3)), 5);  // which Layout refuses
 }
 
 TEST(BadInput, ImpossibleGridsAreRefusedWithTheReason) {

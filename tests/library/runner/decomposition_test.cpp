@@ -40,8 +40,9 @@ class Cartesian {
 /// Every halo cell holds the global number of its cell after an exchange, or its previous value where no rank owns
 /// that.
 template <int D>
-void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int width) {
-  Field<std::int64_t, D> u{grid, {.halo = width}};
+void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int width,
+                        MemoryKind memory = MemoryKind::own) {
+  Field<std::int64_t, D> u{grid, {.halo = width, .memory = memory}};
   auto halo = make_exchange(grid, {u}, strategy);
   const GridSpec& spec = grid.layout().grid();
   const Box own{{0, 0, 0}, grid.cells()};
@@ -54,7 +55,7 @@ void expect_right_halos(const Grid<D>& grid, const std::string& strategy, int wi
       Index global;
       for (int d = 2; d >= 0; --d) {
         global[d] = grid.owned().lo[d] + p[d];
-        if (spec.periodic[d]) global[d] = (global[d] + spec.cells[d]) % spec.cells[d];
+        if (spec.periodic[d]) global[d] = (global[d] % spec.cells[d] + spec.cells[d]) % spec.cells[d];
         number = number * 1000 + global[d];
       }
       const bool inside = Box{{0, 0, 0}, spec.cells}.contains(global);
@@ -282,6 +283,40 @@ TEST(Decomposition, BoxesThatDoNotTileAreRefusedOnAllRanksAlike) {
   if (ranks > 1) {
     EXPECT_PART(refusal(4 * ranks, 4 * rank, 4 * rank + 4 + (rank == 0)), "ranks 0 and 1 both own cell (4, 0)");
   }
+}
+
+TEST(WideHalos, ComeFromRanksBeyondTheNeighboursAndAroundThinDimensionsByEveryStrategy) {
+  const int size = world_size();
+  const Grid<2> thin{MPI_COMM_WORLD, {.cells = {2, 2 * size}, .periodic = {true, false}, .process_grid = "slabs"}};
+  const Grid<3> thinner{
+      MPI_COMM_WORLD,
+      {.cells = {size, 1, 2}, .periodic = {true, true, true}, .process_grid = std::to_string(size) + "x1x1"}};
+  int tried = 0;
+  for (const std::string& name : strategy_names()) {
+    const MemoryKind memory = needs_shared_fields(name) ? MemoryKind::shared : MemoryKind::own;
+    tried += run_if_available([&] {
+      SCOPED_TRACE(name);
+      expect_right_halos(thin, name, 5, memory);
+      expect_right_halos(thinner, name, 3, memory);
+    });
+  }
+  EXPECT_GT(tried, 20);
+}
+
+TEST(WideHalos, ExcludeAccumulationsEdgesAndGhostRowsAndAllowThinnerParts) {
+  const Grid<2> grid{MPI_COMM_WORLD,
+                     {.cells = {2, 4 * world_size()}, .periodic = {true, true}, .process_grid = "slabs"}};
+  Field<double, 2> u{grid, {.halo = 3}};
+  auto halo = make_exchange(grid, {u}, "ordered/p2p");
+  EXPECT_PART(error_of([&] { halo.accumulate(); }), "which excludes accumulations");
+  halo.accumulate({.depth = 2});
+  u[0](0, 0) = 4;
+  halo.exchange({.low = {2, 0}, .high = {2, 0}, .ghost_rows = true});
+  EXPECT_EQ(u[0](2, 0), 4);
+  EXPECT_PART(error_of([&] {
+                halo.exchange({.low = {3, 0}, .high = {3, 0}, .ghost_rows = true});
+              }),
+              "excludes ghost rows");
 }
 
 /// Ranks dealt to emulated nodes in turn.

@@ -34,7 +34,7 @@ std::vector<int> nodes_of(MPI_Comm comm, const hs_grid_options& options) {
 Layout even_layout(MPI_Comm comm, const hs_grid_options& options, const std::optional<Sites>& sites) {
   const GridSpec spec = spec_of(options);
   const std::string rule = options.process_grid ? options.process_grid : spec.dims == 2 ? "square" : "cubic";
-  const int active = active_ranks(options.active_ranks, ranks_in(comm));
+  const int active = active_ranks(options.active_ranks, ranks_in(comm), rule, spec);
   Layout layout(spec, process_grid(rule, active, spec), three_of(options.rank_order));
   if (sites) layout = reordered(layout, first_ranks(*sites, active, ranks_in(comm)));
   layout = layout.with_idle_ranks(ranks_in(comm));

@@ -112,6 +112,10 @@ ProcessGrid explicit_grid(const std::string& text, int ranks, const GridSpec& gr
   return p;
 }
 
+bool is_explicit(const std::string& rule) {
+  return !rule.empty() && rule.find_first_not_of("0123456789x") == std::string::npos;
+}
+
 struct Rule {
   const char* name;
   ProcessGrid (*split)(int ranks, const GridSpec& grid);
@@ -135,18 +139,26 @@ ProcessGrid process_grid(const std::string& rule, int ranks, const GridSpec& gri
     throw UsageError("a grid cannot be split over " + std::to_string(ranks) + " ranks; use 1 to " +
                      std::to_string(static_cast<int>(bound.ranks.most)));
   check_dimensions(grid);  // rules accept larger grids than can exist
-  if (!rule.empty() && rule.find_first_not_of("0123456789x") == std::string::npos)
-    return explicit_grid(rule, ranks, grid);
+  if (is_explicit(rule)) return explicit_grid(rule, ranks, grid);
   for (const Rule& one : rules)
     if (rule == one.name) return one.split(ranks, grid);
   throw UsageError(unknown_name("process grid rule", rule, process_grid_rules()));
 }
 
-int active_ranks(int requested, int ranks) {
+int active_ranks(int requested, int ranks, const std::string& rule, const GridSpec& grid) {
   if (requested < 0 || requested > ranks)
     throw UsageError("active_ranks is " + std::to_string(requested) + ", and the communicator has " +
                      std::to_string(ranks) + " ranks; pass the number of ranks that own cells, or 0 for all");
-  return requested == 0 ? ranks : requested;
+  if (requested != 0 || is_explicit(rule)) return requested != 0 ? requested : ranks;
+  const auto fits = [&](int number) {
+    const ProcessGrid split = process_grid(rule, number, grid);
+    return split[0] <= grid.cells[0] && split[1] <= grid.cells[1] && split[2] <= grid.cells[2];
+  };
+  if (fits(ranks)) return ranks;
+  const double cells = double(grid.cells[0]) * double(grid.cells[1]) * double(grid.cells[2]);
+  int number = static_cast<int>(std::min<double>(ranks, cells));
+  while (number > 1 && !fits(number)) --number;
+  return number;
 }
 
 // ---- layouts --------------------------------------------------------------------------------------------------------

@@ -210,6 +210,31 @@ double field_bytes(const Layout& layout, const ExchangeSpec& spec) {
   return sum;
 }
 
+/// Returns true if halos come from ranks beyond the neighbours, or around a periodic dimension more than once.
+bool is_beyond(const Layout& layout, const ExchangeSpec& spec) {
+  for (int d = 0; d < layout.dims(); ++d)
+    for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
+      if ((layout.grid().periodic[d] || layout.ranks()[d] > 1) &&
+          std::max(spec.low_of(q)[d], spec.high_of(q)[d]) > layout.smallest_extent(d))
+        return true;
+  return false;
+}
+
+/// @throws UsageError for a request that halos wider than blocks exclude.
+void check_beyond(const Layout& layout, const ExchangeSpec& spec) {
+  if (!spec.beyond || !is_beyond(layout, spec)) return;
+  const auto refuse = [](const std::string& fault) {
+    throw UsageError("a halo is wider than a block that it is filled from, which excludes " + fault +
+                     "; use fewer layers, fewer ranks in that dimension, or a larger grid");
+  };
+  if (spec.reverse()) refuse("accumulations");
+  for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
+    const ExchangeSpec::Sides sides = spec.sides_of(q);
+    if (spec.quantities[static_cast<std::size_t>(q)].mirrored()) refuse("mirrored edges");
+    if (sides.rows_low != Widths{} || sides.rows_high != Widths{}) refuse("ghost rows");
+  }
+}
+
 void check_spec(const Layout& layout, const ExchangeSpec& spec) {
   if (spec.quantities.empty()) throw UsageError("an exchange needs at least one field");
   for (const Quantity& q : spec.quantities)
@@ -253,7 +278,7 @@ void check_spec(const Layout& layout, const ExchangeSpec& spec) {
     const bool exchanged = layout.grid().periodic[d] || layout.ranks()[d] > 1 ||
                            std::any_of(spec.quantities.begin(), spec.quantities.end(),
                                        [&](const Quantity& q) { return q.edges[d] != Edge::fixed; });
-    if (exchanged && width > layout.smallest_extent(d))
+    if (exchanged && width > layout.smallest_extent(d) && !spec.beyond)
       throw UsageError("a halo of " + std::to_string(width) + " layers in " + std::string(1, "xyz"[d]) +
                        " is wider than the smallest block it is filled from (" +
                        std::to_string(layout.smallest_extent(d)) +
@@ -276,6 +301,12 @@ std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quanti
     groups[it->second].push_back(q);
   }
   return groups;
+}
+
+bool fills(const Layout& layout, int rank, int d, int side, bool corners) {
+  Offset v{};
+  v[d] = 2 * side - 1;
+  return corners ? layout.has_neighbour(rank, d, side) : layout.neighbour(rank, v) >= 0;
 }
 
 Box region_box(const Plan& plan, const Round& round, int q, const Offset& v, bool source) {
@@ -333,11 +364,12 @@ int Plan::messages_out() const {
 Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
   const ExchangeSpec spec = without_landings(request);
   check_spec(layout, spec);
-  if (spec.motion == Motion::redistribute) return make_redistribution(layout, rank, spec);
+  check_beyond(layout, spec);
   Plan plan;
   plan.rank = rank;
   plan.dims = layout.dims();
   plan.cells = layout.local_cells(rank);
+  if (spec.onto) plan.target_cells = spec.onto->local_cells(rank);
   plan.spec = spec;
   if (spec.reverse()) plan.spec.order = {2, 1, 0};  // one order of additions for all strategies
   if (spec.motion != Motion::fill && apart(spec.merge)) plan.spec.merge = Merge::none;
@@ -355,13 +387,13 @@ Plan make_plan(const Layout& layout, int rank, const ExchangeSpec& request) {
         sides.low[d] = sides.high[d] = sides.rows_low[d] = sides.rows_high[d] = 0;
       continue;
     }
-    Offset v{};
-    for (int side : {0, 1}) {
-      v[d] = 2 * side - 1;
-      plan.has_neighbour[d][side] = spec.corners ? layout.has_neighbour(rank, d, side) : layout.neighbour(rank, v) >= 0;
-    }
+    for (int side : {0, 1}) plan.has_neighbour[d][side] = fills(layout, rank, d, side, spec.corners);
     plan.split[d] = layout.ranks()[d] > 1;
     plan.own_neighbour[d] = layout.grid().periodic[d] && layout.ranks()[d] == 1;
+  }
+  if (spec.motion == Motion::redistribute || is_beyond(layout, plan.spec)) {
+    make_for_any_ranks(plan, layout);
+    return plan;
   }
   const auto rounds = make_rounds(plan);
   plan.rounds = static_cast<int>(rounds.size());

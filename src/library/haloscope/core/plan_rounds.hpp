@@ -54,8 +54,12 @@ inline Box at_origin(const Box& box) { return {{0, 0, 0}, {box.extent(0), box.ex
 /// Returns the quantities that share a message, as groups of numbers of quantities.
 std::vector<std::vector<int>> message_groups(const std::vector<Quantity>& quantities, Merge merge);
 
-/// Makes the plan of a redistribution: one round, in which each rank sends each other one a message.
-Plan make_redistribution(const Layout& layout, int rank, const ExchangeSpec& spec);
+/// Returns true if an exchange fills halos of a rank on a side (0 low, 1 high) of dimension d.
+bool fills(const Layout& layout, int rank, int d, int side, bool corners);
+
+/// Adds the messages and copies of a redistribution, or of halos that are wider than blocks: one round, in which each
+/// rank sends each other one a message at most.
+void make_for_any_ranks(Plan& plan, const Layout& layout);
 
 /// Turns the copies of a plan into the additions of its transpose, and appends the quantities that it receives in.
 /// The round of planes is the last one.

@@ -61,6 +61,7 @@ ExchangeSpec spec_of(const std::vector<FieldRef>& fields, int dims, const Exchan
   ExchangeSpec spec;
   spec.quantities.clear();
   spec.corners = options.corners;
+  spec.beyond = true;
   for (const FieldRef& field : fields) {
     if (field.slots.size() != fields.front().slots.size() || field.slots.empty())
       throw UsageError("the fields of one exchange need the same number of slots, at least 1");

@@ -64,8 +64,8 @@ Movement* Movements::find_same(const ExchangePart& part, Motion motion) {
   return found;
 }
 
-/// Serves a request that is named so for the first time. A rank that fails alone, such as where its memory is exhausted,
-/// ends the job: others may wait for it.
+/// Serves a request that is named so for the first time. A rank that fails alone, such as where its memory is
+/// exhausted, ends the job: others may wait for it.
 Movement& Movements::serve_first(const ExchangePart& part, Motion motion, const std::function<void()>& check,
                                  const std::function<void(const Movement&)>& opened) {
   Movement* const known = collectively(whole().comm(), made_by(motion), [&] { return find_same(part, motion); });

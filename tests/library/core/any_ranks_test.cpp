@@ -1,5 +1,5 @@
-// Plans of redistributions for many ranks, without MPI: messages match at both ends, and every point that a rank holds
-// arrives once, from its owner.
+// Plans of redistributions, and of halos wider than blocks, for many ranks, without MPI: messages match at both ends,
+// and every point that a rank holds, or has in its halo, arrives once, from its owner.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -25,9 +25,10 @@ Layout random_split(std::mt19937& random, const GridSpec& grid, int ranks) {
   for (int d = 0; d < 3; ++d) {
     cuts[d] = {0, grid.cells[d]};
     for (int n = pick(random, 0, 3); n > 0 && d < grid.dims; --n) {
-      const std::int64_t cut = pick(random, 1, static_cast<int>(grid.cells[d]) - 1);
+      const std::int64_t cut = pick(random, 1, std::max(1, static_cast<int>(grid.cells[d]) - 1));
       const int parts = static_cast<int>(cuts[d].size()) - 1;
-      if (std::find(cuts[d].begin(), cuts[d].end(), cut) != cuts[d].end() || blocks / parts * (parts + 1) > ranks)
+      if (grid.cells[d] < 2 || std::find(cuts[d].begin(), cuts[d].end(), cut) != cuts[d].end() ||
+          blocks / parts * (parts + 1) > ranks)
         continue;
       blocks = blocks / parts * (parts + 1);
       cuts[d].insert(std::upper_bound(cuts[d].begin(), cuts[d].end(), cut), cut);
@@ -48,7 +49,7 @@ std::int64_t number_of(const Layout& layout, int rank, const Index& p) {
   std::int64_t number = 0;
   for (int d = 0; d < 3; ++d) {
     std::int64_t at = layout.owned(rank).lo[d] + p[d];
-    if (layout.grid().periodic[d]) at %= layout.grid().cells[d];
+    if (layout.grid().periodic[d]) at = (at % layout.grid().cells[d] + layout.grid().cells[d]) % layout.grid().cells[d];
     number = number * 100 + at;
   }
   return number;
@@ -117,6 +118,77 @@ TEST(RedistributionPlan, EveryHeldPointArrivesOnceAndMessagesMatchAtBothEnds) {
     spec.motion = Motion::redistribute;
     spec.onto = random_split(random, grid, ranks);
     check_plans(from, *spec.onto, spec);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+/// Returns true if a halo's point lies in the grid, on sides where the rank has neighbours, and, without corners, not
+/// at an edge or a corner.
+bool is_filled(const Layout& layout, const Plan& plan, int q, const Index& p) {
+  const Box owned = plan.owned(q);
+  int outside = 0;
+  for (int d = 0; d < layout.dims(); ++d) {
+    const int side = p[d] < owned.lo[d] ? 0 : p[d] >= owned.hi[d] ? 1 : -1;
+    if (side < 0) continue;
+    ++outside;
+    const std::int64_t at = layout.owned(plan.rank).lo[d] + p[d];
+    const std::int64_t end = layout.grid().cells[d] + staggered(plan.spec.quantities[q].centring, d);
+    if (!plan.has_neighbour[d][side] || (!layout.grid().periodic[d] && (at < 0 || at >= end))) return false;
+  }
+  return outside > 0 && (outside == 1 || plan.spec.corners);
+}
+
+void check_wide(const Layout& layout, const ExchangeSpec& spec) {
+  std::map<std::tuple<int, int, int>, Numbers> sent, received;  // by sender, receiver, tag
+  for (int rank = 0; rank < layout.size(); ++rank) {
+    const Plan plan = make_plan(layout, rank, spec);
+    std::map<std::pair<int, Index>, int> arrivals;
+    for (const Message& message : plan.messages) {
+      const auto ends =
+          message.out ? std::tuple{rank, message.peer, message.tag} : std::tuple{message.peer, rank, message.tag};
+      (message.out ? sent : received)[ends] = numbers_in(layout, rank, message);
+      for (const Region& region : message.regions) {
+        if (message.out) EXPECT_TRUE(plan.owned(region.quantity).contains(region.box));
+        if (!message.out) each_point(region.box, [&](const Index& p) { ++arrivals[{region.quantity, p}]; });
+      }
+    }
+    for (const Copy& copy : plan.copies)
+      each_point(copy.to, [&](const Index& p) {
+        ++arrivals[{copy.quantity, p}];
+        const Index source{p[0] + copy.shift[0], p[1] + copy.shift[1], p[2] + copy.shift[2]};
+        EXPECT_TRUE(plan.owned(copy.quantity).contains(source));
+        EXPECT_EQ(number_of(layout, rank, source), number_of(layout, rank, p));
+      });
+    for (int q = 0; q < static_cast<int>(plan.spec.quantities.size()); ++q)
+      if (!plan.owned(q).empty())
+        each_point(plan.allocated(q), [&](const Index& p) {
+          const auto found = arrivals.find({q, p});
+          EXPECT_EQ(found == arrivals.end() ? 0 : found->second, is_filled(layout, plan, q, p) ? 1 : 0);
+        });
+  }
+  EXPECT_EQ(sent, received);
+}
+
+TEST(WideHaloPlan, EveryGhostPointArrivesOnceAndMessagesMatchAtBothEnds) {
+  std::mt19937 random(42);
+  for (int n = 0; n < 100; ++n) {
+    GridSpec grid;
+    grid.dims = pick(random, 1, 3);
+    ExchangeSpec spec;
+    for (int d = 0; d < grid.dims; ++d) {
+      grid.cells[d] = pick(random, 1, 7);
+      grid.periodic[d] = d == 0 || pick(random, 0, 1) != 0;
+      spec.low[d] = pick(random, 0, 4);
+      spec.high[d] = pick(random, 0, 4);
+    }
+    const Layout layout = random_split(random, grid, pick(random, 1, 16));
+    spec.quantities = {{"u", 8}, {"v", 4, ScalarType::integer}};
+    for (Quantity& q : spec.quantities) q.centring = static_cast<Centring>(pick(random, 0, 1 + grid.dims));
+    spec.corners = pick(random, 0, 2) > 0;
+    spec.merge = static_cast<Merge>(pick(random, 0, 4));
+    spec.beyond = true;
+    spec.low[0] = static_cast<int>(layout.smallest_extent(0)) + pick(random, 1, 3);
+    check_wide(layout, spec);
     if (testing::Test::HasFailure()) return;
   }
 }
