@@ -82,6 +82,7 @@ SUMMARIES = {
     "exchange-shared": "exchange through shared memory, against the same expert",
     "auto": "exchange and step by `auto` after its trials, over the fastest transport that it tries",
     "overhead": "time that the runner adds to a step written by hand",
+    "redistribute": "fields that move to another split of their grid, against the best copy of as many bytes",
     "view": "exchanges of a user's own arrays, over exchanges of the library's fields",
     "own_app": "kernels that `haloscope_add_app()` generates for an external app, over its plain function",
     "stepper_order": "7-point sweep of a Stepper, boxes in strips over whole boxes",
