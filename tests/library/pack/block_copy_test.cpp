@@ -200,6 +200,27 @@ TEST(CopyList, WrapsPeriodicBlocksOfEveryElementSizeAndWidth) {
       }
 }
 
+/// Rows of any length and place, in a list that exceeds the caches; shares by several threads.
+TEST(CopyList, LongRowsOfLargeListsArriveWholeAndAlone) {
+  std::mt19937 random(9);
+  for (int n = 0; n < 6; ++n) {
+    const std::int64_t row = pick(random, 2048, 9000), rows = (std::int64_t{17} << 20) / row + 1;
+    const std::int64_t gap = pick(random, 0, 70), begin = pick(random, 0, 70);
+    std::vector<std::byte> from(static_cast<std::size_t>(rows * row + begin)),
+        to(rows * (row + gap) + begin, std::byte{7});
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 2654435761U >> 13);
+    BlockCopy copy{.from = from.data() + begin, .to = to.data() + begin, .row_bytes = row, .rows = rows};
+    copy.from_row = row;
+    copy.to_row = row + gap;
+    const CopyList list({copy});
+    for (int part = 0; part < 3; ++part) list.run(Share{part, 3});
+    for (std::int64_t r = 0; r < rows; ++r) {
+      ASSERT_EQ(std::memcmp(copy.to + r * copy.to_row, copy.from + r * row, static_cast<std::size_t>(row)), 0) << r;
+      for (std::int64_t b = row; b < row + gap; ++b) ASSERT_EQ(copy.to[r * copy.to_row + b], std::byte{7}) << r;
+    }
+  }
+}
+
 TEST(CopyList, EmptyAndDegenerateCopiesDoNothing) {
   CopyList({BlockCopy{}, BlockCopy{nullptr, nullptr, 8, 0, 3, 0, 0, 0, 0}}).run();
   EXPECT_TRUE(CopyList({BlockCopy{}}).empty());

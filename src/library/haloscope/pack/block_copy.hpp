@@ -22,6 +22,7 @@ struct BlockCopy {
   int negated = 0;               ///< bytes of reals whose sign changes, 4 or 8; 0: bytes as they are
   Store store = Store::replace;  ///< add: rows of `summand`; clear: zeros, for any content of `from`
   Summand summand = Summand::none;
+  bool streams = false;                ///< set by CopyList: stores pass the caches
   int from_field = -1, to_field = -1;  ///< number of the field that an end is in, and moves with; -1: none
 };
 
@@ -69,6 +70,7 @@ class CopyList {
   struct Stage {
     std::size_t begin, end;
   };
+  void choose_stores();
   void join_sheets();
   void find_stages();
   void run_planes(const Sheet& sheet, std::int64_t begin, std::int64_t end) const;
@@ -80,6 +82,7 @@ class CopyList {
   std::vector<Sheet> sheets_;
   std::vector<Stage> stages_;
   std::int64_t bytes_ = 0, lines_ = 0;
+  bool streams_ = false;
 };
 
 }  // namespace haloscope
