@@ -1,5 +1,5 @@
-// Figure `redistribute`: fields that move between splits of a grid, against the best copy of as many bytes on each rank.
-// Run by mpiexec -n 2.
+// Figure `redistribute`: fields that move between splits of a grid, against the best copy of as many bytes on each
+// rank. Run by mpiexec -n 2.
 #include <mpi.h>
 
 #include <algorithm>
