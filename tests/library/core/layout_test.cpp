@@ -255,7 +255,9 @@ TEST(IdleRanks, AreNotMoreThanTheRanksOfTheCommunicator) {
 TEST(IdleRanks, AreThoseThatARuleCannotPlaceOnTheCells) {
   EXPECT_EQ(active_ranks(0, 4, "cubic", {1, {3, 1, 1}}), 3);
   EXPECT_EQ(active_ranks(0, 7, "cubic", plane(3, 3)), 6);
-  EXPECT_EQ(active_ranks(0, 5, "slabs", plane(100, 2)), 2);
+  EXPECT_EQ(active_ranks(0, 5, "slabs", plane(100, 2)), 5);  // which Layout refuses: another rule places them
+  EXPECT_EQ(active_ranks(0, 3, "square", plane(1, 1000)), 3);
+  EXPECT_EQ(active_ranks(0, 7, "slabs", plane(2, 3)), 3);
   EXPECT_EQ(active_ranks(0, 1000000, "cubic", plane(2, 2)), 4);
   EXPECT_EQ(active_ranks(0, 5, "5x1", plane(3, 3)), 5);  // which Layout refuses
 }

@@ -150,14 +150,14 @@ int active_ranks(int requested, int ranks, const std::string& rule, const GridSp
     throw UsageError("active_ranks is " + std::to_string(requested) + ", and the communicator has " +
                      std::to_string(ranks) + " ranks; pass the number of ranks that own cells, or 0 for all");
   if (requested != 0 || is_explicit(rule)) return requested != 0 ? requested : ranks;
-  const auto fits = [&](int number) {
-    const ProcessGrid split = process_grid(rule, number, grid);
+  const auto fits = [&](int number, const std::string& by) {
+    const ProcessGrid split = process_grid(by, number, grid);
     return split[0] <= grid.cells[0] && split[1] <= grid.cells[1] && split[2] <= grid.cells[2];
   };
-  if (fits(ranks)) return ranks;
+  if (fits(ranks, rule) || fits(ranks, "cubic")) return ranks;
   const double cells = double(grid.cells[0]) * double(grid.cells[1]) * double(grid.cells[2]);
   int number = static_cast<int>(std::min<double>(ranks, cells));
-  while (number > 1 && !fits(number)) --number;
+  while (number > 1 && !fits(number, rule)) --number;
   return number;
 }
 

@@ -228,6 +228,14 @@ void check_beyond(const Layout& layout, const ExchangeSpec& spec) {
                      "; use fewer layers, fewer ranks in that dimension, or a larger grid");
   };
   if (spec.reverse()) refuse("accumulations");
+  constexpr std::int64_t most_turns = 100;
+  for (int d = 0; d < layout.dims(); ++d)
+    for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q)
+      if (const int width = std::max(spec.low_of(q)[d], spec.high_of(q)[d]);
+          layout.grid().periodic[d] && width > most_turns * layout.grid().cells[d])
+        throw UsageError("a halo of " + std::to_string(width) + " layers in " + std::string(1, "xyz"[d]) +
+                         " goes around " + std::to_string(layout.grid().cells[d]) + " cells more than " +
+                         std::to_string(most_turns) + " times; use fewer layers");
   for (int q = 0; q < static_cast<int>(spec.quantities.size()); ++q) {
     const ExchangeSpec::Sides sides = spec.sides_of(q);
     if (spec.quantities[static_cast<std::size_t>(q)].mirrored()) refuse("mirrored edges");
