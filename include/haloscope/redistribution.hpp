@@ -27,14 +27,15 @@ class Redistribution {
   ///                  same types, centrings and numbers of slots, in separate memory. Where a rank owns no cells,
   ///                  addresses may be null. Memory must stay in place as long as the redistribution lives.
   /// @param strategy  as for Exchange; its pattern has no effect: each rank sends each other one a message at most, or
-  ///                  as many as `fields` of the strategy requests. `reference` is direct/p2p. Buffers are as large as
-  ///                  the fields, and `auto` has those of several transports.
+  ///                  as many as `fields` of the strategy requests. Empty, and `reference`: direct/p2p, of devices
+  ///                  direct:merged/auto-device. Buffers are as large as the fields, and `auto` holds buffers of
+  ///                  several transports. HALOSCOPE_STRATEGY has no effect.
   /// @param nodes     node of each rank, to emulate nodes on one machine; empty: the real machines.
   /// @throws on all ranks, before any point is moved: UsageError for splits of different grids, fields that do not fit
   ///         them or each other, and where ranks request different redistributions; UnavailableError as the transport
   ///         does; Error where memory is exhausted.
   Redistribution(MPI_Comm comm, const Layout& from, const Layout& to, const std::vector<FieldRef>& sources,
-                 const std::vector<FieldRef>& targets, const Strategy& strategy = "direct/p2p",
+                 const std::vector<FieldRef>& targets, const std::optional<Strategy>& strategy = {},
                  const std::vector<int>& nodes = {});
   /// Finishes the redistribution in flight. Collective, as the end of an Exchange is.
   ~Redistribution();
@@ -77,7 +78,7 @@ void require_same_ranks(MPI_Comm first, MPI_Comm second);
 /// Opens a redistribution between two grids of one communicator. @throws also UsageError for grids of others.
 template <int D>
 Redistribution make_redistribution(const Grid<D>& from, const Grid<D>& to, const std::vector<FieldRef>& sources,
-                                   const std::vector<FieldRef>& targets, const Strategy& strategy = "direct/p2p") {
+                                   const std::vector<FieldRef>& targets, const std::optional<Strategy>& strategy = {}) {
   require_same_ranks(from.comm(), to.comm());
   return Redistribution(from.comm(), from.layout(), to.layout(), sources, targets, strategy, from.nodes());
 }
@@ -85,7 +86,7 @@ Redistribution make_redistribution(const Grid<D>& from, const Grid<D>& to, const
 /// Moves fields once, from slot 0 to slot 0. Collective; cost: an opening, the messages, and an end.
 template <int D>
 void redistribute(const Grid<D>& from, const Grid<D>& to, const std::vector<FieldRef>& sources,
-                  const std::vector<FieldRef>& targets, const Strategy& strategy = "direct/p2p") {
+                  const std::vector<FieldRef>& targets, const std::optional<Strategy>& strategy = {}) {
   make_redistribution(from, to, sources, targets, strategy).run();
 }
 

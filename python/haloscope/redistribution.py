@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from haloscope import memory
-from haloscope.arguments import text, whole
+from haloscope.arguments import shown, text, whole
 from haloscope.errors import UsageError
 from haloscope.fields import Array, Described, Field, fields_of, name_of, slots_of
 from haloscope.grid import Grid, Halo
@@ -45,7 +45,7 @@ class Redistribution(Opened):
         targets: Fields,
         halo: Halo = 1,
         *,
-        strategy: str = "direct/p2p",
+        strategy: str | None = None,
     ):
         """Open a redistribution. Collective. The arrays must stay in place.
 
@@ -53,20 +53,22 @@ class Redistribution(Opened):
         sources: arrays in the first split, with their ghost layers, as for Exchange. targets: the same in the second
             one, in separate memory. A Field has its own `halo`.
         halo: ghost layers that the arrays of both have, on every side, or per axis a number or (low, high).
-        strategy: as for Exchange. Buffers are as large as the arrays, and "auto" has those of several transports.
+        strategy: as for Exchange, without regard to HALOSCOPE_STRATEGY. None: "direct/p2p", on devices
+            "direct:merged/auto-device". Buffers are as large as the arrays; "auto" holds buffers of several transports.
 
         Raises UsageError on all ranks for grids that differ, arrays that do not fit their grid or each other, and where
         ranks request different redistributions. Cost: some small collective calls and the opening of the transport.
         """
-        comm = first.comm if isinstance(first, Grid) else None
-        if not isinstance(first, Grid) or not isinstance(second, Grid):
-            raise UsageError("a redistribution is between two grids; pass haloscope.Grid objects")
+        known = next((grid for grid in (first, second) if isinstance(grid, Grid)), None)
+        if known is None:
+            raise UsageError(f"a redistribution of {shown(first)} and {shown(second)}; pass two haloscope.Grid objects")
+        comm = known.comm
         member(comm)
         described, options, structs, dropped = agree(
             comm,
             "a redistribution",
             lambda: self._prepare((first, second), (sources, targets), halo, strategy),
-            lambda: first.order,
+            lambda: known.order,
         )
         waiting = dropped.waiting()
         types = [f"{one.name}: {one.type}" for one in described[0]]
@@ -81,6 +83,11 @@ class Redistribution(Opened):
     def _prepare(self, grids: tuple[Grid, Grid], arrays: tuple[Any, Any], halo: Halo, strategy: Any) -> tuple:
         """Return the fields of both grids, the options, the fields as structs of C, and dropped exchanges."""
         ffi, lib = library()
+        for grid in grids:
+            if not isinstance(grid, Grid):
+                raise UsageError(
+                    f"a redistribution got {shown(grid)} in place of a grid; pass two haloscope.Grid objects"
+                )
         if grids[0].order != grids[1].order:
             raise UsageError(
                 f"the grids have orders {grids[0].order} and {grids[1].order}; make both with the same order"
@@ -109,8 +116,9 @@ class Redistribution(Opened):
         options = ffi.new("hs_exchange_options*")
         lib.hs_exchange_init(options)
         options.slots = slots
-        self._strategy = ffi.new("char[]", text("strategy", strategy))
-        options.strategy = self._strategy
+        if strategy is not None:
+            self._strategy = ffi.new("char[]", text("strategy", strategy))
+            options.strategy = self._strategy
         return described, options, structs, Dropped.on(grids[0].comm)
 
     def start(self, slot: int = 0, stream: Any = None) -> None:
@@ -147,7 +155,7 @@ def redistribute(
     targets: Fields,
     halo: Halo = 1,
     *,
-    strategy: str = "direct/p2p",
+    strategy: str | None = None,
 ) -> None:
     """Move arrays once from one split of a grid to another: opens a Redistribution, runs it, frees it. Collective."""
     with Redistribution(first, second, sources, targets, halo, strategy=strategy) as move:

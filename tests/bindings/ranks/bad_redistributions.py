@@ -50,7 +50,8 @@ def check_grids() -> None:
     refused("of different grids", rows, wraps, u, wraps.zeros())
     turned = haloscope.Grid(COMM, CELLS, order="F")
     refused("orders C and F", rows, turned, u, turned.zeros())
-    refused("pass haloscope.Grid objects", rows, COMM, u, u)
+    refused("pass two haloscope.Grid objects", rows, COMM if FIRST else columns, u, columns.zeros())
+    refused("pass two haloscope.Grid objects", None if FIRST else rows, columns, u, columns.zeros())
 
 
 def check_fields() -> None:

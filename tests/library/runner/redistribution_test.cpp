@@ -10,6 +10,7 @@
 #include "allocation_counter.hpp"
 #include "each_point.hpp"
 #include "haloscope/haloscope.hpp"
+#include "haloscope/imitated.hpp"
 #include "opened_case.hpp"
 #include "tori.hpp"
 
@@ -262,6 +263,7 @@ TEST(Redistribution, WrongRequestsAreRefusedOnAllRanks) {
   const SplitFields u(from, {{"u", 8}}, {0}, 1, MemoryKind::own), v(from, {{"v", 4}}, {0}, 1, MemoryKind::own),
       w(other, {{"w", 8}}, {0}, 1, MemoryKind::own), two(from, {{"u", 8}}, {0}, 2, MemoryKind::own),
       node(from, {{"n", 8, ScalarType::real, Centring::node}}, {0}, 1, MemoryKind::own);
+  const SplitFields pairs(from, {{"p", 8, ScalarType::real, Centring::cell, 1, {}, 4}}, {0}, 1, MemoryKind::own);
   const auto refusal = [&](const SplitFields& source, const SplitFields& target) {
     return error_of([&] {
       Redistribution(MPI_COMM_WORLD, source.layout, target.layout, source.fields, target.fields, "direct/p2p");
@@ -269,11 +271,12 @@ TEST(Redistribution, WrongRequestsAreRefusedOnAllRanks) {
   };
   EXPECT_PART(refusal(u, w), "of different grids");
   EXPECT_PART(refusal(u, v), "differ in the bytes of a point: 8 and 4");
+  EXPECT_PART(refusal(u, pairs), "differ in the bytes of a number: 8 and 4");
   EXPECT_PART(refusal(u, node), "differ in centring: cell and node");
   EXPECT_PART(refusal(u, two), "differ in the number of slots: 1 and 2");
   EXPECT_PART(refusal(u, u), "share memory");
   EXPECT_PART(error_of([&] { Redistribution(MPI_COMM_WORLD, from, from, u.fields, {}); }), "1 sources and 0 targets");
-  EXPECT_PART(error_of([&] { Redistribution(MPI_COMM_WORLD, from, from, {}, {}); }), "at least one field");
+  EXPECT_PART(error_of([&] { Redistribution(MPI_COMM_WORLD, from, from, {}, {}); }), "a redistribution of no fields");
   const Layout few({1, {4, 1, 1}, {}}, {1, 1, 1});
   if (world_size() > 1) {
     EXPECT_PART(error_of([&] { Redistribution(MPI_COMM_WORLD, few, few, u.fields, u.fields); }),
@@ -308,6 +311,24 @@ TEST(Redistribution, ByLoadsAndStoresNeedsFieldsThatAreSharedWhole) {
       EXPECT_PART(error_of(move), "all_shared = true");
     }
   }
+}
+
+TEST(Redistribution, OfFieldsOnADeviceNeedsNoStrategyAndTheEnvironmentChoosesNone) {
+  const Environment set("HALOSCOPE_STRATEGY", "ordered/shared");
+  const Grid<1> grid{MPI_COMM_WORLD, {.cells = {4 * world_size()}}},
+      whole{MPI_COMM_WORLD, {.cells = {4 * world_size()}, .active_ranks = 1}};
+  const std::int64_t n = 4 * world_size();
+  auto* u = static_cast<double*>(imitated::allocate(4 * sizeof(double)));
+  auto* v = static_cast<double*>(imitated::allocate(static_cast<std::size_t>(n) * sizeof(double)));
+  const std::vector<double> mine(4, 1.0 + grid.rank());
+  imitated::copy(u, mine.data(), 4 * sizeof(double));
+  redistribute(grid, whole, {view<double, 1>(grid, {u}, 0, 0, 0)}, {view<double, 1>(whole, {v}, 0, 0, 0)});
+  std::vector<double> all(static_cast<std::size_t>(n));
+  imitated::copy(all.data(), v, static_cast<std::size_t>(n) * sizeof(double));
+  for (std::int64_t i = 0; i < n && whole.rank() == 0; ++i) EXPECT_EQ(all[i], 1.0 + static_cast<double>(i / 4));
+  MPI_Barrier(MPI_COMM_WORLD);
+  imitated::release(u);
+  imitated::release(v);
 }
 
 TEST(Redistribution, InFlightIsNotStartedAgain) {

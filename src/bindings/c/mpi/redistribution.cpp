@@ -1,4 +1,6 @@
 // Redistributions of the C interface.
+#include <optional>
+
 #include "bindings/c/mpi/bridge.hpp"
 #include "haloscope/comm/running.hpp"
 #include "haloscope/extend/agree.hpp"
@@ -12,7 +14,7 @@ void make(const hs_grid& from, const hs_grid* passed_to, const hs_field* sources
           int32_t count, const hs_exchange_options* passed, hs_redistribution** redistribution) {
   std::vector<FieldRef> first, second;
   const hs_grid* to = nullptr;
-  Strategy strategy;
+  std::optional<Strategy> strategy;
   agree(from.comm, [&] {
     needed(redistribution, "redistribution") = nullptr;
     const hs_exchange_options options = options_of(passed);
@@ -21,7 +23,7 @@ void make(const hs_grid& from, const hs_grid* passed_to, const hs_field* sources
     if (count < 1) throw UsageError("a redistribution of " + std::to_string(count) + " fields; it needs at least one");
     first = fields_of(sources, count, options.slots, "sources");
     second = fields_of(targets, count, options.slots, "targets");
-    strategy = Strategy(options.strategy ? options.strategy : "direct/p2p");
+    if (options.strategy != nullptr) strategy = Strategy(options.strategy);
   });
   *redistribution = keep(new hs_redistribution{
       Redistribution(from.comm, from.layout, to->layout, first, second, strategy, from.nodes), {}});

@@ -27,6 +27,11 @@ struct Ends {
   const std::vector<FieldRef>&sources, &targets;
 };
 
+/// Returns the bytes of each number of a point; -1: it is not made of numbers.
+int number_bytes_of(const Quantity& quantity) {
+  return quantity.number_bytes == 0 ? quantity.element_bytes : quantity.number_bytes;
+}
+
 /// @throws UsageError for a field that is of another kind in the second split.
 void check_pair(const FieldRef& source, const FieldRef& target) {
   const Quantity &u = source.quantity, &v = target.quantity;
@@ -37,6 +42,7 @@ void check_pair(const FieldRef& source, const FieldRef& target) {
   };
   require_equal("the bytes of a point", std::to_string(u.element_bytes), std::to_string(v.element_bytes));
   require_equal("type", to_word(u.type), to_word(v.type));
+  require_equal("the bytes of a number", std::to_string(number_bytes_of(u)), std::to_string(number_bytes_of(v)));
   require_equal("centring", to_word(u.centring), to_word(v.centring));
   require_equal("the number of slots", std::to_string(source.slots.size()), std::to_string(target.slots.size()));
 }
@@ -55,6 +61,7 @@ void check_splits(MPI_Comm comm, const Layout& from, const Layout& to) {
 /// Returns the quantities of both ends, and checks their fields.
 ExchangeSpec spec_of(MPI_Comm comm, const Ends& ends) {
   check_splits(comm, ends.from, ends.to);
+  if (ends.sources.empty()) throw UsageError("a redistribution of no fields; pass at least one");
   if (ends.sources.size() != ends.targets.size())
     throw UsageError("a redistribution got " + std::to_string(ends.sources.size()) + " sources and " +
                      std::to_string(ends.targets.size()) + " targets; pass a target for each source");
@@ -80,9 +87,11 @@ Views views_of(const Ends& ends) {
   return views;
 }
 
-/// The strategy `reference` fills halos alone.
-Strategy strategy_of(const MemorySpace& place, const Strategy& chosen) {
-  return strategy_for(place, chosen.is_reference() ? Strategy("direct/p2p") : chosen);
+/// Returns the strategy that is requested, or where none is, one for the place of the fields. `reference` fills halos
+/// alone.
+Strategy strategy_of(const MemorySpace& place, const std::optional<Strategy>& requested) {
+  if (requested && !requested->is_reference()) return strategy_for(place, *requested);
+  return place.backend.empty() ? Strategy("direct/p2p") : strategy_for(place, "auto");
 }
 
 /// Compares the requests of all ranks. Collective. @throws UsageError, on all ranks, where they differ.
@@ -119,7 +128,8 @@ struct Redistribution::State {
   std::shared_ptr<std::atomic<bool>> own_busy = std::make_shared<std::atomic<bool>>(false);  // free() holds it longer
   std::atomic<bool>& busy = busy_mark(*own_busy);
 
-  State(MPI_Comm comm, const Ends& ends, const Strategy& chosen, const std::vector<int>& nodes_of_ranks)
+  State(MPI_Comm comm, const Ends& ends, const std::optional<Strategy>& requested,
+        const std::vector<int>& nodes_of_ranks)
       : from(ends.from), nodes(nodes_of_ranks) {
     Plan plan;
     Views views;
@@ -127,7 +137,7 @@ struct Redistribution::State {
       ExchangeSpec spec = spec_of(comm, ends);
       views = views_of(ends);
       place = place_of_fields(spec.quantities, views);
-      strategy = strategy_of(place, chosen);
+      strategy = strategy_of(place, requested);
       apply(strategy, from, spec);
       spec.corners = false;
       spec.pattern = Pattern::direct;
@@ -162,11 +172,10 @@ struct Redistribution::State {
 
 Redistribution::Redistribution(MPI_Comm comm, const Layout& from, const Layout& to,
                                const std::vector<FieldRef>& sources, const std::vector<FieldRef>& targets,
-                               const Strategy& requested, const std::vector<int>& nodes) {
+                               const std::optional<Strategy>& requested, const std::vector<int>& nodes) {
   require_communicator(comm);
   state_ = collectively(comm, "a redistribution", [&] {
-    const Strategy chosen = chosen_strategy(comm, requested);
-    return std::make_unique<State>(comm, Ends{from, to, sources, targets}, chosen, nodes);
+    return std::make_unique<State>(comm, Ends{from, to, sources, targets}, requested, nodes);
   });
 }
 
