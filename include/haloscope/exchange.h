@@ -319,9 +319,9 @@ typedef struct hs_redistribution hs_redistribution;
  * from, to  grids of the same cells and periodic dimensions on one communicator.
  * sources   the fields in the first split; targets: the same ones in the second, in separate memory. Their low and high
  *           ghost layers do not matter. Where a rank owns no cells, addresses may be null.
- * options   strategy, NULL: "direct/p2p", and slots; NULL: the defaults. Each rank sends each other one a message at
- *           most, or as many as `fields` of the strategy requests. Buffers are as large as the fields, and "auto" has
- *           those of several transports.
+ * options   strategy, NULL: "direct/p2p", of devices "direct:merged/auto-device", and slots; NULL: the defaults. Each
+ *           rank sends each other one a message at most, or as many as `fields` of the strategy requests. Buffers are as
+ *           large as the fields, and "auto" holds buffers of several transports. HALOSCOPE_STRATEGY has no effect.
  * Fails with HS_USAGE, on all ranks, for grids that differ, fields that do not fit each other, and where ranks request
  * different redistributions. */
 hs_status hs_redistribution_create(const hs_grid* from, const hs_grid* to, const hs_field* sources,
@@ -370,7 +370,7 @@ hs_status hs_grid_refuse_sum(const hs_grid* grid, hs_status status, const char* 
  * field  its slot 0, in host memory.
  * type   of the numbers in the file, as NumPy names it: "<f8", "|u1", "<c16", "|b1"; NULL: by the field's type.
  * order  "C" or NULL: the file's shape begins with the slowest axis, and numpy.load() returns arrays [z, y, x]; "F":
- *        with the fastest one, [x, y, z]. The bytes are the same, and both are read.
+ *        with the fastest one, [x, y, z]. The bytes are the same; a file of the other order is refused.
  * Fail, on all ranks, with HS_USAGE for other fields, ranks that pass different paths or fields, and files of another
  * format, type or shape, or that were cut off; with HS_FAILED where the file system fails. Collective; cost: a
  * redistribution to whole planes, and the file's bytes divided by the ranks. */

@@ -66,7 +66,8 @@ double norm(MPI_Comm comm, const Layout& layout, const FieldRef& u, int slot = 0
 // Fields in files of NumPy's format .npy, which any number of ranks writes and reads: the points of the grid, each
 // once, x fastest, in the file's last axis before the numbers of a point. A node or a face that several ranks hold is
 // written by its owner and read by all holders; where a staggered dimension is periodic, the file has both of its ends.
-// Ghost layers are neither written nor read. A file takes its name when it is complete; until then it is PATH.part.
+// Ghost layers are neither written nor read. A file takes its name when it is complete; until then it is PATH.part. A
+// file whose first axis is contiguous, as Fortran writes it, is refused: numpy.load() would show it transposed.
 // Collective. @throws UsageError, on all ranks, for fields of a device, slots that do not exist, ranks that pass
 // different paths or fields, and files of another format, type or shape, or that were cut off; Error where the file
 // system fails. Cost: a redistribution to whole planes (see redistribution.hpp), and a file's bytes divided by ranks.

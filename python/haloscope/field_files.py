@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from haloscope.arguments import named, text
+from haloscope.arguments import named, shown, text
+from haloscope.errors import UsageError
 from haloscope.fields import Array, Described, Field
 from haloscope.grid import Centring, Grid, Halo
 from haloscope.ranks import call, library, refuse
@@ -34,13 +35,16 @@ def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring |
 def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | None = None) -> None:
     """Read the points of an array from a file, written by write() on any number of ranks or by numpy.save().
 
-    Raises UsageError, on all ranks, also for a file of another format, type or shape. Others: see write().
+    Raises UsageError, on all ranks, also for a file of another format, type, shape or order of axes in memory, and
+    HaloscopeError where the file changes meanwhile. Others: see write().
     """
     _move("hs_grid_read", grid, u, path, halo, centring)
 
 
 def _move(function: str, grid: Grid, u: Array, path: Path, halo: Halo, centring: Centring | None) -> None:
     ffi, _ = library()
+    if not isinstance(grid, Grid):
+        raise UsageError(f"a file of a field got {shown(grid)} in place of a grid; pass a haloscope.Grid")
     try:
         field = Described(grid, Field(u, halo, centring), 0, (1, None), 1)
         struct = ffi.new("hs_field*")

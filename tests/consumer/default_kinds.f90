@@ -233,8 +233,9 @@ contains
     type(halo_grid) :: one
     type(halo_redistribution) :: move
     integer, allocatable, target :: count(:, :), all_of_them(:, :)
-    integer :: n(2), status, layers, no_layers, dims, where, active, i, j, unit
-    logical :: done
+    integer :: n(2), status, layers, no_layers, dims, where, active, i, j, unit, bytes
+    character(5), allocatable, target :: letters(:, :)
+    logical :: done, there
     character(40) :: path
     n = grid%shape()
     layers = 1
@@ -278,10 +279,16 @@ contains
     call expect(status == 2, 'run of a freed redistribution')
     count = -1
     write (path, '(2(a, i0), a)') 'default_kinds_', kind(1), '_', kind(1.), '.npy'
-    call one%write(all_of_them, path, halo=no_layers, low=[0, 0], high=[0, 0], centring=where, dims=dims, stat=status)
+    call one%write(all_of_them, path, halo=no_layers, low=[0, 0], high=[0, 0], centring=where, dims=dims, stat=status, order='F')
     call expect(status == 0, 'write')
-    call grid%read(count, path, halo=layers, low=[1, 1], high=[1, 1], centring=where, dims=dims, stat=status)
+    call grid%read(count, path, halo=layers, low=[1, 1], high=[1, 1], centring=where, dims=dims, stat=status, order='F')
     call expect(status == 0 .and. count(1, 1) == number(1, 1) .and. count(0, 1) == -1, 'read')
+    call grid%read(count, path, halo=layers, stat=status, errmsg=text, order='C')
+    call expect(status == 2 .and. index(text, 'order F') > 0, 'read in another order: '//trim(text))
+    allocate (letters(size(all_of_them, 1), size(all_of_them, 2)), source='abcde')
+    call one%write(letters, path, halo=no_layers, stat=status, errmsg=text)
+    inquire (file=path, exist=there, size=bytes)
+    call expect(status == 0 .and. there .and. bytes == 128 + 5*product(cells), 'file of characters')
     call meet()
     if (own_rank() == 0) then
       open (newunit=unit, file=path)

@@ -668,53 +668,76 @@ contains
   !> Writes the points of an array that this rank owns to a file in NumPy's format .npy, which any number of ranks reads.
   !! Collective. Ghost layers are not written; a point that several ranks hold is written by its owner.
   !! @param path  of the file; until it is complete, it is PATH.part. numpy.load() returns an array of the same axes.
+  !! @param order  'F' (default), or 'C': the file lists its axes from the last on, as files of C and Python do.
   !! @param halo, low, high, centring, dims  see sum(); the array may have any type and axes before the grid's.
   !! Fails, on all ranks, for an array that does not fit the grid, and where the file system fails.
-  subroutine grid_write(this, array, path, halo, low, high, centring, dims, stat, errmsg)
+  subroutine grid_write(this, array, path, halo, low, high, centring, dims, stat, errmsg, order)
     class(halo_grid), intent(in) :: this
     type(*), dimension(..), intent(in), target :: array
-    character(*), intent(in) :: path
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(in) :: path
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call move_file(this, hs_grid_write, array, path, halo, low, high, centring, dims, stat, errmsg)
+    call move_file(this, hs_grid_write, array, path, halo, low, high, centring, dims, stat, errmsg, order)
   end subroutine
 
   !> Reads the points of an array that this rank holds from such a file, written on any number of ranks. Collective.
   !! @param path, halo, low, high, centring, dims  see write().
   !! Fails, on all ranks, also for a file of another format, type or shape.
-  subroutine grid_read(this, array, path, halo, low, high, centring, dims, stat, errmsg)
+  subroutine grid_read(this, array, path, halo, low, high, centring, dims, stat, errmsg, order)
     class(halo_grid), intent(in) :: this
     type(*), dimension(..), intent(inout), target :: array
-    character(*), intent(in) :: path
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(in) :: path
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call move_file(this, hs_grid_read, array, path, halo, low, high, centring, dims, stat, errmsg)
+    call move_file(this, hs_grid_read, array, path, halo, low, high, centring, dims, stat, errmsg, order)
   end subroutine
 
-  subroutine move_file(grid, call_on, array, path, halo, low, high, centring, dims, stat, errmsg)
+  !> Moves an array to or from a file. Texts that come in are class(*): where the array has characters, compilers pass
+  !! its length in place of the next text's. The length of errmsg is wrong then, so that it stays as it is.
+  subroutine move_file(grid, call_on, array, path, halo, low, high, centring, dims, stat, errmsg, order)
     class(halo_grid), intent(in) :: grid
     procedure(call_on_file) :: call_on
     type(*), dimension(..), intent(in), target :: array
-    character(*), intent(in) :: path
-    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
+    class(*), intent(in) :: path
+    class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     type(added) :: one
     type(c_ptr), target :: first
     character(longest_text) :: problem
-    character(kind=c_char) :: name(longest_text + 1)
+    character(kind=c_char) :: name(longest_text + 1), axes(longest_text + 1)
     integer(c_int32_t) :: status
     problem = ''
     call describe_points(grid, array, one, first, problem, halo, low, high, centring, dims)
-    call take_text(path, 'path', name, problem)
+    call take_any_text(path, 'path', name, problem)
+    axes = c_text('F')
+    if (present(order)) call take_any_text(order, 'order', axes, problem)
     if (problem == '') then
-      status = call_on(grid%handle, one%field, c_null_ptr, c_text('F'), name)
+      status = call_on(grid%handle, one%field, c_null_ptr, axes, name)
     else
       status = hs_grid_refuse_file(grid%handle, usage, c_text(problem))
     end if
-    call conclude(status, stat, errmsg)
+    if (index(one%type, 'CHARACTER') > 0 .or. index(one%type, 'character') > 0) then
+      call conclude(status, stat)
+    else
+      call conclude(status, stat, errmsg)
+    end if
+  end subroutine
+
+  subroutine take_any_text(given, name, letters, problem)
+    class(*), intent(in) :: given
+    character(*), intent(in) :: name
+    character(kind=c_char), intent(out) :: letters(:)
+    character(*), intent(inout) :: problem
+    letters = c_null_char
+    select type (given)
+    type is (character(*))
+      call take_text(given, name, letters, problem)
+    class default
+      if (problem == '') problem = "argument '"//name//"' is not a text; pass a character variable or constant"
+    end select
   end subroutine
 
   !> Describes an array of a grid for sums and files. @param first  out: address of the first owned point, which `one` refers to.
@@ -1642,7 +1665,7 @@ contains
   !> Opens the redistribution of the arrays that were added, in place of one that is open. Collective.
   !! @param from, to  grids of the same cells and periodic dimensions on one communicator.
   !! @param strategy  as for open() of an exchange; default "direct/p2p". Buffers are as large as the arrays, and "auto"
-  !!                  has those of several transports.
+  !!                  holds buffers of several transports.
   !! Fails for grids that differ, and for arrays that do not fit their grid or each other.
   subroutine redistribution_open(this, from, to, strategy, stat, errmsg)
     class(halo_redistribution), intent(inout) :: this

@@ -18,6 +18,7 @@ from random_redistributions import Pair, random_split
 import haloscope
 
 COMM = MPI.COMM_WORLD
+FIRST = COMM.rank == 0
 FOLDER = Path(sys.argv.pop())
 
 
@@ -85,12 +86,25 @@ def check_refusals() -> None:
     if COMM.rank == 0:
         np.save(path, np.asfortranarray(np.arange(12.0 * COMM.size).reshape(4 * COMM.size, 3)))
     COMM.barrier()
-    refused("extents", haloscope.read, u, path)  # a grid of order F has axes in that order
+    refused("ascontiguousarray", haloscope.read, u, path)
     turned = haloscope.Grid(COMM, (4 * COMM.size, 3), order="F")
     v = turned.zeros()
     haloscope.read(turned, v, path)
-    first = turned.owned[0].start * 3 + turned.owned[1].start
-    assert v[1, 1] == first
+    assert (v[turned.inner()] == np.load(path)[turned.owned]).all()
+    COMM.barrier()
+    refused("not a regular file", haloscope.write, u, FOLDER)
+    if COMM.size > 1:
+        refused("do not make the same thing", haloscope.write if FIRST else haloscope.read, u, FOLDER / "both.npy")
+    if FIRST:
+        (FOLDER / "link.npy").symlink_to(FOLDER / "target.npy")
+        (FOLDER / "target.npy").write_bytes(b"earlier")
+        (FOLDER / "target.npy").chmod(0o600)
+    COMM.barrier()
+    haloscope.write(grid, u, FOLDER / "link.npy")
+    if FIRST:
+        assert (FOLDER / "link.npy").is_symlink()
+        assert (FOLDER / "target.npy").stat().st_mode & 0o777 == 0o600
+        assert np.load(FOLDER / "target.npy").shape == (4 * COMM.size, 3)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,14 @@
 // Fields in files: a redistribution to slabs, one for each rank, each of which lies in one piece in the file.
 #include "haloscope/runner/field_files.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "haloscope/comm/mpi_call.hpp"
 #include "haloscope/core/names.hpp"
@@ -146,49 +150,99 @@ class Slab {
   std::int64_t plane_ = 0, first_ = 0, held_ = 0, written_ = 0;  // bytes of a plane; planes
 };
 
-/// Compares a file's header with a field's. @throws UsageError where they differ.
+/// Returns the header of a file that lists its axes from the fastest on, if it is to, else from the slowest on.
+NpyHeader listed(NpyHeader header, bool first_axis_fastest) {
+  if (first_axis_fastest) std::reverse(header.shape.begin(), header.shape.end());
+  header.first_axis_fastest = first_axis_fastest;
+  return header;
+}
+
+/// Compares a file's header with a field's. Axes are compared by their names too: a file that lists them in another order
+/// than the program would be read transposed. @throws UsageError where they differ.
 void check_header(const NpyHeader& found, const NpyHeader& wanted, const std::string& path) {
-  NpyHeader turned = found;  // axes from the slowest to the fastest
-  if (found.first_axis_fastest) std::reverse(turned.shape.begin(), turned.shape.end());
   const auto refuse = [&](const std::string& property, const std::string& in_file, const std::string& of_field) {
     throw UsageError("file '" + path + "' has " + property + " " + in_file + ", and the field " + of_field +
                      "; read it into a field of the same grid, centring and type");
   };
-  if (turned.shape != wanted.shape) refuse("extents", join_numbers(turned.shape, "x"), join_numbers(wanted.shape, "x"));
   if (found.type != wanted.type) refuse("numbers of type", found.type, wanted.type);
+  if (found.first_axis_fastest != wanted.first_axis_fastest && wanted.shape.size() > 1)
+    throw UsageError("file '" + path + "' has its " + (found.first_axis_fastest ? "first" : "last") +
+                     " axis contiguous, and this program its " + (wanted.first_axis_fastest ? "first" : "last") +
+                     "; read it with order " + (found.first_axis_fastest ? "F" : "C") +
+                     ", or convert it by numpy.save() of " +
+                     (wanted.first_axis_fastest ? "numpy.asfortranarray()" : "numpy.ascontiguousarray()"));
+  if (found.shape != wanted.shape) refuse("extents", join_numbers(found.shape, "x"), join_numbers(wanted.shape, "x"));
+}
+
+/// Returns a number that differs between two files, and between versions of one.
+std::uint64_t version_of(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return 0;
+  std::uint64_t version = 0;
+  for (const std::int64_t part :
+       {static_cast<std::int64_t>(info.st_ino), static_cast<std::int64_t>(info.st_size),
+        static_cast<std::int64_t>(info.st_mtim.tv_sec), static_cast<std::int64_t>(info.st_mtim.tv_nsec)})
+    version = (version ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U;
+  return version;
+}
+
+/// Returns the path of the regular file that a path leads to, through links, or of the file that would be made.
+/// @throws UsageError for a folder, a device, a pipe.
+std::string regular_file(const std::string& path) {
+  std::error_code none;
+  const auto status = std::filesystem::status(path, none);
+  if (!std::filesystem::exists(status)) return path;
+  if (!std::filesystem::is_regular_file(status))
+    throw UsageError("'" + path + "' is not a regular file; pass the path of a file, or of one that does not exist");
+  return std::filesystem::canonical(path, none).string();
 }
 
 /// Checks that the ranks transfer one field. Collective.
 void require_same(MPI_Comm comm, const Layout& layout, const FieldFile& file, const NpyHeader& header) {
   std::vector<Aspect> aspects = aspects_of(layout, {});
-  aspects.insert(aspects.end(), {{"path", file.path}, {"type", header.type}, fields_of({file.field.quantity})});
+  aspects.insert(aspects.end(), {{"path", file.path},
+                                 {"type", header.type},
+                                 {"order", file.first_axis_fastest ? "F" : "C"},
+                                 fields_of({file.field.quantity})});
   require_same(comm, "files", aspects, {file.field.quantity.name}, "pass the same file and field on all of them");
+}
+
+/// Gives a draft the name and the permissions of the file that it replaces.
+void put_into_place(const std::string& draft, const std::string& path) {
+  std::error_code failed, none;
+  if (const auto status = std::filesystem::status(path, none); std::filesystem::exists(status))
+    std::filesystem::permissions(draft, status.permissions(), none);
+  std::filesystem::rename(draft, path, failed);
+  if (failed)
+    throw Error(Exit::failed, "file '" + draft + "' cannot be renamed to '" + path + "': " + failed.message() +
+                                  "; write to another folder");
 }
 
 /// Writes the file under another name first, so that a failure leaves an earlier one as it is.
 void write(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab& slab) {
+  std::string path;
+  agree(comm, [&] { path = regular_file(file.path); });
   Redistribution(comm, layout, slab.split, {file.field}, {slab.field()}, "direct/p2p").run();
-  NpyHeader named = slab.header;
-  if (file.first_axis_fastest) std::reverse(named.shape.begin(), named.shape.end());
-  named.first_axis_fastest = file.first_axis_fastest;
-  const std::string draft = file.path + ".part", header = npy_bytes(named);
+  const std::string draft = path + ".part", header = npy_bytes(listed(slab.header, file.first_axis_fastest));
   const auto header_bytes = static_cast<std::int64_t>(header.size());
   const bool first = rank_in(comm) == 0;
+  bool drafted = false;
   try {
     agree(comm, [&] {
       if (!first) return;
+      static_cast<void>(regular_file(draft));
       File made(draft, MPI_MODE_CREATE | MPI_MODE_WRONLY);
+      drafted = true;
       made.set_size(header_bytes + slab.all_bytes);
       made.write(0, reinterpret_cast<const std::byte*>(header.data()), header_bytes);
       made.close();
     });
     agree(comm, [&] { slab.write(draft, header_bytes); });
     agree(comm, [&] {
-      if (first && std::rename(draft.c_str(), file.path.c_str()) != 0)
-        throw Error(Exit::failed, "file '" + draft + "' cannot be renamed to '" + file.path + "'; is there a folder?");
+      if (first) put_into_place(draft, path);
     });
   } catch (...) {
-    if (first) static_cast<void>(std::remove(draft.c_str()));
+    if (drafted) static_cast<void>(std::remove(draft.c_str()));
     throw;
   }
 }
@@ -197,7 +251,10 @@ void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab
   std::int64_t header_bytes = 0;
   std::array<char, longest_npy_header> beginning{};
   std::array<std::int64_t, 2> sizes{};  // of the file, and of its beginning that was read
+  std::uint64_t version = 0;
   agree(comm, [&] {
+    static_cast<void>(regular_file(file.path));
+    version = version_of(file.path);
     if (rank_in(comm) != 0) return;
     File opened(file.path, MPI_MODE_RDONLY);
     sizes = {opened.size(), std::min<std::int64_t>(opened.size(), beginning.size())};
@@ -209,13 +266,22 @@ void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab
   agree(comm, [&] {
     std::size_t at = 0;
     const std::string_view text(beginning.data(), static_cast<std::size_t>(sizes[1]));
-    check_header(parse_npy(text, at, file.path), slab.header, file.path);
+    check_header(parse_npy(text, at, file.path), listed(slab.header, file.first_axis_fastest), file.path);
     header_bytes = static_cast<std::int64_t>(at);
     if (sizes[0] < header_bytes + slab.all_bytes)
       throw UsageError("file '" + file.path + "' ends after " + std::to_string(sizes[0]) + " bytes of " +
                        std::to_string(header_bytes + slab.all_bytes) + "; it was cut off: write it again");
   });
-  agree(comm, [&] { slab.read(file.path, header_bytes); });
+  agree(comm, [&] {
+    slab.read(file.path, header_bytes);
+    if (version_of(file.path) != version)
+      throw Error(Exit::failed, "file '" + file.path + "' has changed while it was read; read it again");
+  });
+  if (!same_everywhere(comm, version))
+    throw Error(Exit::failed,
+                "file '" + file.path +
+                    "' is not the same on all ranks, or has changed while it was read; read it again from a "
+                    "folder that they share");
   Redistribution(comm, slab.split, layout, {slab.field()}, {file.field}, "direct/p2p").run();
 }
 
@@ -223,7 +289,7 @@ void read(MPI_Comm comm, const Layout& layout, const FieldFile& file, const Slab
 
 void transfer(MPI_Comm comm, const Layout& layout, Transfer kind, const std::function<FieldFile()>& make) {
   require_communicator(comm);
-  collectively(comm, "a file of a field", [&] {
+  collectively(comm, kind == Transfer::write ? "a file that is written" : "a file that is read", [&] {
     FieldFile file;
     std::optional<Slab> slab;
     agree(comm, [&] {
