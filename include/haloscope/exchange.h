@@ -320,8 +320,8 @@ typedef struct hs_redistribution hs_redistribution;
  * sources   the fields in the first split; targets: the same ones in the second, in separate memory. Their low and high
  *           ghost layers do not matter. Where a rank owns no cells, addresses may be null.
  * options   strategy, NULL: "direct/p2p", of devices "direct:merged/auto-device", and slots; NULL: the defaults. Each
- *           rank sends each other one a message at most, or as many as `fields` of the strategy requests. Buffers are as
- *           large as the fields, and "auto" holds buffers of several transports. HALOSCOPE_STRATEGY has no effect.
+ *           rank sends each other one a message at most, or as many as `fields` of the strategy requests. Buffers are
+ *           as large as the fields, and "auto" holds buffers of several transports. HALOSCOPE_STRATEGY has no effect.
  * Fails with HS_USAGE, on all ranks, for grids that differ, fields that do not fit each other, and where ranks request
  * different redistributions. */
 hs_status hs_redistribution_create(const hs_grid* from, const hs_grid* to, const hs_field* sources,

@@ -235,6 +235,7 @@ contains
     integer, allocatable, target :: count(:, :), all_of_them(:, :)
     integer :: n(2), status, layers, no_layers, dims, where, active, i, j, unit, bytes
     character(5), allocatable, target :: letters(:, :)
+    double precision :: total
     logical :: done, there
     character(40) :: path
     n = grid%shape()
@@ -289,6 +290,9 @@ contains
     call one%write(letters, path, halo=no_layers, stat=status, errmsg=text)
     inquire (file=path, exist=there, size=bytes)
     call expect(status == 0 .and. there .and. bytes == 128 + 5*product(cells), 'file of characters')
+    text = 'kept'
+    total = one%sum(letters, stat=status, errmsg=text)
+    call expect(status == 2 .and. len_trim(text) > 5, 'sum of characters: '//trim(text))
     call meet()
     if (own_rank() == 0) then
       open (newunit=unit, file=path)

@@ -19,7 +19,8 @@
 !!
 !! Integers and logicals that are passed may have 4 or 8 bytes, each by itself: codes that are compiled with
 !! -fdefault-integer-8 or -fdefault-real-8 use the same module. They are CLASS(*), since procedures that differ in
-!! optional arguments alone cannot be generic. An argument of another type, or a number that is too large for the
+!! optional arguments alone cannot be generic. Texts are CLASS(*) too where an array may have characters: gfortran passes
+!! the length of these in the place of a text's. An argument of another type, or a number that is too large for the
 !! library, is refused by its name when the call is made. Results have 4 bytes, or the kind of `mold`.
 !!
 !! Every procedure that can fail takes `stat` (0: no failure, 1: something broke, 2: the request can never work, 3: this
@@ -400,7 +401,7 @@ contains
     class(*), intent(in), optional :: periodic(:)
     character(*), intent(in), optional :: process_grid
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     class(*), intent(in), optional :: reorder, nodes(:), active_ranks
     character(kind=c_char), target :: rule(longest_text + 1)
     integer(c_int32_t), allocatable, target :: node_of(:)
@@ -436,7 +437,7 @@ contains
     class(*), intent(in) :: comm, cells(:)
     class(*), intent(in), optional :: axes(:)
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     class(*), intent(in), optional :: periodic(:)
     type(hs_grid_options) :: options
     character(longest_text) :: problem
@@ -458,7 +459,7 @@ contains
     class(*), intent(in) :: comm, cells(:), first(:), last(:)
     class(*), intent(in), optional :: periodic(:), holes
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(hs_grid_options) :: options
     character(longest_text) :: problem
     call begin_options(options, cells, periodic, problem)
@@ -489,7 +490,7 @@ contains
     type(hs_grid_options), intent(inout) :: options
     character(*), intent(in) :: problem
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(kind=c_char), target :: text(longest_text + 1)
     character(longest_text) :: no_communicator, wrong
     integer(c_int32_t) :: status, communicator
@@ -567,7 +568,7 @@ contains
   subroutine grid_free(this, stat, errmsg)
     class(halo_grid), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
     integer(c_int32_t) :: status
     call let_grid_go(this, status, problem)
@@ -598,7 +599,7 @@ contains
     type(*), dimension(..), intent(in), target :: array
     class(*), intent(in), optional :: halo, low(:), high(:), centring
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     real(c_double) :: total
     call reduce(this, hs_grid_sum, array, total, halo, low, high, centring, stat=stat, errmsg=errmsg)
   end function
@@ -611,7 +612,7 @@ contains
     type(*), dimension(..), intent(in), target :: array
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     real(c_double) :: total
     call reduce(this, hs_grid_norm, array, total, halo, low, high, centring, dims, stat, errmsg)
   end function
@@ -623,7 +624,7 @@ contains
     type(*), dimension(..), intent(in), target :: array, other
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     real(c_double) :: total
     type(added), target :: one, two
     type(c_ptr), target :: first, second
@@ -649,7 +650,7 @@ contains
     real(c_double), intent(out) :: total
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(added), target :: one
     type(c_ptr), target :: first
     character(longest_text) :: problem
@@ -677,7 +678,7 @@ contains
     class(*), intent(in) :: path
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     call move_file(this, hs_grid_write, array, path, halo, low, high, centring, dims, stat, errmsg, order)
   end subroutine
 
@@ -690,12 +691,11 @@ contains
     class(*), intent(in) :: path
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     call move_file(this, hs_grid_read, array, path, halo, low, high, centring, dims, stat, errmsg, order)
   end subroutine
 
-  !> Moves an array to or from a file. Texts that come in are class(*): where the array has characters, compilers pass
-  !! its length in place of the next text's. The length of errmsg is wrong then, so that it stays as it is.
+  !> Moves an array to or from a file.
   subroutine move_file(grid, call_on, array, path, halo, low, high, centring, dims, stat, errmsg, order)
     class(halo_grid), intent(in) :: grid
     procedure(call_on_file) :: call_on
@@ -703,7 +703,7 @@ contains
     class(*), intent(in) :: path
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(added) :: one
     type(c_ptr), target :: first
     character(longest_text) :: problem
@@ -719,11 +719,7 @@ contains
     else
       status = hs_grid_refuse_file(grid%handle, usage, c_text(problem))
     end if
-    if (index(one%type, 'CHARACTER') > 0 .or. index(one%type, 'character') > 0) then
-      call conclude(status, stat)
-    else
-      call conclude(status, stat, errmsg)
-    end if
+    call conclude(status, stat, errmsg)
   end subroutine
 
   subroutine take_any_text(given, name, letters, problem)
@@ -951,7 +947,7 @@ contains
     character(*), intent(in), optional :: strategy
     class(*), intent(in), optional :: corners, guard
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(kind=c_char), target :: name(longest_text + 1)
     character(longest_text) :: problem
     type(hs_exchange_options) :: options
@@ -1106,7 +1102,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_start_part, hs_exchange_start_part_on, slot, stat, errmsg, stream, &
                   only, depth, low, high, ghost_rows)
@@ -1118,7 +1114,7 @@ contains
   logical function exchange_progress(this, stat, errmsg) result(done)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     done = is_done(hs_exchange_progress, this%handle, stat, errmsg)
   end function
 
@@ -1126,7 +1122,7 @@ contains
     procedure(call_on_progress) :: progress
     type(c_ptr), intent(in) :: handle
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     integer(c_int32_t) :: status, all
     status = progress(handle, all)
     done = .true.
@@ -1140,7 +1136,7 @@ contains
   subroutine exchange_finish(this, stat, errmsg, stream)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     if (present(stream)) then
       call conclude(hs_exchange_finish_on(this%handle, stream), stat, errmsg)
@@ -1157,7 +1153,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_run_part, hs_exchange_run_part_on, slot, stat, errmsg, stream, &
                   only, depth, low, high, ghost_rows)
@@ -1175,7 +1171,7 @@ contains
     type(*), dimension(..), intent(inout), target :: array
     class(*), intent(in), optional :: number, slot
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
     type(c_ptr), allocatable :: first(:)
     integer(c_int32_t) :: which, place, status
@@ -1199,7 +1195,7 @@ contains
     type(*), dimension(..), intent(inout), target, optional :: array2, array3, array4, array5, array6, array7, array8
     class(*), intent(in), optional :: slot
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
     type(c_ptr), allocatable :: first(:)
     integer(c_int32_t) :: place, status
@@ -1287,7 +1283,7 @@ contains
     procedure(call_on_stream) :: on
     class(*), intent(in), optional :: slot
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     integer(c_int32_t), intent(in), optional :: call
     integer(c_int32_t) :: number
@@ -1307,7 +1303,7 @@ contains
     procedure(call_on_part_and_stream) :: on
     class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     integer(c_int32_t), intent(in), optional :: call
     integer(c_int32_t), allocatable, target :: numbers(:)
@@ -1403,7 +1399,7 @@ contains
     class(*), intent(in), optional :: slot
     integer(c_int32_t), intent(out) :: number
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     integer(c_int32_t), intent(in), optional :: call
     character(longest_text) :: problem
     problem = ''
@@ -1472,7 +1468,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_start_accumulate_part, hs_exchange_start_accumulate_part_on, slot, stat, errmsg, stream, &
                   only, depth, low, high, ghost_rows, call_accumulate)
@@ -1486,7 +1482,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot, only(:), depth, low(:), high(:), ghost_rows
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_accumulate_part, hs_exchange_accumulate_part_on, slot, stat, errmsg, stream, &
                   only, depth, low, high, ghost_rows, call_accumulate)
@@ -1502,7 +1498,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot, only(:)
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_start_share, hs_exchange_start_share_on, slot, stat, errmsg, stream, only, &
                   call=call_share)
@@ -1514,7 +1510,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: slot, only(:)
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     call run_part(this, hs_exchange_share, hs_exchange_share_on, slot, stat, errmsg, stream, only, call=call_share)
   end subroutine
@@ -1527,7 +1523,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in), optional :: fresh, slot
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     character(longest_text) :: problem
     integer(c_int32_t) :: layers, number
@@ -1551,7 +1547,7 @@ contains
     class(halo_exchange), intent(inout) :: this
     class(*), intent(in) :: depth
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     class(*), intent(in), optional :: slot
     character(longest_text) :: problem
     integer(c_int32_t) :: layers, number
@@ -1572,7 +1568,7 @@ contains
   subroutine exchange_check_clean(this, stat, errmsg, stream, slot)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     type(c_ptr), intent(in), optional :: stream
     class(*), intent(in), optional :: slot
     call run_on_slot(this, hs_exchange_check_clean, hs_exchange_check_clean_on, slot, stat, errmsg, stream, call_check_clean)
@@ -1583,7 +1579,7 @@ contains
   function exchange_report(this, stat, errmsg) result(text)
     class(halo_exchange), intent(in) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(:), allocatable :: text
     call take_report(hs_exchange_report, this%handle, text, stat, errmsg)
   end function
@@ -1594,7 +1590,7 @@ contains
     type(c_ptr), intent(in) :: handle
     character(:), allocatable, intent(out) :: text
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
     type(c_ptr) :: found
     integer(c_int32_t) :: status
@@ -1618,7 +1614,7 @@ contains
   subroutine exchange_free(this, stat, errmsg)
     class(halo_exchange), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(longest_text) :: problem
     integer(c_int32_t) :: status
     call let_go(this, status, problem)
@@ -1672,7 +1668,7 @@ contains
     class(halo_grid), intent(in) :: from, to
     character(*), intent(in), optional :: strategy
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(kind=c_char), target :: name(longest_text + 1)
     type(hs_exchange_options) :: options
     type(hs_field), allocatable :: sources(:), targets(:)
@@ -1729,7 +1725,7 @@ contains
   subroutine redistribution_start(this, stat, errmsg)
     class(halo_redistribution), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     call conclude(hs_redistribution_start(this%handle, 0_c_int32_t), stat, errmsg)
   end subroutine
 
@@ -1737,7 +1733,7 @@ contains
   logical function redistribution_progress(this, stat, errmsg) result(done)
     class(halo_redistribution), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     done = is_done(hs_redistribution_progress, this%handle, stat, errmsg)
   end function
 
@@ -1745,7 +1741,7 @@ contains
   subroutine redistribution_finish(this, stat, errmsg)
     class(halo_redistribution), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     call conclude(hs_redistribution_finish(this%handle), stat, errmsg)
   end subroutine
 
@@ -1753,7 +1749,7 @@ contains
   subroutine redistribution_run(this, stat, errmsg)
     class(halo_redistribution), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     call conclude(hs_redistribution_run(this%handle, 0_c_int32_t), stat, errmsg)
   end subroutine
 
@@ -1761,7 +1757,7 @@ contains
   function redistribution_report(this, stat, errmsg) result(text)
     class(halo_redistribution), intent(in) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(:), allocatable :: text
     call take_report(hs_redistribution_report, this%handle, text, stat, errmsg)
   end function
@@ -1770,7 +1766,7 @@ contains
   subroutine redistribution_free(this, stat, errmsg)
     class(halo_redistribution), intent(inout) :: this
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     integer(c_int32_t) :: status
     call let_redistribution_go(this, status)
     call forget_added(this%sources)
@@ -1802,27 +1798,37 @@ contains
   subroutine conclude(status, stat, errmsg, problem)
     integer(c_int32_t), intent(in) :: status
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     character(*), intent(in), optional :: problem
     call give(status, stat)
     if (status == ok) return
-    if (present(errmsg)) then
+    if (present(errmsg)) call give_text(errmsg, problem)
+    if (present(stat)) return
+    if (present(problem)) call end_program(trim(problem))
+    call end_program(text_at(hs_last_error()))
+  end subroutine
+
+  !> Sets a caller's text. @param problem  the text; default: the library's last failure.
+  subroutine give_text(errmsg, problem)
+    class(*), intent(inout) :: errmsg
+    character(*), intent(in), optional :: problem
+    select type (errmsg)
+    type is (character(*))
       if (present(problem)) then
         errmsg = problem
       else
         call copy_text(hs_last_error(), errmsg)
       end if
-    end if
-    if (present(stat)) return
-    if (present(problem)) call end_program(trim(problem))
-    call end_program(text_at(hs_last_error()))
+    class default
+      call end_program(other_type('errmsg', 'character'))
+    end select
   end subroutine
 
   !> The same for a request that this module refuses itself.
   subroutine refuse(problem, stat, errmsg)
     character(*), intent(in) :: problem
     class(*), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    class(*), intent(inout), optional :: errmsg
     call conclude(usage, stat, errmsg, problem)
   end subroutine
 

@@ -157,8 +157,8 @@ NpyHeader listed(NpyHeader header, bool first_axis_fastest) {
   return header;
 }
 
-/// Compares a file's header with a field's. Axes are compared by their names too: a file that lists them in another order
-/// than the program would be read transposed. @throws UsageError where they differ.
+/// Compares a file's header with a field's. Axes are compared by their names too: a file that lists them in another
+/// order than the program would be read transposed. @throws UsageError where they differ.
 void check_header(const NpyHeader& found, const NpyHeader& wanted, const std::string& path) {
   const auto refuse = [&](const std::string& property, const std::string& in_file, const std::string& of_field) {
     throw UsageError("file '" + path + "' has " + property + " " + in_file + ", and the field " + of_field +
