@@ -1,5 +1,6 @@
 // Watchers of a measurement: the clock's sampler, the counters of events.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -72,12 +73,13 @@ TEST(Events, PageFaultsAreThoseOfNewPages) {
   std::vector<double> before(counters.names().size()), after = before;
   constexpr std::size_t pages = 64;
   const auto size = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* memory = std::aligned_alloc(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), 64 * size);
+  void* memory = ::mmap(nullptr, pages * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
   counters.read(before.data());
   for (std::size_t i = 0; i < pages; ++i)  // far apart: neighbours may come together
     static_cast<volatile char*>(memory)[i * size] = 1;
   counters.read(after.data());
-  std::free(memory);
+  ::munmap(memory, pages * size);
   EXPECT_GE(after[number] - before[number], 1);
 }
 
