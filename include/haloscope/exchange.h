@@ -381,8 +381,9 @@ hs_status hs_grid_write(const hs_grid* grid, const hs_field* field, const char* 
 /* Reads a field. */
 hs_status hs_grid_read(const hs_grid* grid, const hs_field* field, const char* type, const char* order,
                        const char* path);
-/* For bindings: fails in place of one of these calls, which this rank cannot make, on all ranks. */
-hs_status hs_grid_refuse_file(const hs_grid* grid, hs_status status, const char* text);
+/* For bindings: fail in place of one of these calls, which this rank cannot make, on all ranks. */
+hs_status hs_grid_refuse_write(const hs_grid* grid, hs_status status, const char* text);
+hs_status hs_grid_refuse_read(const hs_grid* grid, hs_status status, const char* text);
 
 /* ---- imitated devices -------------------------------------------------------------------------------------------- */
 

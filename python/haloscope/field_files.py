@@ -29,7 +29,7 @@ def write(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring |
     different paths; HaloscopeError where the file system fails. Collective; cost: a redistribution to whole planes,
     and the file's bytes divided by the ranks.
     """
-    _move("hs_grid_write", grid, u, path, halo, centring)
+    _move("write", grid, u, path, halo, centring)
 
 
 def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | None = None) -> None:
@@ -38,10 +38,10 @@ def read(grid: Grid, u: Array, path: Path, halo: Halo = 1, centring: Centring | 
     Raises UsageError, on all ranks, also for a file of another format, type, shape or order of axes in memory, and
     HaloscopeError where the file changes meanwhile. Others: see write().
     """
-    _move("hs_grid_read", grid, u, path, halo, centring)
+    _move("read", grid, u, path, halo, centring)
 
 
-def _move(function: str, grid: Grid, u: Array, path: Path, halo: Halo, centring: Centring | None) -> None:
+def _move(verb: str, grid: Grid, u: Array, path: Path, halo: Halo, centring: Centring | None) -> None:
     ffi, _ = library()
     if not isinstance(grid, Grid):
         raise UsageError(f"a file of a field got {shown(grid)} in place of a grid; pass a haloscope.Grid")
@@ -53,5 +53,5 @@ def _move(function: str, grid: Grid, u: Array, path: Path, halo: Halo, centring:
             name = ffi.new("char[]", text("path", os.fspath(path)))
         kind = ffi.new("char[]", field.arrays[0].dtype.str.encode())
     except Exception as error:
-        refuse("hs_grid_refuse_file", grid._handle, error)
-    call(function, grid._handle, struct, kind, grid.order.encode(), name)
+        refuse(f"hs_grid_refuse_{verb}", grid._handle, error)
+    call(f"hs_grid_{verb}", grid._handle, struct, kind, grid.order.encode(), name)

@@ -272,7 +272,13 @@ module haloscope
       integer(c_int32_t), value :: status
       character(kind=c_char), intent(in) :: text(*)
     end function
-    integer(c_int32_t) function hs_grid_refuse_file(grid, status, text) bind(c)
+    integer(c_int32_t) function hs_grid_refuse_write(grid, status, text) bind(c)
+      import :: c_int32_t, c_ptr, c_char
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: status
+      character(kind=c_char), intent(in) :: text(*)
+    end function
+    integer(c_int32_t) function hs_grid_refuse_read(grid, status, text) bind(c)
       import :: c_int32_t, c_ptr, c_char
       type(c_ptr), value :: grid
       integer(c_int32_t), value :: status
@@ -679,7 +685,8 @@ contains
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    call move_file(this, hs_grid_write, array, path, halo, low, high, centring, dims, stat, errmsg, order)
+    call move_file(this, hs_grid_write, hs_grid_refuse_write, array, path, halo, low, high, centring, dims, stat, &
+      & errmsg, order)
   end subroutine
 
   !> Reads the points of an array that this rank holds from such a file, written on any number of ranks. Collective.
@@ -692,13 +699,15 @@ contains
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
     class(*), intent(out), optional :: stat
     class(*), intent(inout), optional :: errmsg
-    call move_file(this, hs_grid_read, array, path, halo, low, high, centring, dims, stat, errmsg, order)
+    call move_file(this, hs_grid_read, hs_grid_refuse_read, array, path, halo, low, high, centring, dims, stat, &
+      & errmsg, order)
   end subroutine
 
   !> Moves an array to or from a file.
-  subroutine move_file(grid, call_on, array, path, halo, low, high, centring, dims, stat, errmsg, order)
+  subroutine move_file(grid, call_on, refuse_on, array, path, halo, low, high, centring, dims, stat, errmsg, order)
     class(halo_grid), intent(in) :: grid
     procedure(call_on_file) :: call_on
+    procedure(hs_grid_refuse_read) :: refuse_on
     type(*), dimension(..), intent(in), target :: array
     class(*), intent(in) :: path
     class(*), intent(in), optional :: halo, low(:), high(:), centring, dims, order
@@ -717,7 +726,7 @@ contains
     if (problem == '') then
       status = call_on(grid%handle, one%field, c_null_ptr, axes, name)
     else
-      status = hs_grid_refuse_file(grid%handle, usage, c_text(problem))
+      status = refuse_on(grid%handle, usage, c_text(problem))
     end if
     call conclude(status, stat, errmsg)
   end subroutine

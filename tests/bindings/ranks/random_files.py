@@ -95,6 +95,8 @@ def check_refusals() -> None:
     refused("not a regular file", haloscope.write, u, FOLDER)
     if COMM.size > 1:
         refused("do not make the same thing", haloscope.write if FIRST else haloscope.read, u, FOLDER / "both.npy")
+        for transfer in (haloscope.write, haloscope.read):
+            refused("path, which is 3", transfer, u, path if FIRST else 3)
     if FIRST:
         (FOLDER / "link.npy").symlink_to(FOLDER / "target.npy")
         (FOLDER / "target.npy").write_bytes(b"earlier")

@@ -16,6 +16,12 @@ void move_field(Transfer transfer, const hs_grid* grid, const hs_field* field, c
   });
 }
 
+void refuse_field(Transfer transfer, const hs_grid* grid, hs_status status, const char* reason) {
+  const hs_grid& on = needed(grid, "grid");
+  transfer_field(on.comm, on.layout, transfer,
+                 [&]() -> FieldFile { fail(enumerator<Exit>(status, 4, "status"), text(reason)); });
+}
+
 }  // namespace
 }  // namespace haloscope::c
 
@@ -32,10 +38,10 @@ hs_status hs_grid_read(const hs_grid* grid, const hs_field* field, const char* t
   return guarded([&] { move_field(Transfer::read, grid, field, type, order, path); });
 }
 
-hs_status hs_grid_refuse_file(const hs_grid* grid, hs_status status, const char* reason) {
-  return guarded([&] {
-    const hs_grid& on = needed(grid, "grid");
-    transfer_field(on.comm, on.layout, Transfer::read,
-                   [&]() -> FieldFile { fail(enumerator<Exit>(status, 4, "status"), text(reason)); });
-  });
+hs_status hs_grid_refuse_write(const hs_grid* grid, hs_status status, const char* reason) {
+  return guarded([&] { refuse_field(Transfer::write, grid, status, reason); });
+}
+
+hs_status hs_grid_refuse_read(const hs_grid* grid, hs_status status, const char* reason) {
+  return guarded([&] { refuse_field(Transfer::read, grid, status, reason); });
 }
